@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# One word for each thing a newcomer wants. Everything below is CMake presets and scripts that can be called directly.
+#   make demo                     install what is missing, build, run the demo
+#   make check                    install, build, run all tests and checks (what CI runs)
+#   make build | bench | coverage
+#   make install PREFIX=/opt/diomp
+#   make clean
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+DESTDIR ?=
+
+# ccache makes a second build quick; it is used where it is found.
+ccache := $(shell command -v ccache 2>/dev/null)
+launcher := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
+
+.PHONY: all build demo check bench install coverage clean setup
+all: build
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@cmake --preset release $(launcher) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build
+	@scripts/demo.sh build/release
+
+# The peers of the comparison are looked for when the build is configured, hence their packages first.
+bench:
+	@scripts/setup.sh --check
+	@$(MAKE) --no-print-directory build
+	@scripts/bench.sh build/release
+
+check:
+	@scripts/setup.sh --check
+	@scripts/check.sh $(PARTS)
+
+install: build
+	@DESTDIR="$(DESTDIR)" cmake --install build/release
+
+coverage:
+	@scripts/setup.sh --check
+	@scripts/coverage.sh
+
+clean:
+	@rm -rf build demo-output

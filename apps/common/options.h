@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Command line of the apps: a table of options, one parser, one help text.
+#ifndef APPS_COMMON_OPTIONS_H
+#define APPS_COMMON_OPTIONS_H
+
+#include <stddef.h>
+
+typedef enum option_kind {
+    OPTION_FLAG,   // int, set to 1
+    OPTION_SWITCH, // int, "on" or "off"
+    OPTION_AUTO,   // int, "on" (1), "off" (0) or "auto" (-1)
+    OPTION_INT,    // int[values], each >= 0
+    OPTION_REAL,   // double, finite and > 0
+    OPTION_TEXT    // const char *, points into argv
+} option_kind;
+
+typedef struct option_row {
+    const char *name; // with its dashes
+    option_kind kind;
+    int values; // OPTION_INT only: how many numbers it takes ...
+    int or_one; // ... and whether a single one stands for all of them
+    void *into;
+    const char *argument; // as the help shows it
+    const char *help;
+} option_row;
+
+typedef enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_ERROR } options_result;
+
+// Stores what argv says. On OPTIONS_ERROR, `message` says what is wrong and with which option.
+options_result options_parse(const option_row *rows, size_t count, int argc, char **argv,
+                             char *message, size_t message_size);
+
+void options_print_help(const option_row *rows, size_t count, const char *usage);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// C = A * B by Cannon's ring. Rank r holds rows of A, B and C (a stripe). In step s it multiplies
+// the columns of its A that belong to stripe (r + s) mod ranks with that stripe of B, which has
+// just arrived from rank r + 1, while it passes it on to rank r - 1.
+#include "common/clock.h"
+#include "common/comm.h"
+#include "common/options.h"
+#include "common/progress.h"
+#include "matmul/matmul_kernel.h"
+#include "matmul/ring.h"
+
+#include <omp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct problem {
+    size_t n;
+    int rank, ranks;
+    size_t first, rows, max_rows; // own stripe; most rows of any stripe
+    double *a, *c;                // [rows][n]
+    double *stripe[2];            // [max_rows][n]
+    double wait_seconds;
+} problem;
+
+typedef struct matmul_options {
+    int n;
+    int repeat;
+    int overlap;
+    int progress;
+} matmul_options;
+
+static size_t stripe_first(size_t n, int rank, int ranks) {
+    const size_t extra = n % (size_t)ranks;
+    const size_t r = (size_t)rank;
+    return r * (n / (size_t)ranks) + (r < extra ? r : extra);
+}
+
+// Small integers, so that every product is exact in whatever order it is summed.
+static double a_value(size_t i, size_t j) { return (double)((i * 7 + j * 13) % 17) - 8; }
+static double b_value(size_t i, size_t j) { return (double)((i * 5 + j * 11 + i * j) % 19) - 9; }
+
+static void fill(problem *p) {
+    for (size_t i = 0; i < p->rows; ++i) {
+        for (size_t j = 0; j < p->n; ++j) {
+            p->a[i * p->n + j] = a_value(p->first + i, j);
+            p->stripe[0][i * p->n + j] = b_value(p->first + i, j);
+            p->c[i * p->n + j] = 0;
+        }
+    }
+}
+
+// Own rows in a few pieces, so that the library is called now and then.
+static void multiply(problem *p, const double *b, size_t first, size_t depth, int moving) {
+    const size_t piece = p->rows / 4 > 64 ? p->rows / 4 : 64;
+    for (size_t i = 0; i < p->rows; i += piece) {
+        const size_t rows = p->rows - i < piece ? p->rows - i : piece;
+        matmul_add(p->c + i * p->n, p->a + i * p->n + first, b, rows, p->n, depth, p->n);
+        if (moving) {
+            ring_progress();
+        }
+    }
+}
+
+static void product(problem *p, int overlap) {
+    const size_t row_bytes = p->n * sizeof(double);
+    for (int s = 0; s < p->ranks; ++s) {
+        const int owner = (p->rank + s) % p->ranks;
+        const size_t first = stripe_first(p->n, owner, p->ranks);
+        const size_t depth = stripe_first(p->n, owner + 1, p->ranks) - first;
+        double *const stripe = p->stripe[s % 2];
+        double *const spare = p->stripe[(s + 1) % 2];
+        const int last = s + 1 == p->ranks;
+        if (!overlap || last) {
+            multiply(p, stripe, first, depth, 0);
+        }
+        if (!last) {
+            ring_start(spare, stripe, depth * row_bytes, p->max_rows * row_bytes);
+            if (overlap) {
+                multiply(p, stripe, first, depth, 1);
+            }
+            const double computed = seconds_now();
+            ring_finish();
+            p->wait_seconds += seconds_now() - computed;
+        }
+    }
+}
+
+static int right_at(const problem *p, size_t i, size_t j) {
+    double sum = 0;
+    for (size_t k = 0; k < p->n; ++k) {
+        sum += a_value(p->first + i, k) * b_value(k, j);
+    }
+    const double got = p->c[i * p->n + j];
+    if (got != sum) {
+        fprintf(stderr, "matmul: rank %d: c[%zu][%zu] is %g, should be %g\n", p->rank, p->first + i,
+                j, got, sum);
+    }
+    return got == sum;
+}
+
+// Against the definition: every entry for small sizes, else entries spread over all own rows.
+static size_t count_wrong(const problem *p, size_t *checked) {
+    const size_t stride = p->n <= 400 ? 1 : p->n / 8 + 1;
+    size_t wrong = 0;
+    *checked = 0;
+    for (size_t i = 0; i < p->rows && wrong < 4; ++i) {
+        for (size_t j = i % stride; j < p->n && wrong < 4; j += stride) {
+            wrong += !right_at(p, i, j);
+            ++*checked;
+        }
+    }
+    return wrong;
+}
+
+static uint64_t digest(const problem *p) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->rows; ++i) {
+        uint64_t hash = 14695981039346656037u ^ (p->first + i);
+        for (size_t j = 0; j < p->n; ++j) {
+            uint64_t bits = 0;
+            memcpy(&bits, &p->c[i * p->n + j], sizeof bits);
+            hash = (hash ^ bits) * 1099511628211u;
+        }
+        sum += hash;
+    }
+    return sum;
+}
+
+static void *allocate(size_t bytes) {
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == NULL) {
+        fprintf(stderr, "matmul: no memory for %zu bytes\n", bytes);
+        comm_abort(1);
+    }
+    return memory;
+}
+
+static int run(const matmul_options *o) {
+    problem p = {.n = (size_t)o->n, .rank = comm_rank(), .ranks = comm_ranks()};
+    p.first = stripe_first(p.n, p.rank, p.ranks);
+    p.rows = stripe_first(p.n, p.rank + 1, p.ranks) - p.first;
+    p.max_rows = (p.n + (size_t)p.ranks - 1) / (size_t)p.ranks;
+    p.a = allocate(p.rows * p.n * sizeof(double));
+    p.c = allocate(p.rows * p.n * sizeof(double));
+    p.stripe[0] = comm_alloc(p.max_rows * p.n * sizeof(double));
+    p.stripe[1] = comm_alloc(p.max_rows * p.n * sizeof(double));
+    double best = 1e300;
+    double wait = 0;
+    progress bar;
+    progress_start(&bar, comm_name(), o->repeat, p.rank == 0 ? o->progress : 0,
+                   2e-9 * (double)p.n * (double)p.n * (double)p.n, "GFLOP/s");
+    for (int r = 0; r < o->repeat; ++r) {
+        fill(&p);
+        p.wait_seconds = 0;
+        comm_barrier();
+        const double start = seconds_now();
+        product(&p, o->overlap);
+        const double seconds = comm_max(seconds_now() - start);
+        if (seconds < best) {
+            best = seconds;
+            wait = comm_max(p.wait_seconds);
+        }
+        progress_update(&bar, r + 1);
+    }
+    progress_finish(&bar);
+    size_t checked = 0;
+    const size_t wrong = count_wrong(&p, &checked);
+    const uint64_t all_checked = comm_sum(checked);
+    const uint64_t all_wrong = comm_sum(wrong);
+    const uint64_t checksum = comm_sum(digest(&p));
+    if (p.rank == 0) {
+        const double flops = 2 * (double)p.n * (double)p.n * (double)p.n;
+        printf("matrix      %d x %d, doubles\n", o->n, o->n);
+        printf("ranks       %d (%s), %d threads each, overlap %s\n", p.ranks, comm_name(),
+               omp_get_max_threads(), o->overlap ? "on" : "off");
+        printf("time        %.4f s (best of %d), %.4f s of it waiting for the shift\n", best,
+               o->repeat, wait);
+        printf("speed       %.2f GFLOP/s\n", flops / best * 1e-9);
+        printf("checksum    %016llx\n", (unsigned long long)checksum);
+        printf("check       %s: %llu of %llu entries compared are right\n",
+               all_wrong == 0 ? "passed" : "FAILED", (unsigned long long)(all_checked - all_wrong),
+               (unsigned long long)all_checked);
+        fflush(stdout);
+    }
+    free(p.a);
+    free(p.c);
+    comm_free(p.stripe[0]);
+    comm_free(p.stripe[1]);
+    return all_wrong != 0;
+}
+
+int main(int argc, char **argv) {
+    comm_init(&argc, &argv);
+    matmul_options o = {.n = 1024, .repeat = 3, .overlap = 1, .progress = -1};
+    const option_row rows[] = {
+        {"--n", OPTION_INT, 1, 0, &o.n, "N", "rows and columns [1024]"},
+        {"--repeat", OPTION_INT, 1, 0, &o.repeat, "N", "products; the best time counts [3]"},
+        {"--overlap", OPTION_SWITCH, 1, 0, &o.overlap, "on|off",
+         "pass stripes on while computing with them [on]"},
+        {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
+    };
+    enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
+    char message[256];
+    options_result result = options_parse(rows, NUM_ROWS, argc, argv, message, sizeof message);
+    if (result == OPTIONS_RUN && (o.n < comm_ranks() || o.n > 100000 || o.repeat < 1)) {
+        snprintf(
+            message, sizeof message,
+            "--n %d, --repeat %d: n must be between the number of ranks (%d) and 100000, repeat "
+            "at least 1",
+            o.n, o.repeat, comm_ranks());
+        result = OPTIONS_ERROR;
+    }
+    int status = 0;
+    if (result == OPTIONS_RUN) {
+        status = run(&o);
+    } else if (comm_rank() == 0 && result == OPTIONS_HELP) {
+        options_print_help(rows, NUM_ROWS,
+                           "Matrix product by Cannon's ring.\nUsage: matmul [options]\n");
+    } else if (comm_rank() == 0) {
+        fprintf(stderr, "matmul: %s\n", message);
+    }
+    comm_finalize();
+    return result == OPTIONS_ERROR ? 2 : status;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "minimod/minimod_run.h"
+
+#include "common/clock.h"
+#include "common/comm.h"
+#include "common/progress.h"
+#include "minimod/halo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Interior planes between two calls of halo_progress.
+enum { PLANES_PER_CALL = 32 };
+
+static void step_without_overlap(const model *m, float *field, float *now, int step,
+                                 run_result *result) {
+    const grid *g = &m->part;
+    model_advance(m, field, now, step, 0, g->local_nx);
+    const double start = seconds_now();
+    halo_start(g, field, step);
+    const double started = seconds_now();
+    halo_finish(g, step);
+    result->put_seconds += started - start;
+    result->wait_seconds += seconds_now() - started;
+}
+
+static void step_with_overlap(const model *m, float *field, float *now, int step,
+                              run_result *result) {
+    const grid *g = &m->part;
+    // With fewer than two edges' planes, the edges are all there is.
+    const int interior_end = g->local_nx >= 2 * HALO ? g->local_nx - HALO : HALO;
+    model_advance(m, field, now, step, 0, HALO);
+    model_advance(m, field, now, step, interior_end, g->local_nx);
+    const double start = seconds_now();
+    halo_start(g, field, step);
+    const double started = seconds_now();
+    for (int x = HALO; x < interior_end; x += PLANES_PER_CALL) {
+        const int x_end = x + PLANES_PER_CALL < interior_end ? x + PLANES_PER_CALL : interior_end;
+        model_advance(m, field, now, step, x, x_end);
+        halo_progress();
+    }
+    const double computed = seconds_now();
+    halo_finish(g, step);
+    result->put_seconds += started - start;
+    result->wait_seconds += seconds_now() - computed;
+}
+
+void run_steps(const model *m, const minimod_options *o, float *fields[2], run_result *result) {
+    const grid *g = &m->part;
+    const size_t samples = (size_t)o->steps * (size_t)m->num_receivers;
+    *result = (run_result){.seismogram = calloc(samples, sizeof(float))};
+    if (result->seismogram == NULL) {
+        fprintf(stderr, "minimod: no memory for the seismogram\n");
+        comm_abort(1);
+    }
+    minimod_clear(g, fields[0]);
+    minimod_clear(g, fields[1]);
+    halo_init(g);
+    progress bar;
+    progress_start(&bar, comm_name(), o->steps, g->rank == 0 ? o->progress : 0,
+                   1e-9 * g->nx * g->ny * g->nz, "Gpoints/s");
+    comm_barrier();
+    const double start = seconds_now();
+    for (int step = 1; step <= o->steps; ++step) {
+        float *const field = fields[step % 2];
+        float *const now = fields[(step + 1) % 2];
+        if (o->overlap) {
+            step_with_overlap(m, field, now, step, result);
+        } else {
+            step_without_overlap(m, field, now, step, result);
+        }
+        model_record(m, field, result->seismogram + (size_t)(step - 1) * (size_t)m->num_receivers);
+        progress_update(&bar, step);
+    }
+    result->seconds = seconds_now() - start;
+    comm_barrier();
+    progress_finish(&bar);
+    result->field = fields[o->steps % 2];
+    comm_sum_to_root(result->seismogram, samples);
+    halo_free();
+}
+
+uint64_t run_digest(const model *m, float *field) {
+    const grid *g = &m->part;
+    uint64_t sum = 0;
+    for (int x = 0; x < g->local_nx; ++x) {
+        for (int y = 0; y < g->ny; ++y) {
+            // FNV-1a over the row's place and bits; addition makes the order of rows irrelevant.
+            uint64_t hash = 14695981039346656037u;
+            const float *row = grid_plane(g, field, x) + (size_t)y * g->pitch;
+            const uint32_t place[2] = {(uint32_t)(g->first_x + x), (uint32_t)y};
+            for (int z = -2; z < g->nz; ++z) {
+                uint32_t bits = place[(z + 2) & 1];
+                if (z >= 0) {
+                    memcpy(&bits, &row[z], sizeof bits);
+                }
+                hash = (hash ^ bits) * 1099511628211u;
+            }
+            sum += hash;
+        }
+    }
+    return sum;
+}

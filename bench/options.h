@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The command line that diomp-bench and the peers' programs share.
+#pragma once
+
+#include "measure.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace diomp::bench {
+
+struct options {
+    std::vector<std::string> benchmarks; ///< subcommands in the order given
+    std::vector<std::size_t> sizes;      ///< empty: each benchmark's own
+    std::vector<int> threads{1, 2};
+    sampling how;
+    std::string json;
+    std::string csv;
+
+    [[nodiscard]] bool wants(const std::string &benchmark) const {
+        return std::find(benchmarks.begin(), benchmarks.end(), benchmark) != benchmarks.end();
+    }
+};
+
+struct subcommand {
+    const char *name;
+    const char *help;
+};
+
+inline const std::vector<subcommand> &common_subcommands() {
+    static const std::vector<subcommand> table{
+        {"put", "latency of put + fence, rank 0 to rank 1, by size"},
+        {"get", "latency of get, rank 0 from rank 1, by size"},
+        {"bandwidth", "many puts (gets), then one completion, by size"},
+        {"rate", "8-byte puts from 1 .. N threads of rank 0 to rank 1"},
+        {"barrier", "barrier of all ranks"},
+        {"lock", "lock + unlock at rank 1: rank 0 alone, and all ranks"},
+        {"atomic", "fetch_add at rank 1: rank 0 alone, and all ranks"},
+        {"bcast", "broadcast from rank 0, by size"},
+        {"reduce", "sum of doubles to rank 0, by size"},
+        {"allreduce", "sum of doubles, by size"},
+        {"gather", "gather to rank 0, by size per rank"},
+        {"scatter", "scatter from rank 0, by size per rank"},
+        {"allgather", "allgather, by size per rank"},
+        {"reduce_scatter", "block reduce-scatter of doubles, by size per rank"},
+        {"alltoall", "all to all, by size per pair"}};
+    return table;
+}
+
+/// Options stand before or after the subcommands, of which there may be several.
+inline void declare_options(CLI::App &app, options &into) {
+    app.add_option("--sizes", into.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
+        ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false));
+    app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--min-time", into.how.min_time_s, "least seconds per sample")
+        ->check(CLI::Range(1e-6, 60.0))
+        ->capture_default_str();
+    app.add_option("--repeat", into.how.samples, "samples per measurement")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
+    app.add_option("--json", into.json, "write the rows to this file as JSON");
+    app.add_option("--csv", into.csv, "write the rows to this file as CSV");
+    app.require_subcommand(1, 0);
+    app.fallthrough();
+    for (const subcommand &entry : common_subcommands()) {
+        app.add_subcommand(entry.name, entry.help)->fallthrough();
+    }
+    app.add_subcommand("all", "all of the above")->fallthrough();
+}
+
+inline void collect_benchmarks(const CLI::App &app, options &into) {
+    for (const CLI::App *chosen : app.get_subcommands()) {
+        if (chosen->get_name() != "all") {
+            into.benchmarks.push_back(chosen->get_name());
+            continue;
+        }
+        for (const subcommand &entry : common_subcommands()) {
+            into.benchmarks.emplace_back(entry.name);
+        }
+    }
+}
+
+} // namespace diomp::bench

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs the benchmarks that were asked for, in a fixed order.
+#pragma once
+
+#include "collectives.h"
+#include "synchronisation.h"
+#include "transfers.h"
+
+namespace diomp::bench {
+
+/// Room that each of the two symmetric buffers needs.
+inline std::size_t symmetric_bytes(const options &wanted) {
+    std::size_t largest = mib;
+    if (wanted.wants("put") || wanted.wants("get") || wanted.wants("bandwidth") ||
+        wanted.wants("memcpy")) {
+        for (const std::size_t size : transfer_sizes(wanted)) {
+            largest = std::max(largest, size);
+        }
+    }
+    return largest;
+}
+
+/// An empty report; rank 0 is the one that prints and writes.
+template <typename Library>
+report make_report(const Library &library) {
+    return {{Library::name(), library.conduit(), library.size()}, library.rank() == 0};
+}
+
+/// Wrong data ends the job through library.fail().
+template <typename Library>
+void run_suite(Library &library, const options &wanted, report &results) {
+    const std::size_t largest = symmetric_bytes(wanted);
+    session<Library> with{
+        library, wanted, results, library.symmetric(largest), library.symmetric(largest), largest};
+    if (wanted.wants("put") || wanted.wants("memcpy")) {
+        bench_put(with);
+    }
+    if (wanted.wants("get") || wanted.wants("memcpy")) {
+        bench_get(with);
+    }
+    if (wanted.wants("bandwidth")) {
+        bench_bandwidth(with);
+    }
+    if (wanted.wants("rate")) {
+        bench_rate(with);
+    }
+    if (wanted.wants("barrier")) {
+        bench_barrier(with);
+    }
+    if (wanted.wants("lock")) {
+        bench_lock(with);
+    }
+    if (wanted.wants("atomic")) {
+        bench_atomic(with);
+    }
+    for (const collective &what : collectives()) {
+        if (wanted.wants(what.name)) {
+            bench_collective(with, what);
+        }
+    }
+    library.barrier();
+}
+
+} // namespace diomp::bench

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// put, get, memcpy, bandwidth, rate: rank 0 works, rank 1 owns the memory, everybody else waits in
+// a barrier. One buffer on either side, used again and again (so it is as warm as it can be).
+#pragma once
+
+#include "copy_limits.h"
+#include "session.h"
+
+#include <atomic>
+#include <sched.h>
+#include <thread>
+
+namespace diomp::bench {
+
+struct named_body {
+    std::string benchmark;
+    std::string operation;
+    body run;
+};
+
+template <typename Library>
+void add_rows(session<Library> &with, const std::vector<named_body> &entries, std::size_t size) {
+    std::vector<body> bodies;
+    bodies.reserve(entries.size());
+    for (const named_body &entry : entries) {
+        bodies.push_back(entry.run);
+    }
+    const std::vector<timing> times = with.measure_on_root(bodies);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        with.results.add(
+            {entries[i].benchmark, entries[i].operation, "private", 1, size, times[i]});
+    }
+}
+
+/// Runs the first body once and checks what arrived.
+template <typename Library>
+void check_put(session<Library> &with, const named_body &entry, std::size_t size,
+               std::size_t seed) {
+    if (with.is_target()) {
+        std::memset(with.put_target, 0, size);
+    }
+    with.library.barrier();
+    if (with.starts()) {
+        entry.run(1);
+    }
+    with.library.barrier();
+    if (with.is_target()) {
+        with.require(entry.operation, pattern_error(with.put_target, size, seed));
+    }
+    with.library.barrier();
+}
+
+/// Latency of put + fence; beside it, if asked for, the two ways to copy by hand into the very same
+/// memory, sample by sample in turn.
+template <typename Library>
+void bench_put(session<Library> &with) {
+    Library &library = with.library;
+    for (const std::size_t size : transfer_sizes(with.wanted)) {
+        const buffer source = private_buffer(size);
+        fill_pattern(source.get(), size, size);
+        char *const dst = with.put_target;
+        const char *const src = source.get();
+        const int target = with.target();
+        std::vector<named_body> entries;
+        if (with.wanted.wants("put")) {
+            entries.push_back({"put", "put", alone([&library, target, dst, src, size] {
+                                   library.put(target, dst, src, size);
+                                   library.fence(target);
+                               })});
+        }
+        if constexpr (requires { library.remote_ptr(dst, target); }) {
+            char *const direct = library.remote_ptr(dst, target);
+            if (with.wanted.wants("memcpy") && direct != nullptr) {
+                entries.push_back({"memcpy", "memcpy_put",
+                                   alone([direct, src, size] { plain_copy(direct, src, size); })});
+                if (has_stream_copy) {
+                    entries.push_back({"memcpy", "stream_put", alone([direct, src, size] {
+                                           stream_copy(direct, src, size);
+                                       })});
+                }
+            }
+        }
+        for (const named_body &entry : entries) {
+            check_put(with, entry, size, size);
+        }
+        add_rows(with, entries, size);
+        if (with.is_target()) {
+            with.require("put", pattern_error(dst, size, size));
+        }
+    }
+}
+
+template <typename Library>
+void bench_get(session<Library> &with) {
+    Library &library = with.library;
+    for (const std::size_t size : transfer_sizes(with.wanted)) {
+        const buffer destination = private_buffer(size);
+        const char *const src = with.get_source;
+        char *const dst = destination.get();
+        const int target = with.target();
+        if (with.is_target()) {
+            fill_pattern(with.get_source, size, size + 1);
+        }
+        library.barrier();
+        std::vector<named_body> entries;
+        if (with.wanted.wants("get")) {
+            entries.push_back({"get", "get", alone([&library, target, dst, src, size] {
+                                   library.get(dst, target, src, size);
+                               })});
+        }
+        if constexpr (requires { library.remote_ptr(with.get_source, target); }) {
+            const char *const direct = library.remote_ptr(with.get_source, target);
+            if (with.wanted.wants("memcpy") && direct != nullptr) {
+                entries.push_back({"memcpy", "memcpy_get",
+                                   alone([direct, dst, size] { plain_copy(dst, direct, size); })});
+                if (has_stream_copy) {
+                    entries.push_back({"memcpy", "stream_get", alone([direct, dst, size] {
+                                           stream_copy(dst, direct, size);
+                                       })});
+                }
+            }
+        }
+        for (const named_body &entry : entries) {
+            if (with.starts()) {
+                std::memset(dst, 0, size);
+                entry.run(1);
+                with.require(entry.operation, pattern_error(dst, size, size + 1));
+            }
+        }
+        add_rows(with, entries, size);
+        if (with.starts()) {
+            with.require("get", pattern_error(dst, size, size + 1));
+        }
+    }
+}
+
+/// One iteration starts `window` transfers to different places and completes them together; the row
+/// gives the time per transfer.
+template <typename Library>
+void bench_bandwidth(session<Library> &with) {
+    Library &library = with.library;
+    const int target = with.target();
+    for (const std::size_t size : transfer_sizes(with.wanted)) {
+        const std::size_t window = std::clamp<std::size_t>(with.largest_bytes / size, 1, 64);
+        const buffer local = private_buffer(size * window);
+        char *const mine = local.get();
+        const auto per_transfer = [window](body run) -> body {
+            return [run = std::move(run), window](std::uint64_t iterations) {
+                return run(iterations) / static_cast<double>(window);
+            };
+        };
+        fill_pattern(mine, size * window, size + 2);
+        const named_body puts{"bandwidth", "put_window", per_transfer(alone([&, size, window] {
+                                  for (std::size_t i = 0; i < window; ++i) {
+                                      library.put(target, with.put_target + i * size,
+                                                  mine + i * size, size);
+                                  }
+                                  library.fence(target);
+                              }))};
+        check_put(with, puts, size * window, size + 2);
+        add_rows(with, {puts}, size);
+        if constexpr (requires { library.finish_gets(target); }) {
+            const named_body gets{"bandwidth", "get_window", per_transfer(alone([&, size, window] {
+                                      for (std::size_t i = 0; i < window; ++i) {
+                                          library.start_get(mine + i * size, target,
+                                                            with.get_source + i * size, size);
+                                      }
+                                      library.finish_gets(target);
+                                  }))};
+            if (with.is_target()) {
+                fill_pattern(with.get_source, size * window, size + 3);
+            }
+            add_rows(with, {gets}, size);
+            if (with.starts()) {
+                with.require("get_window", pattern_error(mine, size * window, size + 3));
+            }
+        }
+        library.barrier();
+    }
+}
+
+namespace detail {
+
+inline constexpr std::size_t rate_batch = 64;          ///< puts per fence
+inline constexpr std::size_t rate_stride_bytes = 4096; ///< between the targets of two threads
+
+/// Threads get a core each where there are as many, whatever the launcher bound the rank to.
+inline void bind_thread(int index) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(index % cores), &set);
+    sched_setaffinity(0, sizeof(set), &set); // refused inside a smaller cpuset: then stay
+}
+
+template <typename Library>
+void put_batches(session<Library> &with, int thread, std::uint64_t batches) {
+    Library &library = with.library;
+    const int target = with.target();
+    char *const dst = with.put_target + static_cast<std::size_t>(thread) * rate_stride_bytes;
+    std::uint64_t values[rate_batch];
+    for (std::size_t i = 0; i < rate_batch; ++i) {
+        values[i] = static_cast<std::uint64_t>(thread + 1) << 32 | i;
+    }
+    for (std::uint64_t batch = 0; batch < batches; ++batch) {
+        for (std::size_t i = 0; i < rate_batch; ++i) {
+            library.put(target, dst + i * sizeof(values[0]), &values[i], sizeof(values[0]));
+        }
+        library.fence(target);
+    }
+}
+
+/// Seconds from the moment all threads are ready until the last one is done, per put of any thread.
+template <typename Library>
+double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
+    std::atomic<int> ready{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> pool;
+    pool.reserve(static_cast<std::size_t>(threads));
+    for (int thread = 0; thread < threads; ++thread) {
+        pool.emplace_back([&, thread] {
+            bind_thread(thread);
+            ready.fetch_add(1);
+            while (!go.load(std::memory_order_acquire)) {
+                sched_yield();
+            }
+            put_batches(with, thread, batches);
+        });
+    }
+    while (ready.load() != threads) {
+        sched_yield();
+    }
+    const stopwatch watch;
+    go.store(true, std::memory_order_release);
+    for (std::thread &each : pool) {
+        each.join();
+    }
+    return watch.seconds() / static_cast<double>(rate_batch * static_cast<std::size_t>(threads));
+}
+
+} // namespace detail
+
+/// 8-byte puts to 64 different words, a fence after each 64; the row gives the time per put over
+/// all threads.
+template <typename Library>
+void bench_rate(session<Library> &with) {
+    for (const int threads : with.wanted.threads) {
+        if (!with.library.allows_threads(threads) ||
+            static_cast<std::size_t>(threads) * detail::rate_stride_bytes > with.largest_bytes) {
+            continue;
+        }
+        const body run = [&with, threads](std::uint64_t batches) {
+            return detail::run_rate(with, threads, batches);
+        };
+        const std::vector<timing> times = with.measure_on_root({run});
+        with.results.add({"rate", "rate", "private", threads, 8, times.front()});
+        for (int thread = 0; with.is_target() && thread < threads; ++thread) {
+            for (std::size_t i = 0; i < detail::rate_batch; ++i) {
+                std::uint64_t found = 0;
+                std::memcpy(&found,
+                            with.put_target +
+                                static_cast<std::size_t>(thread) * detail::rate_stride_bytes +
+                                i * sizeof(found),
+                            sizeof(found));
+                if (found != (static_cast<std::uint64_t>(thread + 1) << 32 | i)) {
+                    with.library.fail("rate moved wrong data: thread " + std::to_string(thread) +
+                                      ", word " + std::to_string(i));
+                }
+            }
+        }
+        with.library.barrier();
+    }
+}
+
+} // namespace diomp::bench

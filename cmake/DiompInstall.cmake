@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# What `cmake --install` puts where: a prefix that can be moved as a whole.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS diomp EXPORT DiOMPTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# The tools find the library beside themselves, wherever the prefix stands.
+file(RELATIVE_PATH bin_to_lib "/p/${CMAKE_INSTALL_BINDIR}" "/p/${CMAKE_INSTALL_LIBDIR}")
+foreach(tool diomp-run diomp-info diomp-bench)
+  if(TARGET ${tool})
+    set_target_properties(${tool} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+    install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/DiOMP")
+install(EXPORT DiOMPTargets NAMESPACE DiOMP:: DESTINATION "${package_dir}")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/DiOMPConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/install/DiOMPConfig.cmake" INSTALL_DESTINATION "${package_dir}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/install/DiOMPConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/install/DiOMPConfig.cmake"
+  "${PROJECT_BINARY_DIR}/install/DiOMPConfigVersion.cmake" DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH pkgconfig_to_prefix "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/diomp.pc.in" "${PROJECT_BINARY_DIR}/install/diomp.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/install/diomp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+foreach(section 1 7)
+  file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.${section}")
+  install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
+endforeach()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+  FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "man" EXCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A variable in global memory by OpenMP's own directive: clang calls the allocator at the
+// declaration and frees at the end of the block, on every rank.
+#include <diomp.h>
+#include <stdio.h>
+
+static int sum_of_ranks(int me) {
+    int total;
+#pragma omp allocate(total) allocator(ompx_symmetric_mem_alloc)
+    total = 0;
+    ompx_barrier(); // nobody adds before everybody has set it to zero
+
+    ompx_atomic_add(0, &total, &me, OMPX_INT32);
+    ompx_barrier();
+    int answer = 0;
+    ompx_get(&answer, 0, &total, sizeof answer);
+    ompx_barrier(); // rank 0's variable lives until all have read it
+    return answer;
+}
+
+int main(void) {
+    const int me = ompx_get_rank_num();
+    const int ranks = ompx_get_num_ranks();
+    const int total = sum_of_ranks(me);
+    if (me == 0) {
+        printf("sum of the ranks: %d\n", total);
+    }
+    return total == ranks * (ranks - 1) / 2 ? 0 : 1;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// OMPCCL with typed buffers. Collective over the group (the world if none is given). A root is a
+// rank of the group. Buffers are contiguous ranges; their sizes are checked against each other.
+#ifndef DIOMP_COLLECTIVE_HPP
+#define DIOMP_COLLECTIVE_HPP
+
+#include "diomp.h"
+#include "diomp/error.hpp"
+#include "diomp/event.hpp"
+#include "diomp/group.hpp"
+#include "diomp/types.hpp"
+
+#include <concepts>
+#include <cstddef>
+#include <ranges>
+#include <string>
+
+namespace diomp {
+inline namespace v0 {
+
+namespace detail {
+
+template <typename R>
+std::size_t size_of(const R &range) {
+    return static_cast<std::size_t>(std::ranges::size(range));
+}
+template <typename R>
+std::size_t nbytes_of(const R &range) {
+    return size_of(range) * sizeof(std::ranges::range_value_t<R>);
+}
+
+inline void expect_size(const char *call, std::size_t size, std::size_t expected) {
+    if (size != expected) [[unlikely]] {
+        fail(OMPX_ERR_ARG, std::string(call) + ": a buffer of " + std::to_string(size) +
+                               " elements where " + std::to_string(expected) + " are needed");
+    }
+}
+
+/// The C call of an _nb form gets the place for its handle last.
+template <typename Call>
+event start(Call call) {
+    ompx_event_t handle = nullptr;
+    check(call(&handle));
+    return event(handle);
+}
+
+/// How an operator and the type of its elements are called in C.
+struct reduction {
+    ompx_type_t type;
+    ompx_op_t op;
+};
+template <reducible T>
+constexpr reduction reduction_of(op what) {
+    return {type_v<T>, static_cast<ompx_op_t>(what)};
+}
+template <transferable T>
+reduction reduction_of(const user_op<T> &what) {
+    return {user_op<T>::type, what.handle()};
+}
+
+} // namespace detail
+
+/// diomp::op with an element type that has arithmetic, or a user_op of exactly that type.
+template <typename Op, typename T>
+concept operator_on = (std::same_as<Op, op> && reducible<T>) || std::same_as<Op, user_op<T>>;
+
+template <typename R, typename Other>
+concept same_elements =
+    std::same_as<std::ranges::range_value_t<R>, std::ranges::range_value_t<Other>>;
+
+inline event barrier_nb(group_ref group = {}) {
+    return detail::start([=](ompx_event_t *e) { return ompx_barrier_nb(group.handle(), e); });
+}
+
+/// A range, or a single value, from the root to everybody.
+template <writable_range R>
+void bcast(R &&buffer, int root = 0, group_ref group = {}) {
+    detail::check(ompx_bcast_from(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
+                                  group.handle()));
+}
+template <transferable T>
+    requires(!std::ranges::range<T>)
+void bcast(T &value, int root = 0, group_ref group = {}) {
+    detail::check(ompx_bcast_from(&value, sizeof(T), root, group.handle()));
+}
+template <writable_range R>
+event bcast_nb(R &&buffer, int root = 0, group_ref group = {}) {
+    return detail::start([&](ompx_event_t *e) {
+        return ompx_bcast_nb(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
+                             group.handle(), e);
+    });
+}
+
+/// In place.
+template <writable_range R, operator_on<std::ranges::range_value_t<R>> Op>
+void allreduce(R &&buffer, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<R>>(what);
+    auto *const data = std::ranges::data(buffer);
+    detail::check(ompx_allreduce(data, data, detail::size_of(buffer), type, op, group.handle()));
+}
+template <writable_range Dst, transferable_range Src,
+          operator_on<std::ranges::range_value_t<Dst>> Op>
+    requires same_elements<Dst, Src>
+void allreduce(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<Dst>>(what);
+    detail::expect_size("allreduce", detail::size_of(dst), detail::size_of(src));
+    detail::check(ompx_allreduce(std::ranges::data(dst), std::ranges::data(src),
+                                 detail::size_of(src), type, op, group.handle()));
+}
+/// Of one value per rank.
+template <transferable T, operator_on<T> Op>
+    requires(!std::ranges::range<T>)
+[[nodiscard]] T allreduce(const T &value, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<T>(what);
+    T combined = value;
+    detail::check(ompx_allreduce(&combined, &combined, 1, type, op, group.handle()));
+    return combined;
+}
+template <writable_range R, operator_on<std::ranges::range_value_t<R>> Op>
+event allreduce_nb(R &&buffer, const Op &what, group_ref group = {}) {
+    const auto reduction = detail::reduction_of<std::ranges::range_value_t<R>>(what);
+    return detail::start([&](ompx_event_t *e) {
+        return ompx_allreduce_nb(std::ranges::data(buffer), std::ranges::data(buffer),
+                                 detail::size_of(buffer), reduction.type, reduction.op,
+                                 group.handle(), e);
+    });
+}
+
+/// dst is used at the root only and may be empty elsewhere.
+template <writable_range Dst, transferable_range Src,
+          operator_on<std::ranges::range_value_t<Src>> Op>
+    requires same_elements<Dst, Src>
+void reduce(Dst &&dst, const Src &src, const Op &what, int root = 0, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<Src>>(what);
+    if (group.rank() == root) {
+        detail::expect_size("reduce", detail::size_of(dst), detail::size_of(src));
+    }
+    detail::check(ompx_reduce(std::ranges::data(dst), std::ranges::data(src), detail::size_of(src),
+                              type, op, root, group.handle()));
+}
+
+/// Of one value per rank; the result is defined at the root only.
+template <transferable T, operator_on<T> Op>
+    requires(!std::ranges::range<T>)
+[[nodiscard]] T reduce(const T &value, const Op &what, int root = 0, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<T>(what);
+    T combined = value;
+    detail::check(ompx_reduce(&combined, &value, 1, type, op, root, group.handle()));
+    return combined;
+}
+
+/// dst, at the root only: the blocks of all members in order.
+template <writable_range Dst, transferable_range Src>
+    requires same_elements<Dst, Src>
+void gather(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
+    if (group.rank() == root) {
+        detail::expect_size("gather", detail::size_of(dst),
+                            detail::size_of(src) * static_cast<std::size_t>(group.size()));
+    }
+    detail::check(ompx_gather(std::ranges::data(dst), std::ranges::data(src),
+                              detail::nbytes_of(src), root, group.handle()));
+}
+
+/// src, at the root only: one block for each member.
+template <writable_range Dst, transferable_range Src>
+    requires same_elements<Dst, Src>
+void scatter(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
+    if (group.rank() == root) {
+        detail::expect_size("scatter", detail::size_of(src),
+                            detail::size_of(dst) * static_cast<std::size_t>(group.size()));
+    }
+    detail::check(ompx_scatter(std::ranges::data(dst), std::ranges::data(src),
+                               detail::nbytes_of(dst), root, group.handle()));
+}
+
+/// dst: the blocks of all members in order.
+template <writable_range Dst, transferable_range Src>
+    requires same_elements<Dst, Src>
+void allgather(Dst &&dst, const Src &src, group_ref group = {}) {
+    detail::expect_size("allgather", detail::size_of(dst),
+                        detail::size_of(src) * static_cast<std::size_t>(group.size()));
+    detail::check(ompx_allgather(std::ranges::data(dst), std::ranges::data(src),
+                                 detail::nbytes_of(src), group.handle()));
+}
+
+/// src: one block for each member; dst: this member's block of the reduction.
+template <writable_range Dst, transferable_range Src,
+          operator_on<std::ranges::range_value_t<Src>> Op>
+    requires same_elements<Dst, Src>
+void reduce_scatter(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<Src>>(what);
+    detail::expect_size("reduce_scatter", detail::size_of(src),
+                        detail::size_of(dst) * static_cast<std::size_t>(group.size()));
+    detail::check(ompx_reduce_scatter(std::ranges::data(dst), std::ranges::data(src),
+                                      detail::size_of(dst), type, op, group.handle()));
+}
+
+/// Block i of src goes to member i; dst holds the blocks of all members in order.
+template <writable_range Dst, transferable_range Src>
+    requires same_elements<Dst, Src>
+void alltoall(Dst &&dst, const Src &src, group_ref group = {}) {
+    const auto members = static_cast<std::size_t>(group.size());
+    detail::expect_size("alltoall", detail::size_of(dst), detail::size_of(src));
+    detail::expect_size("alltoall", detail::size_of(src) % members, 0);
+    detail::check(ompx_alltoall(std::ranges::data(dst), std::ranges::data(src),
+                                detail::nbytes_of(src) / members, group.handle()));
+}
+
+} // namespace v0
+} // namespace diomp
+
+#endif // DIOMP_COLLECTIVE_HPP

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Groups of ranks: an owner, a view, and what completes and synchronises.
+#ifndef DIOMP_GROUP_HPP
+#define DIOMP_GROUP_HPP
+
+#include "diomp.h"
+#include "diomp/error.hpp"
+
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace diomp {
+inline namespace v0 {
+
+/// Names a group without owning it; the world by default. Any call with the view of no group is an
+/// error.
+class group_ref {
+public:
+    constexpr group_ref() noexcept = default;
+    constexpr group_ref(ompx_group_t handle) noexcept : handle_(handle) {}
+
+    [[nodiscard]] constexpr ompx_group_t handle() const noexcept { return handle_; }
+    /// False for what a split with a negative color gives.
+    [[nodiscard]] bool valid() const noexcept { return handle_ != OMPX_GROUP_NONE; }
+    [[nodiscard]] explicit operator bool() const noexcept { return valid(); }
+
+    [[nodiscard]] int size() const { return detail::check(ompx_group_size(handle_)); }
+    /// This process's place in the group; an error if it is not a member.
+    [[nodiscard]] int rank() const { return detail::check(ompx_group_rank(handle_)); }
+    [[nodiscard]] int world_rank(int group_rank) const {
+        return detail::check(ompx_group_world_rank(handle_, group_rank));
+    }
+
+private:
+    ompx_group_t handle_ = ompx_group_world;
+};
+
+/// Owns a group. The constructing functions and the destructor are collective over its members
+/// (split: over the group that is split; merge: over the union).
+class group {
+public:
+    /// No group.
+    group() noexcept = default;
+    group(group &&other) noexcept : handle_(std::exchange(other.handle_, OMPX_GROUP_NONE)) {}
+    group &operator=(group &&other) noexcept {
+        if (this != &other) {
+            free();
+            handle_ = std::exchange(other.handle_, OMPX_GROUP_NONE);
+        }
+        return *this;
+    }
+    group(const group &) = delete;
+    group &operator=(const group &) = delete;
+    ~group() { free(); }
+
+    [[nodiscard]] static constexpr group_ref world() noexcept { return {}; }
+    /// Of the listed world ranks, in that order; only they call.
+    template <std::ranges::input_range R>
+        requires std::is_convertible_v<std::ranges::range_value_t<R>, int>
+    [[nodiscard]] static group of(const R &world_ranks) {
+        const std::vector<int> ranks(std::ranges::begin(world_ranks),
+                                     std::ranges::end(world_ranks));
+        group made;
+        detail::check(
+            ompx_group_create(&made.handle_, ranks.data(), static_cast<int>(ranks.size())));
+        return made;
+    }
+    /// Members with equal color, ordered by key; a negative color gives no group.
+    [[nodiscard]] static group split(group_ref from, int color, int key = 0) {
+        group made;
+        detail::check(ompx_group_split(from.handle(), color, key, &made.handle_));
+        return made;
+    }
+    /// The members of a, then those of b that are not in a.
+    [[nodiscard]] static group merge(group_ref a, group_ref b) {
+        group made;
+        detail::check(ompx_group_merge(a.handle(), b.handle(), &made.handle_));
+        return made;
+    }
+
+    // NOLINTNEXTLINE(google-explicit-constructor): a group is usable wherever a view is
+    operator group_ref() const noexcept { return handle_; }
+    [[nodiscard]] ompx_group_t handle() const noexcept { return handle_; }
+    [[nodiscard]] bool valid() const noexcept { return group_ref(handle_).valid(); }
+    [[nodiscard]] explicit operator bool() const noexcept { return valid(); }
+    [[nodiscard]] int size() const { return group_ref(handle_).size(); }
+    [[nodiscard]] int rank() const { return group_ref(handle_).rank(); }
+    [[nodiscard]] int world_rank(int group_rank) const {
+        return group_ref(handle_).world_rank(group_rank);
+    }
+
+private:
+    void free() noexcept {
+        if (valid() && ompx_is_initialized() == 1) {
+            ompx_group_free(&handle_);
+        }
+    }
+
+    ompx_group_t handle_ = OMPX_GROUP_NONE;
+};
+
+/// Completes this rank's transfers (to the group's members).
+inline void fence() { detail::check(ompx_fence()); }
+inline void fence(group_ref group) { detail::check(ompx_fence_group(group.handle())); }
+/// Collective over the group; includes a fence.
+inline void barrier() { detail::check(ompx_barrier()); }
+inline void barrier(group_ref group) { detail::check(ompx_barrier_group(group.handle())); }
+
+} // namespace v0
+} // namespace diomp
+
+#endif // DIOMP_GROUP_HPP

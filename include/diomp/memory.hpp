@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Allocators for containers, and single objects and arrays, in the global address space.
+#ifndef DIOMP_MEMORY_HPP
+#define DIOMP_MEMORY_HPP
+
+#include "diomp.h"
+#include "diomp/error.hpp"
+#include "diomp/types.hpp"
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <type_traits>
+#include <utility>
+
+namespace diomp {
+inline namespace v0 {
+
+namespace detail {
+
+/// Never null: failure is an error.
+inline void *allocate_bytes(std::size_t nbytes, std::size_t alignment, ompx_mem_kind_t kind) {
+    void *const memory = ompx_alloc(nbytes, alignment, kind);
+    if (memory == nullptr) {
+        fail_last(OMPX_ERR_NOMEM);
+    }
+    return memory;
+}
+
+template <typename T>
+T *allocate_array(std::size_t count, ompx_mem_kind_t kind) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+        fail(OMPX_ERR_ARG, "allocation: the number of elements overflows a size in bytes");
+    }
+    return static_cast<T *>(allocate_bytes(count * sizeof(T), alignof(T), kind));
+}
+
+/// Objects of static storage duration may come here after the runtime has gone, with its memory.
+inline void free_bytes(void *memory) noexcept {
+    if (memory != nullptr && ompx_is_initialized() == 1) {
+        ompx_free(memory);
+    }
+}
+
+} // namespace detail
+
+/// For std::vector and its kind. With symmetric and asymmetric memory every allocation and
+/// deallocation is collective: all ranks must construct, grow, copy and destroy such containers in
+/// the same order, and symmetric ones with the same capacities.
+template <typename T, ompx_mem_kind_t Kind>
+class allocator {
+public:
+    using value_type = T;
+    using is_always_equal = std::true_type;
+    template <typename U>
+    struct rebind {
+        using other = allocator<U, Kind>;
+    };
+    static constexpr ompx_mem_kind_t kind = Kind;
+
+    constexpr allocator() noexcept = default;
+    template <typename U>
+    constexpr allocator(const allocator<U, Kind> & /*other*/) noexcept {}
+
+    [[nodiscard]] T *allocate(std::size_t count) { return detail::allocate_array<T>(count, Kind); }
+    void deallocate(T *memory, std::size_t /*count*/) noexcept { detail::free_bytes(memory); }
+
+    [[nodiscard]] friend constexpr bool operator==(allocator, allocator) noexcept { return true; }
+};
+
+template <typename T>
+using symmetric_allocator = allocator<T, OMPX_MEM_SYMMETRIC>;
+template <typename T>
+using asymmetric_allocator = allocator<T, OMPX_MEM_ASYMMETRIC>;
+template <typename T>
+using local_allocator = allocator<T, OMPX_MEM_LOCAL>;
+
+/// For the containers of std::pmr; the same rules.
+template <ompx_mem_kind_t Kind>
+class memory_resource final : public std::pmr::memory_resource {
+    void *do_allocate(std::size_t nbytes, std::size_t alignment) override {
+        return detail::allocate_bytes(nbytes, alignment, Kind);
+    }
+    void do_deallocate(void *memory, std::size_t /*nbytes*/, std::size_t /*alignment*/) override {
+        detail::free_bytes(memory);
+    }
+    [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+        return dynamic_cast<const memory_resource *>(&other) != nullptr;
+    }
+};
+
+/// One resource per kind, for the whole program.
+[[nodiscard]] inline std::pmr::memory_resource *symmetric_resource() noexcept {
+    static memory_resource<OMPX_MEM_SYMMETRIC> resource;
+    return &resource;
+}
+[[nodiscard]] inline std::pmr::memory_resource *local_resource() noexcept {
+    static memory_resource<OMPX_MEM_LOCAL> resource;
+    return &resource;
+}
+
+/// Destroys and frees what make_symmetric and make_local have made; frees collectively what was
+/// allocated so.
+template <typename T>
+struct deleter {
+    void operator()(T *object) const noexcept {
+        if (object != nullptr) {
+            std::destroy_at(object);
+            detail::free_bytes(object);
+        }
+    }
+};
+template <typename T>
+struct deleter<T[]> {
+    // The elements have nothing to destroy (see make), so their number need not be kept.
+    void operator()(T *elements) const noexcept { detail::free_bytes(elements); }
+};
+
+template <typename T>
+using owner = std::unique_ptr<T, deleter<T>>;
+
+namespace detail {
+
+struct free_raw {
+    void operator()(void *memory) const noexcept { free_bytes(memory); }
+};
+
+template <typename T, typename... Args>
+    requires(!std::is_array_v<T>)
+owner<T> make(ompx_mem_kind_t kind, Args &&...args) {
+    std::unique_ptr<void, free_raw> memory(allocate_bytes(sizeof(T), alignof(T), kind));
+    T *const object =
+        std::construct_at(static_cast<T *>(memory.get()), std::forward<Args>(args)...);
+    static_cast<void>(memory.release());
+    return owner<T>(object);
+}
+
+template <typename T>
+    requires std::is_unbounded_array_v<T>
+owner<T> make(ompx_mem_kind_t kind, std::size_t count) {
+    using element = std::remove_extent_t<T>;
+    static_assert(transferable<element> && std::is_default_constructible_v<element>,
+                  "arrays in global memory hold elements that may travel");
+    auto *const elements = allocate_array<element>(count, kind);
+    std::uninitialized_value_construct_n(elements, count);
+    return owner<T>(elements);
+}
+
+} // namespace detail
+
+/// `make_symmetric<T>(constructor arguments)` or `make_symmetric<T[]>(count)` (zeroed). Collective,
+/// as is the end of its owner; a constructor that throws must do so on all ranks. Ends with a
+/// barrier, so that no rank's put comes before another rank's initialisation.
+template <typename T, typename... Args>
+    requires(!std::is_array_v<T>)
+[[nodiscard]] owner<T> make_symmetric(Args &&...args) {
+    auto made = detail::make<T>(OMPX_MEM_SYMMETRIC, std::forward<Args>(args)...);
+    detail::check(ompx_barrier());
+    return made;
+}
+template <typename T>
+    requires std::is_unbounded_array_v<T>
+[[nodiscard]] owner<T> make_symmetric(std::size_t count) {
+    auto made = detail::make<T>(OMPX_MEM_SYMMETRIC, count);
+    detail::check(ompx_barrier());
+    return made;
+}
+/// As the array form above, with a count of one's own on each rank. at(rank, p.get()).portable()
+/// finds another rank's part.
+template <typename T>
+    requires std::is_unbounded_array_v<T>
+[[nodiscard]] owner<T> make_asymmetric(std::size_t count) {
+    auto made = detail::make<T>(OMPX_MEM_ASYMMETRIC, count);
+    detail::check(ompx_barrier());
+    return made;
+}
+/// By one rank alone.
+template <typename T, typename... Args>
+    requires(!std::is_array_v<T>)
+[[nodiscard]] owner<T> make_local(Args &&...args) {
+    return detail::make<T>(OMPX_MEM_LOCAL, std::forward<Args>(args)...);
+}
+template <typename T>
+    requires std::is_unbounded_array_v<T>
+[[nodiscard]] owner<T> make_local(std::size_t count) {
+    return detail::make<T>(OMPX_MEM_LOCAL, count);
+}
+
+} // namespace v0
+} // namespace diomp
+
+#endif // DIOMP_MEMORY_HPP

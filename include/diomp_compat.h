@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/**
+ * @file diomp_compat.h
+ * Names of earlier DiOMP programs on the calls of diomp.h, so that such a program compiles with
+ * `#include <diomp_compat.h>` in place of its <diomp.h>. New programs use diomp.h.
+ *
+ * Sources. [2024] Shan, Araya-Polo, Chapman: Towards a Scalable and Efficient PGAS-based
+ * Distributed OpenMP (arXiv 2409.02830): host memory. [2025] the same: DiOMP-Offloading
+ * (arXiv 2506.02486): adds devices and groups. Marked below is the generation of the published
+ * runtime that has the name. Names that did not change (ompx_put, ompx_get, ompx_fence,
+ * ompx_barrier(group)) are in diomp.h.
+ *
+ * Not here: the device forms of [2025] (ompx_dput, ompx_dget, ompx_dbcast, ...), which have become
+ * ompx_target_*, and the communicator objects of its conduit (diompTeam, diompSeg, ...).
+ *
+ * Results: where the earlier call returned nothing an error ends the job (DIOMP_ERRORS=abort).
+ */
+#ifndef DIOMP_COMPAT_H
+#define DIOMP_COMPAT_H
+
+#include "diomp.h"
+
+/* NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier): the names are given. */
+
+/* ---- Start-up and ranks ---- */
+
+/* One object in the whole program, however many files include this header. */
+__attribute__((weak)) void *diomp_compat_space_;
+__attribute__((weak)) size_t diomp_compat_space_bytes_ = (size_t)64 << 20;
+
+/** [2024] Bytes of every rank's raw space; before __init_diomp(), the same on all ranks. */
+static inline void omp_set_distributed_size(size_t nbytes) { diomp_compat_space_bytes_ = nbytes; }
+
+/** [2024] Collective. Starts DiOMP (which has started by itself) and sets up the raw space. */
+static inline void __init_diomp(void) {
+    if (ompx_init() == OMPX_SUCCESS && diomp_compat_space_ == NULL) {
+        diomp_compat_space_ = ompx_alloc(diomp_compat_space_bytes_, 4096, OMPX_MEM_SYMMETRIC);
+    }
+}
+/** [2025] mode: 1 one rank with several devices, 2 one rank per device. It chose devices only. */
+static inline void __init_diomp_target(int mode) {
+    (void)mode;
+    __init_diomp();
+}
+
+/** [2024, 2025] */
+static inline int omp_get_rank_num(void) { return ompx_get_rank_num(); }
+/** [2024, 2025] */
+static inline int omp_get_num_ranks(void) { return ompx_get_num_ranks(); }
+
+/* ---- Memory ---- */
+
+/**
+ * [2024] Start of rank's raw space, as rank sees it: for omp_put and omp_get to that rank, and for
+ * loads and stores by the rank itself. Needs __init_diomp() before it. It was the whole segment; it
+ * is one symmetric allocation here, so that it cannot run into other allocations.
+ */
+static inline void *omp_get_space(int rank) {
+    return ompx_global_ptr(diomp_compat_space_, rank, NULL);
+}
+/** [2024] Its size; the same on every rank. */
+static inline uintptr_t omp_get_length_space(int rank) {
+    (void)rank;
+    return diomp_compat_space_ == NULL ? 0 : (uintptr_t)diomp_compat_space_bytes_;
+}
+/** [2024] Collective: symmetric memory. */
+static inline void *llvm_omp_distributed_alloc(size_t nbytes) {
+    return ompx_alloc(nbytes, 64, OMPX_MEM_SYMMETRIC);
+}
+
+/* ---- Transfers and completion ---- */
+
+/** [2024] Was complete after a wait only; it is on return. */
+static inline void omp_get(void *dst, int rank, const void *src, size_t nbytes) {
+    (void)ompx_get(dst, rank, src, nbytes);
+}
+/** [2024] */
+static inline void omp_put(int rank, void *dst, const void *src, size_t nbytes) {
+    (void)ompx_put(rank, dst, src, nbytes);
+}
+
+/** [2024] What diomp_waitRMA waits for. */
+typedef enum omp_event {
+    omp_ev_get = OMPX_RMA_GET,
+    omp_ev_put = OMPX_RMA_PUT,
+    omp_ev_am = OMPX_RMA_ATOMIC
+} omp_event_t;
+static inline void diomp_waitRMA(omp_event_t kind) { (void)ompx_waitRMA((int)kind); }
+/** [2024] */
+static inline void diomp_waitALLRMA(void) { (void)ompx_waitALLRMA(); }
+
+/** [2024] diomp_barrier(), [2025] diomp_barrier(group). */
+#define diomp_barrier(...) ((void)ompx_barrier(__VA_ARGS__))
+/** [2024] The lock that lives at rank. */
+static inline void diomp_lock(int rank) { (void)ompx_lock(rank); }
+static inline void diomp_unlock(int rank) { (void)ompx_unlock(rank); }
+
+/* ---- Collectives of the world ---- */
+
+/** [2024] */
+typedef enum omp_dt {
+    omp_int32 = OMPX_INT32,
+    omp_uint32 = OMPX_UINT32,
+    omp_int64 = OMPX_INT64,
+    omp_uint64 = OMPX_UINT64,
+    omp_float = OMPX_FLOAT,
+    omp_double = OMPX_DOUBLE
+} omp_dt_t;
+/** [2024] Those of its operators that a reduction can have. */
+typedef enum omp_op {
+    omp_op_add = OMPX_SUM,
+    omp_op_mul = OMPX_PROD,
+    omp_op_min = OMPX_MIN,
+    omp_op_max = OMPX_MAX,
+    omp_op_bit_and = OMPX_BAND,
+    omp_op_bit_or = OMPX_BOR,
+    omp_op_bit_xor = OMPX_BXOR
+} omp_op_t;
+
+/** [2024] */
+static inline void omp_bcast(void *data, size_t nbytes, int root) {
+    (void)ompx_bcast_from(data, nbytes, root, ompx_group_world);
+}
+/** [2024] The source comes first, unlike in ompx_allreduce. */
+static inline void omp_allreduce(const void *src, void *dst, size_t count, omp_dt_t type,
+                                 omp_op_t op) {
+    (void)ompx_allreduce(dst, src, count, (ompx_type_t)type, (ompx_op_t)op, ompx_group_world);
+}
+/** [2025] */
+static inline void omp_reduce(const void *src, void *dst, size_t count, omp_dt_t type, omp_op_t op,
+                              int root) {
+    (void)ompx_reduce(dst, src, count, (ompx_type_t)type, (ompx_op_t)op, root, ompx_group_world);
+}
+
+/* NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier) */
+
+#endif /* DIOMP_COMPAT_H */

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes docs/api.md from the comments in include/diomp.h.
+
+    scripts/api-reference.py           writes the page
+    scripts/api-reference.py --check   exits 1 if the page is not what the header says
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADER = ROOT / "include/diomp.h"
+PAGE = ROOT / "docs/api.md"
+
+SECTION = re.compile(r"^/\* ---- (.*?) ---- \*/$")
+
+
+def comment_text(lines):
+    """The words of a comment, its line breaks kept."""
+    text = []
+    for line in lines:
+        line = re.sub(r"^\s*(/\*\*?<?|\*/|\*)\s?", "", line)
+        text.append(re.sub(r"\s*\*/\s*$", "", line).rstrip())
+    return "\n".join(text).strip()
+
+
+def declaration(text):
+    """One declaration as a reader wants it: without attributes, on one line unless it has a body."""
+    text = re.sub(r"OMPX_API_\s*|\s*OMPX_NOEXCEPT_|__attribute__\(\(\w+\)\)\s*", "", text)
+    if "{" in text:
+        return text
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def parse(source):
+    """Yields ("section", title), ("note", text), ("entry", comment, [declarations])."""
+    lines = source.split("\n")
+    comment, i = "", 0
+    while i < len(lines):
+        line = lines[i]
+        if match := SECTION.match(line):
+            yield ("section", match.group(1))
+            comment = ""
+        elif line.startswith(("/**", "/*")):
+            start = i
+            while "*/" not in lines[i]:
+                i += 1
+            text = comment_text(lines[start : i + 1])
+            if line.startswith("/**"):
+                comment = text
+            elif start > 0 and not text.startswith("SPDX") and len(text) > 80:
+                yield ("note", text)
+        elif re.match(r"^(OMPX_API_|typedef (enum|struct) )", line):
+            start, depth = i, 0
+            while True:
+                depth += lines[i].count("{") - lines[i].count("}")
+                if lines[i].split("/**<")[0].rstrip().endswith(";") and depth == 0:
+                    break
+                i += 1
+            block = "\n".join(lines[start : i + 1])
+            trailing = re.search(r"; /\*\*< (.*?) \*/", lines[i])
+            if trailing and "{" not in block:
+                comment = (comment + "\n" + trailing.group(1)).strip()
+                block = re.sub(r" /\*\*<.*?\*/", "", block)
+            yield ("entry", comment, declaration(block))
+            comment = ""
+        elif line.startswith("OMPX_ATOMIC_FORM_("):
+            name = line[len("OMPX_ATOMIC_FORM_(") :].split(",")[0]
+            yield ("entry", comment, f"int ompx_atomic_{name}(int rank, void *target, const void *operand, ompx_type_t type);\n"
+                   f"int ompx_atomic_fetch_{name}(int rank, void *target, const void *operand, void *result, ompx_type_t type);")
+            comment = ""
+        i += 1
+
+
+def page():
+    source = HEADER.read_text()
+    head = comment_text(re.search(r"/\*\*\n \* @file diomp\.h\n(.*?)\*/", source, re.S).group(1).split("\n"))
+    out = ["<!-- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception -->",
+           "<!-- Made by scripts/api-reference.py from include/diomp.h; change the header. -->", "# C interface", "", head, ""]
+    pending = []
+
+    def flush():
+        if pending:
+            out.extend(["```c", *pending, "```", ""])
+            pending.clear()
+
+    body = source[source.index("/* ---- Status"):]
+    for item in parse(body):
+        if item[0] == "section":
+            flush()
+            out.extend([f"## {item[1]}", ""])
+        elif item[0] == "note":
+            flush()
+            out.extend(["```text", item[1], "```", ""])
+        else:
+            if item[1]:
+                flush()
+                out.extend([item[1], ""])
+            pending.append(item[2])
+    flush()
+    return "\n".join(out).rstrip() + "\n"
+
+
+def main():
+    made = page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.exists() or PAGE.read_text() != made:
+            print("docs/api.md is not what include/diomp.h says: run scripts/api-reference.py", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

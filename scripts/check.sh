@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Everything that must hold before a change lands: `make check`, and CI through .ci/run.
+#
+#   scripts/check.sh            all parts
+#   scripts/check.sh dev asan   only these
+#
+# Each part's output goes to the screen and to build/check/PART.log. A part that is not a set of tests counts as one.
+# The last line is "N passed, N failed" (and ", N skipped"); the exit status is 0 only if nothing failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+declare -A meaning=(
+    [format]="clang-format"
+    [includes]="include directions, headers compile alone"
+    [dev]="build with clang, all tests"
+    [gcc]="build the core with gcc, its unit and rank tests"
+    [tidy]="clang-tidy"
+    [asan]="address and undefined-behaviour sanitizers: unit and rank tests"
+    [tsan]="thread sanitizer: unit and rank tests"
+)
+parts=("$@")
+# The quick ones first: they fail within seconds.
+[ ${#parts[@]} -gt 0 ] || parts=(format includes dev gcc tidy asan tsan)
+
+jobs=${JOBS:-$(nproc)}
+out=build/check
+mkdir -p "$out"
+rm -f "$out"/*
+launcher=()
+if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+
+configure() { cmake --preset "$1" "${launcher[@]}" >"$out/configure-$1.txt" 2>&1 || { cat "$out/configure-$1.txt"; false; }; }
+
+build_and_test() {
+    configure "$1" && cmake --build --preset "$1" -j "$jobs" &&
+        ctest --preset "$1" -j "$jobs" --output-junit "$PWD/$out/$1.xml"
+}
+
+run_part() {
+    case $1 in
+    format) scripts/format-check.sh ;;
+    includes) scripts/include-check.py --compile ;;
+    tidy) configure dev && scripts/tidy-check.py build/dev ;;
+    dev | gcc | asan | tsan) build_and_test "$1" ;;
+    *)
+        echo "check.sh: unknown part '$1' (known: ${!meaning[*]})"
+        return 2
+        ;;
+    esac
+}
+
+# Prints one attribute of the <testsuite> line that ctest writes.
+junit_count() { tr '[:space:]' ' ' <"$1" | sed -n "s/^[^<]*<?xml[^>]*> *<testsuite [^>]* $2=\"\([0-9]*\)\".*/\1/p"; }
+
+passed=0
+failed=0
+skipped=0
+table=
+for part in "${parts[@]}"; do
+    echo "== $part: ${meaning[$part]:-?}"
+    began=$EPOCHREALTIME
+    run_part "$part" 2>&1 | tee "$out/$part.log"
+    status=${PIPESTATUS[0]}
+    seconds=$(awk "BEGIN { printf \"%.0f\", $EPOCHREALTIME - $began }")
+    verdict=ok
+    [ "$status" = 0 ] || verdict=FAILED
+    counts=
+    if [ -s "$out/$part.xml" ]; then
+        tests=$(junit_count "$out/$part.xml" tests)
+        failures=$(junit_count "$out/$part.xml" failures)
+        left_out=$(junit_count "$out/$part.xml" skipped)
+        passed=$((passed + tests - failures - left_out))
+        failed=$((failed + failures))
+        skipped=$((skipped + left_out))
+        counts="$tests tests, $failures failed, $left_out skipped"
+        # ctest failed for another reason, such as a test program that is missing.
+        [ "$status" = 0 ] || [ "$failures" != 0 ] || failed=$((failed + 1))
+    elif [ "$status" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+    table+=$(printf '%-9s %-7s %5s s  %s' "$part" "$verdict" "$seconds" "$counts")$'\n'
+done
+
+printf '\n%s' "$table"
+summary="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || summary+=", $skipped skipped"
+echo "$summary" | tee "$out/summary.txt"
+[ "$failed" = 0 ]

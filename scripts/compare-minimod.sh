@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Minimod against its MPI twin, and what the overlap brings:
+#   scripts/compare-minimod.sh BUILD_DIR [REPETITIONS [minimod options]]
+# 2 ranks, each bound to a core of its own, one thread each. The variants run in turn, so that a slow minute of the
+# machine hits all of them; the table shows medians (and the range) of the repetitions.
+set -euo pipefail
+
+if [ $# -lt 1 ] || [ ! -x "$1/bin/minimod" ] || [ ! -x "$1/bin/minimod-mpi" ]; then
+    echo "usage: compare-minimod.sh BUILD_DIR [REPETITIONS [minimod options]]; needs bin/minimod and bin/minimod-mpi" >&2
+    exit 2
+fi
+bin=$1/bin
+repetitions=${2:-9}
+shift $(($# < 2 ? $# : 2))
+options=(--grid 200 --steps 100 --receivers 1 --progress off "$@")
+mpirun=$(command -v mpirun.openmpi || command -v mpirun)
+export OMP_NUM_THREADS=1
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+
+diomp() { "$bin/diomp-run" -n 2 --bind-to core -- "$bin/$1" "${options[@]}" --overlap "$2"; }
+mpi() { "$mpirun" --allow-run-as-root --bind-to core -n 2 "$bin/$1" "${options[@]}" --overlap "$2"; }
+
+# Appends "name Gpoints/s us-per-step us-sending us-waiting checksum".
+measure() {
+    local name=$1
+    shift
+    "$@" | awk -v name="$name" '
+        /^time/ { step = $4 }
+        /^exchange/ { send = $2; wait = $8 }
+        /^speed/ { speed = $2 }
+        /^checksum/ { sum = $2 }
+        END { if (sum == "") exit 1; print name, speed, step, send, wait, sum }' >>"$results"
+}
+
+for ((i = 0; i < repetitions; ++i)); do
+    measure DiOMP/on diomp minimod on
+    measure MPI/on mpi minimod-mpi on
+    measure signal/on diomp minimod-signal on
+    measure DiOMP/off diomp minimod off
+    measure MPI/off mpi minimod-mpi off
+done
+
+# median FILE-COLUMN NAME
+median() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sort -g | awk '{ v[NR] = $1 } END {
+    print (NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2) }'; }
+edge() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sort -g | "$3" -n 1; }
+
+echo "minimod ${options[*]}, 2 ranks bound to cores, $repetitions runs in turn"
+printf '%-28s %10s %17s %12s %10s %10s\n' variant Gpoints/s '(range)' us/step us-sending us-waiting
+for name in DiOMP/on signal/on MPI/on DiOMP/off MPI/off; do
+    case $name in
+    signal/on) label="DiOMP (signals), overlap on" ;;
+    *) label="${name%/*}, overlap ${name#*/}" ;;
+    esac
+    printf '%-28s %10s %17s %12s %10s %10s\n' "$label" "$(median 2 $name)" \
+        "($(edge 2 $name head)-$(edge 2 $name tail))" "$(median 3 $name)" "$(median 4 $name)" "$(median 5 $name)"
+done
+awk -v a="$(median 2 DiOMP/on)" -v b="$(median 2 MPI/on)" -v w="$(median 5 DiOMP/on)" -v x="$(median 5 DiOMP/off)" \
+    -v s="$(median 3 DiOMP/on)" -v t="$(median 3 DiOMP/off)" 'BEGIN {
+    printf "DiOMP / MPI, Gpoints/s:                 %.3f\n", a / b
+    printf "DiOMP overlap on / off, time per step:  %.3f\n", s / t
+    printf "DiOMP overlap on / off, time waiting:   %.3f\n", (x > 0 ? w / x : 0) }'
+if [ "$(awk '{ print $6 }' "$results" | sort -u | wc -l)" != 1 ]; then
+    echo "compare-minimod.sh: the checksums differ" >&2
+    exit 1
+fi

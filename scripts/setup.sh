@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Installs the Debian packages that the build, the demo and the checks need. Quick when all are there: then it asks
+# dpkg and does nothing else. Works as root or through sudo.
+#
+#   scripts/setup.sh           what `make build` and `make demo` need
+#   scripts/setup.sh --check   also what `make check` and the comparisons need
+#   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
+set -eu
+
+# One package a line: name, then the reason.
+build_packages='
+clang-19              compiler; brings libstdc++ and the linker
+libomp-19-dev         omp.h and the OpenMP runtime that programs run on
+llvm-19               llvm-symbolizer, for backtraces and the call sites of DIOMP_STATS
+cmake                 build system
+ninja-build           build system, keeps all cores busy
+pkg-config            finds libraries here, and installed copies of DiOMP in the tests
+libfmt-dev            text formatting in the runtime
+libcli11-dev          options of the tools
+nlohmann-json3-dev    JSON output of diomp-info and diomp-bench
+libhwloc-dev          cores and NUMA nodes in diomp-run and diomp-info
+libpmix-dev           start-up under mpirun, prterun and srun; without it DiOMP builds and says so there
+libucx-dev            ranks on several nodes; without it DiOMP builds and says so there
+python3               scripts
+python3-numpy         reads the wavefield of the demo
+python3-matplotlib    pictures of the demo and of the benchmarks
+'
+check_packages='
+libgtest-dev          unit and multi-rank tests
+libgmock-dev          mocks in the unit tests
+clang-format-19       formatting check
+clang-tidy-19         lint
+libclang-rt-19-dev    run-time libraries of the address, undefined-behaviour and thread sanitizers
+g++                   the host-only compiler that DiOMP must build with too
+gdb                   backtraces of tests that hang
+man-db                checks the manual pages
+procps                the tests of diomp-run look for processes left behind
+iproute2              test hosts: their network and its faults
+iputils-ping          test hosts: that they reach each other
+slurmctld             a Slurm on the test hosts; its tests are skipped without it
+slurmd                the same
+slurm-client          the same
+munge                 the same
+openmpi-bin           MPI twins of the apps, and a peer in bench/compare
+libopenmpi-dev        the same; also oshcc, for OpenSHMEM
+mpich                 a second MPI in bench/compare
+libmpich-dev          the same
+'
+
+check=no
+list=no
+for argument in "$@"; do
+    case $argument in
+    --check) check=yes ;;
+    --list) list=yes ;;
+    *)
+        echo "setup.sh: unknown argument '$argument' (known: --check, --list)" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if [ "$list" = yes ]; then
+    printf 'Build and demo:\n%s\nChecks and comparisons:\n%s' "$build_packages" "$check_packages"
+    exit 0
+fi
+
+wanted=$build_packages
+[ "$check" = no ] || wanted=$wanted$check_packages
+names=$(printf '%s' "$wanted" | awk 'NF { print $1 }')
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "setup.sh: this is no Debian system; please install the counterparts of:" "$names" >&2
+    exit 1
+fi
+
+# shellcheck disable=SC2086 # a list of words
+installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' $names 2>/dev/null | awk '$2 == "installed" { print $1 }')
+missing=
+for name in $names; do
+    printf '%s\n' "$installed" | grep -qxF "$name" || missing="$missing $name"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "setup.sh: these packages are missing and only root may install them:" >&2
+        echo "    apt-get install$missing" >&2
+        echo "Run that as root, or install sudo, then run this again." >&2
+        exit 1
+    fi
+    as_root="sudo"
+fi
+
+echo "setup.sh: installing$missing"
+install_missing() {
+    # shellcheck disable=SC2086 # a list of words
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o Dpkg::Use-Pty=0 $missing
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# Package lists may be absent or too old; only then is the update worth its time.
+if ! install_missing >"$log" 2>&1; then
+    if ! $as_root apt-get update -qq >>"$log" 2>&1 || ! install_missing >>"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "setup.sh: apt-get could not install:$missing" >&2
+        echo "The lines above say why. Needed is a Debian 12 (or newer) with its package archive within reach." >&2
+        exit 1
+    fi
+fi

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The collective calls: each is a request that runs now or is queued.
+#include "collective/collective.h"
+
+#include "api/state.h"
+
+using namespace diomp;
+using collective::request;
+using sync::operation;
+
+namespace {
+
+std::string describe(const request &asked, ompx_group_t group) {
+    std::string text = fmt::format("dst={}, src={}, amount={}", asked.dst, asked.src, asked.amount);
+    if (asked.op != 0) {
+        text += fmt::format(", type={}, op={}", sync::type_name(asked.type), asked.op);
+    }
+    if (asked.root >= 0) {
+        text += fmt::format(", root={}", asked.root);
+    }
+    return text + (group == nullptr ? ", group=world"
+                                    : fmt::format(", group={}", static_cast<void *>(group)));
+}
+
+std::size_t bytes_of(const request &asked) {
+    return asked.type == 0 ? asked.amount : asked.amount * ompx_type_size(asked.type);
+}
+
+int run(const char *function, const void *site, const request &asked, ompx_group_t group) {
+    return api::call(
+        function, site, [&] { return describe(asked, group); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            counted.nbytes = bytes_of(asked);
+            return running.collectives().run(*found.value(), asked);
+        });
+}
+
+int start(const char *function, const void *site, const request &asked, ompx_group_t group,
+          ompx_event_t *event) {
+    return api::call(
+        function, site, [&] { return describe(asked, group); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            counted.nbytes = bytes_of(asked);
+            if (asked.what == operation::barrier) {
+                DIOMP_TRY(api::fence_before_barrier(running));
+            }
+            auto started = running.collectives().start(*found.value(), asked);
+            DIOMP_TRY(started);
+            *event = started.value();
+            return {};
+        });
+}
+
+request bcast(void *ptr, size_t nbytes, int root) {
+    return {.what = operation::bcast, .dst = ptr, .amount = nbytes, .root = root};
+}
+
+request move(operation what, void *dst, const void *src, size_t nbytes, int root = -1) {
+    return {.what = what, .dst = dst, .src = src, .amount = nbytes, .root = root};
+}
+
+request reduction(operation what, void *dst, const void *src, size_t count, ompx_type_t type,
+                  ompx_op_t op, int root = -1) {
+    return {.what = what,
+            .dst = dst,
+            .src = src,
+            .amount = count,
+            .type = type,
+            .op = op,
+            .root = root};
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_op_create(ompx_op_t *op, ompx_op_function_t function, void *context,
+                   int commutative) noexcept {
+    return api::call(
+        "ompx_op_create", DIOMP_SITE,
+        [&] { return fmt::format("op={}, commutative={}", fmt::ptr(op), commutative); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(op, "op"));
+            auto made =
+                running.collectives().operators().create(function, context, commutative != 0);
+            DIOMP_TRY(made);
+            *op = made.value();
+            return {};
+        });
+}
+
+int ompx_op_free(ompx_op_t *op) noexcept {
+    return api::call(
+        "ompx_op_free", DIOMP_SITE, [&] { return fmt::format("op={}", fmt::ptr(op)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(op, "op"));
+            DIOMP_TRY(running.collectives().operators().free(*op));
+            *op = 0;
+            return {};
+        });
+}
+
+int ompx_bcast(void *ptr, size_t nbytes, ompx_group_t group) noexcept {
+    return run("ompx_bcast", DIOMP_SITE, bcast(ptr, nbytes, 0), group);
+}
+
+int ompx_bcast_from(void *ptr, size_t nbytes, int root, ompx_group_t group) noexcept {
+    return run("ompx_bcast_from", DIOMP_SITE, bcast(ptr, nbytes, root), group);
+}
+
+int ompx_reduce(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op, int root,
+                ompx_group_t group) noexcept {
+    return run("ompx_reduce", DIOMP_SITE,
+               reduction(operation::reduce, dst, src, count, type, op, root), group);
+}
+
+int ompx_allreduce(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                   ompx_group_t group) noexcept {
+    return run("ompx_allreduce", DIOMP_SITE,
+               reduction(operation::allreduce, dst, src, count, type, op), group);
+}
+
+int ompx_gather(void *dst, const void *src, size_t nbytes, int root, ompx_group_t group) noexcept {
+    return run("ompx_gather", DIOMP_SITE, move(operation::gather, dst, src, nbytes, root), group);
+}
+
+int ompx_scatter(void *dst, const void *src, size_t nbytes, int root, ompx_group_t group) noexcept {
+    return run("ompx_scatter", DIOMP_SITE, move(operation::scatter, dst, src, nbytes, root), group);
+}
+
+int ompx_allgather(void *dst, const void *src, size_t nbytes, ompx_group_t group) noexcept {
+    return run("ompx_allgather", DIOMP_SITE, move(operation::allgather, dst, src, nbytes), group);
+}
+
+int ompx_reduce_scatter(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                        ompx_group_t group) noexcept {
+    return run("ompx_reduce_scatter", DIOMP_SITE,
+               reduction(operation::reduce_scatter, dst, src, count, type, op), group);
+}
+
+int ompx_alltoall(void *dst, const void *src, size_t nbytes, ompx_group_t group) noexcept {
+    return run("ompx_alltoall", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes), group);
+}
+
+int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_barrier_nb", DIOMP_SITE, {.what = operation::barrier}, group, event);
+}
+
+int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
+                  ompx_event_t *event) noexcept {
+    return start("ompx_bcast_nb", DIOMP_SITE, bcast(ptr, nbytes, root), group, event);
+}
+
+int ompx_reduce_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                   int root, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_reduce_nb", DIOMP_SITE,
+                 reduction(operation::reduce, dst, src, count, type, op, root), group, event);
+}
+
+int ompx_allreduce_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                      ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_allreduce_nb", DIOMP_SITE,
+                 reduction(operation::allreduce, dst, src, count, type, op), group, event);
+}
+
+int ompx_gather_nb(void *dst, const void *src, size_t nbytes, int root, ompx_group_t group,
+                   ompx_event_t *event) noexcept {
+    return start("ompx_gather_nb", DIOMP_SITE, move(operation::gather, dst, src, nbytes, root),
+                 group, event);
+}
+
+int ompx_scatter_nb(void *dst, const void *src, size_t nbytes, int root, ompx_group_t group,
+                    ompx_event_t *event) noexcept {
+    return start("ompx_scatter_nb", DIOMP_SITE, move(operation::scatter, dst, src, nbytes, root),
+                 group, event);
+}
+
+int ompx_allgather_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
+                      ompx_event_t *event) noexcept {
+    return start("ompx_allgather_nb", DIOMP_SITE, move(operation::allgather, dst, src, nbytes),
+                 group, event);
+}
+
+int ompx_reduce_scatter_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                           ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_reduce_scatter_nb", DIOMP_SITE,
+                 reduction(operation::reduce_scatter, dst, src, count, type, op), group, event);
+}
+
+int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
+                     ompx_event_t *event) noexcept {
+    return start("ompx_alltoall_nb", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes), group,
+                 event);
+}
+
+} // extern "C"

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "api/state.h"
+
+using namespace diomp;
+
+extern "C" {
+
+int ompx_register(void *ptr, size_t nbytes) noexcept {
+    return api::call(
+        "ompx_register", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(api::check_pointer(ptr, "ptr"));
+            DIOMP_TRY(api::check_size(nbytes));
+            if (nbytes == 0) {
+                return error(OMPX_ERR_ARG, "an empty range cannot be registered",
+                             "pass the size in bytes");
+            }
+            if (running.space().in_window(ptr)) {
+                return error(OMPX_ERR_ADDRESS, "the range is in a segment and reachable already",
+                             "use it as it is");
+            }
+            counted.nbytes = nbytes;
+            return running.directory().add(reinterpret_cast<std::uintptr_t>(ptr), nbytes);
+        });
+}
+
+int ompx_unregister(void *ptr) noexcept {
+    return api::call(
+        "ompx_unregister", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            return running.directory().remove(reinterpret_cast<std::uintptr_t>(ptr));
+        });
+}
+
+void *ompx_remote_ptr(const void *p, int rank) noexcept {
+    auto *running = api::g_runtime.load(std::memory_order_acquire);
+    if (running == nullptr || p == nullptr || !api::check_rank(*running, rank)) {
+        return nullptr;
+    }
+    if (running->transport().direct_base(world_rank{rank}) == nullptr) {
+        return nullptr; // before an answer is fetched that would not help
+    }
+    auto place = running->space().locate(world_rank{rank}, p, 0);
+    return place ? place.value().direct : nullptr;
+}
+
+void *ompx_global_ptr(const void *p, int rank, size_t *nbytes) noexcept {
+    void *address = nullptr;
+    api::call(
+        "ompx_global_ptr", DIOMP_SITE, [&] { return fmt::format("p={}, rank={}", p, rank); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_rank(running, rank));
+            DIOMP_TRY(api::check_pointer(p, "p"));
+            auto part = running.space().counterpart(world_rank{rank}, p);
+            DIOMP_TRY(part);
+            address = part.value().address;
+            if (nbytes != nullptr) {
+                *nbytes = part.value().nbytes;
+            }
+            return {};
+        });
+    return address;
+}
+
+int ompx_addr_info(const void *p, ompx_addr_info_t *info) noexcept {
+    return api::call(
+        "ompx_addr_info", DIOMP_SITE, [&] { return fmt::format("p={}", p); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(info, "info"));
+            *info = running.space().describe(p);
+            return {};
+        });
+}
+
+int ompx_segment_info(ompx_segment_info_t *info) noexcept {
+    return api::call(
+        "ompx_segment_info", DIOMP_SITE, [] { return std::string(); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(info, "info"));
+            *info = running.segment().info();
+            return {};
+        });
+}
+
+} // extern "C"

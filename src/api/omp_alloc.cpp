@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// OpenMP's allocation calls (5.2, 18.13) and what clang makes of `#pragma omp allocate`. Handles of
+// DiOMP's allocators are served here; all others go on to the program's OpenMP runtime, or without
+// one to the C library.
+#include "api/omp_runtime.h"
+#include "api/state.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <optional>
+
+using namespace diomp;
+
+namespace {
+
+/// omp_allocator_handle_t: an enumeration of pointer size in libomp and libgomp alike.
+using allocator_handle = std::uintptr_t;
+constexpr allocator_handle null_allocator = 0;
+
+ompx_mem_kind_t kind_of(allocator_handle allocator) {
+    switch (allocator) {
+    case OMPX_SYMMETRIC_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_SYMMETRIC;
+    case OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_ASYMMETRIC;
+    case OMPX_LOCAL_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_LOCAL;
+    default:
+        return OMPX_MEM_NONE;
+    }
+}
+
+const char *name_of(ompx_mem_kind_t kind) {
+    switch (kind) {
+    case OMPX_MEM_SYMMETRIC:
+        return "symmetric";
+    case OMPX_MEM_ASYMMETRIC:
+        return "asymmetric";
+    case OMPX_MEM_LOCAL:
+        return "local";
+    default:
+        return "unknown";
+    }
+}
+
+bool is_global(const void *ptr) {
+    auto *running = api::g_runtime.load(std::memory_order_acquire);
+    return running != nullptr && running->space().in_window(ptr);
+}
+
+void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std::size_t nbytes,
+               std::size_t alignment) {
+    void *made = nullptr;
+    api::call(
+        function, site,
+        [&] {
+            return fmt::format("nbytes={}, alignment={}, {}", nbytes, alignment, name_of(kind));
+        },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(api::check_size(nbytes));
+            auto allocated = running.allocate(kind, nbytes, alignment);
+            DIOMP_TRY(allocated);
+            api::refresh_fast_view(running);
+            counted = {name_of(kind), nbytes};
+            made = allocated.value();
+            return {};
+        });
+    return made;
+}
+
+int release(const char *function, const void *site, void *ptr) {
+    return api::call(
+        function, site, [&] { return fmt::format("ptr={}", ptr); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(running.free(ptr));
+            api::refresh_fast_view(running);
+            return {};
+        });
+}
+
+/// count * size, or SIZE_MAX, which no allocator accepts.
+std::size_t product(std::size_t count, std::size_t size) {
+    std::size_t nbytes = 0;
+    return __builtin_mul_overflow(count, size, &nbytes) ? SIZE_MAX : nbytes;
+}
+
+void *allocate_zeroed(const char *function, const void *site, ompx_mem_kind_t kind,
+                      std::size_t nbytes, std::size_t alignment) {
+    void *made = allocate(function, site, kind, nbytes, alignment);
+    if (made != nullptr) {
+        std::memset(made, 0, nbytes);
+    }
+    return made;
+}
+
+template <typename Function>
+Function next(const char *name) {
+    return reinterpret_cast<Function>(api::next_symbol(name));
+}
+
+void *forward_realloc(void *ptr, std::size_t nbytes, allocator_handle allocator,
+                      allocator_handle free_allocator) {
+    static auto *const forward =
+        next<void *(*)(void *, size_t, allocator_handle, allocator_handle)>("omp_realloc");
+    return forward != nullptr ? forward(ptr, nbytes, allocator, free_allocator)
+                              : std::realloc(ptr, nbytes);
+}
+
+/// Global memory that stays of its kind.
+void *reallocate_in_kind(void *ptr, std::size_t nbytes) {
+    void *made = nullptr;
+    api::call(
+        "omp_realloc", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(api::check_size(nbytes));
+            auto moved = running.reallocate(ptr, nbytes);
+            DIOMP_TRY(moved);
+            api::refresh_fast_view(running);
+            counted.nbytes = nbytes;
+            made = moved.value();
+            return {};
+        });
+    return made;
+}
+
+/// How much of a block to copy when it becomes nbytes long in another kind of memory. Of its own
+/// blocks only OpenMP knows the size, so it is asked to make them that long first.
+std::optional<std::size_t> bytes_to_keep(void *&ptr, std::size_t nbytes,
+                                         allocator_handle free_allocator) {
+    if (is_global(ptr)) {
+        return std::min(nbytes, api::g_runtime.load()->space().describe(ptr).nbytes);
+    }
+    void *grown = forward_realloc(ptr, nbytes, free_allocator, free_allocator);
+    if (grown == nullptr) {
+        return std::nullopt;
+    }
+    ptr = grown;
+    return nbytes;
+}
+
+} // namespace
+
+void *diomp::api::next_symbol(const char *name) noexcept { return ::dlsym(RTLD_NEXT, name); }
+
+namespace {
+
+using fulfill_function = void (*)(std::uintptr_t);
+
+fulfill_function find_fulfill() {
+    static auto *const found =
+        reinterpret_cast<fulfill_function>(::dlsym(RTLD_DEFAULT, "omp_fulfill_event"));
+    return found;
+}
+
+} // namespace
+
+diomp::status diomp::api::can_fulfill() {
+    if (find_fulfill() == nullptr) {
+        return error(OMPX_ERR_UNSUPPORTED, "the program's OpenMP has no omp_fulfill_event",
+                     "use _nb and an event");
+    }
+    return {};
+}
+
+void diomp::api::fulfill_event(std::uintptr_t event) noexcept { find_fulfill()(event); }
+
+extern "C" {
+
+void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind) noexcept {
+    return allocate("ompx_alloc", DIOMP_SITE, kind, nbytes, alignment);
+}
+
+int ompx_free(void *ptr) noexcept { return release("ompx_free", DIOMP_SITE, ptr); }
+
+OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate("omp_alloc", DIOMP_SITE, kind, nbytes, 0);
+    }
+    static auto *const forward = next<void *(*)(size_t, allocator_handle)>("omp_alloc");
+    return forward != nullptr ? forward(nbytes, allocator) : std::malloc(nbytes);
+}
+
+OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate("omp_aligned_alloc", DIOMP_SITE, kind, nbytes, alignment);
+    }
+    static auto *const forward =
+        next<void *(*)(size_t, size_t, allocator_handle)>("omp_aligned_alloc");
+    return forward != nullptr ? forward(alignment, nbytes, allocator)
+                              : std::aligned_alloc(alignment, nbytes);
+}
+
+OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate_zeroed("omp_calloc", DIOMP_SITE, kind, product(count, size), 0);
+    }
+    static auto *const forward = next<void *(*)(size_t, size_t, allocator_handle)>("omp_calloc");
+    return forward != nullptr ? forward(count, size, allocator) : std::calloc(count, size);
+}
+
+OMPX_API_ void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
+                                   allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate_zeroed("omp_aligned_calloc", DIOMP_SITE, kind, product(count, size),
+                               alignment);
+    }
+    static auto *const forward =
+        next<void *(*)(size_t, size_t, size_t, allocator_handle)>("omp_aligned_calloc");
+    if (forward != nullptr) {
+        return forward(alignment, count, size, allocator);
+    }
+    void *made = std::aligned_alloc(alignment, product(count, size));
+    return made == nullptr ? nullptr : std::memset(made, 0, product(count, size));
+}
+
+OMPX_API_ void omp_free(void *ptr, allocator_handle allocator) {
+    if (is_global(ptr) || (ptr != nullptr && kind_of(allocator) != OMPX_MEM_NONE)) {
+        release("omp_free", DIOMP_SITE, ptr);
+        return;
+    }
+    static auto *const forward = next<void (*)(void *, allocator_handle)>("omp_free");
+    if (forward != nullptr) {
+        forward(ptr, allocator);
+    } else {
+        std::free(ptr);
+    }
+}
+
+OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator,
+                            allocator_handle free_allocator) {
+    ompx_mem_kind_t const kind = kind_of(allocator);
+    if (ptr == nullptr && kind != OMPX_MEM_NONE) {
+        return allocate("omp_realloc", DIOMP_SITE, kind, nbytes, 0);
+    }
+    bool const global = is_global(ptr);
+    if (!global && kind == OMPX_MEM_NONE) {
+        return forward_realloc(ptr, nbytes, allocator, free_allocator);
+    }
+    if (nbytes == 0) {
+        omp_free(ptr, free_allocator);
+        return nullptr;
+    }
+    if (global) {
+        auto const info = api::g_runtime.load()->space().describe(ptr);
+        // What is no start of an allocation gets its message there.
+        if (allocator == null_allocator || info.kind == kind || info.base != ptr) {
+            return reallocate_in_kind(ptr, nbytes);
+        }
+    }
+    void *made = omp_alloc(nbytes, allocator);
+    if (made == nullptr) {
+        return nullptr;
+    }
+    auto const kept = bytes_to_keep(ptr, nbytes, free_allocator);
+    if (!kept) {
+        omp_free(made, allocator);
+        return nullptr;
+    }
+    std::memcpy(made, ptr, *kept);
+    omp_free(ptr, free_allocator);
+    return made;
+}
+
+// What clang emits for `#pragma omp allocate` on variables; the first argument is libomp's thread
+// number.
+
+OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, 0);
+    }
+    static auto *const forward = next<void *(*)(int, size_t, allocator_handle)>("__kmpc_alloc");
+    return forward != nullptr ? forward(thread, nbytes, allocator) : std::malloc(nbytes);
+}
+
+OMPX_API_ void *__kmpc_aligned_alloc(int thread, size_t alignment, size_t nbytes,
+                                     allocator_handle allocator) {
+    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+        return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, alignment);
+    }
+    static auto *const forward =
+        next<void *(*)(int, size_t, size_t, allocator_handle)>("__kmpc_aligned_alloc");
+    return forward != nullptr ? forward(thread, alignment, nbytes, allocator)
+                              : std::aligned_alloc(alignment, nbytes);
+}
+
+OMPX_API_ void __kmpc_free(int thread, void *ptr, allocator_handle allocator) {
+    if (is_global(ptr)) {
+        release("#pragma omp allocate (end of scope)", DIOMP_SITE, ptr);
+        return;
+    }
+    static auto *const forward = next<void (*)(int, void *, allocator_handle)>("__kmpc_free");
+    if (forward != nullptr) {
+        forward(thread, ptr, allocator);
+    } else {
+        std::free(ptr);
+    }
+}
+
+} // extern "C"

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "api/state.h"
+
+namespace {
+
+using diomp::api::g_runtime;
+
+/// A number out of the job's description, or a negative status.
+template <typename Get>
+int query(const char *function, Get &&get) {
+    auto *running = g_runtime.load(std::memory_order_acquire);
+    if (running == nullptr) {
+        return diomp::api::fail(function, "", diomp::api::state_error());
+    }
+    return get(running->job());
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_is_initialized(void) noexcept {
+    return g_runtime.load(std::memory_order_acquire) != nullptr ? 1 : 0;
+}
+
+int ompx_get_rank_num(void) noexcept {
+    return query("ompx_get_rank_num", [](const auto &job) { return job.rank.value(); });
+}
+
+int ompx_get_num_ranks(void) noexcept {
+    return query("ompx_get_num_ranks", [](const auto &job) { return job.size; });
+}
+
+int ompx_get_local_rank_num(void) noexcept {
+    return query("ompx_get_local_rank_num", [](const auto &job) { return job.local.value(); });
+}
+
+int ompx_get_num_local_ranks(void) noexcept {
+    return query("ompx_get_num_local_ranks", [](const auto &job) { return job.local_size; });
+}
+
+const char *ompx_status_string(int status) noexcept {
+    switch (status) {
+    case OMPX_SUCCESS:
+        return "success";
+    case OMPX_ERR_ARG:
+        return "invalid argument";
+    case OMPX_ERR_RANK:
+        return "rank out of range";
+    case OMPX_ERR_ADDRESS:
+        return "address outside the global address space";
+    case OMPX_ERR_RANGE:
+        return "range past the end of its segment or allocation";
+    case OMPX_ERR_NOMEM:
+        return "out of memory";
+    case OMPX_ERR_MISMATCH:
+        return "ranks disagree about a collective call";
+    case OMPX_ERR_LOCK:
+        return "lock held already, or not held";
+    case OMPX_ERR_STATE:
+        return "runtime not started, or finalized";
+    case OMPX_ERR_TIMEOUT:
+        return "timed out";
+    case OMPX_ERR_PEER:
+        return "a rank has died";
+    case OMPX_ERR_SYSTEM:
+        return "refused by the operating system";
+    case OMPX_ERR_UNSUPPORTED:
+        return "not supported here";
+    case OMPX_ERR_BUSY:
+        return "busy";
+    default:
+        return "unknown status";
+    }
+}
+
+} // extern "C"

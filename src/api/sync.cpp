@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Fences, barrier, locks and events.
+#include "api/state.h"
+#include "rma/event.h"
+
+using namespace diomp;
+
+namespace {
+
+using lock_call = status (sync::locks::*)(world_rank, sync::lock_space);
+
+int lock_function(const char *function, const void *site, int rank, sync::lock_space space,
+                  lock_call method, bool fence_first) {
+    return api::call(
+        function, site, [&] { return fmt::format("rank={}", rank); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_rank(running, rank));
+            if (fence_first) {
+                DIOMP_TRY(running.transfers().fence());
+            }
+            return (running.locks().*method)(world_rank{rank}, space);
+        });
+}
+
+int try_lock_function(const char *function, const void *site, int rank, sync::lock_space space) {
+    bool taken = false;
+    int const outcome = api::call(
+        function, site, [&] { return fmt::format("rank={}", rank); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_rank(running, rank));
+            auto granted = running.locks().try_acquire(world_rank{rank}, space);
+            DIOMP_TRY(granted);
+            taken = granted.value();
+            return {};
+        });
+    return outcome == OMPX_SUCCESS && !taken ? OMPX_ERR_BUSY : outcome;
+}
+
+[[gnu::always_inline]] inline int fence_function(const char *function, const void *site) {
+    if (api::g_fast.fence_orders_only.load(std::memory_order_relaxed)) [[likely]] {
+        rma::full_fence();
+        return OMPX_SUCCESS;
+    }
+    return api::call(
+        function, site, [] { return std::string(); },
+        [](runtime::runtime &running, api::account &) -> status {
+            return running.transfers().fence();
+        });
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_fence(void) noexcept { return fence_function("ompx_fence", DIOMP_SITE); }
+
+int ompx_fence_group(ompx_group_t group) noexcept {
+    if (group == nullptr) {
+        return fence_function("ompx_fence_group", DIOMP_SITE);
+    }
+    return api::call(
+        "ompx_fence_group", DIOMP_SITE, [&] { return fmt::format("group={}", fmt::ptr(group)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            return running.transfers().fence(found.value()->members());
+        });
+}
+
+int ompx_waitALLRMA(void) noexcept { return fence_function("ompx_waitALLRMA", DIOMP_SITE); }
+
+int ompx_waitRMA(int kind) noexcept {
+    if ((kind & ~OMPX_RMA_ALL) != 0 || kind == 0) {
+        return api::fail("ompx_waitRMA", fmt::format("kind={}", kind),
+                         {OMPX_ERR_ARG, "unknown kind of transfer",
+                          "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"});
+    }
+    return fence_function("ompx_waitRMA", DIOMP_SITE);
+}
+
+int ompx_lock(int rank) noexcept {
+    return lock_function("ompx_lock", DIOMP_SITE, rank, sync::lock_space::ranks,
+                         &sync::locks::acquire, false);
+}
+
+int ompx_unlock(int rank) noexcept {
+    return lock_function("ompx_unlock", DIOMP_SITE, rank, sync::lock_space::ranks,
+                         &sync::locks::release, true);
+}
+
+int ompx_try_lock(int rank) noexcept {
+    return try_lock_function("ompx_try_lock", DIOMP_SITE, rank, sync::lock_space::ranks);
+}
+
+int ompx_lockt(int rank) noexcept {
+    return lock_function("ompx_lockt", DIOMP_SITE, rank, sync::lock_space::threads,
+                         &sync::locks::acquire, false);
+}
+
+int ompx_unlockt(int rank) noexcept {
+    return lock_function("ompx_unlockt", DIOMP_SITE, rank, sync::lock_space::threads,
+                         &sync::locks::release, true);
+}
+
+int ompx_try_lockt(int rank) noexcept {
+    return try_lock_function("ompx_try_lockt", DIOMP_SITE, rank, sync::lock_space::threads);
+}
+
+int ompx_event_test(ompx_event_t *event, int *done) noexcept {
+    return api::call(
+        "ompx_event_test", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            DIOMP_TRY(api::check_pointer(done, "done"));
+            *done = 1;
+            if (*event == nullptr) {
+                return {};
+            }
+            running.transfers().advance(**event);
+            if (!(*event)->is_done()) {
+                running.engine().poll();
+                running.transfers().advance(**event);
+            }
+            if (!(*event)->is_done()) {
+                *done = 0;
+                return {};
+            }
+            status outcome = std::move((*event)->outcome);
+            (*event)->release();
+            *event = nullptr;
+            return outcome;
+        });
+}
+
+int ompx_event_wait(ompx_event_t *event) noexcept {
+    return api::call(
+        "ompx_event_wait", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            if (*event == nullptr) {
+                return {};
+            }
+            auto const done = [&] {
+                running.transfers().advance(**event);
+                return (*event)->is_done();
+            };
+            auto const describe = [&] { return (*event)->describe(); };
+            // Transfers come to an end by polling, what other threads do does not need it.
+            DIOMP_TRY((*event)->moving != nullptr
+                          ? running.engine().wait_for_message(done, describe)
+                          : running.engine().wait(done, describe));
+            status outcome = std::move((*event)->outcome);
+            (*event)->release();
+            *event = nullptr;
+            return outcome;
+        });
+}
+
+} // extern "C"

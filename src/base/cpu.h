@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The few instructions and sizes that depend on the processor.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace diomp {
+
+/// Distance that keeps two variables out of each other's cache line (adjacent-line prefetch not
+/// counted).
+inline constexpr std::size_t cache_line_bytes = 64;
+
+/// Tells the core that this is a polling loop.
+inline void cpu_relax() {
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+/// Fetches a cache line that is about to be written, in a state in which it can be. (The compiler's
+/// builtin fetches for reading unless told that the processor knows better; those that do not know
+/// the instruction ignore it.)
+inline void prefetch_for_write(const void *address) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char *>(address)));
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
+} // namespace diomp

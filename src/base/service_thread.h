@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <csignal>
+#include <pthread.h>
+#include <thread>
+#include <utility>
+
+namespace diomp {
+
+/// Starts a thread of the runtime. Signals are the program's business: its own threads shall get
+/// them. `name` has at most 15 characters and shows in debuggers and `top -H`.
+template <typename Body>
+std::thread start_service_thread(const char *name, Body body) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread started([name, body = std::move(body)]() mutable {
+        pthread_setname_np(pthread_self(), name);
+        body();
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+}
+
+} // namespace diomp

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/settings.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <unistd.h>
+#include <utility>
+
+namespace diomp {
+namespace {
+
+error malformed(const std::string &text, const char *allowed) {
+    return {OMPX_ERR_ARG, fmt::format("'{}' is not {}", text, allowed)};
+}
+
+status parse_seconds(double &into, const std::string &text) {
+    char *end = nullptr;
+    double const value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 0) || value > 1e9) {
+        return malformed(text, "a number of seconds from 0 to 1e9");
+    }
+    into = value;
+    return {};
+}
+
+template <typename Enum, std::size_t N>
+status parse_word(Enum &into, const std::string &text,
+                  const std::array<std::pair<const char *, Enum>, N> &words, const char *allowed) {
+    for (auto const &[word, value] : words) {
+        if (text == word) {
+            into = value;
+            return {};
+        }
+    }
+    return malformed(text, allowed);
+}
+
+template <typename Enum, std::size_t N>
+std::string show_word(Enum value, const std::array<std::pair<const char *, Enum>, N> &words) {
+    for (auto const &[word, candidate] : words) {
+        if (candidate == value) {
+            return word;
+        }
+    }
+    return "?";
+}
+
+status parse_auto_size(std::size_t &into, const std::string &text) {
+    if (text == "auto") {
+        into = 0;
+        return {};
+    }
+    auto size = parse_size(text);
+    DIOMP_TRY(size);
+    if (size.value() == 0) {
+        return malformed(text, "a size above 0 or 'auto'");
+    }
+    into = size.value();
+    return {};
+}
+
+std::string show_auto_size(std::size_t size_bytes) {
+    return size_bytes == 0 ? "auto" : format_size(size_bytes);
+}
+
+constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
+    {{"off", log_level::off},
+     {"error", log_level::error},
+     {"warn", log_level::warn},
+     {"info", log_level::info},
+     {"debug", log_level::debug}}};
+constexpr std::array<std::pair<const char *, error_policy>, 2> error_words{
+    {{"abort", error_policy::abort}, {"return", error_policy::give_back}}};
+constexpr std::array<std::pair<const char *, check_level>, 2> check_words{
+    {{"none", check_level::none}, {"allocations", check_level::allocations}}};
+constexpr std::array<std::pair<const char *, stats_mode>, 3> stats_words{
+    {{"off", stats_mode::off},
+     {"summary", stats_mode::summary},
+     {"callsites", stats_mode::callsites}}};
+constexpr std::array<std::pair<const char *, bool>, 2> switch_words{{{"on", true}, {"off", false}}};
+
+status parse_base(settings &into, const std::string &text) {
+    if (text == "auto") {
+        into.segment_base = 0;
+        return {};
+    }
+    char *end = nullptr;
+    errno = 0;
+    unsigned long long const value = std::strtoull(text.c_str(), &end, 0);
+    if (text.empty() || *end != '\0' || errno != 0 || value % (1ull << 30) != 0 || value == 0) {
+        return malformed(text, "a virtual address that is a multiple of 1 GiB, or 'auto'");
+    }
+    into.segment_base = value;
+    return {};
+}
+
+/// `chosen` stands for "auto".
+status parse_auto_number(int &into, const std::string &text, int least, int chosen) {
+    if (text == "auto") {
+        into = chosen;
+        return {};
+    }
+    int value = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || end != text.data() + text.size() || value < least) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, least));
+    }
+    into = value;
+    return {};
+}
+
+std::string show_auto_number(int value, int chosen) {
+    return value == chosen ? "auto" : fmt::format("{}", value);
+}
+
+constexpr std::array<setting_row, 17> rows{{
+    {"DIOMP_SEGMENT_SIZE", "size", "auto",
+     "Address space reserved per rank for global memory. Physical memory is taken when touched. "
+     "auto: the "
+     "node's memory, or a share of the address window when many ranks run here.",
+     [](settings &s, const std::string &t) { return parse_auto_size(s.segment_size_bytes, t); },
+     [](const settings &s) { return show_auto_size(s.segment_size_bytes); }},
+    {"DIOMP_SEGMENT_BASE", "address", "auto",
+     "Virtual address of the segments, the same in every process. Change it when another library "
+     "occupies the default.",
+     parse_base,
+     [](const settings &s) {
+         return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
+     }},
+    {"DIOMP_CONDUIT", "auto|shm|ucx", "auto",
+     "Transport between ranks. auto: shared memory within a node, UCX between nodes; ucx: UCX also "
+     "within a node.",
+     [](settings &s, const std::string &t) -> status {
+         if (t != "auto" && t != "shm" && t != "ucx") {
+             return malformed(t, "one of auto, shm, ucx");
+         }
+         s.conduit = t;
+         return {};
+     },
+     [](const settings &s) { return s.conduit; }},
+    {"DIOMP_CHECK", "none|allocations", "none",
+     "allocations: check every transfer against the end of its allocation, not only of its "
+     "segment. Costs "
+     "a look-up per transfer.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.check, t, check_words, "one of none, allocations");
+     },
+     [](const settings &s) { return show_word(s.check, check_words); }},
+    {"DIOMP_ERRORS", "abort|return", "abort",
+     "What an error in a call does: end the job, or return its code to the caller.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.errors, t, error_words, "one of abort, return");
+     },
+     [](const settings &s) { return show_word(s.errors, error_words); }},
+    {"DIOMP_TIMEOUT", "seconds", "0",
+     "A call that waits for other ranks fails after this time and names them. 0: waits for ever, "
+     "but says so "
+     "after DIOMP_WARN_AFTER.",
+     [](settings &s, const std::string &t) { return parse_seconds(s.timeout_s, t); },
+     [](const settings &s) { return fmt::format("{}", s.timeout_s); }},
+    {"DIOMP_WARN_AFTER", "seconds", "60",
+     "A call that has waited this long prints once what it waits for. 0: never.",
+     [](settings &s, const std::string &t) { return parse_seconds(s.warn_after_s, t); },
+     [](const settings &s) { return fmt::format("{}", s.warn_after_s); }},
+    {"DIOMP_LOG", "off|error|warn|info|debug", "warn",
+     "How much the runtime reports on standard error.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.log, t, log_words, "one of off, error, warn, info, debug");
+     },
+     [](const settings &s) { return show_word(s.log, log_words); }},
+    {"DIOMP_STATS", "off|summary|callsites", "off",
+     "Table of transfers, bytes and waiting times at exit; callsites: also by the place in the "
+     "program.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.stats, t, stats_words, "one of off, summary, callsites");
+     },
+     [](const settings &s) { return show_word(s.stats, stats_words); }},
+    {"DIOMP_STATS_FILE", "path", "",
+     "Where DIOMP_STATS goes instead of standard error; %r is the rank.",
+     [](settings &s, const std::string &t) -> status {
+         s.stats_file = t;
+         return {};
+     },
+     [](const settings &s) { return s.stats_file; }},
+    {"DIOMP_TRACE", "path", "",
+     "Times of all calls and transfers, for Perfetto; %r is the rank, else it is put before the "
+     "extension. scripts/trace-overlap.py adds up what was hidden.",
+     [](settings &s, const std::string &t) -> status {
+         s.trace_file = t;
+         return {};
+     },
+     [](const settings &s) { return s.trace_file; }},
+    {"DIOMP_SPIN", "integer", "auto",
+     "Polls before a waiting thread starts to yield its core. auto: none when ranks outnumber "
+     "cores.",
+     [](settings &s, const std::string &t) { return parse_auto_number(s.spin_count, t, 0, -1); },
+     [](const settings &s) { return show_auto_number(s.spin_count, -1); }},
+    {"DIOMP_STREAM_THRESHOLD", "size", "auto",
+     "Transfers from this size up use stores that bypass the caches. auto: from the cache sizes.",
+     [](settings &s, const std::string &t) { return parse_auto_size(s.stream_threshold_bytes, t); },
+     [](const settings &s) { return show_auto_size(s.stream_threshold_bytes); }},
+    {"DIOMP_CMA", "on|off", "on",
+     "Cross-memory attach for registered memory of ranks on the same node; off: active messages.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.cross_memory_attach, t, switch_words, "one of on, off");
+     },
+     [](const settings &s) { return show_word(s.cross_memory_attach, switch_words); }},
+    {"DIOMP_NODE_SIZE", "integer", "auto",
+     "For tests: treat every so many ranks of a machine as a node of their own, which share memory "
+     "with each other only. auto: as the launcher says.",
+     [](settings &s, const std::string &t) { return parse_auto_number(s.node_size, t, 1, 0); },
+     [](const settings &s) { return show_auto_number(s.node_size, 0); }},
+    {"DIOMP_UCX_WORKERS", "integer", "auto",
+     "Threads of a rank that can start transfers to other nodes side by side; more share. auto: up "
+     "to 4, by the cores.",
+     [](settings &s, const std::string &t) { return parse_auto_number(s.ucx_workers, t, 1, 0); },
+     [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
+    {"DIOMP_UCX_RMA", "auto|rdma|messages", "auto",
+     "Transfers to other nodes by UCX's puts and gets, or by active messages that the target "
+     "serves. auto: rdma where the network does it in hardware.",
+     [](settings &s, const std::string &t) -> status {
+         if (t != "auto" && t != "rdma" && t != "messages") {
+             return malformed(t, "one of auto, rdma, messages");
+         }
+         s.ucx_rma = t;
+         return {};
+     },
+     [](const settings &s) { return s.ucx_rma; }},
+}};
+
+} // namespace
+
+std::span<const setting_row> setting_rows() { return rows; }
+
+result<settings> read_settings(std::vector<std::string> &unknown,
+                               const std::function<const char *(const char *)> &lookup) {
+    settings values;
+    for (setting_row const &row : rows) {
+        const char *text = lookup(row.name);
+        if (text == nullptr || (*text == '\0' && std::strlen(row.default_value) > 0)) {
+            continue;
+        }
+        if (auto parsed = row.parse(values, text); !parsed) {
+            return error(
+                OMPX_ERR_ARG, fmt::format("{}={}: {}", row.name, text, parsed.failure().message()),
+                fmt::format("{} is {}; default {}", row.name, row.type, row.default_value));
+        }
+    }
+    // Variables of the launcher and of diompcc are not settings of the program.
+    constexpr std::array<const char *, 6> foreign{
+        "DIOMP_LAUNCH_", "DIOMP_RANK=", "DIOMP_RSH=", "DIOMP_TEST_", "DIOMP_CC=", "DIOMP_CXX="};
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        std::string const variable(*entry);
+        if (!variable.starts_with("DIOMP_")) {
+            continue;
+        }
+        bool known = false;
+        for (const char *prefix : foreign) {
+            known = known || variable.starts_with(prefix);
+        }
+        for (setting_row const &row : rows) {
+            known = known || variable.starts_with(std::string(row.name) + "=");
+        }
+        if (!known) {
+            unknown.push_back(variable.substr(0, variable.find('=')));
+        }
+    }
+    return values;
+}
+
+result<settings> read_settings(std::vector<std::string> &unknown) {
+    return read_settings(unknown, [](const char *name) { return std::getenv(name); });
+}
+
+result<std::size_t> parse_size(const std::string &text) {
+    std::size_t number = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    constexpr const char *allowed = "a size such as 4096, 64K, 16M, 2G or 1T";
+    if (code != std::errc{}) {
+        return malformed(text, allowed);
+    }
+    std::string suffix(end, text.data() + text.size());
+    unsigned shift = 0;
+    if (!suffix.empty()) {
+        constexpr const char *letters = "KMGT";
+        const char *letter = std::strchr(letters, suffix.front() & ~0x20);
+        if (letter != nullptr && *letter != '\0') {
+            shift = 10 * static_cast<unsigned>(letter - letters + 1);
+            suffix.erase(0, 1);
+        }
+        if (!suffix.empty() && suffix != "B" && suffix != "iB") {
+            return malformed(text, allowed);
+        }
+    }
+    if (shift > 0 && number > (std::numeric_limits<std::size_t>::max() >> shift)) {
+        return malformed(text, "a size that fits in 64 bits");
+    }
+    return number << shift;
+}
+
+std::string format_size(std::size_t size_bytes) {
+    constexpr std::array<const char *, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
+    auto value = static_cast<double>(size_bytes);
+    std::size_t unit = 0;
+    while (value >= 1024 && unit + 1 < units.size()) {
+        value /= 1024;
+        ++unit;
+    }
+    if (value == static_cast<double>(static_cast<std::size_t>(value))) {
+        return fmt::format("{} {}", static_cast<std::size_t>(value), units[unit]);
+    }
+    return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+} // namespace diomp

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Every DIOMP_* variable: one table from which the parser, diomp-info and the documentation come.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace diomp {
+
+enum class log_level { off, error, warn, info, debug };
+enum class error_policy { abort, give_back };
+enum class check_level { none, allocations };
+enum class stats_mode { off, summary, callsites };
+
+struct settings {
+    std::size_t segment_size_bytes = 0;     ///< 0: chosen from the node's memory and ranks
+    std::uint64_t segment_base = 0;         ///< 0: chosen for this build
+    std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
+    int spin_count = -1;                    ///< -1: chosen from ranks and cores
+    double timeout_s = 0;                   ///< 0: wait without limit (with a warning)
+    double warn_after_s = 60;
+    check_level check = check_level::none;
+    error_policy errors = error_policy::abort;
+    log_level log = log_level::warn;
+    stats_mode stats = stats_mode::off;
+    std::string stats_file; ///< empty: standard error
+    std::string trace_file; ///< empty: none
+    std::string conduit = "auto";
+    bool cross_memory_attach = true;
+    int node_size = 0;   ///< 0: as the launcher says
+    int ucx_workers = 0; ///< 0: chosen from the cores
+    std::string ucx_rma = "auto";
+};
+
+/// One row of the table. `parse` stores into a settings object or says why it cannot.
+struct setting_row {
+    const char *name;
+    const char *type; ///< "size", "seconds", "integer", "address", "on|off", or the list of words
+    const char *default_value; ///< as the user would write it
+    const char *help;
+    status (*parse)(settings &into, const std::string &text);
+    std::string (*show)(const settings &from);
+};
+
+std::span<const setting_row> setting_rows();
+
+/// Reads the environment. Malformed values are errors that name the variable, its value and what is
+/// allowed. Unknown DIOMP_* variables are returned in `unknown` so that the caller can report them.
+result<settings> read_settings(std::vector<std::string> &unknown,
+                               const std::function<const char *(const char *)> &lookup);
+result<settings> read_settings(std::vector<std::string> &unknown);
+
+/// "4096", "64K", "16M", "2G", "1T" (powers of 1024, optional "iB" or "B"). Overflow is an error.
+result<std::size_t> parse_size(const std::string &text);
+/// "64 KiB", "1.5 GiB": for messages.
+std::string format_size(std::size_t size_bytes);
+
+} // namespace diomp

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/collective.h"
+
+#include "collective/check.h"
+#include "collective/execution.h"
+#include "collective/select.h"
+#include "collective/spanning.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace diomp::collective {
+namespace {
+
+using sync::operation;
+
+/// The caller is the only member.
+void run_alone(const execution &call) {
+    if (call.asked.what != operation::barrier && call.asked.what != operation::bcast) {
+        call.deliver(call.dst(), call.src(), call.block_bytes());
+    }
+}
+
+call_shape shape_of(const execution &call) {
+    call_shape shape;
+    shape.what = call.asked.what;
+    shape.num_members = call.size();
+    shape.block_bytes = call.block_bytes();
+    shape.user_operator = call.reduce.user != nullptr;
+    shape.needs_alignment = call.asked.type == OMPX_LONG_DOUBLE && is_reduction(call.asked.what);
+    shape.oversubscribed = call.chosen.oversubscribed;
+    return shape;
+}
+
+error no_stage(const execution &call) {
+    return {OMPX_ERR_NOMEM,
+            fmt::format("no space for a stage that holds an element of {} bytes per member",
+                        call.unit_bytes),
+            "free groups that are not needed any more"};
+}
+
+// Elements so large that no stage holds one for every member: one reduction per member. In order,
+// since in place the result of all but member 0 overwrites block 0.
+status reduce_to_each(execution &call) {
+    for (std::size_t member = 0; member < call.size(); ++member) {
+        request part = call.asked;
+        part.what = operation::reduce;
+        part.root = static_cast<int>(member);
+        part.src = call.src() + member * call.block_bytes();
+        execution inner{call.members,   part,        call.chosen,
+                        call.signature, call.reduce, call.unit_bytes};
+        DIOMP_TRY(run_staged_exchange(inner, 1));
+    }
+    return {};
+}
+
+status run_staged(execution &call, plan chosen) {
+    if (chosen.grow_stages && call.members.may_grow()) {
+        DIOMP_TRY(call.members.grow_stages(call.signature,
+                                           std::max(large_stage_bytes, 2 * call.unit_bytes + 512)));
+    }
+    call_shape const shape = shape_of(call);
+    std::size_t const stage_bytes = call.members.stage_bytes();
+    std::size_t const wanted_bytes = std::min(stage_bytes, chosen.chunk_bytes);
+    std::size_t elements =
+        stage_elements(chosen.how, shape, wanted_bytes, stage_bytes, call.unit_bytes);
+    if (elements == 0 && chosen.how == algorithm::split) {
+        chosen.how = algorithm::exchange;
+        elements = stage_elements(chosen.how, shape, wanted_bytes, stage_bytes, call.unit_bytes);
+    }
+    if (elements == 0) {
+        if (call.asked.what == operation::reduce_scatter && call.unit_bytes <= stage_bytes) {
+            return reduce_to_each(call);
+        }
+        return no_stage(call);
+    }
+    std::size_t const chunk = std::min(elements, call.asked.amount);
+    switch (chosen.how) {
+    case algorithm::move:
+        return run_staged_move(call, chunk);
+    case algorithm::split:
+        return run_staged_split(call, chunk);
+    default:
+        return run_staged_exchange(call, chunk);
+    }
+}
+
+} // namespace
+
+status run_here(execution &call) {
+    if (call.size() == 1) {
+        run_alone(call);
+        return {};
+    }
+    plan const chosen = select(shape_of(call));
+    if (chosen.how == algorithm::nothing) {
+        return call.members.meet(call.signature);
+    }
+    if (chosen.how == algorithm::tiny) {
+        return run_tiny(call);
+    }
+    DIOMP_TRY(call.members.settle());
+    call.try_direct = chosen.try_direct;
+    return run_staged(call, chosen);
+}
+
+collectives::collectives(const options &chosen) : options_(chosen) {
+    if (options_.stream_threshold_bytes == 0) {
+        options_.stream_threshold_bytes = rma::default_stream_threshold();
+    }
+}
+
+status collectives::run(group::group &members, const request &asked) {
+    auto const turn = members.enter();
+    return run_in_turn(members, asked);
+}
+
+status collectives::run_in_turn(group::group &members, const request &asked) {
+    if (asked.what == operation::barrier) {
+        return members.meet({.what = operation::barrier});
+    }
+    reducer reduce;
+    std::size_t unit_bytes = 1;
+    if (is_reduction(asked.what)) {
+        auto resolved = operators_.resolve(asked.type, asked.op);
+        if (!resolved) {
+            return resolved.take_failure();
+        }
+        reduce = resolved.take();
+        unit_bytes = reduce.element_bytes;
+    }
+    DIOMP_TRY(check(members, asked, unit_bytes));
+    if (members.across() != nullptr) {
+        spanning_call call{members.members().size(),
+                           members.self().index(),
+                           *members.across(),
+                           asked,
+                           options_,
+                           signature_of(asked),
+                           reduce,
+                           unit_bytes};
+        return run_spanning(call);
+    }
+    execution call{members.here(), asked, options_, signature_of(asked), reduce, unit_bytes};
+    return run_here(call);
+}
+
+result<ompx_event *> collectives::start(group::group &members, const request &asked) {
+    std::size_t unit_bytes = 1;
+    if (is_reduction(asked.what)) {
+        auto resolved = operators_.resolve(asked.type, asked.op);
+        if (!resolved) {
+            return resolved.take_failure();
+        }
+        unit_bytes = resolved.value().element_bytes;
+    }
+    DIOMP_TRY(check(members, asked, unit_bytes));
+    auto event = std::make_unique<ompx_event>();
+    members.calls().submit([this, &members, asked, event = event.get()] {
+        event->complete(run_in_turn(members, asked));
+    });
+    return event.release();
+}
+
+} // namespace diomp::collective

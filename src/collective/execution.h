@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A checked call on its way: what the algorithms share.
+#pragma once
+
+#include "collective/collective.h"
+#include "rma/copy.h"
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace diomp::collective {
+
+/// The caller holds the group's turn for its lifetime.
+struct execution {
+    group::local_group &members;
+    const request &asked;
+    const options &chosen;
+    sync::call_signature signature;
+    reducer reduce;             ///< reductions only
+    std::size_t unit_bytes = 1; ///< of one element, or 1
+    bool try_direct = false;    ///< the first meeting tells the buffers' addresses
+
+    [[nodiscard]] std::size_t size() const { return members.size(); }
+    [[nodiscard]] std::size_t self() const { return members.self().index(); }
+    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked.root); }
+    [[nodiscard]] bool is_root() const { return self() == root(); }
+    /// Of one member's block.
+    [[nodiscard]] std::size_t block_bytes() const { return asked.amount * unit_bytes; }
+    [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(asked.dst); }
+    [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(asked.src); }
+    /// Into the program's memory: past the caches where the call is larger than they are.
+    void deliver(std::byte *to, const std::byte *from, std::size_t nbytes) const {
+        if (to == from || nbytes == 0) {
+            return;
+        }
+        if (block_bytes() >= chosen.stream_threshold_bytes && nbytes >= 4096) {
+            rma::copy_streaming(to, from, nbytes);
+        } else {
+            std::memcpy(to, from, nbytes);
+        }
+    }
+};
+
+/// Elements [begin, begin + count) of a call.
+struct range {
+    std::size_t begin = 0;
+    std::size_t count = 0;
+};
+
+/// Equal chunks that cover a call; the last may be shorter.
+struct chunking {
+    std::size_t total = 0;
+    std::size_t chunk = 1;
+    [[nodiscard]] std::size_t num_chunks() const { return (total + chunk - 1) / chunk; }
+    [[nodiscard]] range operator[](std::size_t index) const {
+        std::size_t const begin = index * chunk;
+        return {begin, total - begin < chunk ? total - begin : chunk};
+    }
+};
+
+/// The share of a member in `whole` elements; shares begin at multiples of `grain`.
+inline range share_of(std::size_t whole, std::size_t num_members, std::size_t member,
+                      std::size_t grain) {
+    std::size_t const grains = (whole + grain - 1) / grain;
+    auto const at = [&](std::size_t index) {
+        std::size_t const cut = grains * index / num_members * grain;
+        return cut < whole ? cut : whole;
+    };
+    return {at(member), at(member + 1) - at(member)};
+}
+
+/// What the members told about their buffers: addresses in the window, or 0.
+struct buffer_view {
+    std::byte *src = nullptr;
+    std::byte *dst = nullptr;
+    bool in_place = false;
+};
+
+/// out = operand(0) op operand(1) op ... over `count` elements; operand(member) points to the first
+/// one. out may be one of the operands.
+template <typename Operand>
+void reduce_in_order(const reducer &reduce, std::byte *out, std::size_t num_members,
+                     std::size_t count, Operand &&operand) {
+    reduce.apply(out, operand(std::size_t{0}), operand(std::size_t{1}), count);
+    for (std::size_t member = 2; member < num_members; ++member) {
+        reduce.apply(out, out, operand(member), count);
+    }
+}
+
+/// On one node, by the algorithm that select.h chooses.
+status run_here(execution &call);
+
+// The algorithms; each begins with its plan. All return after the caller's part is done.
+status run_tiny(execution &call);
+status run_staged_move(execution &call, std::size_t chunk_units);
+status run_staged_exchange(execution &call, std::size_t chunk_units);
+status run_staged_split(execution &call, std::size_t chunk_units);
+
+/// Own buffers as the others may reach them.
+buffer_view own_buffers(const execution &call);
+/// One meeting: tells the own buffers and learns the others'.
+status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
+/// Whether a direct algorithm could use this member's buffers. Of a call with one source only that
+/// one matters, and its answer counts for all.
+[[nodiscard]] bool allows_direct(const execution &call, const buffer_view &buffers,
+                                 std::size_t member);
+/// Members that allow it.
+[[nodiscard]] std::size_t count_direct(const execution &call,
+                                       const std::vector<buffer_view> &buffers);
+status run_direct(execution &call, const std::vector<buffer_view> &buffers);
+
+} // namespace diomp::collective

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The loops behind the predefined operators, one per type and operator, compiled for the baseline
+// and for AVX2; the processor decides at start. Contraction into fused multiply-adds is off, so
+// that both give the same bits.
+#include "collective/operators.h"
+
+#include <bit>
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#if defined(__clang__)
+#define DIOMP_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DIOMP_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
+#define DIOMP_INLINE inline __attribute__((always_inline))
+
+namespace diomp::collective {
+namespace {
+
+/// IEEE 754 binary16 and bfloat16 in memory; arithmetic goes through float.
+struct float16 {
+    std::uint16_t bits;
+};
+struct bfloat16 {
+    std::uint16_t bits;
+};
+
+DIOMP_INLINE float widen(bfloat16 value) {
+    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
+}
+
+/// Round to nearest even; a NaN stays one.
+DIOMP_INLINE bfloat16 narrow_bfloat16(float value) {
+    auto const bits = std::bit_cast<std::uint32_t>(value);
+    std::uint32_t const rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    bool const is_nan = (bits & 0x7fffffff) > 0x7f800000;
+    return {static_cast<std::uint16_t>(is_nan ? (bits >> 16 | 0x40) : rounded)};
+}
+
+DIOMP_INLINE float widen(float16 value) {
+    std::uint32_t const sign = std::uint32_t{value.bits & 0x8000U} << 16;
+    std::uint32_t const magnitude = value.bits & 0x7fffU;
+    // Shifted into place the exponent is too small by 112; for infinities and NaNs it must be 255;
+    // subnormal numbers are magnitude * 2^-24.
+    std::uint32_t const normal = (magnitude << 13) + (std::uint32_t{112} << 23);
+    std::uint32_t const special = magnitude << 13 | 0x7f800000;
+    auto const subnormal =
+        std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24F);
+    std::uint32_t const bits =
+        magnitude >= 0x7c00 ? special : (magnitude < 0x400 ? subnormal : normal);
+    return std::bit_cast<float>(bits | sign);
+}
+
+/// Round to nearest even; a NaN stays one.
+DIOMP_INLINE float16 narrow_float16(float value) {
+    auto const bits = std::bit_cast<std::uint32_t>(value);
+    std::uint32_t const sign = bits >> 16 & 0x8000;
+    std::uint32_t const magnitude = bits & 0x7fffffff;
+    std::uint32_t const rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+    std::uint32_t const normal = (rounded - (std::uint32_t{112} << 23)) >> 13;
+    // Below 2^-14 an addition of 0.5 leaves the rounded subnormal number in the low bits.
+    std::uint32_t const subnormal =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
+        std::bit_cast<std::uint32_t>(0.5F);
+    std::uint32_t const overflow = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+    std::uint32_t const half =
+        rounded >= 0x47800000 ? overflow : (magnitude < 0x38800000 ? subnormal : normal);
+    return {static_cast<std::uint16_t>(half | sign)};
+}
+
+template <typename T>
+concept small_float = std::same_as<T, float16> || std::same_as<T, bfloat16>;
+template <typename T>
+concept complex_number =
+    std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+template <typename T>
+concept whole_number = std::integral<T> && !std::same_as<T, bool>;
+
+/// Signed overflow wraps: calculate without sign, wide enough that nothing is promoted to int.
+template <typename T>
+using wrapping =
+    std::conditional_t<sizeof(T) <= sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
+
+template <typename T>
+DIOMP_INLINE T multiply(T a, T b) {
+    if constexpr (complex_number<T>) {
+        // Without the checks for infinities of operator*, which would keep it from vectorising.
+        return {a.real() * b.real() - a.imag() * b.imag(),
+                a.real() * b.imag() + a.imag() * b.real()};
+    } else {
+        return a * b;
+    }
+}
+
+template <int op, typename T>
+DIOMP_INLINE T combine_two(T a, T b) {
+    if constexpr (small_float<T>) {
+        auto const wide = combine_two<op, float>(widen(a), widen(b));
+        if constexpr (std::same_as<T, float16>) {
+            return narrow_float16(wide);
+        } else {
+            return narrow_bfloat16(wide);
+        }
+    } else if constexpr (op == OMPX_SUM) {
+        if constexpr (whole_number<T>) {
+            return static_cast<T>(static_cast<wrapping<T>>(a) + static_cast<wrapping<T>>(b));
+        } else {
+            return a + b;
+        }
+    } else if constexpr (op == OMPX_PROD) {
+        if constexpr (whole_number<T>) {
+            return static_cast<T>(static_cast<wrapping<T>>(a) * static_cast<wrapping<T>>(b));
+        } else {
+            return multiply(a, b);
+        }
+    } else if constexpr (op == OMPX_MIN) {
+        return b < a ? b : a;
+    } else if constexpr (op == OMPX_MAX) {
+        return a < b ? b : a;
+    } else if constexpr (op == OMPX_BAND) {
+        return static_cast<T>(a & b);
+    } else if constexpr (op == OMPX_BOR) {
+        return static_cast<T>(a | b);
+    } else if constexpr (op == OMPX_BXOR) {
+        return static_cast<T>(a ^ b);
+    } else if constexpr (op == OMPX_LAND) {
+        return static_cast<T>((a != T{}) & (b != T{}));
+    } else {
+        static_assert(op == OMPX_LOR);
+        return static_cast<T>((a != T{}) | (b != T{}));
+    }
+}
+
+// The iterations are independent even if out is a: element i depends on element i only. The
+// compiler may assume so, else it would fall back to single elements for exactly that case.
+template <int op, typename T>
+DIOMP_INLINE void combine_arrays(void *out, const void *a, const void *b, std::size_t count) {
+    auto *const to = static_cast<T *>(out);
+    auto const *const left = static_cast<const T *>(a);
+    auto const *const right = static_cast<const T *>(b);
+    DIOMP_INDEPENDENT_ITERATIONS
+    for (std::size_t i = 0; i < count; ++i) {
+        to[i] = combine_two<op, T>(left[i], right[i]);
+    }
+}
+
+template <int op, typename T>
+void combine_baseline(void *out, const void *a, const void *b, std::size_t count) {
+    combine_arrays<op, T>(out, a, b, count);
+}
+
+#if defined(__x86_64__)
+template <int op, typename T>
+__attribute__((target("avx2"))) void combine_avx2(void *out, const void *a, const void *b,
+                                                  std::size_t count) {
+    combine_arrays<op, T>(out, a, b, count);
+}
+
+bool has_avx2() {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") != 0;
+}
+#endif
+
+template <int op, typename T>
+combine_function choose() {
+#if defined(__x86_64__)
+    // x87 arithmetic has no vectors.
+    if constexpr (!std::same_as<T, long double>) {
+        if (has_avx2()) {
+            return combine_avx2<op, T>;
+        }
+    }
+#endif
+    return combine_baseline<op, T>;
+}
+
+template <typename T>
+combine_function choose_operator(ompx_op_t op) {
+    constexpr bool is_bool = std::same_as<T, bool>;
+    constexpr bool has_bits = std::integral<T>;
+    switch (op) {
+    case OMPX_SUM:
+        return is_bool ? nullptr : choose<OMPX_SUM, std::conditional_t<is_bool, int, T>>();
+    case OMPX_PROD:
+        return is_bool ? nullptr : choose<OMPX_PROD, std::conditional_t<is_bool, int, T>>();
+    default:
+        break;
+    }
+    if constexpr (!complex_number<T>) {
+        switch (op) {
+        case OMPX_MIN:
+            return choose<OMPX_MIN, T>();
+        case OMPX_MAX:
+            return choose<OMPX_MAX, T>();
+        case OMPX_LAND:
+            return choose<OMPX_LAND, T>();
+        case OMPX_LOR:
+            return choose<OMPX_LOR, T>();
+        default:
+            break;
+        }
+    }
+    if constexpr (has_bits) {
+        switch (op) {
+        case OMPX_BAND:
+            return choose<OMPX_BAND, T>();
+        case OMPX_BOR:
+            return choose<OMPX_BOR, T>();
+        case OMPX_BXOR:
+            return choose<OMPX_BXOR, T>();
+        default:
+            break;
+        }
+    }
+    return nullptr;
+}
+
+} // namespace
+
+combine_function find_kernel(ompx_type_t type, ompx_op_t op) {
+    switch (type) {
+    case OMPX_INT8:
+        return choose_operator<std::int8_t>(op);
+    case OMPX_UINT8:
+        return choose_operator<std::uint8_t>(op);
+    case OMPX_INT16:
+        return choose_operator<std::int16_t>(op);
+    case OMPX_UINT16:
+        return choose_operator<std::uint16_t>(op);
+    case OMPX_INT32:
+        return choose_operator<std::int32_t>(op);
+    case OMPX_UINT32:
+        return choose_operator<std::uint32_t>(op);
+    case OMPX_INT64:
+        return choose_operator<std::int64_t>(op);
+    case OMPX_UINT64:
+        return choose_operator<std::uint64_t>(op);
+    case OMPX_FLOAT16:
+        return choose_operator<float16>(op);
+    case OMPX_BFLOAT16:
+        return choose_operator<bfloat16>(op);
+    case OMPX_FLOAT:
+        return choose_operator<float>(op);
+    case OMPX_DOUBLE:
+        return choose_operator<double>(op);
+    case OMPX_LONG_DOUBLE:
+        return choose_operator<long double>(op);
+    case OMPX_FLOAT_COMPLEX:
+        return choose_operator<std::complex<float>>(op);
+    case OMPX_DOUBLE_COMPLEX:
+        return choose_operator<std::complex<double>>(op);
+    case OMPX_BOOL:
+        return choose_operator<bool>(op);
+    default:
+        return nullptr;
+    }
+}
+
+} // namespace diomp::collective

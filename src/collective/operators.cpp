@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/operators.h"
+
+#include "sync/call_signature.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace diomp::collective {
+
+void reducer::apply(void *out, const void *a, const void *b, std::size_t count) const {
+    if (combine != nullptr) [[likely]] {
+        combine(out, a, b, count);
+        return;
+    }
+    if (out != a) {
+        std::memcpy(out, a, count * element_bytes);
+    }
+    user(out, b, count, type, context);
+}
+
+result<ompx_op_t> user_operators::create(ompx_op_function_t function, void *context,
+                                         bool commutative) {
+    if (function == nullptr) {
+        return error(OMPX_ERR_ARG, "the operator's function is a null pointer",
+                     "pass the function that combines two vectors");
+    }
+    std::lock_guard const guard(mutex_);
+    std::size_t place = 0;
+    while (place < entries_.size() && entries_[place].function != nullptr) {
+        ++place;
+    }
+    if (place == entries_.size()) {
+        entries_.emplace_back();
+    }
+    entries_[place] = {function, context, commutative};
+    return first_handle + static_cast<ompx_op_t>(place);
+}
+
+status user_operators::free(ompx_op_t op) {
+    std::lock_guard const guard(mutex_);
+    auto const place = static_cast<std::size_t>(op - first_handle);
+    if (!is_user_defined(op) || place >= entries_.size() || entries_[place].function == nullptr) {
+        return error(OMPX_ERR_ARG, fmt::format("{} is no user-defined operator", op),
+                     "only what ompx_op_create gave can be freed, once");
+    }
+    entries_[place] = {};
+    return {};
+}
+
+result<reducer> user_operators::resolve(ompx_type_t type, ompx_op_t op) const {
+    reducer made;
+    made.type = type;
+    made.element_bytes = ompx_type_size(type);
+    if (made.element_bytes == 0) {
+        return error(
+            OMPX_ERR_ARG, sync::type_name(type),
+            "use one of OMPX_INT8 .. OMPX_BOOL, or OMPX_TYPE_OF_SIZE with a user-defined operator");
+    }
+    if (is_user_defined(op)) {
+        std::lock_guard const guard(mutex_);
+        auto const place = static_cast<std::size_t>(op - first_handle);
+        if (place >= entries_.size() || entries_[place].function == nullptr) {
+            return error(OMPX_ERR_ARG, fmt::format("{} is no operator", op),
+                         "it was never created, or has been freed");
+        }
+        made.user = entries_[place].function;
+        made.context = entries_[place].context;
+        made.commutative = entries_[place].commutative;
+        return made;
+    }
+    if (op < OMPX_SUM || op > OMPX_LOR) {
+        bool const atomic_only = op == OMPX_REPLACE || op == OMPX_NO_OP;
+        return error(OMPX_ERR_ARG,
+                     atomic_only ? fmt::format("{} is for atomics only",
+                                               sync::operator_name(static_cast<std::uint8_t>(op)))
+                                 : fmt::format("unknown operator {}", op),
+                     "use one of OMPX_SUM .. OMPX_LOR, or one that ompx_op_create made");
+    }
+    made.combine = find_kernel(type, op);
+    if (made.combine == nullptr) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("{} has no meaning for {}",
+                                 sync::operator_name(static_cast<std::uint8_t>(op)),
+                                 sync::type_name(type)),
+                     "bitwise operators need integers; minimum and maximum need an order; a type "
+                     "of a size needs a user-defined operator");
+    }
+    return made;
+}
+
+} // namespace diomp::collective

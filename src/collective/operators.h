@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// From (type, operator) to the function that combines two arrays.
+#pragma once
+
+#include "base/result.h"
+#include "diomp.h"
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace diomp::collective {
+
+/// out[i] = a[i] op b[i] for i < count. out may be a; b overlaps neither.
+using combine_function = void (*)(void *out, const void *a, const void *b, std::size_t count);
+
+/// A predefined operator or a user's, ready to use.
+struct reducer {
+    combine_function combine = nullptr; ///< predefined
+    ompx_op_function_t user = nullptr;
+    void *context = nullptr;
+    ompx_type_t type = 0;
+    std::size_t element_bytes = 0;
+    bool commutative = true;
+
+    void apply(void *out, const void *a, const void *b, std::size_t count) const;
+};
+
+/// Null if the operator makes no sense for the type.
+combine_function find_kernel(ompx_type_t type, ompx_op_t op);
+
+/// Any thread.
+class user_operators {
+public:
+    static constexpr ompx_op_t first_handle = 0x1000;
+
+    result<ompx_op_t> create(ompx_op_function_t function, void *context, bool commutative);
+    status free(ompx_op_t op);
+    /// The reducer of any operator, predefined or user-defined, or why there is none.
+    result<reducer> resolve(ompx_type_t type, ompx_op_t op) const;
+
+    [[nodiscard]] static bool is_user_defined(ompx_op_t op) { return op >= first_handle; }
+
+private:
+    struct entry {
+        ompx_op_function_t function = nullptr; ///< null: free
+        void *context = nullptr;
+        bool commutative = false;
+    };
+    mutable std::mutex mutex_; ///< leaf lock
+    std::vector<entry> entries_;
+};
+
+} // namespace diomp::collective

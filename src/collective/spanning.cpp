@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Small calls, whose data travels with the letters of the agreement, and the choice between them
+// and the larger ones.
+#include "collective/spanning.h"
+
+#include "collective/check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+namespace diomp::collective {
+namespace {
+
+using sync::operation;
+
+/// Calls in a row that a member may make without waiting for all others.
+constexpr std::uint64_t calls_between_meetings = 32;
+constexpr std::size_t most_small_bytes = group::bridge::most_data_bytes;
+
+/// Steps of small calls after those of the agreement.
+constexpr std::uint64_t step_small = group::step_state + 256;
+constexpr std::uint64_t step_unfold = step_small + 63;
+
+/// The data of a small call, in scratch memory: nothing of the program's is written before all is
+/// known to be well.
+class small_data {
+public:
+    explicit small_data(const spanning_call &call)
+        : call_(call), bytes_(call.across.scratch(2 * most_small_bytes)),
+          heard_(bytes_ + most_small_bytes) {}
+
+    [[nodiscard]] std::byte *bytes() const { return bytes_; }
+    [[nodiscard]] std::span<const std::byte> span() const { return {bytes_, call_.block_bytes()}; }
+
+    /// Nothing but the state, if that has failed already.
+    void tell(std::size_t node, std::uint64_t step) const {
+        group::bridge &across = call_.across;
+        across.tell(across.speaker_of(node), step,
+                    across.is_clean() ? span() : std::span<const std::byte>{});
+    }
+    /// False if something has failed.
+    bool hear(std::size_t node, std::uint64_t step) {
+        return call_.across.hear(call_.across.speaker_of(node), step,
+                                 {bytes_, call_.block_bytes()});
+    }
+    /// The same, and combines what comes with what is here.
+    void combine(std::size_t node, std::uint64_t step, bool heard_is_first) {
+        group::bridge &across = call_.across;
+        if (!across.hear(across.speaker_of(node), step, {heard_, call_.block_bytes()})) {
+            return;
+        }
+        if (heard_is_first) {
+            std::swap(bytes_, heard_);
+        }
+        call_.reduce.apply(bytes_, bytes_, heard_, call_.asked.amount);
+    }
+    /// The operands of the members on this node, after collect.
+    void reduce_near() {
+        std::size_t const own = call_.layout().own_place;
+        if (call_.num_here() == 1) {
+            std::memcpy(bytes_, call_.src(), call_.block_bytes());
+            return;
+        }
+        std::memcpy(heard_, call_.src(), call_.block_bytes()); // the program's may be misaligned
+        reduce_in_order(call_.reduce, bytes_, call_.num_here(), call_.asked.amount,
+                        [&](std::size_t place) -> const std::byte * {
+                            return place == own
+                                       ? heard_
+                                       : call_.across.brought_by(place, call_.block_bytes());
+                        });
+    }
+
+private:
+    const spanning_call &call_;
+    std::byte *bytes_;
+    std::byte *heard_;
+};
+
+/// What a member shows the others on its node, if there are any.
+std::span<const std::byte> brings(const spanning_call &call) {
+    return call.num_here() == 1 ? std::span<const std::byte>{}
+                                : std::span(call.src(), call.block_bytes());
+}
+
+// Recursive doubling: in round r a node exchanges what it has with the one whose number differs in
+// bit r, so all combine the same pairs in the same order. If N is no power of two, the first 2 (N -
+// 2^k) nodes fold into half as many before, and the folded ones get the result after.
+void exchange_small(spanning_call &call, small_data &data) {
+    std::size_t const num = call.num_nodes();
+    std::size_t const own = call.own_node();
+    std::size_t const num_doubling = std::bit_floor(num);
+    std::size_t const num_folded = num - num_doubling;
+    std::uint64_t step = step_small;
+    bool const folds = own < 2 * num_folded;
+    if (folds && own % 2 == 1) {
+        data.tell(own - 1, step);
+        data.hear(own - 1, step_unfold);
+        return;
+    }
+    if (folds) {
+        data.combine(own + 1, step, false);
+    }
+    std::size_t const number = folds ? own / 2 : own - num_folded;
+    for (std::size_t bit = 1; bit < num_doubling; bit *= 2) {
+        ++step;
+        std::size_t const other = number ^ bit;
+        std::size_t const partner = other < num_folded ? 2 * other : other + num_folded;
+        data.tell(partner, step);
+        data.combine(partner, step, partner < own);
+    }
+    if (folds) {
+        data.tell(own + 1, step_unfold);
+    }
+}
+
+status small_allreduce(spanning_call &call) {
+    group::bridge &across = call.across;
+    across.begin(call.signature);
+    across.enter(brings(call));
+    small_data data(call);
+    const std::byte *result = nullptr;
+    if (across.speaks()) {
+        across.collect();
+        if (across.is_clean()) {
+            data.reduce_near();
+        }
+        exchange_small(call, data);
+        across.announce(data.span());
+        result = data.bytes();
+    } else {
+        across.follow();
+        result = across.announced(call.block_bytes());
+    }
+    DIOMP_TRY(across.outcome());
+    std::memcpy(call.dst(), result, call.block_bytes());
+    return {};
+}
+
+/// Everybody waits for everybody first, if `tight`. False if that has failed: then there is nothing
+/// to say but so.
+bool begin_small(spanning_call &call, bool tight, std::span<const std::byte> data) {
+    group::bridge &across = call.across;
+    across.begin(call.signature);
+    across.enter(data);
+    if (across.speaks() && tight) {
+        across.collect();
+        across.disseminate();
+        if (!across.is_clean()) {
+            across.announce();
+            return false;
+        }
+    }
+    return true;
+}
+
+void bcast_small_far(spanning_call &call, small_data &data) {
+    std::size_t const num = call.num_nodes();
+    std::size_t const base = call.layout().node(call.root());
+    std::size_t const number = (call.own_node() + num - base) % num;
+    std::size_t bit = std::bit_ceil(num);
+    if (call.is_root()) {
+        std::memcpy(data.bytes(), call.dst(), call.block_bytes());
+    } else {
+        bit = number & (~number + 1); // the parent has all bits but the lowest one
+        data.hear((number - bit + base) % num, step_small);
+    }
+    for (bit /= 2; bit > 0; bit /= 2) {
+        if (number + bit < num) {
+            data.tell((number + bit + base) % num, step_small);
+        }
+    }
+}
+
+status small_bcast(spanning_call &call, bool tight) {
+    group::bridge &across = call.across;
+    if (!begin_small(call, tight, {})) {
+        return across.outcome();
+    }
+    small_data data(call);
+    const std::byte *result = data.bytes();
+    if (across.speaks()) {
+        if (!tight && call.block_bytes() > sync::rendezvous::wide_bytes) {
+            across.collect();
+        }
+        bcast_small_far(call, data);
+        across.announce(data.span());
+    } else {
+        across.follow();
+        result = across.announced(call.block_bytes());
+    }
+    DIOMP_TRY(across.outcome());
+    if (!call.is_root()) {
+        std::memcpy(call.dst(), result, call.block_bytes());
+    }
+    return {};
+}
+
+// A binomial tree in which a node's number has the lower nodes' results to its left. Its root is
+// the call's if the operator commutes, so that the order may be turned; else node 0, which passes
+// the result on.
+void reduce_small_far(spanning_call &call, small_data &data) {
+    std::size_t const num = call.num_nodes();
+    std::size_t const root_node = call.layout().node(call.root());
+    std::size_t const base = call.reduce.commutative ? root_node : 0;
+    std::size_t const number = (call.own_node() + num - base) % num;
+    for (std::size_t bit = 1; bit < num; bit *= 2) {
+        if ((number & bit) != 0) {
+            data.tell((number - bit + base) % num, step_small);
+            break;
+        }
+        if (number + bit < num) {
+            data.combine((number + bit + base) % num, step_small, false);
+        }
+    }
+    if (base == root_node) {
+        return;
+    }
+    if (number == 0) {
+        data.tell(root_node, step_small + 1);
+    } else if (call.own_node() == root_node) {
+        data.hear(base, step_small + 1);
+    }
+}
+
+status small_reduce(spanning_call &call, bool tight) {
+    group::bridge &across = call.across;
+    if (!begin_small(call, tight, brings(call))) {
+        return across.outcome();
+    }
+    small_data data(call);
+    if (across.speaks()) {
+        if (!tight) {
+            across.collect();
+        }
+        if (across.is_clean()) {
+            data.reduce_near();
+        }
+        reduce_small_far(call, data);
+        across.announce();
+    } else if (tight) {
+        across.follow();
+    }
+    DIOMP_TRY(across.outcome());
+    if (call.is_root()) {
+        std::memcpy(call.dst(), data.bytes(), call.block_bytes());
+    }
+    return {};
+}
+
+/// The same on all members: it depends on the signature and the layout.
+bool is_small(const spanning_call &call) {
+    bool const long_elements = call.asked.type == OMPX_LONG_DOUBLE;
+    if (call.reduce.user != nullptr || long_elements || call.asked.amount == 0) {
+        return false;
+    }
+    return call.block_bytes() <= most_small_bytes;
+}
+
+status run_large(spanning_call &call) {
+    DIOMP_TRY(call.across.meet(call.signature));
+    if (call.asked.amount == 0) {
+        return {};
+    }
+    switch (call.asked.what) {
+    case operation::bcast:
+        return spanning_bcast(call);
+    case operation::reduce:
+        return spanning_reduce(call);
+    case operation::allreduce:
+        return spanning_allreduce(call);
+    case operation::reduce_scatter:
+        return spanning_reduce_scatter(call);
+    case operation::gather:
+        return spanning_gather(call);
+    case operation::scatter:
+        return spanning_scatter(call);
+    case operation::allgather:
+        return spanning_allgather(call);
+    default:
+        return spanning_alltoall(call);
+    }
+}
+
+} // namespace
+
+status run_spanning(spanning_call &call) {
+    bool const tight = call.chosen.check_all_members ||
+                       (call.across.num_calls() + 1) % calls_between_meetings == 0;
+    if (is_small(call)) {
+        switch (call.asked.what) {
+        case operation::bcast:
+            return small_bcast(call, tight);
+        case operation::reduce:
+            return small_reduce(call, tight);
+        case operation::allreduce:
+            return small_allreduce(call);
+        default:
+            break;
+        }
+    }
+    return run_large(call);
+}
+
+int spanning_call::speaker_place() const {
+    const auto &here = layout().here;
+    auto const speaker = static_cast<std::uint32_t>(across.speaker_of(own_node()));
+    return static_cast<int>(std::ranges::lower_bound(here, speaker) - here.begin());
+}
+
+status spanning_call::run_near(operation what, void *to, const void *from, std::size_t amount,
+                               int root_place) {
+    request near = asked;
+    near.what = what;
+    near.dst = to;
+    near.src = from;
+    near.amount = amount;
+    near.root = root_place;
+    // A turn of the scheduler is nothing beside the network: few steps.
+    options few_steps = chosen;
+    few_steps.oversubscribed = true;
+    execution inner{across.here(), near, few_steps, signature_of(near), {}, 1};
+    if (is_reduction(what)) {
+        inner.reduce = reduce;
+        inner.unit_bytes = unit_bytes;
+    }
+    return run_here(inner);
+}
+
+} // namespace diomp::collective

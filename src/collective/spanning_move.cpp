@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Calls over several nodes that move data. Speakers collect or spread a node's blocks with the
+// calls for one node, and exchange them with the other speakers. Blocks go in pieces, so that
+// scratch memory stays small.
+#include "collective/spanning.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace diomp::collective {
+namespace {
+
+using sync::operation;
+
+/// A bcast between nodes and the one on the node alternate after so many bytes.
+constexpr std::size_t bcast_piece_bytes = std::size_t{1} << 20;
+
+/// Where each member's block lies in a buffer that is ordered by node, then by place.
+std::vector<std::uint32_t> order_by_node(const group::node_layout &layout) {
+    std::vector<std::uint32_t> order;
+    for (std::size_t node = 0; node < layout.num_nodes(); ++node) {
+        auto const members = layout.members_of(node);
+        order.insert(order.end(), members.begin(), members.end());
+    }
+    return order;
+}
+
+/// Blocks of the nodes before.
+std::size_t first_of(const group::node_layout &layout, std::size_t node) {
+    std::size_t first = 0;
+    for (std::size_t before = 0; before < node; ++before) {
+        first += layout.sizes[before];
+    }
+    return first;
+}
+
+// A binomial tree over the nodes; each letter goes on as soon as it is there.
+status bcast_far(spanning_call &call, std::span<std::byte> data) {
+    group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
+    stream letters(call);
+    if (!across.speaks()) {
+        return {};
+    }
+    std::size_t const num = call.num_nodes();
+    std::size_t const base = call.layout().node(call.root());
+    std::size_t const number = (call.own_node() + num - base) % num;
+    std::size_t lowest = std::bit_ceil(num);
+    if (number != 0) {
+        lowest = number & (~number + 1);
+        letters.expect(across.speaker_of((number - lowest + base) % num), data);
+    }
+    for (std::size_t letter = 0; letter < stream::num_letters(data.size()); ++letter) {
+        if (number != 0) {
+            DIOMP_TRY(letters.await(letter));
+        }
+        for (std::size_t bit = lowest / 2; bit > 0; bit /= 2) {
+            if (number + bit < num) {
+                DIOMP_TRY(letters.send_letter(across.speaker_of((number + bit + base) % num), data,
+                                              letter));
+            }
+        }
+    }
+    return {};
+}
+
+} // namespace
+
+status spanning_bcast(spanning_call &call) {
+    chunking const pieces{call.block_bytes(), bcast_piece_bytes};
+    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
+        range const piece = pieces[i];
+        std::span<std::byte> const data(call.dst() + piece.begin, piece.count);
+        DIOMP_TRY(bcast_far(call, data));
+        DIOMP_TRY(call.run_near(operation::bcast, data.data(), nullptr, piece.count,
+                                call.speaker_place()));
+    }
+    return call.across.finish_sends();
+}
+
+// Each speaker collects the blocks of its node and sends them to the root.
+status spanning_gather(spanning_call &call) {
+    group::bridge &across = call.across;
+    const group::node_layout &layout = call.layout();
+    chunking const pieces = cut_blocks(call, call.num_members);
+    std::vector<std::uint32_t> const order =
+        call.is_root() ? order_by_node(layout) : std::vector<std::uint32_t>{};
+    std::byte *const all =
+        across.speaks()
+            ? across.scratch((call.is_root() ? call.num_members : call.num_here()) * pieces.chunk)
+            : nullptr;
+    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
+        range const piece = pieces[i];
+        stream letters(call);
+        auto const of_node = [&](std::size_t node) {
+            return std::span(all + first_of(layout, node) * piece.count,
+                             layout.sizes[node] * piece.count);
+        };
+        for (std::size_t node = 0; call.is_root() && node < call.num_nodes(); ++node) {
+            if (node != call.own_node()) {
+                letters.expect(across.speaker_of(node), of_node(node));
+            }
+        }
+        std::byte *const near = call.is_root() ? of_node(call.own_node()).data() : all;
+        DIOMP_TRY(call.run_near(operation::gather, near, call.src() + piece.begin, piece.count,
+                                call.speaker_place()));
+        if (call.is_root()) {
+            DIOMP_TRY(letters.await_all());
+            for (std::size_t block = 0; block < order.size(); ++block) {
+                std::memcpy(call.dst() + order[block] * call.block_bytes() + piece.begin,
+                            all + block * piece.count, piece.count);
+            }
+        } else if (across.speaks() && call.own_node() != layout.node(call.root())) {
+            DIOMP_TRY(letters.send(call.root(), {near, call.num_here() * piece.count}));
+            DIOMP_TRY(letters.finish());
+        }
+    }
+    return {};
+}
+
+// The root sends each speaker the blocks of its node.
+status spanning_scatter(spanning_call &call) {
+    group::bridge &across = call.across;
+    const group::node_layout &layout = call.layout();
+    chunking const pieces = cut_blocks(call, call.num_members);
+    std::vector<std::uint32_t> const order =
+        call.is_root() ? order_by_node(layout) : std::vector<std::uint32_t>{};
+    std::byte *const all =
+        across.speaks()
+            ? across.scratch((call.is_root() ? call.num_members : call.num_here()) * pieces.chunk)
+            : nullptr;
+    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
+        range const piece = pieces[i];
+        stream letters(call);
+        std::byte *near = all;
+        if (call.is_root()) {
+            for (std::size_t block = 0; block < order.size(); ++block) {
+                std::memcpy(all + block * piece.count,
+                            call.src() + order[block] * call.block_bytes() + piece.begin,
+                            piece.count);
+            }
+            for (std::size_t node = 0; node < call.num_nodes(); ++node) {
+                std::byte *const blocks = all + first_of(layout, node) * piece.count;
+                if (node == call.own_node()) {
+                    near = blocks;
+                } else {
+                    DIOMP_TRY(letters.send(across.speaker_of(node),
+                                           {blocks, layout.sizes[node] * piece.count}));
+                }
+            }
+        } else if (across.speaks()) {
+            letters.expect(call.root(), {all, call.num_here() * piece.count});
+            DIOMP_TRY(letters.await_all());
+        }
+        DIOMP_TRY(call.run_near(operation::scatter, call.dst() + piece.begin, near, piece.count,
+                                call.speaker_place()));
+        DIOMP_TRY(letters.finish());
+    }
+    return {};
+}
+
+// Leaders collect, exchange with each other, and spread all blocks.
+status allgather_piece(spanning_call &call, std::byte *to, const std::byte *from,
+                       std::size_t piece_bytes, std::byte *aside) {
+    group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
+    const group::node_layout &layout = call.layout();
+    stream letters(call);
+    auto const of_node = [&](std::size_t node) {
+        return std::span(aside + first_of(layout, node) * piece_bytes,
+                         layout.sizes[node] * piece_bytes);
+    };
+    std::span<std::byte> const near = of_node(call.own_node());
+    if (across.is_leader()) {
+        for (std::size_t node = 0; node < call.num_nodes(); ++node) {
+            if (node != call.own_node()) {
+                letters.expect(layout.leaders[node], of_node(node));
+            }
+        }
+    }
+    DIOMP_TRY(call.run_near(operation::gather, near.data(), from, piece_bytes, 0));
+    if (across.is_leader()) {
+        for (std::size_t i = 1; i < call.num_nodes(); ++i) {
+            std::size_t const node = (call.own_node() + i) % call.num_nodes();
+            DIOMP_TRY(letters.send(layout.leaders[node], near));
+        }
+        DIOMP_TRY(letters.await_all());
+    }
+    DIOMP_TRY(call.run_near(operation::bcast, aside, nullptr, call.num_members * piece_bytes, 0));
+    DIOMP_TRY(letters.finish());
+    std::vector<std::uint32_t> const order = order_by_node(layout);
+    for (std::size_t block = 0; block < order.size(); ++block) {
+        std::memcpy(to + order[block] * piece_bytes, aside + block * piece_bytes, piece_bytes);
+    }
+    return {};
+}
+
+status spanning_allgather(spanning_call &call) {
+    std::size_t const n = call.num_members;
+    chunking const pieces = cut_blocks(call, 2 * n);
+    std::byte *const ordered = call.across.scratch(2 * n * pieces.chunk);
+    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
+        range const piece = pieces[i];
+        DIOMP_TRY(allgather_piece(call, ordered, call.src() + piece.begin, piece.count,
+                                  ordered + n * pieces.chunk));
+        for (std::size_t member = 0; member < n; ++member) {
+            std::memcpy(call.dst() + member * call.block_bytes() + piece.begin,
+                        ordered + member * piece.count, piece.count);
+        }
+    }
+    return {};
+}
+
+// Between nodes every member sends every other its piece; on the node there is a call for that.
+status spanning_alltoall(spanning_call &call) {
+    group::bridge &across = call.across;
+    const group::node_layout &layout = call.layout();
+    std::size_t const n = call.num_members;
+    std::size_t const block = call.block_bytes();
+    std::size_t const num_here = call.num_here();
+    // The same pieces on all nodes.
+    std::size_t const num_blocks = n + 2 * std::size_t{std::ranges::max(layout.sizes)};
+    chunking const pieces = cut_blocks(call, num_blocks);
+    std::byte *const out = across.scratch(num_blocks * pieces.chunk);
+    std::byte *const near_out = out + n * pieces.chunk;
+    std::byte *const near_in = near_out + num_here * pieces.chunk;
+    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
+        range const piece = pieces[i];
+        stream letters(call);
+        // In place, what arrives overwrites what has to go.
+        for (std::size_t to = 0; to < n; ++to) {
+            std::memcpy(out + to * piece.count, call.src() + to * block + piece.begin, piece.count);
+        }
+        for (std::size_t from = 0; from < n; ++from) {
+            if (layout.node(from) != call.own_node()) {
+                letters.expect(from, {call.dst() + from * block + piece.begin, piece.count});
+            }
+        }
+        for (std::size_t step = 1; step < n; ++step) {
+            std::size_t const to = (call.self + step) % n;
+            if (layout.node(to) != call.own_node()) {
+                DIOMP_TRY(letters.send(to, {out + to * piece.count, piece.count}));
+            }
+        }
+        for (std::size_t place = 0; place < num_here; ++place) {
+            std::memcpy(near_out + place * piece.count, out + layout.here[place] * piece.count,
+                        piece.count);
+        }
+        DIOMP_TRY(call.run_near(operation::alltoall, near_in, near_out, piece.count));
+        for (std::size_t place = 0; place < num_here; ++place) {
+            std::memcpy(call.dst() + layout.here[place] * block + piece.begin,
+                        near_in + place * piece.count, piece.count);
+        }
+        DIOMP_TRY(letters.await_all());
+        DIOMP_TRY(letters.finish());
+    }
+    return {};
+}
+
+} // namespace diomp::collective

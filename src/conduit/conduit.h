@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A conduit moves bytes and active messages between ranks.
+//
+// Glossary: segment: the slot of a rank in the window. direct: the calling process can load and
+// store the peer's segment; the layers above then copy by themselves and never come here. put and
+// get: transfers between memory of this process and the segment of a peer that is not direct.
+// flush: completion of puts at their targets. private memory: memory of a peer outside its segment,
+// which the peer has registered. active message: a handler number and at most
+// max_message_bytes(peer) of payload; the handler runs at the target in whichever thread makes
+// progress there, must not block, and may send.
+//
+// Order: messages of one thread to one peer are handled in order. Puts are ordered neither among
+// themselves nor with messages: flush in between.
+//
+// To add a conduit: a folder beside shm/ with the same file names, a factory in conduit/create.cpp,
+// the contract tests (tests/conduit).
+#pragma once
+
+#include "base/function_ref.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "conduit/window.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace diomp::conduit {
+
+using handler_id = std::uint16_t;
+
+/// A message as its handler sees it; payload is valid during the call only.
+struct message {
+    world_rank source;
+    handler_id handler = 0;
+    std::span<const std::byte> payload;
+};
+
+using message_sink = function_ref<void(const message &)>;
+
+/// Abilities, fixed after creation. Upper layers select on them at set-up and emulate what is
+/// missing.
+struct capabilities {
+    const char *name = "";
+    bool reaches_private_memory = false; ///< read_private / write_private work for direct peers
+};
+
+/// Counts transfers in flight. A transfer that is not complete on return adds one to `pending` and
+/// takes it back when it is; the object must live until then. `failure` is the first OMPX_ERR_* of
+/// one of them, or 0; it is set before `pending` goes down.
+struct completion {
+    std::atomic<std::uint32_t> pending{0};
+    std::atomic<int> failure{0};
+
+    [[nodiscard]] bool is_done() const { return pending.load(std::memory_order_acquire) == 0; }
+    void begin() { pending.fetch_add(1, std::memory_order_relaxed); }
+    void end(int code = 0) {
+        if (code != 0) {
+            int none = 0;
+            failure.compare_exchange_strong(none, code, std::memory_order_relaxed);
+        }
+        pending.fetch_sub(1, std::memory_order_release);
+    }
+};
+
+/// Told once per peer that is given up, with a sentence that names the peer's host and what was
+/// outstanding. Any thread; must not block.
+using failure_sink = std::function<void(world_rank peer, std::string why)>;
+
+/// All calls may come from any thread.
+class conduit {
+public:
+    virtual ~conduit() = default;
+
+    [[nodiscard]] virtual const capabilities &abilities() const = 0;
+
+    /// Where the peer's segment is mapped in this process, nullptr if it is not direct. Does not
+    /// block.
+    [[nodiscard]] virtual std::byte *direct_base(world_rank peer) const = 0;
+
+    /// Starts to copy `nbytes` from `source` to an address in the peer's segment. Peers that are
+    /// not direct only; the range has been checked. Returns with `source_free` unchanged if the
+    /// source may be reused already. May wait for room in the send queue, making progress; an error
+    /// means that nothing was started.
+    virtual status put(world_rank peer, std::uint64_t remote_address, const void *source,
+                       std::size_t nbytes, completion &source_free);
+    /// Starts to copy from an address in the peer's segment. `done` counts the arrival.
+    virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
+                       std::size_t nbytes, completion &done);
+    /// Starts the completion of all puts that the calling process has started towards `peer`, or to
+    /// all peers: `done` counts until their bytes are visible there. Costs nothing where nothing is
+    /// in flight.
+    virtual status flush(world_rank peer, completion &done);
+    virtual status flush_all(completion &done);
+
+    /// Copies to or from registered private memory of a direct peer, in place of the peer's help.
+    /// Blocks until the bytes have arrived. OMPX_ERR_UNSUPPORTED if the system forbids it or the
+    /// peer is not direct: the caller falls back to messages.
+    virtual status write_private(world_rank peer, std::uint64_t remote_address, const void *source,
+                                 std::size_t nbytes) = 0;
+    virtual status read_private(world_rank peer, std::uint64_t remote_address, void *destination,
+                                std::size_t nbytes) = 0;
+
+    /// Payload of one active message to this peer, the same in both directions. At least 240.
+    [[nodiscard]] virtual std::size_t max_message_bytes(world_rank peer) const = 0;
+    /// Queues a message; messages of one thread to one peer arrive in order. false: the queue is
+    /// full, make progress and try again. Never blocks. The payload may be reused on return.
+    [[nodiscard]] virtual bool try_send(world_rank peer, handler_id handler,
+                                        std::span<const std::byte> payload) = 0;
+
+    /// Hands waiting messages to the sink; returns how many. 0 at once if another thread is doing
+    /// it.
+    virtual int poll(message_sink sink) = 0;
+
+    /// Changes whenever a sleeper is woken. Read it before looking for a reason not to sleep.
+    [[nodiscard]] virtual std::uint32_t activity() const = 0;
+    /// Sleeps until activity() differs from `seen` or the time is over. May return early.
+    virtual void sleep(std::uint32_t seen, std::chrono::microseconds limit) = 0;
+    /// Ends sleep() of this rank's threads.
+    virtual void wake() = 0;
+    /// Between these two the calling thread promises to poll, so that senders need not wake a
+    /// sleeper. end_polling returns true if messages are waiting that nobody was woken for.
+    virtual void begin_polling() = 0;
+    [[nodiscard]] virtual bool end_polling() = 0;
+
+    /// Before the first transfer. Conduits that cannot lose a peer ignore it.
+    virtual void report_failures_to(const failure_sink & /*sink*/) {}
+    /// How this peer is reached, for diomp-info and the log: "shm", "ucx (tcp, active messages)".
+    [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
+    /// Collective over the job, once, when no thread uses the conduit any more: what was sent has
+    /// arrived everywhere, so that ranks may end in any order. Blocks.
+    virtual status close() { return {}; }
+};
+
+/// Bytes of control area per rank that the window must have for the conduit in use.
+std::size_t control_bytes_per_rank();
+
+struct conduit_options {
+    bool cross_memory_attach = true;
+    double dead_peer_timeout_s = 30; ///< a peer that answers nothing for so long is given up
+    int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
+    std::string ucx_rma = "auto";    ///< auto, rdma, messages
+};
+
+/// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this
+/// node, a network conduit for others if there are any), "shm", "ucx" (for every rank but the
+/// caller's own).
+result<std::unique_ptr<conduit>> create(const std::string &name, launch::launcher &launcher,
+                                        const window &window, const conduit_options &options);
+
+} // namespace diomp::conduit

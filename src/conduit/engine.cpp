@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/engine.h"
+
+#include "base/log.h"
+#include "base/panic.h"
+#include "base/sanitizer.h"
+#include "base/service_thread.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <sched.h>
+
+namespace diomp::conduit {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+/// How often a yielding thread looks at the clock: a yield costs a fraction of a microsecond when
+/// nobody else wants the core, up to a time slice when somebody does.
+constexpr int yields_per_look = 64;
+/// A wait that has lasted this long is no hot path any more: sleep between looks.
+constexpr microseconds nap_after{5000};
+constexpr microseconds first_nap{50};
+constexpr microseconds longest_nap{1000};
+/// A yield that changes nothing takes a fraction of this, a switch to another thread and back more.
+constexpr std::chrono::nanoseconds core_was_wanted{3000};
+
+/// Keeps the promise of begin_polling.
+class polling_scope {
+public:
+    explicit polling_scope(conduit &conduit, engine &engine) : conduit_(conduit), engine_(engine) {
+        conduit_.begin_polling();
+    }
+    ~polling_scope() { leave(); }
+    void leave() {
+        if (!std::exchange(left_, true)) {
+            while (conduit_.end_polling()) {
+                conduit_.begin_polling();
+                engine_.poll();
+            }
+        }
+    }
+    void enter() {
+        left_ = false;
+        conduit_.begin_polling();
+    }
+
+private:
+    conduit &conduit_;
+    engine &engine_;
+    bool left_ = false;
+};
+
+} // namespace
+
+engine::engine(conduit &conduit, const engine_options &options)
+    : conduit_(conduit), options_(options), spin_count_(options.spin_count) {}
+
+engine::~engine() { stop(); }
+
+handler_id engine::add_handler(handler function) {
+    handlers_.push_back(std::move(function));
+    return static_cast<handler_id>(handlers_.size() - 1);
+}
+
+void engine::start() {
+    if (!options_.progress_thread) {
+        return;
+    }
+    thread_ = start_service_thread("diomp-progress", [this] { serve(); });
+}
+
+void engine::stop() {
+    stopping_.store(true, std::memory_order_release);
+    if (thread_.joinable()) {
+        conduit_.wake();
+        thread_.join();
+    }
+}
+
+void engine::send(world_rank peer, handler_id handler, std::span<const std::byte> payload) {
+    if (payload.size() > conduit_.max_message_bytes(peer)) {
+        panic("active message larger than the conduit takes");
+    }
+    order_going_out();
+    if (num_pending_.load(std::memory_order_acquire) == 0 &&
+        conduit_.try_send(peer, handler, payload)) {
+        return;
+    }
+    std::lock_guard const guard(outbox_mutex_);
+    auto const waiting = outbox_.find(peer.value());
+    if (waiting == outbox_.end() && conduit_.try_send(peer, handler, payload)) {
+        return;
+    }
+    outbox_[peer.value()].push_back({handler, {payload.begin(), payload.end()}});
+    num_pending_.fetch_add(1, std::memory_order_release);
+    conduit_.wake();
+}
+
+bool engine::flush_outbox() {
+    std::unique_lock const guard(outbox_mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return false;
+    }
+    bool moved = false;
+    for (auto waiting = outbox_.begin(); waiting != outbox_.end();) {
+        auto &[rank, messages] = *waiting;
+        while (!messages.empty() && conduit_.try_send(world_rank{rank}, messages.front().handler,
+                                                      messages.front().payload)) {
+            messages.pop_front();
+            num_pending_.fetch_sub(1, std::memory_order_release);
+            moved = true;
+        }
+        waiting = messages.empty() ? outbox_.erase(waiting) : std::next(waiting);
+    }
+    return moved;
+}
+
+bool engine::poll() {
+    int const handled = conduit_.poll([this](const message &incoming) {
+        order_coming_in();
+        handlers_[incoming.handler](incoming);
+    });
+    bool moved = false;
+    if (num_pending_.load(std::memory_order_acquire) > 0) [[unlikely]] {
+        moved = flush_outbox();
+    }
+    if (num_watched_.load(std::memory_order_acquire) > 0) [[unlikely]] {
+        moved = run_finished() || moved;
+    }
+    return handled > 0 || moved;
+}
+
+void engine::watch(std::shared_ptr<completion> count, std::function<void()> then) {
+    {
+        std::lock_guard const guard(watch_mutex_);
+        watched_.push_back({std::move(count), std::move(then)});
+        num_watched_.fetch_add(1, std::memory_order_release);
+    }
+    // Whoever completes the transfer may be a thread that does not poll afterwards: the progress
+    // thread shall look from time to time.
+    conduit_.wake();
+}
+
+bool engine::run_finished() {
+    std::vector<watched> finished;
+    {
+        std::unique_lock const guard(watch_mutex_, std::try_to_lock);
+        if (!guard.owns_lock()) {
+            return false;
+        }
+        auto const first =
+            std::partition(watched_.begin(), watched_.end(),
+                           [](const watched &each) { return !each.count->is_done(); });
+        finished.assign(std::make_move_iterator(first), std::make_move_iterator(watched_.end()));
+        watched_.erase(first, watched_.end());
+    }
+    for (watched const &each : finished) {
+        each.then();
+    }
+    num_watched_.fetch_sub(static_cast<int>(finished.size()), std::memory_order_release);
+    return !finished.empty();
+}
+
+void engine::serve() {
+    for (;;) {
+        std::uint32_t const seen = conduit_.activity();
+        if (stopping_.load(std::memory_order_acquire)) {
+            return;
+        }
+        if (poll()) {
+            continue;
+        }
+        // With messages waiting for room at a peer, or transfers that another thread may have
+        // completed, nobody will ring: look again soon.
+        bool const pending = num_pending_.load(std::memory_order_acquire) > 0 ||
+                             num_watched_.load(std::memory_order_acquire) > 0;
+        conduit_.sleep(seen, pending ? microseconds{100} : microseconds{1000000});
+    }
+}
+
+void engine::fail_waits(std::string reason) {
+    {
+        std::lock_guard const guard(failure_mutex_);
+        failure_ = std::move(reason);
+    }
+    failed_.store(true, std::memory_order_release);
+    conduit_.wake();
+}
+
+std::string engine::failure_reason() const {
+    std::lock_guard const guard(failure_mutex_);
+    return failure_;
+}
+
+// A yield that lasts shows that somebody else wanted the core: perhaps the one that is waited for,
+// be it on this node or on another one that shares the machine. Then polling without yielding only
+// keeps it from coming.
+void engine::learn_from_yield(std::chrono::nanoseconds lasted) {
+    int const now = spin_count_.load(std::memory_order_relaxed);
+    int const next =
+        lasted > core_was_wanted ? now / 4 : std::min(options_.spin_count, now + now / 8 + 8);
+    if (next != now) {
+        spin_count_.store(next, std::memory_order_relaxed);
+    }
+}
+
+status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
+                           int spins) {
+    polling_scope polling(conduit_, *this);
+    auto const begin = clock::now();
+    auto quiet_since = begin;
+    bool busy = false; // messages came since the last look at the clock
+    microseconds nap = first_nap;
+    bool warned = options_.warn_after_s <= 0;
+    bool has_yielded = false;
+    for (int round = 1;; ++round) {
+        if (ready()) {
+            return {};
+        }
+        // Also who serves others all the time looks at the clock: what it waits for may never come.
+        if (poll()) {
+            busy = true;
+        } else if (round <= spins) {
+            cpu_relax();
+            continue;
+        } else if (!has_yielded) {
+            has_yielded = true;
+            auto const before = clock::now();
+            ::sched_yield();
+            learn_from_yield(clock::now() - before);
+        } else {
+            ::sched_yield();
+        }
+        if (round % yields_per_look != 0) {
+            continue;
+        }
+        auto const now = clock::now();
+        auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
+        double const waited_s = static_cast<double>(waited.count()) * 1e-6;
+        if (failed_.load(std::memory_order_acquire)) {
+            std::lock_guard const guard(failure_mutex_);
+            return error(OMPX_ERR_PEER, failure_ + ", while " + describe());
+        }
+        if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
+            return error(OMPX_ERR_TIMEOUT,
+                         fmt::format("timed out after {:g} s {}", options_.timeout_s, describe()),
+                         "raise DIOMP_TIMEOUT if the other ranks are only slow");
+        }
+        if (!warned && waited_s > options_.warn_after_s) {
+            warned = true;
+            log(log_level::warn, "has been {} for {:.0f} s", describe(), waited_s);
+        }
+        // Whoever serves others while it waits is on somebody's hot path.
+        if (std::exchange(busy, false)) {
+            quiet_since = now;
+            nap = first_nap;
+        }
+        if (now - quiet_since > nap_after) {
+            std::uint32_t const seen = conduit_.activity();
+            polling.leave();
+            if (!ready()) {
+                conduit_.sleep(seen, nap);
+            }
+            polling.enter();
+            nap = std::min(nap * 2, longest_nap);
+            round = std::max(spins, yields_per_look) / yields_per_look * yields_per_look +
+                    yields_per_look - 1; // one yield, then look at the clock again
+        }
+    }
+}
+
+} // namespace diomp::conduit

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The engine: active messages with handlers on top of a conduit, the progress thread that serves
+// them while the program computes, and the one way in which the runtime waits.
+//
+// Waiting spins briefly, then yields the core, then naps on the conduit's doorbell; messages are
+// served all along, so two ranks that wait for each other's handlers both go on. Whoever waits says
+// for what: the sentence is used in the warning after DIOMP_WARN_AFTER and in the error after
+// DIOMP_TIMEOUT.
+#pragma once
+
+#include "base/cpu.h"
+#include "base/function_ref.h"
+#include "conduit/conduit.h"
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace diomp::conduit {
+
+struct engine_options {
+    int spin_count = 1000; ///< polls before yielding
+    double timeout_s = 0;  ///< 0: none
+    double warn_after_s = 60;
+    bool progress_thread = true;
+};
+
+using handler = std::function<void(const message &)>;
+
+/// Any thread, except add_handler (start-up only). Handlers must not block and must not take locks
+/// that are held across a wait.
+class engine {
+public:
+    engine(conduit &conduit, const engine_options &options);
+    ~engine();
+    engine(const engine &) = delete;
+    engine &operator=(const engine &) = delete;
+
+    [[nodiscard]] handler_id add_handler(handler function);
+    /// Starts the progress thread. All handlers must be there.
+    void start();
+    /// Stops it. Messages are then served only by waiting threads.
+    void stop();
+
+    /// Sends a message. Never blocks: if the peer's queue is full the message waits here, in order,
+    /// until there is room.
+    void send(world_rank peer, handler_id handler, std::span<const std::byte> payload);
+    template <typename Struct>
+    void send(world_rank peer, handler_id handler, const Struct &payload) {
+        static_assert(std::is_trivially_copyable_v<Struct>);
+        send(peer, handler,
+             std::span<const std::byte>(std::as_bytes(std::span<const Struct>(&payload, 1))));
+    }
+
+    /// Serves waiting messages; true if there were any.
+    bool poll();
+
+    /// Waits until ready() is true. For conditions that other ranks or threads bring about by
+    /// writing memory. `describe` names what is missing; it is called only when the wait gets long.
+    template <typename Ready, typename Describe>
+    status wait(Ready &&ready, Describe &&describe) {
+        int const spins = spin_count_.load(std::memory_order_relaxed);
+        for (int i = 0; i < spins; ++i) {
+            if (ready()) {
+                return {};
+            }
+            cpu_relax();
+        }
+        return wait_slowly(ready, describe, 0);
+    }
+
+    /// The same for conditions that a handler of this rank brings about: polls from the start.
+    template <typename Ready, typename Describe>
+    status wait_for_message(Ready &&ready, Describe &&describe) {
+        return wait_slowly(ready, describe, spin_count_.load(std::memory_order_relaxed));
+    }
+
+    /// The same for what takes longer than a yield in any case: other nodes. Offers the core to
+    /// others after each poll, since they may be what it waits for.
+    template <typename Ready, typename Describe>
+    status wait_for_network(Ready &&ready, Describe &&describe) {
+        return wait_slowly(ready, describe, 0);
+    }
+
+    /// Calls `then` once, in a thread that polls, after `count` is done. Any thread; `then` must
+    /// not block, and may send and watch.
+    void watch(std::shared_ptr<completion> count, std::function<void()> then);
+
+    /// Makes every later wait fail with this reason (a peer is gone).
+    void fail_waits(std::string reason);
+    /// The reason given there, "" if none was.
+    [[nodiscard]] std::string failure_reason() const;
+
+    [[nodiscard]] conduit &transport() { return conduit_; }
+    [[nodiscard]] const engine_options &options() const { return options_; }
+
+private:
+    struct pending_message {
+        handler_id handler;
+        std::vector<std::byte> payload;
+    };
+
+    /// Polls `spins` times with messages before it starts to yield.
+    status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins);
+    void learn_from_yield(std::chrono::nanoseconds lasted);
+    bool flush_outbox();
+    bool run_finished();
+    void serve(); ///< body of the progress thread
+
+    conduit &conduit_;
+    engine_options options_;
+    /// At most options_.spin_count; less while others want our core.
+    std::atomic<int> spin_count_;
+    std::vector<handler> handlers_;
+    std::mutex outbox_mutex_; ///< leaf lock
+    /// Messages whose peers had no room, in order; only peers with some are here.
+    std::unordered_map<int, std::deque<pending_message>> outbox_; ///< by world rank
+    std::atomic<int> num_pending_{0};                             ///< messages in it
+    struct watched {
+        std::shared_ptr<completion> count;
+        std::function<void()> then;
+    };
+    std::mutex watch_mutex_; ///< leaf lock over watched_
+    std::vector<watched> watched_;
+    std::atomic<int> num_watched_{0};
+    std::atomic<bool> stopping_{false};
+    std::atomic<bool> failed_{false};
+    mutable std::mutex failure_mutex_;
+    std::string failure_;
+    std::thread thread_;
+};
+
+} // namespace diomp::conduit

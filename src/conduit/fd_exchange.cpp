@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/fd_exchange.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace diomp::conduit {
+namespace {
+
+struct abstract_address {
+    sockaddr_un address{};
+    socklen_t length = 0;
+};
+
+result<abstract_address> make_address(const std::string &name) {
+    abstract_address made;
+    made.address.sun_family = AF_UNIX;
+    // A leading zero byte puts the name into the abstract space: no file, nothing to clean up.
+    if (name.size() + 1 > sizeof(made.address.sun_path)) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("socket name '{}' is too long", name));
+    }
+    std::memcpy(made.address.sun_path + 1, name.data(), name.size());
+    made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return made;
+}
+
+bool same_user(int socket) {
+    ucred peer{};
+    socklen_t length = sizeof(peer);
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+           peer.uid == ::geteuid();
+}
+
+status wait_readable(int fd, int timeout_ms, const char *what) {
+    pollfd entry{fd, POLLIN, 0};
+    int ready = 0;
+    do {
+        ready = ::poll(&entry, 1, timeout_ms);
+    } while (ready < 0 && errno == EINTR);
+    if (ready < 0) {
+        return system_error(fmt::format("waiting for {}", what), errno);
+    }
+    if (ready == 0) {
+        return error(OMPX_ERR_TIMEOUT, fmt::format("waited {} ms for {}", timeout_ms, what));
+    }
+    return {};
+}
+
+/// Room for one descriptor in a control message.
+union descriptor_message {
+    cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+status send_descriptor(int socket, int fd) {
+    char byte = 0;
+    iovec data{&byte, 1};
+    descriptor_message control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
+    cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    if (::sendmsg(socket, &message, MSG_NOSIGNAL) != 1) {
+        return system_error("sending the segment's descriptor to a rank of this node", errno);
+    }
+    return {};
+}
+
+} // namespace
+
+result<unique_fd> listen_for_peers(const std::string &name, int num_peers) {
+    auto address = make_address(name);
+    DIOMP_TRY(address);
+    unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!listener.valid()) {
+        return system_error("socket(AF_UNIX)", errno);
+    }
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr *>(&address.value().address),
+               address.value().length) != 0) {
+        return system_error(fmt::format("binding the abstract socket '{}'", name), errno);
+    }
+    if (::listen(listener.get(), num_peers) != 0) {
+        return system_error("listen", errno);
+    }
+    return listener;
+}
+
+status serve_descriptor(int listener, int fd, int num_peers, int timeout_ms) {
+    for (int served = 0; served < num_peers;) {
+        DIOMP_TRY(wait_readable(listener, timeout_ms,
+                                "the other ranks of this node to fetch the segment"));
+        unique_fd const peer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+        if (!peer.valid()) {
+            if (errno == EINTR || errno == ECONNABORTED) {
+                continue;
+            }
+            return system_error("accept", errno);
+        }
+        if (!same_user(peer.get())) {
+            continue; // a stranger found the name: not one of us
+        }
+        DIOMP_TRY(send_descriptor(peer.get(), fd));
+        ++served;
+    }
+    return {};
+}
+
+result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms) {
+    auto address = make_address(name);
+    DIOMP_TRY(address);
+    unique_fd const socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.valid()) {
+        return system_error("socket(AF_UNIX)", errno);
+    }
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr *>(&address.value().address),
+                  address.value().length) != 0) {
+        return system_error(fmt::format("connecting to the node's first rank at '{}'", name),
+                            errno);
+    }
+    if (!same_user(socket.get())) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("the socket '{}' belongs to another user", name));
+    }
+    DIOMP_TRY(wait_readable(socket.get(), timeout_ms, "the node's first rank to send the segment"));
+    char byte = 0;
+    iovec data{&byte, 1};
+    descriptor_message control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
+    if (::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC) != 1) {
+        return system_error("receiving the segment's descriptor", errno);
+    }
+    cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) {
+        return error(OMPX_ERR_SYSTEM, "the node's first rank sent no descriptor");
+    }
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    return unique_fd(fd);
+}
+
+} // namespace diomp::conduit

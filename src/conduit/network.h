@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A network reaches the ranks of other nodes. It is a conduit without what only shared memory can
+// do: nothing is direct, and nobody sleeps on it. The composite conduit (composite.h) joins it with
+// shared memory.
+//
+// All calls mean what they mean in conduit.h and may come from any thread.
+#pragma once
+
+#include "conduit/conduit.h"
+
+namespace diomp::conduit {
+
+/// Called, by any thread, when messages wait that nobody may be looking for: wakes a thread that
+/// polls.
+using doorbell = std::function<void()>;
+
+class network {
+public:
+    virtual ~network() = default;
+
+    [[nodiscard]] virtual const char *name() const = 0;
+    virtual status put(world_rank peer, std::uint64_t remote_address, const void *source,
+                       std::size_t nbytes, completion &source_free) = 0;
+    virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
+                       std::size_t nbytes, completion &done) = 0;
+    virtual status flush(world_rank peer, completion &done) = 0;
+    virtual status flush_all(completion &done) = 0;
+    [[nodiscard]] virtual std::size_t max_message_bytes() const = 0;
+    [[nodiscard]] virtual bool try_send(world_rank peer, handler_id handler,
+                                        std::span<const std::byte> payload) = 0;
+    virtual int poll(message_sink sink) = 0;
+    /// While a thread is between these two the network leaves progress to it.
+    virtual void begin_polling() = 0;
+    virtual void end_polling() = 0;
+    /// Messages have arrived and wait for poll().
+    [[nodiscard]] virtual bool has_messages() const = 0;
+    virtual void report_failures_to(const failure_sink &sink) = 0;
+    [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
+    virtual status close() = 0;
+};
+
+} // namespace diomp::conduit

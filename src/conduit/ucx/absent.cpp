@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A build without UCX's headers.
+#include "conduit/ucx/ucx.h"
+
+namespace diomp::conduit::ucx {
+
+result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
+                                        const conduit_options & /*options*/, doorbell /*ring*/) {
+    return error(OMPX_ERR_UNSUPPORTED, "this build has no UCX",
+                 "install libucx-dev (1.13 or newer) and build again");
+}
+
+} // namespace diomp::conduit::ucx

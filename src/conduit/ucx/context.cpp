@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/ucx/context.h"
+
+#include "base/log.h"
+
+#include <cstdlib>
+#include <sstream>
+#include <unistd.h>
+
+namespace diomp::conduit::ucx {
+namespace {
+
+constexpr const char *card_key = "ucx";
+
+std::string to_hex(std::span<const std::byte> bytes) {
+    constexpr char const *digits = "0123456789abcdef";
+    std::string text;
+    text.reserve(2 * bytes.size());
+    for (std::byte const byte : bytes) {
+        auto const value = std::to_integer<unsigned>(byte);
+        text += digits[value >> 4];
+        text += digits[value & 15];
+    }
+    return text;
+}
+
+int digit_value(char digit) {
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/// Empty if the text is no such encoding.
+std::vector<std::byte> from_hex(const std::string &text) {
+    std::vector<std::byte> bytes;
+    bytes.reserve(text.size() / 2);
+    for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+        int const high = digit_value(text[i]);
+        int const low = digit_value(text[i + 1]);
+        if (high < 0 || low < 0) {
+            return {};
+        }
+        bytes.push_back(static_cast<std::byte>(high * 16 + low));
+    }
+    return bytes;
+}
+
+/// UCX's settings that differ from its defaults, unless the user has set them.
+struct tuned_setting {
+    const char *name;
+    const char *value;
+};
+constexpr tuned_setting tuned[] = {
+    // 8 KiB segments make a large transfer over TCP five times as slow.
+    // A piece of ours and its headers fit in.
+    {"UCX_TCP_TX_SEG_SIZE", "264k"},
+    {"UCX_TCP_RX_SEG_SIZE", "264k"},
+};
+
+} // namespace
+
+result<std::unique_ptr<context>> context::create(launch::launcher &launcher, const window &window,
+                                                 const conduit_options &options) {
+    auto loaded = load_library();
+    DIOMP_TRY(loaded);
+    library const &ucx = *loaded.value();
+    std::unique_ptr<context> made(new context(launcher, options));
+    made->library_ = &ucx;
+
+    // By the environment, since 1.13 warns of settings of transports that ucp_config_modify is
+    // given.
+    for (tuned_setting const &setting : tuned) {
+        ::setenv(setting.name, setting.value, 0);
+    }
+    ucp_config_t *config = nullptr;
+    if (ucs_status_t const code = ucx.ucp_config_read(nullptr, nullptr, &config); code != UCS_OK) {
+        return ucx_error(ucx, "reading UCX's settings", code);
+    }
+    ucp_params_t parameters{};
+    parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
+                            UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+    parameters.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+    parameters.mt_workers_shared = 1;
+    parameters.estimated_num_eps = static_cast<std::size_t>(launcher.info().size);
+    parameters.name = "diomp";
+    ucs_status_t const code =
+        ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &made->handle_);
+    ucx.ucp_config_release(config);
+    if (code != UCS_OK) {
+        made->handle_ = nullptr;
+        return ucx_error(
+            ucx, "starting UCX", code,
+            "look at UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
+    }
+    made->register_segment(window);
+    return made;
+}
+
+void context::register_segment(const window &window) {
+    if (options_.ucx_rma == "messages") {
+        return;
+    }
+    // Networks pin what they register. A segment that reserves most of the memory, as it does
+    // unless the user gives its size, cannot be.
+    std::size_t const physical = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                 static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    auto const local_size = static_cast<std::size_t>(launcher_.info().local_size);
+    if (window.usable_bytes() > physical / 2 / local_size) {
+        log(log_level::info,
+            "the segment of {} is too large to be registered with a network: transfers travel as "
+            "messages [remedy: set DIOMP_SEGMENT_SIZE]",
+            format_size(window.usable_bytes()));
+        return;
+    }
+    ucp_mem_map_params_t parameters{};
+    parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                            UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+    parameters.address = window.slot(self());
+    parameters.length = window.usable_bytes();
+    parameters.flags = UCP_MEM_MAP_NONBLOCK;
+    if (ucs_status_t const code = ucx().ucp_mem_map(handle_, &parameters, &segment_);
+        code != UCS_OK) {
+        segment_ = nullptr;
+        log(log_level::info,
+            "the segment cannot be registered with UCX ({}): transfers travel as "
+            "messages",
+            ucx().ucs_status_string(code));
+    }
+}
+
+context::~context() {
+    if (segment_ != nullptr) {
+        ucx().ucp_mem_unmap(handle_, segment_);
+    }
+    if (handle_ != nullptr) {
+        ucx().ucp_cleanup(handle_);
+    }
+}
+
+status context::publish(ucp_worker_h worker) {
+    ucp_address_t *address = nullptr;
+    std::size_t nbytes = 0;
+    if (ucs_status_t const code = ucx().ucp_worker_get_address(worker, &address, &nbytes);
+        code != UCS_OK) {
+        return ucx_error(ucx(), "asking UCX for the address of this rank", code);
+    }
+    std::string text = launcher_.info().host + " " +
+                       to_hex({reinterpret_cast<const std::byte *>(address), nbytes});
+    ucx().ucp_worker_release_address(worker, address);
+    void *key = nullptr;
+    if (segment_ != nullptr && ucx().ucp_rkey_pack(handle_, segment_, &key, &nbytes) == UCS_OK) {
+        text += " " + to_hex({static_cast<const std::byte *>(key), nbytes});
+        ucx().ucp_rkey_buffer_release(key);
+    }
+    DIOMP_TRY(launcher_.put(card_key, text));
+    return launcher_.fence();
+}
+
+result<peer_card> context::fetch(world_rank peer) {
+    std::lock_guard const guard(launcher_mutex_);
+    auto text = launcher_.get(peer, card_key);
+    DIOMP_TRY(text);
+    std::istringstream words(text.value());
+    std::string host;
+    std::string address;
+    std::string key;
+    words >> host >> address >> key;
+    peer_card card{host, from_hex(address), from_hex(key)};
+    if (card.address.empty()) {
+        return error(OMPX_ERR_SYSTEM,
+                     "rank " + std::to_string(peer.value()) + " published no UCX address");
+    }
+    return card;
+}
+
+} // namespace diomp::conduit::ucx

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/ucx/incoming.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::conduit::ucx {
+namespace {
+
+std::byte *to_pointer(std::uint64_t address) { return reinterpret_cast<std::byte *>(address); }
+
+} // namespace
+
+epoch_counter::open_epoch &epoch_counter::find(std::uint32_t epoch) {
+    for (auto &candidate : open_) {
+        if (candidate.number == epoch) {
+            return candidate;
+        }
+    }
+    return open_.emplace_back(open_epoch{epoch, 0, unknown});
+}
+
+bool epoch_counter::settle(open_epoch &epoch) {
+    if (epoch.landed != epoch.expected) {
+        return false;
+    }
+    std::swap(epoch, open_.back());
+    open_.pop_back();
+    return true;
+}
+
+bool epoch_counter::landed(std::uint32_t epoch, std::uint64_t count) {
+    open_epoch &found = find(epoch);
+    found.landed += count;
+    return settle(found);
+}
+
+bool epoch_counter::closed(std::uint32_t epoch, std::uint64_t expected) {
+    open_epoch &found = find(epoch);
+    found.expected = expected;
+    return settle(found);
+}
+
+result<std::unique_ptr<incoming>> incoming::create(worker &receiver, peer_lookup find_peer) {
+    library const &ucx = receiver.owner.ucx();
+    std::unique_ptr<incoming> made(new incoming(receiver, std::move(find_peer)));
+    auto const install = [&](am_id id, ucp_am_recv_callback_t callback, std::uint32_t flags) {
+        ucp_am_handler_param_t parameters{};
+        parameters.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                                UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        parameters.id = static_cast<unsigned>(id);
+        parameters.flags = flags;
+        parameters.cb = callback;
+        parameters.arg = made.get();
+        return ucx.ucp_worker_set_am_recv_handler(receiver.handle, &parameters);
+    };
+    ucs_status_t code = install(am_id::packet, &on_packet, UCP_AM_FLAG_WHOLE_MSG);
+    if (code == UCS_OK) {
+        code = install(am_id::bulk, &on_bulk, UCP_AM_FLAG_WHOLE_MSG);
+    }
+    if (code != UCS_OK) {
+        return ucx_error(ucx, "installing UCX's message handlers", code);
+    }
+    return made;
+}
+
+ucs_status_t incoming::on_packet(void *self, const void * /*header*/, std::size_t /*length*/,
+                                 void *data, std::size_t nbytes,
+                                 const ucp_am_recv_param_t * /*info*/) {
+    static_cast<incoming *>(self)->read_packet(static_cast<const std::byte *>(data), nbytes);
+    return UCS_OK;
+}
+
+void incoming::read_packet(const std::byte *bytes, std::size_t nbytes) {
+    packet_header from;
+    std::memcpy(&from, bytes, sizeof(from));
+    world_rank const source{from.source};
+    heard(source);
+    std::size_t at = sizeof(from);
+    std::uint64_t num_puts = 0;
+    while (at + sizeof(record) <= nbytes) {
+        record head;
+        std::memcpy(&head, bytes + at, sizeof(head));
+        const std::byte *const payload = bytes + at + sizeof(head);
+        if (head.kind == record_kind::put) {
+            std::memcpy(to_pointer(head.value), payload, head.nbytes);
+            ++num_puts;
+        } else if (head.kind == record_kind::flush) {
+            count_landed(source, from.channel, from.epoch, num_puts);
+            num_puts = 0;
+            if (counter(source, from.channel).closed(from.epoch, head.value)) {
+                acknowledge(source, from.channel, from.epoch);
+            }
+            ++from.epoch;
+        } else {
+            read_record(from, head, payload);
+        }
+        at += sizeof(head) + padded(head.nbytes);
+    }
+    count_landed(source, from.channel, from.epoch, num_puts);
+}
+
+void incoming::read_record(const packet_header &from, const record &head,
+                           const std::byte *payload) {
+    world_rank const source{from.source};
+    peer *const known = find_peer_(source);
+    switch (head.kind) {
+    case record_kind::message:
+        queue_message(source, head, payload);
+        break;
+    case record_kind::get: {
+        get_body body;
+        std::memcpy(&body, payload, sizeof(body));
+        replies_.push_back({source, record_kind::get_reply, 0, body.id, head.value, body.nbytes});
+        break;
+    }
+    case record_kind::get_reply:
+        finish_get(source, head.value, payload, head.nbytes);
+        break;
+    case record_kind::ack:
+        if (known != nullptr) {
+            known->acknowledge(head.channel, static_cast<std::uint32_t>(head.value));
+        }
+        break;
+    case record_kind::credit:
+        if (known != nullptr) {
+            known->unhandled_bytes.fetch_sub(head.value, std::memory_order_relaxed);
+        }
+        break;
+    case record_kind::ping:
+        if (known != nullptr) {
+            std::uint64_t const handled = known->handled_bytes.exchange(0);
+            replies_.push_back({source, record_kind::credit, 0, handled, 0, 0});
+        }
+        replies_.push_back({source, record_kind::pong, 0, 0, 0, 0});
+        break;
+    case record_kind::pong:
+    case record_kind::put:
+    case record_kind::flush:
+        break;
+    }
+}
+
+void incoming::heard(world_rank source) {
+    if (peer *const known = find_peer_(source);
+        known != nullptr && !known->was_heard.load(std::memory_order_relaxed)) {
+        known->was_heard.store(true, std::memory_order_relaxed);
+    }
+}
+
+void incoming::queue_message(world_rank source, const record &head, const std::byte *payload) {
+    queued_message const front{source.value(), head.nbytes, head.handler};
+    std::size_t const at = messages_.size();
+    messages_.resize(at + sizeof(front) + padded(head.nbytes));
+    std::memcpy(messages_.data() + at, &front, sizeof(front));
+    std::memcpy(messages_.data() + at + sizeof(front), payload, head.nbytes);
+    has_messages_.store(true, std::memory_order_release);
+}
+
+int incoming::hand_over(const std::vector<std::byte> &messages, message_sink sink) {
+    int handled = 0;
+    for (std::size_t at = 0; at < messages.size();) {
+        queued_message front;
+        std::memcpy(&front, messages.data() + at, sizeof(front));
+        at += sizeof(front);
+        sink(message{world_rank{front.source},
+                     static_cast<handler_id>(front.handler),
+                     {messages.data() + at, front.nbytes}});
+        at += padded(front.nbytes);
+        ++handled;
+    }
+    return handled;
+}
+
+void incoming::finish_get(world_rank source, std::uint64_t id, const std::byte *bytes,
+                          std::size_t nbytes) {
+    if (peer *const known = find_peer_(source); known != nullptr) {
+        if (pending_get const get = known->find_get(id); get.done != nullptr) {
+            std::memcpy(get.destination, bytes, std::min(nbytes, get.nbytes));
+            known->end_get(id, nbytes, 0);
+        }
+    }
+}
+
+ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t header_length,
+                               void *data, std::size_t nbytes, const ucp_am_recv_param_t *info) {
+    auto &owner = *static_cast<incoming *>(self);
+    library const &ucx = owner.receiver_.owner.ucx();
+    bulk_header head;
+    if (header_length != sizeof(head)) {
+        return UCS_OK;
+    }
+    std::memcpy(&head, header, sizeof(head));
+    owner.heard(world_rank{head.source});
+    std::byte *destination = to_pointer(head.value);
+    if (head.kind == record_kind::get_reply) {
+        peer *const known = owner.find_peer_(world_rank{head.source});
+        pending_get const get = known == nullptr ? pending_get{} : known->find_get(head.value);
+        if (get.done == nullptr || head.offset > get.nbytes || get.nbytes - head.offset < nbytes) {
+            return UCS_OK; // given up meanwhile
+        }
+        destination = get.destination + head.offset;
+    }
+    if ((info->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+        std::memcpy(destination, data, nbytes);
+        owner.finish_bulk(head, nbytes, 0);
+        return UCS_OK;
+    }
+    auto *const receive = new bulk_receive{&owner, head, nbytes};
+    ucp_request_param_t parameters{};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    parameters.cb.recv_am = &on_bulk_received;
+    parameters.user_data = receive;
+    ucs_status_ptr_t const request =
+        ucx.ucp_am_recv_data_nbx(owner.receiver_.handle, data, destination, nbytes, &parameters);
+    if (UCS_PTR_IS_PTR(request)) {
+        ++owner.receiver_.num_requests;
+    } else {
+        owner.finish_bulk(head, nbytes, UCS_PTR_STATUS(request) == UCS_OK ? 0 : OMPX_ERR_PEER);
+        delete receive;
+    }
+    return UCS_INPROGRESS;
+}
+
+void incoming::on_bulk_received(void *request, ucs_status_t code, std::size_t /*nbytes*/,
+                                void *user_data) {
+    auto *const receive = static_cast<bulk_receive *>(user_data);
+    incoming &owner = *receive->owner;
+    --owner.receiver_.num_requests;
+    owner.finish_bulk(receive->header, receive->nbytes, code == UCS_OK ? 0 : OMPX_ERR_PEER);
+    delete receive;
+    owner.receiver_.owner.ucx().ucp_request_free(request);
+}
+
+void incoming::finish_bulk(const bulk_header &header, std::size_t nbytes, int code) {
+    world_rank const source{header.source};
+    if (header.kind == record_kind::get_reply) {
+        if (peer *const known = find_peer_(source); known != nullptr) {
+            known->end_get(header.value, nbytes, code);
+        }
+    } else if (code == 0) {
+        // A put that failed is never acknowledged: its source is gone, or gives us up.
+        count_landed(source, header.channel, header.epoch, 1);
+    }
+}
+
+epoch_counter &incoming::counter(world_rank source, std::uint16_t channel) {
+    std::uint64_t const key = source.index() << 16 | channel;
+    if (key != last_key_) {
+        last_key_ = key;
+        last_counter_ = &counters_[key]; // nodes of the map stay where they are
+    }
+    return *last_counter_;
+}
+
+void incoming::count_landed(world_rank source, std::uint16_t channel, std::uint32_t epoch,
+                            std::uint64_t count) {
+    if (count > 0 && counter(source, channel).landed(epoch, count)) {
+        acknowledge(source, channel, epoch);
+    }
+}
+
+void incoming::acknowledge(world_rank source, std::uint16_t channel, std::uint32_t epoch) {
+    replies_.push_back({source, record_kind::ack, static_cast<std::uint8_t>(channel), epoch, 0, 0});
+}
+
+} // namespace diomp::conduit::ucx

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Network through UCX: InfiniBand, RoCE, TCP, whatever UCX drives. docs/conduits.md tells how.
+#pragma once
+
+#include "conduit/network.h"
+
+namespace diomp::conduit::ucx {
+
+/// Collective. `window` must outlive the network. A build without UCX gives OMPX_ERR_UNSUPPORTED.
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+                                        const conduit_options &options, doorbell ring);
+
+} // namespace diomp::conduit::ucx

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/ucx/worker.h"
+
+namespace diomp::conduit::ucx {
+namespace {
+
+/// Rounds of progress in one go: a flood must not keep the lock for ever.
+constexpr int max_rounds = 16;
+
+} // namespace
+
+result<std::unique_ptr<worker>> worker::create(context &owner, std::uint16_t index) {
+    library const &ucx = owner.ucx();
+    std::unique_ptr<worker> made(new worker(owner, index));
+    ucp_worker_params_t parameters{};
+    parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+    if (ucs_status_t const code = ucx.ucp_worker_create(owner.handle(), &parameters, &made->handle);
+        code != UCS_OK) {
+        made->handle = nullptr;
+        return ucx_error(ucx, "creating a UCX worker", code);
+    }
+    if (ucs_status_t const code = ucx.ucp_worker_get_efd(made->handle, &made->event_fd);
+        code != UCS_OK) {
+        return ucx_error(ucx, "asking UCX for a descriptor to sleep on", code,
+                         "take transports out of UCX_TLS that cannot wake a sleeper");
+    }
+    return made;
+}
+
+worker::~worker() {
+    if (handle != nullptr) {
+        owner.ucx().ucp_worker_destroy(handle);
+    }
+    for (packet *const spent : free_packets_) {
+        delete spent;
+    }
+}
+
+bool worker::progress() {
+    ++num_rounds;
+    int round = 0;
+    while (round < max_rounds && owner.ucx().ucp_worker_progress(handle) != 0) {
+        ++round;
+    }
+    return round > 0;
+}
+
+bool worker::arm() { return owner.ucx().ucp_worker_arm(handle) == UCS_OK; }
+
+packet *worker::take_packet() {
+    if (free_packets_.empty()) {
+        return new packet;
+    }
+    packet *const taken = free_packets_.back();
+    free_packets_.pop_back();
+    return taken;
+}
+
+} // namespace diomp::conduit::ucx

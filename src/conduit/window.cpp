@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/window.h"
+
+#include "base/log.h"
+#include "base/sanitizer.h"
+#include "base/unique_fd.h"
+#include "conduit/fd_exchange.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace diomp::conduit {
+namespace {
+
+/// Slots begin at multiples of this, so an offset aligned to less gives an address aligned to less.
+constexpr std::size_t slot_granule = window::max_alignment;
+constexpr std::size_t page_bytes = 4096;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t granule) {
+    return (value + granule - 1) / granule * granule;
+}
+constexpr int exchange_timeout_ms = 30000;
+
+std::size_t physical_memory_bytes() {
+    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+struct geometry {
+    std::uint64_t base = 0;
+    std::size_t usable_bytes = 0;
+};
+
+/// Rank 0 decides for the whole job, so that an address means the same everywhere.
+result<geometry> agree(launch::launcher &launcher, const window_options &options) {
+    auto const &job = launcher.info();
+    if (job.rank == world_rank{0}) {
+        geometry mine{options.base == 0 ? window::default_base() : options.base,
+                      options.usable_bytes};
+        auto const slots = static_cast<std::size_t>(job.size);
+        if (mine.usable_bytes == 0) {
+            mine.usable_bytes = std::min<std::size_t>(
+                physical_memory_bytes(), window::max_span() / slots / slot_granule * slot_granule);
+        }
+        mine.usable_bytes = round_up(mine.usable_bytes, page_bytes);
+        if (job.size == 1) {
+            return mine;
+        }
+        DIOMP_TRY(launcher.put("window", fmt::format("{} {}", mine.base, mine.usable_bytes)));
+    }
+    DIOMP_TRY(launcher.fence());
+    auto text = launcher.get(world_rank{0}, "window");
+    DIOMP_TRY(text);
+    geometry agreed;
+    if (std::sscanf(text.value().c_str(), "%lu %zu", &agreed.base, &agreed.usable_bytes) != 2) {
+        return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed window geometry");
+    }
+    return agreed;
+}
+
+result<unique_fd> make_file(std::size_t nbytes) {
+    unique_fd fd(::memfd_create("diomp-segment", MFD_CLOEXEC));
+    if (!fd.valid()) {
+        return system_error("memfd_create", errno);
+    }
+    if (::ftruncate(fd.get(), static_cast<off_t>(nbytes)) != 0) {
+        return system_error(
+            fmt::format("reserving {} for the segments of this node", format_size(nbytes)), errno,
+            "set DIOMP_SEGMENT_SIZE to a smaller value");
+    }
+    return fd;
+}
+
+/// The node's first rank makes the file, the others fetch it.
+result<unique_fd> share_file(launch::launcher &launcher, std::size_t nbytes) {
+    auto const &job = launcher.info();
+    if (job.local_size == 1) {
+        // Other nodes may still exchange: keep the number of fences the same everywhere.
+        if (job.size > 1) {
+            DIOMP_TRY(launcher.fence());
+        }
+        return make_file(nbytes);
+    }
+    std::string const name =
+        fmt::format("diomp-{}-{}", job.job_id, job.local_ranks.front().value());
+    if (job.local != local_rank{0}) {
+        DIOMP_TRY(launcher.fence());
+        return fetch_descriptor(name, exchange_timeout_ms);
+    }
+    auto fd = make_file(nbytes);
+    DIOMP_TRY(fd);
+    auto listener = listen_for_peers(name, job.local_size - 1);
+    DIOMP_TRY(listener);
+    DIOMP_TRY(launcher.fence());
+    DIOMP_TRY(serve_descriptor(listener.value().get(), fd.value().get(), job.local_size - 1,
+                               exchange_timeout_ms));
+    return fd;
+}
+
+std::string occupant_of(std::uintptr_t begin, std::uintptr_t end) {
+    std::FILE *maps = std::fopen("/proc/self/maps", "re");
+    std::string found;
+    char line[512];
+    while (maps != nullptr && found.empty() && std::fgets(line, sizeof(line), maps) != nullptr) {
+        std::uintptr_t low = 0;
+        std::uintptr_t high = 0;
+        if (std::sscanf(line, "%lx-%lx", &low, &high) == 2 && low < end && high > begin) {
+            found = line;
+            found.erase(found.find_last_not_of('\n') + 1);
+        }
+    }
+    if (maps != nullptr) {
+        std::fclose(maps);
+    }
+    return found;
+}
+
+} // namespace
+
+std::uint64_t window::default_base() {
+#if DIOMP_THREAD_SANITIZER
+    // The only large hole that ThreadSanitizer counts as application memory.
+    return 0x580000000000;
+#else
+    // Above AddressSanitizer's shadow, below where Linux puts position-independent programs.
+    return 0x200000000000;
+#endif
+}
+
+std::uint64_t window::max_span() {
+#if DIOMP_THREAD_SANITIZER
+    return std::uint64_t{2} << 40;
+#else
+    return std::uint64_t{32} << 40;
+#endif
+}
+
+result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
+                                               const window_options &options) {
+    auto agreed = agree(launcher, options);
+    DIOMP_TRY(agreed);
+    auto const &job = launcher.info();
+    auto const slots = static_cast<std::size_t>(job.size);
+    auto const [base, usable_bytes] = agreed.value();
+    std::size_t const slot_bytes = round_up(usable_bytes, slot_granule);
+    if (slot_bytes > window::max_span() / slots) {
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("{} ranks times {} per segment exceed the address window of {}",
+                                 slots, format_size(slot_bytes), format_size(window::max_span())),
+                     "set DIOMP_SEGMENT_SIZE to a smaller value");
+    }
+    auto const local = static_cast<std::size_t>(job.local_size);
+    auto fd = share_file(launcher, local * (options.control_bytes + slot_bytes));
+    DIOMP_TRY(fd);
+
+    std::unique_ptr<window> made(new window);
+    made->base_ = base;
+    made->usable_bytes_ = usable_bytes;
+    made->slot_bytes_ = slot_bytes;
+    made->control_bytes_ = options.control_bytes;
+    made->num_slots_ = job.size;
+    made->num_local_ = job.local_size;
+    made->fd_ = fd.value().release();
+    DIOMP_TRY(made->map_control());
+    DIOMP_TRY(made->map_slots(job));
+    return made;
+}
+
+status window::map_control() {
+    void *const control = ::mmap(nullptr, static_cast<std::size_t>(num_local_) * control_bytes_,
+                                 PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    if (control == MAP_FAILED) {
+        return system_error("mapping the control area", errno);
+    }
+    control_ = static_cast<std::byte *>(control);
+    return {};
+}
+
+status window::map_slots(const launch::job_info &job) {
+    std::size_t const span = static_cast<std::size_t>(num_slots_) * slot_bytes_;
+    void *const wanted = reinterpret_cast<void *>(base_);
+    auto const failed = [&](int code) {
+        return system_error(
+            fmt::format("mapping {} of segments at {:#x}", format_size(span), base_), code,
+            "set DIOMP_SEGMENT_SIZE to a smaller value, or raise the limit on address space "
+            "(ulimit -v)");
+    };
+    // All of it, so that nothing else comes to lie where other nodes have their slots.
+    void *const reserved =
+        ::mmap(wanted, span, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (reserved == MAP_FAILED && errno != EEXIST) {
+        return failed(errno);
+    }
+    if (reserved != wanted) {
+        if (reserved != MAP_FAILED) {
+            ::munmap(reserved, span); // a kernel that does not know MAP_FIXED_NOREPLACE
+        }
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("the address range of the segments, {:#x} + {}, is taken: {}",
+                                 base_, format_size(span), occupant_of(base_, base_ + span)),
+                     "set DIOMP_SEGMENT_BASE to a free address");
+    }
+    mapped_ = true;
+    for (std::size_t local = 0; local < job.local_ranks.size(); ++local) {
+        if (::mmap(slot(job.local_ranks[local]), slot_bytes_, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_,
+                   static_cast<off_t>(slot_in_file(local_rank{static_cast<int>(local)}))) ==
+            MAP_FAILED) {
+            return failed(errno);
+        }
+    }
+    return {};
+}
+
+window::~window() {
+    if (mapped_) {
+        ::munmap(reinterpret_cast<void *>(base_),
+                 static_cast<std::size_t>(num_slots_) * slot_bytes_);
+    }
+    if (control_ != nullptr) {
+        ::munmap(control_, static_cast<std::size_t>(num_local_) * control_bytes_);
+    }
+    ::close(fd_);
+}
+
+void window::release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {
+    auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::uint64_t const begin = (offset + page - 1) / page * page;
+    std::uint64_t const end = (offset + nbytes) / page * page;
+    if (begin >= end) {
+        return;
+    }
+    std::uint64_t const file_offset = slot_in_file(owner) + begin;
+    if (::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(file_offset), static_cast<off_t>(end - begin)) != 0) {
+        log(log_level::debug, "could not give {} back to the system: {}", format_size(end - begin),
+            ::strerrordesc_np(errno));
+    }
+}
+
+std::size_t window::resident_bytes(local_rank owner) const {
+    // Holes are skipped in the file itself, so the cost grows with the data, not with the
+    // reservation.
+    auto const begin = static_cast<off_t>(slot_in_file(owner));
+    off_t const end = begin + static_cast<off_t>(slot_bytes_);
+    std::size_t resident = 0;
+    for (off_t position = begin; position < end;) {
+        off_t const data = ::lseek(fd_, position, SEEK_DATA);
+        if (data < 0 || data >= end) {
+            break;
+        }
+        off_t const hole = std::min(::lseek(fd_, data, SEEK_HOLE), end);
+        if (hole <= data) {
+            break;
+        }
+        resident += static_cast<std::size_t>(hole - data);
+        position = hole;
+    }
+    return resident;
+}
+
+} // namespace diomp::conduit

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What joins the nodes of a group.
+//
+// A call on a group that spans nodes begins with two posts on each node. In the first every member
+// tells its call. The speaker of the node (its leader, or the root of the call) reads them, talks
+// to the other nodes' speakers by letters, and tells the outcome in its second post, which the
+// others wait for. Members that do not speak make their second post at once, without content. So
+// whatever the members of a node believe to be doing, they stay in step.
+//
+// meet: 2 posts, and between the speakers a dissemination barrier: with N nodes ceil(log2 N)
+// letters out of and into each node, of 56 bytes. A speaker that fails sends what it still owes,
+// with its failure, so that the others need not time out one after the other. One that waits for
+// long asks the other what it has made of the call: so calls that wait for each other although they
+// are different ones are found, and the one that everybody waits for has a name.
+//
+// Collective calls (collective/spanning) are made of the same pieces.
+#pragma once
+
+#include "group/local_group.h"
+#include "group/mailbox.h"
+#include "group/node_layout.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace diomp::group {
+
+/// A member that agrees to a call but cannot do its part, and a number about it.
+struct objection {
+    std::uint32_t member = 0;
+    std::uint64_t detail = 0;
+};
+
+/// Steps of a call. Letters of the first kind begin with a call_state.
+enum letter_step : std::uint64_t {
+    step_state = 0, ///< + number of the exchange
+    step_payloads = 1024,
+    step_list = 2048, ///< of the members of a group
+    step_data = 4096, ///< from here on
+};
+
+/// One per member and group; for the thread that holds the group's turn.
+class bridge {
+public:
+    bridge(conduit::engine &engine, mailbox &letters, std::uint64_t group_id,
+           std::span<const world_rank> members, const node_layout &layout, local_group &here,
+           std::size_t self);
+    ~bridge();
+    bridge(const bridge &) = delete;
+    bridge &operator=(const bridge &) = delete;
+
+    [[nodiscard]] const node_layout &layout() const { return layout_; }
+    [[nodiscard]] local_group &here() { return here_; }
+    [[nodiscard]] std::size_t num_nodes() const { return layout_.num_nodes(); }
+    [[nodiscard]] std::size_t own_node() const { return layout_.own_node; }
+    [[nodiscard]] std::size_t self() const { return self_; }
+    [[nodiscard]] bool is_leader() const { return layout_.own_place == 0; }
+
+    /// As group::meet and group::agree.
+    status meet(const sync::call_signature &call);
+    result<std::optional<objection>> agree(const sync::call_signature &call,
+                                           std::optional<std::uint64_t> own_objection);
+    status meet(const sync::call_signature &call, const sync::meeting_payload &payload);
+    [[nodiscard]] const sync::meeting_payload &payload_of(std::size_t member) const {
+        return payloads_[member];
+    }
+
+    // The pieces. begin, then enter, then: the speaker does collect, its talk with the other
+    // speakers, and announce; the others follow. outcome is the status of the call. Failures stay
+    // in the state until then; nothing waits after the first one.
+
+    /// The root of a call that has one speaks for its node, leaders for all others.
+    void begin(const sync::call_signature &call);
+    [[nodiscard]] std::size_t speaker_of(std::size_t node) const;
+    [[nodiscard]] bool speaks() const { return self_ == speaker_of(own_node()); }
+    /// The first post. Data goes with it, or what is more than wide_bytes through the stage.
+    void enter(std::span<const std::byte> data = {});
+    static constexpr std::size_t most_data_bytes = member_block::small_stage_bytes;
+    void object(std::uint64_t detail);
+    /// Waits for the first posts of all members on the node.
+    void collect();
+    /// The data that a member on the node brought, after collect.
+    [[nodiscard]] const std::byte *brought_by(std::size_t place, std::size_t nbytes) const;
+    /// The leaders' barrier; merges what all nodes know.
+    void disseminate();
+    /// The second post of the speaker. Data of up to most_data_bytes reaches the followers if all
+    /// is well; for more than wide_bytes, collect before.
+    void announce(std::span<const std::byte> data = {});
+    /// Waits for that.
+    void follow();
+    /// What the speaker announced, after follow; aligned to a cache line.
+    [[nodiscard]] const std::byte *announced(std::size_t nbytes) const;
+    /// Nobody disagrees or has failed, as far as this member knows.
+    [[nodiscard]] bool is_clean() const { return state_.is_clean() && !failure_; }
+    [[nodiscard]] const call_state &state() const { return state_; }
+    [[nodiscard]] status outcome();
+
+    /// Letters with the state in front: told always, heard unless something has failed before.
+    /// True if the data is complete and nobody disagrees.
+    void tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
+    bool hear(std::size_t member, std::uint64_t step, std::span<std::byte> data);
+    /// Letters without: after agreement. To be expected before anything is sent that the other
+    /// side's letter may depend on.
+    /// Large letters may still be on their way on return; `data` must stay until finish_sends.
+    status send(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
+    status finish_sends();
+    void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data);
+    status await(receipt &place);
+    /// Of what has been expected and not awaited.
+    void withdraw(receipt &place);
+    /// Memory for the length of a call, aligned to a cache line. Void at the next time.
+    std::byte *scratch(std::size_t nbytes);
+
+    /// Local: gives all members on the node the bytes of the leader; `sound` is false there if they
+    /// are worthless. After agreement.
+    status share(std::span<std::byte> bytes, bool sound);
+
+    /// Calls made so far, the same on all members.
+    [[nodiscard]] std::uint64_t num_calls() const { return call_; }
+
+private:
+    [[nodiscard]] bool alone_here() const { return here_.size() == 1; }
+    [[nodiscard]] bool waits() const {
+        return !broken_ && !failure_ && state_.missing == call_state::nobody;
+    }
+    /// False if it is in vain.
+    bool wait_for(receipt &place, std::size_t member);
+    void merge(const call_state &heard);
+    void post(const sync::meeting_payload &payload, std::span<const std::byte> data);
+    /// A rank of the world.
+    void give_up_on(std::int32_t rank, error why);
+    /// Of a member on this node, for its post that this member has made last.
+    bool await_post(std::size_t place);
+    void show_awaited(std::int32_t rank);
+    void learn(const call_report &answer);
+    [[nodiscard]] std::string describe_wait(std::int32_t awaited) const;
+    [[nodiscard]] group_rank speaker_place() const;
+    void run_meeting();
+    status exchange_payloads();
+    void pump();
+
+    /// A large letter that has been put.
+    struct outgoing_letter {
+        world_rank to;
+        letter_tag tag;
+        conduit::completion landed;
+    };
+
+    conduit::engine &engine_;
+    mailbox &mailbox_;
+    std::uint64_t group_id_;
+    std::span<const world_rank> members_;
+    const node_layout &layout_;
+    local_group &here_;
+    std::size_t self_;
+    inbox &inbox_;
+
+    std::uint64_t call_ = 0;
+    sync::call_signature made_; ///< the caller's own call
+    call_state state_;
+    bool broken_ = false; ///< somebody made another call and will not send what this one needs
+    std::optional<error> failure_; ///< of the communication, the first one
+    std::optional<error> late_;    ///< found out about an earlier call
+    std::int32_t shown_ = -1;      ///< rank of the world that others are told to be waiting for
+    std::vector<std::byte> scratch_;
+    /// The conduit writes into these until they have landed, whatever else fails.
+    std::unique_ptr<std::deque<outgoing_letter>> outgoing_;
+    std::vector<sync::meeting_payload> payloads_; ///< [member], of the last meeting with payload
+};
+
+} // namespace diomp::group

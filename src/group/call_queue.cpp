@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "group/call_queue.h"
+
+#include "base/service_thread.h"
+
+namespace diomp::group {
+
+call_queue::~call_queue() {
+    {
+        std::lock_guard const guard(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+void call_queue::submit(std::function<void()> call) {
+    {
+        std::lock_guard const guard(mutex_);
+        calls_.push_back(std::move(call));
+        num_queued_.fetch_add(1, std::memory_order_release);
+        if (!thread_.joinable()) {
+            thread_ = start_service_thread("diomp-coll", [this] { serve(); });
+        }
+    }
+    changed_.notify_all();
+}
+
+void call_queue::drain() {
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [this] { return num_queued_.load(std::memory_order_relaxed) == 0; });
+}
+
+void call_queue::serve() {
+    std::unique_lock guard(mutex_);
+    for (;;) {
+        changed_.wait(guard, [this] { return stopping_ || !calls_.empty(); });
+        if (calls_.empty()) {
+            return;
+        }
+        std::function<void()> call = std::move(calls_.front());
+        calls_.pop_front();
+        guard.unlock();
+        {
+            turn const own(turn_);
+            call();
+        }
+        call = nullptr;
+        guard.lock();
+        num_queued_.fetch_sub(1, std::memory_order_release);
+        changed_.notify_all();
+    }
+}
+
+} // namespace diomp::group

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Groups: ordered sets of ranks that meet and make collective calls together.
+//
+// Glossary: member: a rank of the group, numbered by its group rank. here: the members on the
+// caller's node (local_group). bridge: what joins them with the other nodes, if there are any.
+// handle: what the program holds, an index with a generation, never an address.
+#pragma once
+
+#include "group/bridge.h"
+#include "group/call_queue.h"
+#include "group/local_group.h"
+#include "memory/segment.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace diomp::group {
+
+class segment_workspace final : public workspace {
+public:
+    explicit segment_workspace(memory::segment &own) : own_(own) {}
+    std::optional<std::uint64_t> allocate(std::size_t nbytes) override {
+        return own_.allocate_internal(nbytes);
+    }
+    void release(std::uint64_t slot_offset) override { own_.release_internal(slot_offset); }
+    [[nodiscard]] bool holds(std::span<const std::byte> range) const override {
+        auto const offset = static_cast<std::size_t>(range.data() - own_.base());
+        return offset < own_.size_bytes() && range.size() <= own_.size_bytes() - offset;
+    }
+
+private:
+    memory::segment &own_;
+};
+
+struct group_parts {
+    std::vector<world_rank> members;    ///< [group rank]
+    std::vector<std::uint64_t> offsets; ///< of the members' blocks, [group rank]
+    std::size_t self = 0;               ///< the caller's place
+    std::uint64_t id = 0;               ///< the same on all members, and no other group's
+};
+
+/// Any thread may ask for members; who makes a call holds the turn.
+class group {
+public:
+    group(conduit::engine &engine, workspace &space, mailbox &letters, const node_map &nodes,
+          group_parts parts);
+    group(const group &) = delete;
+    group &operator=(const group &) = delete;
+
+    [[nodiscard]] std::size_t size() const { return members_.size(); }
+    [[nodiscard]] group_rank self() const { return self_; }
+    [[nodiscard]] std::span<const world_rank> members() const { return members_; }
+    [[nodiscard]] call_queue &calls() { return calls_; }
+    [[nodiscard]] call_queue::turn enter() { return calls_.enter(); }
+    [[nodiscard]] conduit::engine &engine() { return engine_; }
+
+    /// The caller's node.
+    [[nodiscard]] local_group &here() { return here_; }
+    /// To the others; nullptr if there are none.
+    [[nodiscard]] bridge *across() { return across_.get(); }
+
+    /// Blocks until every member has made the call. OMPX_ERR_MISMATCH on all if they made different
+    /// ones; they meet again next time as if nothing had happened.
+    status meet(const sync::call_signature &call) {
+        return across_ ? across_->meet(call) : here_.meet(call);
+    }
+    /// The same, and afterwards everybody knows everybody's payload. Between nodes it costs a table
+    /// of all payloads in every member: for making groups, not for data.
+    status meet(const sync::call_signature &call, const sync::meeting_payload &payload) {
+        return across_ ? across_->meet(call, payload) : here_.meet(call, payload);
+    }
+    [[nodiscard]] const sync::meeting_payload &payload_of(std::size_t member) const {
+        return across_ ? across_->payload_of(member) : here_.payload_of(member);
+    }
+    /// A meeting in which members may object. Everybody learns of the lowest one that does.
+    result<std::optional<objection>> agree(const sync::call_signature &call,
+                                           std::optional<std::uint64_t> own_objection);
+
+    /// Last call on the group: waits until nobody touches this member's block any more. On error
+    /// the block must stay.
+    status depart(const sync::call_signature &call);
+
+private:
+    conduit::engine &engine_;
+    std::vector<world_rank> members_;
+    group_rank self_;
+    node_layout layout_;
+    local_group here_;
+    std::unique_ptr<bridge> across_;
+    call_queue calls_; ///< last, so that its thread ends first
+};
+
+} // namespace diomp::group

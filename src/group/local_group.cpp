@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "group/local_group.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace diomp::group {
+namespace {
+
+std::vector<member_block *> locate_blocks(conduit::engine &engine,
+                                          std::span<const world_rank> members,
+                                          std::span<const std::uint64_t> offsets) {
+    std::vector<member_block *> blocks;
+    blocks.reserve(members.size());
+    for (std::size_t member = 0; member < members.size(); ++member) {
+        std::byte *const slot = engine.transport().direct_base(members[member]);
+        blocks.push_back(reinterpret_cast<member_block *>(slot + offsets[member]));
+    }
+    return blocks;
+}
+
+} // namespace
+
+std::optional<std::uint64_t> allocate_block(workspace &space, std::byte *slot) {
+    std::optional<std::uint64_t> const offset = space.allocate(sizeof(member_block));
+    if (offset) {
+        std::memset(slot + *offset, 0, offsetof(member_block, stages));
+    }
+    return offset;
+}
+
+local_group::local_group(conduit::engine &engine, workspace &space, std::vector<world_rank> members,
+                         std::span<const std::uint64_t> offsets, std::size_t self)
+    : engine_(engine), space_(space), members_(std::move(members)), self_(static_cast<int>(self)),
+      blocks_(locate_blocks(engine, members_, offsets)), own_offset_(offsets[self]),
+      rendezvous_(engine, meeting_areas(), members_, self_) {
+    for (member_block *const block : blocks_) {
+        stages_.push_back(block->stages[0]);
+    }
+}
+
+local_group::~local_group() {
+    if (keep_memory_) {
+        return;
+    }
+    if (large_stage_offset_) {
+        space_.release(*large_stage_offset_);
+    }
+    space_.release(own_offset_);
+}
+
+std::vector<std::byte *> local_group::meeting_areas() const {
+    std::vector<std::byte *> areas;
+    areas.reserve(blocks_.size());
+    for (member_block *const block : blocks_) {
+        areas.push_back(block->meeting);
+    }
+    return areas;
+}
+
+status local_group::grow_stages(const sync::call_signature &call, std::size_t nbytes) {
+    if (!large_stage_offset_) {
+        large_stage_offset_ = space_.allocate(2 * nbytes);
+    }
+    std::uint64_t const told = large_stage_offset_ ? *large_stage_offset_ + 1 : 0;
+    DIOMP_TRY(meet(call, {told}));
+    tried_to_grow_ = true;
+    std::vector<std::byte *> stages;
+    for (std::size_t member = 0; member < size(); ++member) {
+        std::uint64_t const offset = payload_of(member)[0];
+        if (offset == 0) {
+            return {};
+        }
+        stages.push_back(engine_.transport().direct_base(members_[member]) + offset - 1);
+    }
+    stages_ = std::move(stages);
+    stage_bytes_ = nbytes;
+    return {};
+}
+
+// After the last meeting a fast member must not free the line that a slow one still polls. So each
+// member tells every other that it has left, as its last access to that member's block.
+status local_group::depart(const sync::call_signature &call) {
+    for (member_block *const block : blocks_) {
+        block->departed.fetch_add(1, std::memory_order_acq_rel);
+    }
+    const std::atomic<std::uint64_t> &departed = blocks_[self_.index()]->departed;
+    status left = engine_.wait(
+        [&departed, this] { return departed.load(std::memory_order_acquire) == size(); },
+        [this, &call] {
+            return fmt::format("waiting for the other {} members to leave the group in {}",
+                               size() - 1, describe(call));
+        });
+    keep_memory_ = !left.ok();
+    return left;
+}
+
+} // namespace diomp::group

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "group/mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::group {
+namespace {
+
+template <typename Struct>
+Struct read_as(std::span<const std::byte> payload) {
+    Struct read;
+    std::memcpy(&read, payload.data(), sizeof(read));
+    return read;
+}
+
+/// Bytes [offset, ...) of a letter to where the receipt wants them.
+void place_bytes(const receipt &place, std::size_t offset, std::span<const std::byte> bytes) {
+    std::size_t const head = place.head.size();
+    if (offset < head && !bytes.empty()) {
+        std::size_t const n = std::min(bytes.size(), head - offset);
+        std::memcpy(place.head.data() + offset, bytes.data(), n);
+        bytes = bytes.subspan(n);
+        offset += n;
+    }
+    std::size_t const at = offset - head;
+    if (offset >= head && at < place.body.size() && !bytes.empty()) {
+        std::memcpy(place.body.data() + at, bytes.data(),
+                    std::min(bytes.size(), place.body.size() - at));
+    }
+}
+
+} // namespace
+
+void inbox::begin_call(std::uint64_t call, const call_state &own) {
+    std::lock_guard const guard(mutex_);
+    call_ = call;
+    journal_[call % journal_length] = {call, {own, -1, 0}};
+    answer_.reset();
+    has_answer_.store(false, std::memory_order_relaxed);
+    while (!letters_.empty() && letters_.begin()->first.first.call < call) {
+        compare_late(letters_.begin()->first.first, letters_.begin()->second.kept);
+        letters_.erase(letters_.begin());
+    }
+    std::erase_if(ready_, [call](const auto &each) { return each.first.first.call < call; });
+}
+
+void inbox::update(const call_state &state, std::int32_t awaited) {
+    std::lock_guard const guard(mutex_);
+    journal_[call_ % journal_length].report = {state, awaited, 0};
+}
+
+std::optional<call_report> inbox::take_answer() {
+    if (!has_answer_.load(std::memory_order_acquire)) {
+        return std::nullopt;
+    }
+    std::lock_guard const guard(mutex_);
+    has_answer_.store(false, std::memory_order_relaxed);
+    return std::exchange(answer_, std::nullopt);
+}
+
+std::optional<std::pair<call_state, call_state>> inbox::take_late() {
+    std::lock_guard const guard(mutex_);
+    return std::exchange(late_, std::nullopt);
+}
+
+// Steps that begin with a state: see letter_step in bridge.h.
+void inbox::compare_late(const letter_tag &tag, std::span<const std::byte> head) {
+    const journal_entry &made = journal_[tag.call % journal_length];
+    if (made.call != tag.call || head.size() < sizeof(call_state) || late_ ||
+        !made.report.state.agrees()) {
+        return;
+    }
+    auto const heard = read_as<call_state>(head);
+    const call_state &own = made.report.state;
+    if (heard.first != call_state::nobody &&
+        (heard.call.what != own.call.what || heard.call.root != own.call.root)) {
+        late_.emplace(own, heard);
+    }
+}
+
+mailbox::mailbox(conduit::engine &engine, workspace &space, std::byte *own_slot)
+    : engine_(engine), space_(space), own_slot_(own_slot),
+      fragment_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_fragment(incoming); })),
+      ready_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_ready(incoming); })),
+      landed_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_landed(incoming); })),
+      question_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_question(incoming); })),
+      answer_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_answer(incoming); })) {}
+
+mailbox::~mailbox() {
+    for (std::uint64_t const each : free_landings_) {
+        space_.release(each - 1);
+    }
+}
+
+// They are kept for the next letters: memory that is given back would be zeroed again and again.
+std::uint64_t mailbox::take_landing() {
+    std::lock_guard const guard(landings_mutex_);
+    if (free_landings_.empty()) {
+        auto const made = num_landings_ < max_landings ? space_.allocate(landing_bytes)
+                                                       : std::optional<std::uint64_t>{};
+        num_landings_ += made ? 1 : 0;
+        return made ? *made + 1 : 0;
+    }
+    std::uint64_t const taken = free_landings_.back();
+    free_landings_.pop_back();
+    return taken;
+}
+
+inbox &mailbox::open(std::uint64_t group_id) {
+    std::lock_guard const guard(mutex_);
+    auto &found = inboxes_[group_id];
+    if (!found) {
+        found = std::make_unique<inbox>();
+    }
+    return *found;
+}
+
+void mailbox::close(std::uint64_t group_id) {
+    std::lock_guard const guard(mutex_);
+    inboxes_.erase(group_id);
+}
+
+inbox *mailbox::find(std::uint64_t group_id) {
+    auto const found = inboxes_.find(group_id);
+    return found == inboxes_.end() ? nullptr : found->second.get();
+}
+
+void mailbox::send(std::uint64_t group_id, world_rank to, letter_tag tag,
+                   std::span<const std::byte> head, std::span<const std::byte> body) {
+    std::size_t const total = head.size() + body.size();
+    std::size_t const most = engine_.transport().max_message_bytes(to) - sizeof(fragment_header);
+    bool const may_wait = !is_eager(total);
+    alignas(16) std::array<std::byte, 1024> small;
+    std::vector<std::byte> large;
+    std::size_t const message_bytes = sizeof(fragment_header) + std::min(total, most);
+    if (message_bytes > small.size()) {
+        large.resize(message_bytes);
+    }
+    std::byte *const message = large.empty() ? small.data() : large.data();
+    std::size_t offset = 0;
+    do {
+        std::size_t const n = std::min(most, total - offset);
+        fragment_header const header{group_id, tag, total, offset};
+        std::memcpy(message, &header, sizeof(header));
+        std::byte *const payload = message + sizeof(header);
+        std::size_t const from_head = offset < head.size() ? std::min(n, head.size() - offset) : 0;
+        if (from_head > 0) {
+            std::memcpy(payload, head.data() + offset, from_head);
+        }
+        if (n > from_head) {
+            std::memcpy(payload + from_head, body.data() + (offset + from_head - head.size()),
+                        n - from_head);
+        }
+        std::span<const std::byte> const whole(message, sizeof(header) + n);
+        // Large letters wait for room; the fragments' order does not matter. If that fails the
+        // engine keeps the fragment, as it does small ones.
+        bool sent = false;
+        if (may_wait) {
+            sent =
+                engine_
+                    .wait_for_network(
+                        [&] { return engine_.transport().try_send(to, fragment_handler_, whole); },
+                        [&] { return "waiting for room in a send queue"; })
+                    .ok();
+        }
+        if (!sent) {
+            engine_.send(to, fragment_handler_, whole);
+        }
+        offset += n;
+    } while (offset < total);
+}
+
+std::optional<std::uint64_t> mailbox::take_readiness(inbox &own, world_rank of, letter_tag tag) {
+    std::lock_guard const guard(own.mutex_);
+    inbox::letter_key const key{tag, of};
+    auto const found =
+        std::ranges::find(own.ready_, key, [](const auto &each) { return each.first; });
+    if (found == own.ready_.end()) {
+        return std::nullopt;
+    }
+    std::uint64_t const address = found->second;
+    own.ready_.erase(found);
+    return address;
+}
+
+void mailbox::tell_landed(std::uint64_t group_id, world_rank to, letter_tag tag) {
+    engine_.send(to, landed_handler_, note{group_id, tag, 0});
+}
+
+void mailbox::expect(std::uint64_t group_id, inbox &own, receipt &place) {
+    bool const is_large = !is_eager(place.head.size() + place.body.size());
+    {
+        std::lock_guard const guard(own.mutex_);
+        auto const found = own.letters_.try_emplace({place.tag, place.from}).first;
+        inbox::letter &letter = found->second;
+        place_bytes(place, 0, letter.kept);
+        letter.kept.clear();
+        letter.expected = &place;
+        if (letter.is_complete()) {
+            place.total_bytes = letter.total_bytes;
+            place.done.store(true, std::memory_order_release);
+            own.letters_.erase(found);
+            return;
+        }
+    }
+    if (!is_large) {
+        return;
+    }
+    std::uint64_t address = 0;
+    if (place.head.empty() && space_.holds(place.body)) {
+        address = reinterpret_cast<std::uint64_t>(place.body.data());
+    } else if (place.head.empty() && place.body.size() <= landing_bytes) {
+        place.landing = take_landing();
+        address =
+            place.landing == 0 ? 0 : reinterpret_cast<std::uint64_t>(own_slot_ + place.landing - 1);
+    }
+    engine_.send(place.from, ready_handler_, note{group_id, place.tag, address});
+}
+
+void mailbox::collect(receipt &place) {
+    if (place.landing == 0) {
+        return;
+    }
+    std::memcpy(place.body.data(), own_slot_ + place.landing - 1, place.body.size());
+    std::lock_guard const guard(landings_mutex_);
+    free_landings_.push_back(std::exchange(place.landing, 0));
+}
+
+// A landing is lost with it: the letter may still come.
+void mailbox::withdraw(inbox &own, receipt &place) {
+    std::lock_guard const guard(own.mutex_);
+    own.letters_.erase({place.tag, place.from});
+}
+
+void mailbox::ask(std::uint64_t group_id, world_rank whom, std::uint64_t call) {
+    engine_.send(whom, question_handler_, note{group_id, {call, 0}, 0});
+}
+
+void mailbox::on_fragment(const conduit::message &incoming) {
+    auto const header = read_as<fragment_header>(incoming.payload);
+    std::span<const std::byte> const bytes = incoming.payload.subspan(sizeof(header));
+    inbox &own = open(header.group_id);
+    std::lock_guard const guard(own.mutex_);
+    if (header.tag.call < own.call_) {
+        if (header.offset == 0) {
+            own.compare_late(header.tag, bytes);
+        }
+        return;
+    }
+    auto const found = own.letters_.try_emplace({header.tag, incoming.source}).first;
+    inbox::letter &letter = found->second;
+    if (letter.expected == nullptr && !is_eager(header.total_bytes)) {
+        own.letters_.erase(found); // whoever expected it has given up
+        return;
+    }
+    letter.started = true;
+    letter.total_bytes = header.total_bytes;
+    letter.arrived_bytes += bytes.size();
+    if (letter.expected == nullptr) {
+        letter.kept.resize(header.total_bytes);
+        if (!bytes.empty()) {
+            std::memcpy(letter.kept.data() + header.offset, bytes.data(), bytes.size());
+        }
+        return;
+    }
+    receipt &place = *letter.expected;
+    place_bytes(place, header.offset, bytes);
+    if (letter.is_complete()) {
+        place.total_bytes = letter.total_bytes;
+        own.letters_.erase(found);
+        place.done.store(true, std::memory_order_release); // last: then it may be gone
+    }
+}
+
+void mailbox::on_ready(const conduit::message &incoming) {
+    auto const told = read_as<note>(incoming.payload);
+    inbox &own = open(told.group_id);
+    std::lock_guard const guard(own.mutex_);
+    if (told.tag.call >= own.call_) {
+        own.ready_.emplace_back(inbox::letter_key{told.tag, incoming.source}, told.address);
+    }
+}
+
+void mailbox::on_landed(const conduit::message &incoming) {
+    auto const told = read_as<note>(incoming.payload);
+    inbox &own = open(told.group_id);
+    std::lock_guard const guard(own.mutex_);
+    auto const found = own.letters_.find({told.tag, incoming.source});
+    if (found == own.letters_.end() || found->second.expected == nullptr) {
+        return; // whoever expected it has given up
+    }
+    receipt &place = *found->second.expected;
+    own.letters_.erase(found);
+    place.total_bytes = place.body.size();
+    place.done.store(true, std::memory_order_release); // last: then it may be gone
+}
+
+void mailbox::on_question(const conduit::message &incoming) {
+    auto const asked = read_as<note>(incoming.payload);
+    answer reply{asked.group_id, asked.tag.call, {}};
+    {
+        std::lock_guard const guard(mutex_);
+        inbox *const own = find(asked.group_id);
+        if (own == nullptr) {
+            return;
+        }
+        std::lock_guard const inner(own->mutex_);
+        const inbox::journal_entry &made = own->journal_[asked.tag.call % inbox::journal_length];
+        if (made.call != asked.tag.call) {
+            return;
+        }
+        reply.report = made.report;
+    }
+    engine_.send(incoming.source, answer_handler_, reply);
+}
+
+void mailbox::on_answer(const conduit::message &incoming) {
+    auto const told = read_as<answer>(incoming.payload);
+    std::lock_guard const guard(mutex_);
+    inbox *const own = find(told.group_id);
+    if (own == nullptr) {
+        return;
+    }
+    std::lock_guard const inner(own->mutex_);
+    if (told.call == own->call_) {
+        own->answer_ = told.report;
+        own->has_answer_.store(true, std::memory_order_release);
+    }
+}
+
+} // namespace diomp::group

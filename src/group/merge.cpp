@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Merging. Members of both groups know the union. They write the list of the group that the others
+// do not know into their slot, and tell its place in a meeting of each group; the lowest of them
+// also sends it to the members on other nodes. Then everybody knows the union, and it is created
+// like any list.
+#include "group/registry.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::group {
+namespace {
+
+using sync::operation;
+
+/// A list of ranks in the own slot for others to read, for the length of a merge.
+class shown_list {
+public:
+    shown_list(workspace &space, std::byte *slot, const group &shown) : space_(space) {
+        std::size_t const nbytes = shown.size() * sizeof(world_rank);
+        if (auto const offset = space.allocate(nbytes)) {
+            offset_plus_one_ = *offset + 1;
+            std::memcpy(slot + *offset, shown.members().data(), nbytes);
+        }
+    }
+    ~shown_list() {
+        if (offset_plus_one_ != 0) {
+            space_.release(offset_plus_one_ - 1);
+        }
+    }
+    shown_list(const shown_list &) = delete;
+    shown_list &operator=(const shown_list &) = delete;
+
+    [[nodiscard]] std::uint64_t offset_plus_one() const { return offset_plus_one_; }
+    /// Somebody may read it later.
+    void abandon() { offset_plus_one_ = 0; }
+
+private:
+    workspace &space_;
+    std::uint64_t offset_plus_one_ = 0;
+};
+
+constexpr std::uint64_t knows_both = 1;
+
+} // namespace
+
+// Meets the members of `known` and returns the members of the other group, which the caller is in
+// too if `other` is given.
+result<std::vector<world_rank>> group_registry::learn_other(group &known, group *other,
+                                                            std::uint64_t list_offset_plus_one) {
+    auto const turn = known.enter();
+    DIOMP_TRY(known.meet({.what = operation::group_merge},
+                         {other != nullptr ? knows_both : 0, list_offset_plus_one,
+                          other != nullptr ? other->size() : 0}));
+    std::optional<std::size_t> teller;
+    for (std::size_t member = 0; member < known.size(); ++member) {
+        const sync::meeting_payload &told = known.payload_of(member);
+        if (told[0] != knows_both) {
+            continue;
+        }
+        if (told[1] == 0) {
+            return error(OMPX_ERR_NOMEM, fmt::format("rank {} has no space to merge groups",
+                                                     known.members()[member].value()));
+        }
+        teller = teller.value_or(member);
+    }
+    if (!teller) {
+        return error(OMPX_ERR_ARG,
+                     "ompx_group_merge: the groups have no common member, so nobody knows both",
+                     "list the ranks in ompx_group_create");
+    }
+    return read_list(known, other, *teller);
+}
+
+// On the teller's node from its memory, elsewhere from its letter.
+result<std::vector<world_rank>> group_registry::read_list(group &known, group *other,
+                                                          std::size_t teller) {
+    const sync::meeting_payload &told = known.payload_of(teller);
+    std::vector<world_rank> list(told[2]);
+    std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
+    bridge *const across = known.across();
+    bool const is_here = across == nullptr || across->layout().node(teller) == across->own_node();
+    if (is_here) {
+        std::memcpy(bytes.data(),
+                    engine_.transport().direct_base(known.members()[teller]) + told[1] - 1,
+                    bytes.size());
+    } else {
+        receipt place;
+        across->expect(place, teller, step_list, bytes);
+        DIOMP_TRY(across->await(place));
+    }
+    for (std::size_t member = 0;
+         across != nullptr && known.self().index() == teller && member < known.size(); ++member) {
+        if (across->layout().node(member) != across->own_node()) {
+            DIOMP_TRY(across->send(member, step_list, std::as_bytes(std::span(other->members()))));
+        }
+    }
+    if (across != nullptr) {
+        DIOMP_TRY(across->finish_sends());
+    }
+    return list;
+}
+
+result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
+    std::vector<group *> views;
+    for (ompx_group_t const each : {a, b}) {
+        if (each == OMPX_GROUP_NONE) {
+            views.push_back(nullptr);
+            continue;
+        }
+        auto found = find(each);
+        if (!found) {
+            return found.take_failure();
+        }
+        views.push_back(found.value());
+    }
+    if (views[0] == nullptr && views[1] == nullptr) {
+        return error(OMPX_ERR_ARG, "ompx_group_merge: both groups are OMPX_GROUP_NONE",
+                     "a caller is a member of one of the groups at least");
+    }
+    std::optional<shown_list> shown_a;
+    std::optional<shown_list> shown_b;
+    if (views[0] != nullptr && views[1] != nullptr) {
+        shown_a.emplace(space_, own_slot_, *views[0]);
+        shown_b.emplace(space_, own_slot_, *views[1]);
+    }
+    // Nobody leaves early because of an error in the first meeting: the second group's members are
+    // waiting for those of both.
+    std::vector<world_rank> list_a;
+    std::vector<world_rank> list_b;
+    std::optional<error> failure;
+    if (views[0] != nullptr) {
+        auto learnt = learn_other(*views[0], views[1], shown_b ? shown_b->offset_plus_one() : 0);
+        if (learnt) {
+            list_b = learnt.take();
+        } else {
+            failure = learnt.take_failure();
+        }
+    }
+    if (views[1] != nullptr) {
+        auto learnt = learn_other(*views[1], views[0], shown_a ? shown_a->offset_plus_one() : 0);
+        if (learnt) {
+            list_a = learnt.take();
+        } else if (!failure) {
+            failure = learnt.take_failure();
+        }
+    }
+    if (!failure) {
+        if (views[0] != nullptr) {
+            list_a.assign(views[0]->members().begin(), views[0]->members().end());
+        }
+        if (views[1] != nullptr) {
+            list_b.assign(views[1]->members().begin(), views[1]->members().end());
+        }
+        std::ranges::copy_if(list_b, std::back_inserter(list_a), [&list_a](world_rank each) {
+            return std::ranges::find(list_a, each) == list_a.end();
+        });
+        auto merged = create_from(std::move(list_a), "ompx_group_merge");
+        if (merged) {
+            return merged; // all have sent their offers, so all have the lists
+        }
+        failure = merged.take_failure();
+    }
+    if (shown_a) {
+        shown_a->abandon();
+        shown_b->abandon();
+    }
+    return std::move(*failure);
+}
+
+} // namespace diomp::group

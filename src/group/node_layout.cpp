@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "group/node_layout.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace diomp::group {
+namespace {
+
+constexpr const char *key = "node";
+
+/// The caller's node, ascending.
+std::vector<int> direct_ranks(const launch::job_info &job, const conduit::conduit &transport) {
+    std::vector<int> ranks;
+    for (world_rank const each : job.local_ranks) {
+        if (transport.direct_base(each) != nullptr) {
+            ranks.push_back(each.value());
+        }
+    }
+    std::ranges::sort(ranks);
+    return ranks;
+}
+
+/// "0-3,8": consecutive ranks are the rule, so the text stays short on nodes with many.
+std::string to_text(const std::vector<int> &ranks) {
+    std::string text;
+    for (std::size_t begin = 0; begin < ranks.size();) {
+        std::size_t end = begin + 1;
+        while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) {
+            ++end;
+        }
+        text += fmt::format("{}{}-{}", text.empty() ? "" : ",", ranks[begin], ranks[end - 1]);
+        begin = end;
+    }
+    return text;
+}
+
+/// Enters `node` for the ranks of a text; false if it is none.
+bool from_text(std::string_view text, std::int32_t node, std::vector<std::int32_t> &node_of) {
+    while (!text.empty()) {
+        std::string_view const part = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(text.size(), part.size() + 1));
+        int first = 0;
+        int last = 0;
+        const char *const end = part.data() + part.size();
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `end` bounds it
+        auto const low = std::from_chars(part.data(), end, first);
+        if (low.ec != std::errc{} || low.ptr == end || *low.ptr != '-') {
+            return false;
+        }
+        auto const high = std::from_chars(low.ptr + 1, end, last);
+        if (high.ec != std::errc{} || high.ptr != end || first < 0 || last < first ||
+            static_cast<std::size_t>(last) >= node_of.size()) {
+            return false;
+        }
+        std::fill(node_of.begin() + first, node_of.begin() + last + 1, node);
+    }
+    return true;
+}
+
+} // namespace
+
+status publish_node(launch::launcher &launcher, const conduit::conduit &transport) {
+    std::vector<int> const ranks = direct_ranks(launcher.info(), transport);
+    bool const alone = ranks.size() == static_cast<std::size_t>(launcher.info().size);
+    if (alone || ranks.front() != launcher.info().rank.value()) {
+        return {};
+    }
+    return launcher.put(key, to_text(ranks));
+}
+
+result<node_map> learn_nodes(launch::launcher &launcher, const conduit::conduit &transport) {
+    auto const num_ranks = static_cast<std::size_t>(launcher.info().size);
+    if (direct_ranks(launcher.info(), transport).size() == num_ranks) {
+        return node_map{};
+    }
+    constexpr std::int32_t unknown = -1;
+    std::vector<std::int32_t> node_of(num_ranks, unknown);
+    for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+        if (node_of[rank] != unknown) {
+            continue;
+        }
+        auto const number = static_cast<std::int32_t>(rank);
+        auto text = launcher.get(world_rank{number}, key);
+        DIOMP_TRY(text);
+        if (!from_text(text.value(), number, node_of) || node_of[rank] != number) {
+            return error(OMPX_ERR_SYSTEM,
+                         fmt::format("rank {} published \"{}\" as the ranks of its node", rank,
+                                     text.value()),
+                         "all ranks must run the same version of DiOMP");
+        }
+    }
+    return node_map{std::move(node_of)};
+}
+
+std::vector<std::uint32_t> node_layout::members_of(std::size_t node) const {
+    std::vector<std::uint32_t> members;
+    members.reserve(sizes[node]);
+    for (std::uint32_t member = leaders[node]; members.size() < sizes[node]; ++member) {
+        if (this->node(member) == node) {
+            members.push_back(member);
+        }
+    }
+    return members;
+}
+
+node_layout lay_out(std::span<const world_rank> members, std::size_t self, const node_map &nodes) {
+    node_layout made;
+    std::unordered_map<std::int32_t, std::uint32_t> number_of;
+    made.node_of.reserve(members.size());
+    for (std::uint32_t member = 0; member < members.size(); ++member) {
+        auto const [found, is_new] =
+            number_of.try_emplace(nodes[members[member]], made.leaders.size());
+        if (is_new) {
+            made.leaders.push_back(member);
+            made.sizes.push_back(0);
+        }
+        std::uint32_t const node = found->second;
+        made.contiguous &= made.leaders[node] + made.sizes[node] == member;
+        ++made.sizes[node];
+        made.node_of.push_back(node);
+    }
+    made.own_node = made.node_of[self];
+    made.here = made.members_of(made.own_node);
+    made.own_place =
+        static_cast<std::uint32_t>(std::ranges::find(made.here, self) - made.here.begin());
+    if (made.num_nodes() == 1) {
+        made.node_of.clear();
+        made.node_of.shrink_to_fit();
+    }
+    return made;
+}
+
+} // namespace diomp::group

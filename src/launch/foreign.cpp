@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/foreign.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace diomp::launch {
+namespace {
+
+struct foreign_launcher {
+    const char *name;
+    const char *rank_variable;
+    const char *size_variable; ///< nullptr: the size is not in the environment
+    const char *missing;
+    const char *remedy;
+};
+
+// The most telling first: under srun a PMI's variables stand next to Slurm's.
+constexpr std::array<foreign_launcher, 5> known{{
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "PMIX_RANK and PMIX_NAMESPACE are missing",
+     "use an mpirun that speaks PMIx (Open MPI 3 or newer)"},
+    {"a PMI launcher", "PMI_RANK", "PMI_SIZE", "it offers no PMI_FD to join by",
+     "use mpiexec.hydra, srun --mpi=pmix or srun --mpi=pmi2"},
+    {"a PMI launcher", "PMI_ID", nullptr, "its PMI_PORT is a way that DiOMP does not know",
+     "use mpiexec.hydra without -pmi-port"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "it was started without a PMI to join by",
+     "use srun --mpi=pmix or srun --mpi=pmi2 (srun --mpi=list shows which there are)"},
+    {"a PMIx launcher", "PMIX_RANK", nullptr, "PMIX_NAMESPACE is missing",
+     "let programs between the launcher and this one keep the environment"},
+}};
+
+} // namespace
+
+status reject_foreign_launcher(const environment &lookup) {
+    for (const foreign_launcher &launcher : known) {
+        const char *const rank = lookup(launcher.rank_variable);
+        if (rank == nullptr) {
+            continue;
+        }
+        const char *const size =
+            launcher.size_variable != nullptr ? lookup(launcher.size_variable) : nullptr;
+        if (launcher.size_variable != nullptr &&
+            (size == nullptr || std::strtol(size, nullptr, 10) <= 1)) {
+            continue; // one process; another launcher inside it may have started more
+        }
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("this process is number {} of {} started by {} ({}={}), but {}; each "
+                        "process would be a world of its own",
+                        rank, size != nullptr ? size : "several", launcher.name,
+                        launcher.rank_variable, rank, launcher.missing),
+            fmt::format("{}; on one machine diomp-run -n N does; for a world of one, unset {}",
+                        launcher.remedy, launcher.rank_variable));
+    }
+    return {};
+}
+
+} // namespace diomp::launch

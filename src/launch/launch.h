@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How ranks find each other.
+//
+// Glossary: job: all ranks started together. key-value space: small strings that a rank publishes
+// at start-up and that every other rank can read after a fence. The rest of the runtime sees only
+// this class; what diomp-run, PMIx or Slurm is stays in the folders below.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diomp::launch {
+
+/// Fixed for the life of the job.
+struct job_info {
+    world_rank rank{0};
+    int size = 1;
+    local_rank local{0};
+    int local_size = 1;
+    std::string host;                    ///< name of this node
+    std::string job_id;                  ///< unique among the jobs of the site; [A-Za-z0-9._-]
+    std::vector<world_rank> local_ranks; ///< world ranks on this node, index is the local rank
+};
+
+/// Calls block until done unless said otherwise; one thread at a time, except abort (any
+/// thread) and get (any thread, also while another is in fence).
+class launcher {
+public:
+    virtual ~launcher() = default;
+
+    [[nodiscard]] virtual const job_info &info() const = 0;
+    /// Publishes a value under (this rank, key). Visible to others after both called fence(). Once
+    /// per key.
+    virtual status put(std::string_view key, std::string_view value) = 0;
+    /// Reads what `owner` published. A key that was never put is an error (OMPX_ERR_STATE).
+    virtual result<std::string> get(world_rank owner, std::string_view key) = 0;
+    /// Collective over the job.
+    virtual status fence() = 0;
+    /// Tells the launcher that this rank ends in good order; exiting without it counts as a
+    /// failure.
+    virtual status finalize() = 0;
+    /// Ends the job with `code`. `message` has been printed already. Does not return to the user's
+    /// code: the caller exits after it. Safe in any thread.
+    virtual void abort(int code, std::string_view message) noexcept = 0;
+    /// Becomes readable when the launcher is gone or wants this rank to end; -1 if there is nothing
+    /// to watch.
+    [[nodiscard]] virtual int watch_fd() const = 0;
+    /// "diomp-run", "singleton": for diomp-info and the log.
+    [[nodiscard]] virtual const char *name() const = 0;
+};
+
+/// Finds the launcher that started this process; a world of one rank if none did. A half-present
+/// environment (a descriptor that is not a launcher's socket, a rank that is no number) is an
+/// error.
+result<std::unique_ptr<launcher>> connect();
+
+} // namespace diomp::launch

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/nodes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace diomp::launch {
+namespace {
+
+/// Passes everything on but the description of the nodes.
+class split_launcher final : public launcher {
+public:
+    split_launcher(std::unique_ptr<launcher> whole, int node_size)
+        : whole_(std::move(whole)), info_(whole_->info()) {
+        int const node = info_.local.value() / node_size;
+        int const first = node * node_size;
+        info_.local_size = std::min(node_size, info_.local_size - first);
+        info_.local = local_rank{info_.local.value() - first};
+        auto const begin = whole_->info().local_ranks.begin() + first;
+        info_.local_ranks.assign(begin, begin + info_.local_size);
+        info_.host += fmt::format("+{}", node);
+    }
+
+    const job_info &info() const override { return info_; }
+    status put(std::string_view key, std::string_view value) override {
+        return whole_->put(key, value);
+    }
+    result<std::string> get(world_rank owner, std::string_view key) override {
+        return whole_->get(owner, key);
+    }
+    status fence() override { return whole_->fence(); }
+    status finalize() override { return whole_->finalize(); }
+    void abort(int code, std::string_view message) noexcept override {
+        whole_->abort(code, message);
+    }
+    int watch_fd() const override { return whole_->watch_fd(); }
+    const char *name() const override { return whole_->name(); }
+
+private:
+    std::unique_ptr<launcher> whole_;
+    job_info info_;
+};
+
+} // namespace
+
+std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> whole, int node_size) {
+    return std::make_unique<split_launcher>(std::move(whole), node_size);
+}
+
+} // namespace diomp::launch

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/pmi/connection.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace diomp::launch::pmi {
+namespace {
+
+constexpr std::size_t longest_reply_bytes = 1U << 20U; // guards against garbage as a length
+
+error launcher_gone() { return {OMPX_ERR_PEER, "the PMI launcher is gone or is ending the job"}; }
+
+/// The reply to a request, if it is the one and tells of success or of nothing.
+result<fields> check(fields reply, std::string_view expected) {
+    const std::string *const command = find_field(reply, "cmd");
+    if (command == nullptr || *command != expected) {
+        return error(OMPX_ERR_SYSTEM,
+                     fmt::format("the PMI launcher answered '{}' instead of '{}'",
+                                 command != nullptr ? *command : "", expected),
+                     "another PMI version may help: set DIOMP_LAUNCH_PMI_VERSION to 1 or 2");
+    }
+    return reply;
+}
+
+} // namespace
+
+result<connection> connection::adopt(int fd) {
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
+        return error(OMPX_ERR_ARG, fmt::format("PMI_FD={} is not a launcher's socket", fd),
+                     "a program between the launcher and this one may have closed it: let it keep "
+                     "inherited descriptors open");
+    }
+    unique_fd socket(fd);
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+        return system_error("cannot set FD_CLOEXEC on the PMI launcher's socket", errno);
+    }
+    // The socket itself is readable whenever a reply has come; an epoll that asks for the end only
+    // is not.
+    unique_fd watch(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event end{};
+    end.events = EPOLLRDHUP;
+    if (!watch.valid() || epoll_ctl(watch.get(), EPOLL_CTL_ADD, fd, &end) != 0) {
+        return system_error("cannot watch the PMI launcher's socket", errno);
+    }
+    return connection(std::move(socket), std::move(watch));
+}
+
+result<fields> connection::ask_line(const fields &request, std::string_view expected) {
+    DIOMP_TRY(send(write_line(request) + '\n'));
+    std::size_t end = buffer_.find('\n');
+    while (end == std::string::npos) {
+        DIOMP_TRY(receive());
+        end = buffer_.find('\n');
+    }
+    fields reply = read_line(std::string_view(buffer_).substr(0, end));
+    buffer_.erase(0, end + 1);
+    return check(std::move(reply), expected);
+}
+
+result<fields> connection::ask_message(const fields &request, std::string_view expected) {
+    DIOMP_TRY(send(write_message(request)));
+    DIOMP_TRY(fill(length_bytes));
+    auto const length = read_length(std::string_view(buffer_).substr(0, length_bytes));
+    if (!length || *length > longest_reply_bytes) {
+        return error(OMPX_ERR_SYSTEM, "the PMI launcher sent no PMI-2 message",
+                     "it may speak PMI-1 only: set DIOMP_LAUNCH_PMI_VERSION=1");
+    }
+    DIOMP_TRY(fill(length_bytes + *length));
+    fields reply = read_message(std::string_view(buffer_).substr(length_bytes, *length));
+    buffer_.erase(0, length_bytes + *length);
+    return check(std::move(reply), expected);
+}
+
+status connection::send(std::string_view bytes) {
+    while (!bytes.empty()) {
+        ssize_t const sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent > 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(sent));
+        } else if (errno == EPIPE || errno == ECONNRESET) {
+            return launcher_gone();
+        } else if (errno != EINTR) {
+            return system_error("cannot send to the PMI launcher", errno);
+        }
+    }
+    return {};
+}
+
+status connection::fill(std::size_t bytes) {
+    while (buffer_.size() < bytes) {
+        DIOMP_TRY(receive());
+    }
+    return {};
+}
+
+status connection::receive() {
+    std::array<char, 4096> chunk{};
+    while (true) {
+        ssize_t const size = recv(socket_.get(), chunk.data(), chunk.size(), 0);
+        if (size > 0) {
+            buffer_.append(chunk.data(), static_cast<std::size_t>(size));
+            return {};
+        }
+        if (size == 0 || errno == ECONNRESET) {
+            return launcher_gone();
+        }
+        if (errno != EINTR) {
+            return system_error("cannot receive from the PMI launcher", errno);
+        }
+    }
+}
+
+} // namespace diomp::launch::pmi

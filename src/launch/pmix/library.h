@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// libpmix at run time: opened when a PMIx launcher started this process, so that the same libdiomp
+// runs where PMIx is not installed.
+#pragma once
+
+#include "base/result.h"
+
+#include <pmix.h>
+
+namespace diomp::launch::pmix {
+
+/// The functions that we call.
+struct library {
+    decltype(&PMIx_Init) init = nullptr;
+    decltype(&PMIx_Finalize) finalize = nullptr;
+    decltype(&PMIx_Put) put = nullptr;
+    decltype(&PMIx_Commit) commit = nullptr;
+    decltype(&PMIx_Fence) fence = nullptr;
+    decltype(&PMIx_Get) get = nullptr;
+    decltype(&PMIx_Abort) abort = nullptr;
+    decltype(&PMIx_Register_event_handler) register_event_handler = nullptr;
+    decltype(&PMIx_Error_string) error_string = nullptr;
+};
+
+/// Opened once and never closed: it has threads.
+result<library> load_library();
+
+} // namespace diomp::launch::pmix

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/same_node.h"
+
+#include "launch/host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+#include <sys/stat.h>
+
+namespace diomp::launch {
+
+std::string node_identity() {
+    std::string boot;
+    // Not readable in some containers; then the host name has to do.
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    struct stat network{};
+    if (stat("/proc/self/ns/net", &network) != 0) {
+        network.st_ino = 0;
+    }
+    return fmt::format("{}/{}/{}", host_name(), boot, network.st_ino);
+}
+
+void set_local_ranks(job_info &info, std::vector<world_rank> ranks) {
+    auto const own = std::ranges::find(ranks, info.rank);
+    info.local = local_rank(static_cast<int>(own - ranks.begin()));
+    info.local_size = static_cast<int>(ranks.size());
+    info.local_ranks = std::move(ranks);
+}
+
+std::string to_job_id(std::string text) {
+    constexpr std::string_view allowed =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    std::ranges::replace_if(
+        text, [allowed](char c) { return allowed.find(c) == std::string_view::npos; }, '_');
+    return text;
+}
+
+} // namespace diomp::launch

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A program that nobody launched: a world of one rank.
+#pragma once
+
+#include "launch/launch.h"
+
+namespace diomp::launch::singleton {
+
+std::unique_ptr<launcher> make();
+
+} // namespace diomp::launch::singleton

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/settings.h"
+#include "conduit/flight.h"
+#include "memory/memory.h"
+
+#include <fmt/core.h>
+
+namespace diomp::memory {
+namespace {
+
+error past_end(std::string what, std::uint64_t available, std::size_t nbytes) {
+    return {OMPX_ERR_RANGE,
+            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
+                        nbytes, what, available),
+            "check the size and the offset of the transfer"};
+}
+
+} // namespace
+
+address_space::address_space(world_rank self, const conduit::window &window,
+                             conduit::engine &engine, segment &own, directory &directory,
+                             bool check_allocations)
+    : window_(window), engine_(engine), own_(own), directory_(directory),
+      window_base_(window.base()),
+      window_span_(static_cast<std::size_t>(window.num_slots()) * window.slot_bytes()), self_(self),
+      check_allocations_(check_allocations) {}
+
+place address_space::place_at(world_rank peer, std::uint64_t address) const {
+    std::byte *const slot = engine_.transport().direct_base(peer);
+    if (slot == nullptr) {
+        return {nullptr, address, true};
+    }
+    return {slot + (address - reinterpret_cast<std::uint64_t>(window_.slot(peer))), address, true};
+}
+
+std::optional<std::uint64_t> address_space::own_offset(const void *address) const {
+    std::uint64_t const offset =
+        reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(own_.base());
+    return offset < own_.size_bytes() ? std::optional(offset) : std::nullopt;
+}
+
+result<place> address_space::locate(world_rank peer, const void *address, std::size_t nbytes) {
+    if (auto const offset = own_offset(address)) {
+        return locate_own(peer, *offset, nbytes);
+    }
+    if (in_window(address)) {
+        return locate_peer(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
+    }
+    return locate_private(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
+}
+
+result<place> address_space::locate_own(world_rank peer, std::uint64_t offset, std::size_t nbytes) {
+    bool const symmetric = offset < own_.symmetric_extent();
+    if (check_allocations_) {
+        DIOMP_TRY(check_own_allocation(offset, symmetric || peer == self_ ? nbytes : 0));
+    }
+    if (symmetric || peer == self_) {
+        // Not for asymmetric memory: the other's part may be longer than what follows here.
+        if (nbytes > own_.size_bytes() - offset) {
+            return past_end("the segment", own_.size_bytes() - offset, nbytes);
+        }
+        if (symmetric && nbytes > own_.symmetric_extent() - offset) {
+            return past_end("symmetric memory", own_.symmetric_extent() - offset, nbytes);
+        }
+        return place_at(peer, segment_of(peer) + offset);
+    }
+    auto const view = own_.find_asymmetric(offset, peer);
+    if (!view) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("the address is in local memory of this rank, rank {}: rank {} "
+                                 "has no counterpart of it",
+                                 self_.value(), peer.value()),
+                     "use symmetric or asymmetric memory, or the address that the other rank's own "
+                     "allocation returned");
+    }
+    auto part = fetch_part(peer, *view);
+    DIOMP_TRY(part);
+    std::uint64_t const inside = offset - view->offset;
+    if (inside > part.value().nbytes || nbytes > part.value().nbytes - inside) {
+        return past_end(fmt::format("rank {}'s part of the asymmetric allocation ({} bytes)",
+                                    peer.value(), part.value().nbytes),
+                        part.value().nbytes - std::min(inside, part.value().nbytes), nbytes);
+    }
+    return place_at(peer, part.value().base + inside);
+}
+
+result<second_level_pointer> address_space::read_pointer(world_rank peer, std::uint64_t offset) {
+    second_level_pointer read;
+    place const there = place_at(peer, segment_of(peer) + offset);
+    if (there.direct != nullptr) {
+        std::memcpy(&read, there.direct, sizeof(read));
+        return read;
+    }
+    conduit::flight fetching;
+    static_assert(sizeof(read) <= conduit::flight::buffer_bytes);
+    DIOMP_TRY(engine_.transport().get(peer, there.remote_address, fetching.buffer().data(),
+                                      sizeof(read), fetching.count()));
+    DIOMP_TRY(fetching.wait(engine_, [peer] {
+        return fmt::format("waiting for the second-level pointer of rank {}", peer.value());
+    }));
+    std::memcpy(&read, fetching.buffer().data(), sizeof(read));
+    return read;
+}
+
+result<remote_part> address_space::fetch_part(world_rank peer, const asymmetric_view &view) {
+    if (view.remote) {
+        pointer_hits_.fetch_add(1, std::memory_order_relaxed);
+        return *view.remote;
+    }
+    auto fetched = read_pointer(peer, view.pointer_offset);
+    DIOMP_TRY(fetched);
+    second_level_pointer const &read = fetched.value();
+    if (read.check != read.expected_check() || read.generation == 0) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format("rank {}'s second-level pointer of this asymmetric allocation is not valid",
+                        peer.value()),
+            "the allocation was freed, or a transfer past the end of symmetric memory overwrote "
+            "the pointer");
+    }
+    pointers_fetched_.fetch_add(1, std::memory_order_relaxed);
+    remote_part const part{read.base, read.nbytes, read.generation};
+    own_.remember_remote(view.offset, peer, part);
+    return part;
+}
+
+result<place> address_space::locate_peer(world_rank peer, std::uint64_t address,
+                                         std::size_t nbytes) {
+    std::uint64_t const from_base = address - window_base_;
+    world_rank const owner{static_cast<int>(from_base / window_.slot_bytes())};
+    std::uint64_t const in_slot = from_base % window_.slot_bytes();
+    if (owner != peer) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format("the address is in the segment of rank {}, not of rank {}", owner.value(),
+                        peer.value()),
+            "pass an address of the rank that the call names, or one's own symmetric address");
+    }
+    if (in_slot < internal_bytes || in_slot >= window_.usable_bytes()) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format("the address is not in the part of rank {}'s segment that programs use",
+                        peer.value()));
+    }
+    if (nbytes > window_.usable_bytes() - in_slot) {
+        return past_end(fmt::format("rank {}'s segment", peer.value()),
+                        window_.usable_bytes() - in_slot, nbytes);
+    }
+    if (check_allocations_) {
+        auto found = directory_.find_allocation(peer, address);
+        DIOMP_TRY(found);
+        if (!found.value()) {
+            return error(OMPX_ERR_ADDRESS,
+                         fmt::format("the address is in no allocation of rank {}", peer.value()),
+                         "the memory was freed, or the address is wrong");
+        }
+        std::uint64_t const end = found.value()->base + found.value()->nbytes;
+        if (address + nbytes > end) {
+            return past_end(fmt::format("the allocation of rank {} at {:#x}", peer.value(),
+                                        found.value()->base),
+                            end - std::min(address, end), nbytes);
+        }
+    }
+    return place_at(peer, address);
+}
+
+result<place> address_space::locate_private(world_rank peer, std::uint64_t address,
+                                            std::size_t nbytes) {
+    auto found = directory_.find_registered(peer, address, nbytes);
+    DIOMP_TRY(found);
+    if (!found.value()) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("the address is outside the global address space: in no segment, "
+                                 "and in no range that rank {} "
+                                 "has registered",
+                                 peer.value()),
+                     "allocate with a DiOMP allocator, or call ompx_register on the owner");
+    }
+    std::uint64_t const left = found.value()->base + found.value()->nbytes - address;
+    if (nbytes > left) {
+        return past_end(fmt::format("the range registered by rank {} at {:#x}", peer.value(),
+                                    found.value()->base),
+                        left, nbytes);
+    }
+    return place{peer == self_ ? reinterpret_cast<std::byte *>(address) : nullptr, address, false};
+}
+
+status address_space::check_own_allocation(std::uint64_t offset, std::size_t nbytes) const {
+    auto const found = own_.find(offset);
+    if (!found) {
+        return error(OMPX_ERR_ADDRESS, "the address is in no allocation",
+                     "the memory was freed, or the address is wrong");
+    }
+    std::uint64_t const inside = offset - found->offset;
+    if (inside > found->nbytes || nbytes > found->nbytes - inside) {
+        return past_end(fmt::format("the allocation of {} bytes", found->nbytes),
+                        found->nbytes - std::min<std::uint64_t>(inside, found->nbytes), nbytes);
+    }
+    return {};
+}
+
+result<address_space::part> address_space::counterpart(world_rank peer, const void *address) {
+    auto const offset = own_offset(address);
+    if (!offset) {
+        // Already an address of somebody else: fine if it is the peer's.
+        auto found = locate(peer, address, 0);
+        DIOMP_TRY(found);
+        ompx_addr_info_t const info = describe(address);
+        return part{const_cast<void *>(address), info.nbytes};
+    }
+    auto const own = own_.find(*offset);
+    if (!own) {
+        return error(OMPX_ERR_ADDRESS, "the address is in no allocation",
+                     "the memory was freed, or the address is wrong");
+    }
+    std::uint64_t const inside = *offset - own->offset;
+    std::size_t const left = own->nbytes - std::min<std::uint64_t>(inside, own->nbytes);
+    if (peer == self_) {
+        return part{const_cast<void *>(address), left};
+    }
+    if (own->kind == OMPX_MEM_SYMMETRIC) {
+        // As the peer sees it, which is where it lies in every process that maps it.
+        return part{reinterpret_cast<void *>(segment_of(peer) + *offset), left};
+    }
+    auto const view = own_.find_asymmetric(*offset, peer);
+    if (own->kind != OMPX_MEM_ASYMMETRIC || !view) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format(
+                "the address is in local memory of this rank: rank {} has no counterpart of it",
+                peer.value()),
+            "use symmetric or asymmetric memory");
+    }
+    auto remote = fetch_part(peer, *view);
+    DIOMP_TRY(remote);
+    if (inside > remote.value().nbytes) {
+        return past_end(fmt::format("rank {}'s part of the asymmetric allocation", peer.value()),
+                        remote.value().nbytes, inside);
+    }
+    return part{reinterpret_cast<void *>(remote.value().base + inside),
+                remote.value().nbytes - inside};
+}
+
+ompx_addr_info_t address_space::describe(const void *address) const {
+    ompx_addr_info_t info{};
+    info.rank = -1;
+    info.kind = OMPX_MEM_NONE;
+    if (auto const offset = own_offset(address)) {
+        info.offset = *offset;
+        info.rank = self_.value();
+        if (auto const found = own_.find(*offset)) {
+            info.kind = found->kind;
+            info.base = own_.base() + found->offset;
+            info.nbytes = found->nbytes;
+        }
+    } else if (in_window(address)) {
+        std::uint64_t const from_base = reinterpret_cast<std::uintptr_t>(address) - window_base_;
+        std::uint64_t const in_slot = from_base % window_.slot_bytes();
+        if (in_slot >= internal_bytes && in_slot < window_.usable_bytes()) {
+            info.rank = static_cast<int>(from_base / window_.slot_bytes());
+            info.offset = in_slot - internal_bytes;
+            auto found = const_cast<directory &>(directory_)
+                             .find_allocation(world_rank{info.rank},
+                                              reinterpret_cast<std::uintptr_t>(address));
+            if (found.ok() && found.value()) {
+                info.kind = found.value()->kind;
+                info.base = reinterpret_cast<void *>(found.value()->base);
+                info.nbytes = found.value()->nbytes;
+            }
+        }
+    } else if (auto const range = directory_.find_own(reinterpret_cast<std::uintptr_t>(address))) {
+        info.rank = self_.value();
+        info.kind = OMPX_MEM_REGISTERED;
+        info.base = reinterpret_cast<void *>(range->base);
+        info.nbytes = range->nbytes;
+        info.offset = reinterpret_cast<std::uintptr_t>(address) - range->base;
+    }
+    return info;
+}
+
+pointer_cache_counts address_space::cache_counts() const {
+    return {pointers_fetched_.load(std::memory_order_relaxed),
+            pointer_hits_.load(std::memory_order_relaxed)};
+}
+
+} // namespace diomp::memory

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plan. `ranges_` tiles [0, extent) with blocks and holes in order of distance; two holes never
+// touch and the last range is a block, so the tiling is a function of the set of blocks alone.
+// `holes_` orders the holes by size. A request takes the smallest hole that it fits in, at the
+// place nearest to the heap's own end; what it leaves before (alignment) and behind becomes holes.
+// If it fits in none, it takes the beginning of the rest. Since the tiling is canonical, a block
+// that is allocated and released again leaves no trace, which callers rely on to undo an allocation
+// that failed on another rank.
+#include "memory/heap.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <limits>
+
+namespace diomp::memory {
+
+namespace {
+
+constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t power_of_two) {
+    return value & ~(power_of_two - 1);
+}
+
+/// Callers keep value + power_of_two within range.
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t power_of_two) {
+    return round_down(value + power_of_two - 1, power_of_two);
+}
+
+/// The most that holes of just about the right size are looked at one by one for an alignment above
+/// the granule. After them only holes count that are large enough wherever they begin, which keeps
+/// the search O(log n).
+constexpr int max_tight_holes = 64;
+
+} // namespace
+
+heap::heap(direction grows, std::uint64_t capacity_bytes)
+    : grows_(grows),
+      // The upper bound keeps every sum of a distance, a size and an alignment within 64 bits.
+      capacity_bytes_(round_down(
+          std::min(capacity_bytes, std::numeric_limits<std::uint64_t>::max() / 4), granule_bytes)) {
+}
+
+std::uint64_t heap::extent() const {
+    return ranges_.empty() ? 0 : std::prev(ranges_.end())->second.end;
+}
+
+std::uint64_t heap::offset_of(std::uint64_t begin, std::uint64_t end) const {
+    return grows_ == direction::from_front ? begin : capacity_bytes_ - end;
+}
+
+/// Least distance, not below `begin`, at which a block of this size has an aligned offset; beyond
+/// the capacity if there is none.
+std::uint64_t heap::place(std::uint64_t begin, std::uint64_t size, std::uint64_t alignment) const {
+    if (grows_ == direction::from_front) {
+        return round_up(begin, alignment);
+    }
+    if (begin + size > capacity_bytes_) {
+        return capacity_bytes_;
+    }
+    return capacity_bytes_ - round_down(capacity_bytes_ - begin - size, alignment) - size;
+}
+
+std::optional<heap::range_map::iterator> heap::find_hole(std::uint64_t size,
+                                                         std::uint64_t alignment) {
+    const std::uint64_t sufficient = size + alignment - granule_bytes;
+    auto candidate = holes_.lower_bound({size, 0});
+    for (int i = 0; i < max_tight_holes && candidate != holes_.end(); ++i, ++candidate) {
+        const auto [hole_size, begin] = *candidate;
+        if (place(begin, size, alignment) + size <= begin + hole_size) {
+            return ranges_.find(begin);
+        }
+    }
+    if (candidate != holes_.end() && candidate->first < sufficient) {
+        candidate = holes_.lower_bound({sufficient, 0});
+    }
+    if (candidate == holes_.end()) {
+        return std::nullopt;
+    }
+    return ranges_.find(candidate->second);
+}
+
+void heap::add_hole(std::uint64_t begin, std::uint64_t end) {
+    if (begin < end) {
+        ranges_.insert_or_assign(begin, range{.end = end, .nbytes = 0, .is_hole = true});
+        holes_.emplace(end - begin, begin);
+    }
+}
+
+void heap::forget_hole(range_map::iterator position) {
+    holes_.erase({position->second.end - position->first, position->first});
+    ranges_.erase(position);
+}
+
+std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alignment,
+                                            std::uint64_t reach_limit) {
+    if (!std::has_single_bit(alignment) || alignment > max_alignment || nbytes > capacity_bytes_) {
+        return std::nullopt;
+    }
+    const std::uint64_t aligned_to = std::max<std::uint64_t>(alignment, granule_bytes);
+    const std::uint64_t size = round_up(std::max<std::uint64_t>(nbytes, 1), granule_bytes);
+    const auto hole = find_hole(size, aligned_to);
+    const std::uint64_t free_begin = hole ? (*hole)->first : extent();
+    const std::uint64_t begin = place(free_begin, size, aligned_to);
+    const std::uint64_t end = begin + size;
+    if (end > std::min(reach_limit, capacity_bytes_)) {
+        return std::nullopt;
+    }
+    const std::uint64_t free_end = hole ? (*hole)->second.end : end;
+    if (hole) {
+        forget_hole(*hole);
+    }
+    add_hole(free_begin, begin);
+    ranges_.insert_or_assign(begin, range{.end = end, .nbytes = nbytes, .is_hole = false});
+    add_hole(end, free_end);
+    used_bytes_ += size;
+    return offset_of(begin, end);
+}
+
+std::optional<heap::released_block> heap::release(std::uint64_t offset, std::uint64_t reach_limit) {
+    const auto found = find_range(offset);
+    if (found == ranges_.end() || found->second.is_hole ||
+        offset_of(found->first, found->second.end) != offset) {
+        return std::nullopt;
+    }
+    released_block released{describe(found)};
+    used_bytes_ -= released.reserved;
+
+    std::uint64_t begin = found->first;
+    std::uint64_t end = found->second.end;
+    auto next = ranges_.erase(found);
+    if (next != ranges_.begin() && std::prev(next)->second.is_hole) {
+        const auto previous = std::prev(next);
+        begin = previous->first;
+        forget_hole(previous);
+    }
+    if (next == ranges_.end()) {
+        end = std::max(end, std::min(reach_limit, capacity_bytes_));
+    } else {
+        if (next->second.is_hole) {
+            end = next->second.end;
+            forget_hole(next);
+        }
+        add_hole(begin, end);
+    }
+    released.free_begin = offset_of(begin, end);
+    released.free_end = released.free_begin + (end - begin);
+    return released;
+}
+
+heap::range_map::const_iterator heap::find_range(std::uint64_t offset) const {
+    if (offset >= capacity_bytes_) {
+        return ranges_.end();
+    }
+    const std::uint64_t distance =
+        grows_ == direction::from_front ? offset : capacity_bytes_ - offset - 1;
+    if (distance >= extent()) {
+        return ranges_.end();
+    }
+    return std::prev(ranges_.upper_bound(distance));
+}
+
+heap::block heap::describe(range_map::const_iterator position) const {
+    const auto &[begin, what] = *position;
+    return {
+        .offset = offset_of(begin, what.end), .nbytes = what.nbytes, .reserved = what.end - begin};
+}
+
+std::optional<heap::block> heap::find(std::uint64_t offset) const {
+    const auto found = find_range(offset);
+    if (found == ranges_.end() || found->second.is_hole) {
+        return std::nullopt;
+    }
+    return describe(found);
+}
+
+std::uint64_t heap::largest_free(std::uint64_t reach_limit, std::size_t alignment) const {
+    if (!std::has_single_bit(alignment) || alignment > max_alignment) {
+        return 0;
+    }
+    const std::uint64_t aligned_to = std::max<std::uint64_t>(alignment, granule_bytes);
+    const std::uint64_t slack = aligned_to - granule_bytes;
+    const std::uint64_t hole = holes_.empty() ? 0 : holes_.rbegin()->first;
+    const std::uint64_t in_hole = hole > slack ? hole - slack : 0;
+
+    // In the rest the block begins (from the front) or ends (from the end) at a known place.
+    const std::uint64_t limit = round_down(std::min(reach_limit, capacity_bytes_), granule_bytes);
+    const std::uint64_t first =
+        grows_ == direction::from_front ? round_up(extent(), aligned_to) : extent();
+    const std::uint64_t last =
+        grows_ == direction::from_front || limit <= first
+            ? limit
+            : capacity_bytes_ -
+                  std::min(capacity_bytes_, round_up(capacity_bytes_ - limit, aligned_to));
+    return std::max(in_hole, last > first ? last - first : 0);
+}
+
+} // namespace diomp::memory

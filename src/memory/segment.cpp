@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory/segment.h"
+
+#include "base/panic.h"
+#include "base/settings.h"
+#include "memory/page_return.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <unistd.h>
+
+namespace diomp::memory {
+
+segment::segment(const conduit::window &window, world_rank owner, local_rank place)
+    : window_(window), place_(place), base_(window.slot(owner) + internal_bytes),
+      size_bytes_(window.usable_bytes() - internal_bytes),
+      symmetric_(heap::direction::from_front, size_bytes_),
+      private_(heap::direction::from_end, size_bytes_),
+      internal_(heap::direction::from_front, internal_bytes) {
+    auto const published =
+        internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);
+    if (!published || *published != 0) {
+        panic("the published state must lie at the start of the slot");
+    }
+}
+
+error segment::out_of_memory(const char *kind, std::size_t nbytes,
+                             std::uint64_t largest_free) const {
+    std::uint64_t const used = symmetric_.used_bytes() + private_.used_bytes();
+    return {OMPX_ERR_NOMEM,
+            fmt::format("no room for {} bytes ({}) of {} memory: the segment has {}, of which {} "
+                        "are used and {} free, the "
+                        "largest free block is {}",
+                        nbytes, format_size(nbytes), kind, format_size(size_bytes_),
+                        format_size(used), format_size(size_bytes_ - used),
+                        format_size(largest_free)),
+            fmt::format("set DIOMP_SEGMENT_SIZE above {}", format_size(size_bytes_))};
+}
+
+result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_t alignment) {
+    std::lock_guard const guard(mutex_);
+    auto const offset = symmetric_.allocate(nbytes, alignment, front_limit());
+    if (!offset) {
+        return out_of_memory("symmetric", nbytes, symmetric_.largest_free(front_limit()));
+    }
+    symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    return *offset;
+}
+
+result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t alignment) {
+    std::lock_guard const guard(mutex_);
+    auto const offset = private_.allocate(nbytes, alignment, end_limit());
+    if (!offset) {
+        return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
+    }
+    return *offset;
+}
+
+result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size_t alignment) {
+    std::lock_guard const guard(mutex_);
+    auto const pointer =
+        symmetric_.allocate(sizeof(second_level_pointer), cache_line_bytes, front_limit());
+    if (!pointer) {
+        return out_of_memory("symmetric", sizeof(second_level_pointer),
+                             symmetric_.largest_free(front_limit()));
+    }
+    auto const part = private_.allocate(nbytes, alignment, end_limit());
+    if (!part) {
+        error failure = out_of_memory("asymmetric", nbytes, private_.largest_free(end_limit()));
+        symmetric_.release(*pointer);
+        return failure;
+    }
+    symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    auto *written = new (base_ + *pointer) second_level_pointer;
+    written->base = reinterpret_cast<std::uint64_t>(base_ + *part);
+    written->nbytes = nbytes;
+    written->generation = next_generation_++;
+    written->check = written->expected_check();
+    asymmetric_.emplace(*part, asymmetric_record{nbytes, *pointer, {}});
+    return *part;
+}
+
+std::optional<allocation> segment::find(std::uint64_t offset) const {
+    std::shared_lock const guard(mutex_);
+    if (auto const block = symmetric_.find(offset)) {
+        return allocation{OMPX_MEM_SYMMETRIC, block->offset, block->nbytes};
+    }
+    if (auto const block = private_.find(offset)) {
+        return allocation{asymmetric_.contains(block->offset) ? OMPX_MEM_ASYMMETRIC
+                                                              : OMPX_MEM_LOCAL,
+                          block->offset, block->nbytes};
+    }
+    return std::nullopt;
+}
+
+std::optional<std::uint64_t> segment::pointer_of(std::uint64_t offset) const {
+    std::shared_lock const guard(mutex_);
+    auto const found = asymmetric_.find(offset);
+    return found == asymmetric_.end() ? std::nullopt : std::optional(found->second.pointer_offset);
+}
+
+void segment::release(std::uint64_t offset) {
+    std::lock_guard const guard(mutex_);
+    if (auto const block = symmetric_.release(offset, front_limit())) {
+        give_pages_back(*block);
+    } else if (auto const found = asymmetric_.find(offset); found != asymmetric_.end()) {
+        // Whoever reads the second-level pointer from now on must see that it is void.
+        *reinterpret_cast<second_level_pointer *>(base_ + found->second.pointer_offset) = {};
+        symmetric_.release(found->second.pointer_offset);
+        num_remembered_ -= found->second.remote.size();
+        asymmetric_.erase(found);
+    }
+    symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    if (auto const block = private_.release(offset, end_limit())) {
+        give_pages_back(*block);
+    }
+}
+
+void segment::give_pages_back(const heap::released_block &block) const {
+    // A small block that comes and goes would cost a system call and a page fault each time.
+    auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    if (block.reserved < page) {
+        return;
+    }
+    page_range const pages = pages_to_release(block, page);
+    if (!pages.empty()) {
+        window_.release_pages(place_, internal_bytes + pages.begin, pages.end - pages.begin);
+    }
+}
+
+std::optional<asymmetric_view> segment::find_asymmetric(std::uint64_t offset,
+                                                        world_rank peer) const {
+    std::shared_lock const guard(mutex_);
+    auto found = asymmetric_.upper_bound(offset);
+    if (found == asymmetric_.begin()) {
+        return std::nullopt;
+    }
+    --found;
+    // One past the end still belongs to the part: a zero-length transfer there is valid. Unless
+    // something else begins there: that is not to be taken for the other rank's longer part.
+    std::uint64_t const inside = offset - found->first;
+    if (inside > found->second.nbytes) {
+        return std::nullopt;
+    }
+    if (inside == found->second.nbytes) {
+        auto const there = private_.find(offset);
+        if (there && there->offset != found->first) {
+            return std::nullopt;
+        }
+    }
+    asymmetric_view view{found->first, found->second.nbytes, found->second.pointer_offset,
+                         std::nullopt};
+    if (auto const known = found->second.remote.find(peer); known != found->second.remote.end()) {
+        view.remote = known->second;
+    }
+    return view;
+}
+
+void segment::remember_remote(std::uint64_t offset, world_rank peer, const remote_part &part) {
+    std::lock_guard const guard(mutex_);
+    if (num_remembered_ >= max_remembered) {
+        for (auto &[start, record] : asymmetric_) {
+            record.remote.clear();
+        }
+        num_remembered_ = 0;
+    }
+    auto const found = asymmetric_.find(offset);
+    if (found != asymmetric_.end() && found->second.remote.insert_or_assign(peer, part).second) {
+        ++num_remembered_;
+    }
+}
+
+ompx_segment_info_t segment::info() const {
+    ompx_segment_info_t info{};
+    info.base = base_;
+    info.nbytes = size_bytes_;
+    {
+        std::shared_lock const guard(mutex_);
+        info.symmetric_used = symmetric_.used_bytes();
+        info.local_used = private_.used_bytes();
+        info.largest_free =
+            std::max(symmetric_.largest_free(front_limit()), private_.largest_free(end_limit()));
+        info.num_allocations = symmetric_.num_blocks() + private_.num_blocks();
+    }
+    info.resident = window_.resident_bytes(place_);
+    return info;
+}
+
+std::optional<std::uint64_t> segment::allocate_internal(std::size_t nbytes) {
+    std::lock_guard const guard(mutex_);
+    return internal_.allocate(nbytes, cache_line_bytes, internal_bytes);
+}
+
+void segment::release_internal(std::uint64_t slot_offset) {
+    std::lock_guard const guard(mutex_);
+    if (auto const block = internal_.release(slot_offset)) {
+        window_.release_pages(place_, block->offset, block->reserved);
+    }
+}
+
+} // namespace diomp::memory

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Boxes within arrays of up to 32 dimensions, as runs of bytes.
+#pragma once
+
+#include "base/result.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace diomp::rma {
+
+/// A box within an array, in elements, slowest dimension first (omp_target_memcpy_rect).
+struct box {
+    std::size_t element_size = 0;
+    std::span<const std::size_t> volume;
+    std::span<const std::size_t> remote_offsets;
+    std::span<const std::size_t> local_offsets;
+    std::span<const std::size_t> remote_dimensions;
+    std::span<const std::size_t> local_dimensions;
+};
+
+/// Cuts a box into the longest runs that are contiguous on both sides.
+class box_walk {
+public:
+    /// Checks the box against both arrays.
+    static result<box_walk> make(const box &shape);
+
+    /// Bytes from the array's start to the end of the last run, on each side: what must be
+    /// addressable.
+    [[nodiscard]] std::size_t remote_extent() const { return remote_extent_; }
+    [[nodiscard]] bool empty() const { return run_bytes_ == 0; }
+
+    /// Calls f(remote_offset, local_offset, nbytes) for each run, offsets in bytes.
+    template <typename F>
+    void for_each_run(F &&f) const {
+        walk(f, 0, 0, 0);
+    }
+
+private:
+    template <typename F>
+    void walk(F &f, std::size_t dimension, std::size_t remote, std::size_t local) const {
+        remote += shape_.remote_offsets[dimension] * remote_strides_[dimension];
+        local += shape_.local_offsets[dimension] * local_strides_[dimension];
+        if (dimension == outer_dimensions_) {
+            // The dimensions below are contiguous on both sides; their offsets still count.
+            for (std::size_t inner = dimension + 1; inner < shape_.volume.size(); ++inner) {
+                remote += shape_.remote_offsets[inner] * remote_strides_[inner];
+                local += shape_.local_offsets[inner] * local_strides_[inner];
+            }
+            f(remote, local, run_bytes_);
+            return;
+        }
+        for (std::size_t i = 0; i < shape_.volume[dimension]; ++i) {
+            walk(f, dimension + 1, remote + i * remote_strides_[dimension],
+                 local + i * local_strides_[dimension]);
+        }
+    }
+
+    status check() const;
+
+    static constexpr std::size_t max_dimensions = 32;
+    box shape_;
+    std::array<std::size_t, max_dimensions> remote_strides_{}; ///< bytes
+    std::array<std::size_t, max_dimensions> local_strides_{};
+    std::size_t outer_dimensions_ = 0; ///< dimensions that need a loop
+    std::size_t run_bytes_ = 0;
+    std::size_t remote_extent_ = 0;
+};
+
+} // namespace diomp::rma

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Copies between a private buffer and directly mapped memory. The first lines of every transfer: no
+// call, no lock, no allocation up to 64 bytes.
+#pragma once
+
+#include "base/sanitizer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace diomp::rma {
+
+/// Above 64 bytes: memmove, or streaming stores from `stream_threshold` up.
+void copy_large(void *destination, const void *source, std::size_t nbytes,
+                std::size_t stream_threshold);
+
+/// Copies with non-temporal stores and waits until they are globally visible. For large blocks that
+/// the destination's owner will not find in its cache anyway: saves reading the lines that are
+/// overwritten. Ranges must not overlap.
+void copy_streaming(void *destination, const void *source, std::size_t nbytes);
+
+/// The crossover between memmove and streaming stores on this machine, from its cache sizes.
+std::size_t default_stream_threshold();
+
+namespace detail {
+
+/// Moves a block of 1, 2, 4 or 8 bytes with one access to either side, so that an aligned value
+/// never tears. memcpy would leave the choice to the compiler. In the language's terms these are
+/// relaxed atomic accesses where the address is aligned; the thread sanitizer is told just that.
+template <typename Word>
+inline void copy_word(void *destination, const void *source) {
+#if DIOMP_THREAD_SANITIZER
+    Word value;
+    if (reinterpret_cast<std::uintptr_t>(source) % sizeof(Word) == 0) {
+        value = __atomic_load_n(static_cast<const Word *>(source), __ATOMIC_RELAXED);
+    } else {
+        std::memcpy(&value, source, sizeof(value));
+    }
+    if (reinterpret_cast<std::uintptr_t>(destination) % sizeof(Word) == 0) {
+        __atomic_store_n(static_cast<Word *>(destination), value, __ATOMIC_RELAXED);
+    } else {
+        std::memcpy(destination, &value, sizeof(value));
+    }
+#elif defined(__x86_64__) || defined(__aarch64__)
+    // Unaligned single accesses are allowed on both; the attribute tells the compiler so.
+    typedef Word unaligned __attribute__((aligned(1), may_alias));
+    Word const value = *static_cast<const volatile unaligned *>(source);
+    *static_cast<volatile unaligned *>(destination) = value;
+#else
+    Word value;
+    std::memcpy(&value, source, sizeof(value));
+    std::memcpy(destination, &value, sizeof(value));
+#endif
+}
+
+/// Two possibly overlapping blocks cover any size from sizeof(Block) to twice that; both are loaded
+/// before either is stored.
+template <typename Block>
+inline void copy_pair(void *destination, const void *source, std::size_t nbytes) {
+    Block head;
+    Block tail;
+    std::memcpy(&head, source, sizeof(head));
+    std::memcpy(&tail, static_cast<const char *>(source) + nbytes - sizeof(tail), sizeof(tail));
+    std::memcpy(destination, &head, sizeof(head));
+    std::memcpy(static_cast<char *>(destination) + nbytes - sizeof(tail), &tail, sizeof(tail));
+}
+
+// Vectors, so that the compiler keeps both blocks in registers.
+typedef std::uint64_t block16 __attribute__((vector_size(16)));
+typedef std::uint64_t block32 __attribute__((vector_size(32)));
+
+} // namespace detail
+
+/// memmove semantics.
+inline void copy_bytes(void *destination, const void *source, std::size_t nbytes,
+                       std::size_t stream_threshold) {
+    if (nbytes == 8) {
+        detail::copy_word<std::uint64_t>(destination, source);
+    } else if (nbytes > 64) {
+        copy_large(destination, source, nbytes, stream_threshold);
+    } else if (nbytes > 32) {
+        detail::copy_pair<detail::block32>(destination, source, nbytes);
+    } else if (nbytes > 16) {
+        detail::copy_pair<detail::block16>(destination, source, nbytes);
+    } else if (nbytes > 8) {
+        detail::copy_pair<std::uint64_t>(destination, source, nbytes);
+    } else if (nbytes == 4) {
+        detail::copy_word<std::uint32_t>(destination, source);
+    } else if (nbytes > 4) {
+        detail::copy_pair<std::uint32_t>(destination, source, nbytes);
+    } else if (nbytes == 2) {
+        detail::copy_word<std::uint16_t>(destination, source);
+    } else if (nbytes == 1) {
+        detail::copy_word<std::uint8_t>(destination, source);
+    } else if (nbytes == 3) {
+        detail::copy_pair<std::uint16_t>(destination, source, nbytes);
+    }
+}
+
+/// Everything written before is visible to all ranks, and nothing read after was read before: a put
+/// followed by a fence and a get of the answer may not be reordered. A locked operation is as
+/// strong as mfence here and four times as fast (streaming copies have waited for their own
+/// stores). Its operand is a line that this core owns, but not the word that the call has just
+/// pushed: waiting for that store costs 3 ns more.
+inline void full_fence() {
+#if defined(__x86_64__)
+    asm volatile("lock; orl $0, -64(%%rsp)" ::: "memory", "cc");
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+} // namespace diomp::rma

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What an ompx_event_t points to: an operation in flight. Who completes it stores the outcome, then
+// the state. For a transfer through the network that is whoever looks at the event (see
+// transfers::advance): nobody else is interested.
+#pragma once
+
+#include "base/result.h"
+#include "conduit/conduit.h"
+#include "memory/memory.h"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace diomp::rma {
+
+/// A transfer through the network that an event stands for. Lives as long as the event: who gives
+/// up waiting still has it.
+struct moving {
+    conduit::completion count;
+    world_rank peer;
+    memory::place place;
+    std::size_t nbytes = 0;
+    bool is_put = false;
+    bool flush_due = false; ///< a put whose completion at the target nobody has asked for yet
+};
+
+} // namespace diomp::rma
+
+/// Shared by its owner in the program and the operation; whoever lets go last deletes it.
+struct ompx_event {
+    /// Any thread, once.
+    void complete(diomp::status with) {
+        outcome = std::move(with);
+        done.store(true, std::memory_order_release);
+        release();
+    }
+    /// "waiting for ...", for messages.
+    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] bool is_done() const { return done.load(std::memory_order_acquire); }
+    void release() {
+        if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete this;
+        }
+    }
+
+    diomp::status outcome;
+    std::unique_ptr<diomp::rma::moving> moving; ///< null: completed by another thread
+    std::atomic<bool> done{false};
+    std::atomic<int> references{2};
+};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers to and from ranks that are not mapped here: through the conduit's put and get, or, for
+// registered private memory, in messages. And the fence that completes them.
+#include "rma/rma.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+namespace diomp::rma {
+namespace {
+
+/// Small puts with an event may travel together until somebody asks for one of them; from here up
+/// the flush starts at once, so that it is over when somebody asks.
+constexpr std::size_t flush_at_once_bytes = std::size_t{16} << 10;
+
+std::string description(bool put, world_rank peer, std::size_t nbytes) {
+    return fmt::format("waiting for a {} of {} bytes {} rank {}", put ? "put" : "get", nbytes,
+                       put ? "to" : "from", peer.value());
+}
+
+} // namespace
+
+} // namespace diomp::rma
+
+std::string ompx_event::describe() const {
+    return moving == nullptr
+               ? "waiting for an event"
+               : diomp::rma::description(moving->is_put, moving->peer, moving->nbytes);
+}
+
+namespace diomp::rma {
+
+status transfers::begin_remote(verb way, world_rank peer, const memory::place &place, void *local,
+                               std::size_t nbytes, conduit::completion &count) {
+    if (!place.in_segment) {
+        copies_.start(way == verb::put ? message_copies::direction::put
+                                       : message_copies::direction::get,
+                      peer, place.remote_address, local, nbytes, count);
+        return {};
+    }
+    conduit::conduit &transport = engine_.transport();
+    return way == verb::put ? transport.put(peer, place.remote_address, local, nbytes, count)
+                            : transport.get(peer, place.remote_address, local, nbytes, count);
+}
+
+status transfers::end_remote(verb way, world_rank peer, const memory::place &place,
+                             std::size_t nbytes, conduit::flight &flight) {
+    status waited =
+        flight.wait(engine_, [&] { return description(way == verb::put, peer, nbytes); });
+    if (waited) {
+        return {};
+    }
+    if (!place.in_segment) {
+        copies_.give_up(flight.count());
+        if (waited.failure().code() == OMPX_ERR_ADDRESS) {
+            return refused(peer, place, nbytes);
+        }
+    }
+    return waited;
+}
+
+/// The owner says that the range is not registered: what was known about it is out of date.
+status transfers::refused(world_rank peer, const memory::place &place, std::size_t nbytes) {
+    directory_.forget(peer);
+    DIOMP_TRY(space_.locate(peer, reinterpret_cast<const void *>(place.remote_address), nbytes));
+    return error(OMPX_ERR_ADDRESS,
+                 fmt::format("rank {} has unregistered the range meanwhile", peer.value()));
+}
+
+result<path> transfers::move_remote(verb way, world_rank peer, const memory::place &place,
+                                    void *local, std::size_t nbytes) {
+    conduit::flight flight;
+    DIOMP_TRY(begin_remote(way, peer, place, local, nbytes, flight.count()));
+    DIOMP_TRY(end_remote(way, peer, place, nbytes, flight));
+    return place.in_segment ? path::conduit : path::message;
+}
+
+result<path> transfers::move_box_remote(verb way, world_rank peer, const memory::place &place,
+                                        std::byte *local, const box_walk &walk) {
+    // All runs are started before the first is waited for; the conduit sends short puts together.
+    conduit::flight flight;
+    status begun;
+    walk.for_each_run([&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
+        if (begun) {
+            memory::place run = place;
+            run.remote_address += remote_offset;
+            begun = begin_remote(way, peer, run, local + local_offset, nbytes, flight.count());
+        }
+    });
+    // Also after an error: what was started still uses the caller's array.
+    status ended = end_remote(way, peer, place, walk.remote_extent(), flight);
+    DIOMP_TRY(std::move(begun));
+    DIOMP_TRY(std::move(ended));
+    return place.in_segment ? path::conduit : path::message;
+}
+
+result<path> transfers::start_put(world_rank peer, void *remote, const void *local,
+                                  std::size_t nbytes, ompx_event_t *event) {
+    return start(verb::put, peer, remote, const_cast<void *>(local), nbytes, event);
+}
+
+result<path> transfers::start_get(world_rank peer, const void *remote, void *local,
+                                  std::size_t nbytes, ompx_event_t *event) {
+    return start(verb::get, peer, remote, local, nbytes, event);
+}
+
+result<path> transfers::start(verb way, world_rank peer, const void *remote, void *local,
+                              std::size_t nbytes, ompx_event_t *event) {
+    if (nbytes == 0 || !is_remote(peer)) {
+        auto moved = move(way, peer, remote, local, nbytes);
+        DIOMP_TRY(moved);
+        *event = nullptr;
+        return moved;
+    }
+    auto place = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(place);
+    auto made = std::make_unique<ompx_event>();
+    made->moving = std::make_unique<moving>();
+    moving &going = *made->moving;
+    going.peer = peer;
+    going.place = place.value();
+    going.nbytes = nbytes;
+    going.is_put = way == verb::put;
+    going.flush_due = going.is_put && going.place.in_segment;
+    DIOMP_TRY(begin_remote(way, peer, going.place, local, nbytes, going.count));
+    path const taken = going.place.in_segment ? path::conduit : path::message;
+    ompx_event *const given = made.release();
+    if (!going.flush_due || nbytes >= flush_at_once_bytes) {
+        advance(*given);
+    }
+    if (given->is_done()) {
+        status outcome = std::move(given->outcome);
+        given->release();
+        DIOMP_TRY(std::move(outcome));
+        *event = nullptr;
+        return taken;
+    }
+    *event = given;
+    return taken;
+}
+
+void transfers::advance(ompx_event &event) {
+    if (event.moving == nullptr || event.is_done()) {
+        return;
+    }
+    moving &going = *event.moving;
+    if (going.flush_due) {
+        going.flush_due = false;
+        if (status const flushing = engine_.transport().flush(going.peer, going.count); !flushing) {
+            // The put itself may still be using the object: fail when that is over.
+            going.count.begin();
+            going.count.end(flushing.failure().code());
+        }
+    }
+    if (going.count.is_done()) {
+        event.complete(conduit::outcome_of(going.count, engine_, event.describe()));
+    }
+}
+
+result<path> transfers::put_then(world_rank peer, void *remote, const void *local,
+                                 std::size_t nbytes, continuation then) {
+    return move_then(verb::put, peer, remote, const_cast<void *>(local), nbytes, std::move(then));
+}
+
+result<path> transfers::get_then(world_rank peer, const void *remote, void *local,
+                                 std::size_t nbytes, continuation then) {
+    return move_then(verb::get, peer, remote, local, nbytes, std::move(then));
+}
+
+result<path> transfers::move_then(verb way, world_rank peer, const void *remote, void *local,
+                                  std::size_t nbytes, continuation then) {
+    if (nbytes == 0 || !is_remote(peer)) {
+        auto moved = move(way, peer, remote, local, nbytes);
+        DIOMP_TRY(moved);
+        then({});
+        return moved;
+    }
+    auto place = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(place);
+    auto count = std::make_shared<conduit::completion>();
+    DIOMP_TRY(begin_remote(way, peer, place.value(), local, nbytes, *count));
+    if (way == verb::put && place.value().in_segment) {
+        if (status const flushing = engine_.transport().flush(peer, *count); !flushing) {
+            count->begin();
+            count->end(flushing.failure().code());
+        }
+    }
+    auto finished = [this, way, peer, nbytes, count, then = std::move(then)] {
+        then(conduit::outcome_of(*count, engine_, description(way == verb::put, peer, nbytes)));
+    };
+    if (count->is_done()) {
+        finished();
+    } else {
+        engine_.watch(count, std::move(finished));
+    }
+    return place.value().in_segment ? path::conduit : path::message;
+}
+
+status transfers::wait_for_acks() {
+    std::uint64_t const end = acks_.end();
+    if (!acks_.all_closed_before(end)) {
+        DIOMP_TRY(engine_.wait_for_message(
+            [&] { return acks_.all_closed_before(end); },
+            [] { return std::string("waiting for signals and atomic operations to arrive"); }));
+    }
+    return acks_.take_failure();
+}
+
+status transfers::fence() {
+    if (!all_direct_) {
+        conduit::flight flight;
+        DIOMP_TRY(engine_.transport().flush_all(flight.count()));
+        DIOMP_TRY(flight.wait(
+            engine_, [] { return std::string("waiting for puts to be complete at all ranks"); }));
+        DIOMP_TRY(wait_for_acks());
+    }
+    full_fence();
+    return {};
+}
+
+status transfers::fence(std::span<const world_rank> peers) {
+    if (!all_direct_) {
+        conduit::flight flight;
+        for (world_rank const peer : peers) {
+            if (is_remote(peer)) {
+                DIOMP_TRY(engine_.transport().flush(peer, flight.count()));
+            }
+        }
+        DIOMP_TRY(flight.wait(engine_, [&] {
+            return fmt::format("waiting for puts to be complete at {} ranks of a group",
+                               peers.size());
+        }));
+        DIOMP_TRY(wait_for_acks());
+    }
+    full_fence();
+    return {};
+}
+
+} // namespace diomp::rma

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/settings.h"
+#include "rma/atomics.h"
+#include "rma/rma.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+namespace diomp::rma {
+
+const char *name(path way) {
+    constexpr std::array<const char *, num_paths> names{"self", "direct", "cross-memory attach",
+                                                        "messages", "conduit"};
+    return names[static_cast<std::size_t>(way)];
+}
+
+result<path> transfers::put(world_rank peer, void *remote, const void *local, std::size_t nbytes) {
+    return move(verb::put, peer, remote, const_cast<void *>(local), nbytes);
+}
+
+result<path> transfers::get(world_rank peer, const void *remote, void *local, std::size_t nbytes) {
+    return move(verb::get, peer, remote, local, nbytes);
+}
+
+result<path> transfers::move(verb way, world_rank peer, const void *remote, void *local,
+                             std::size_t nbytes) {
+    if (nbytes == 0) {
+        return path::self;
+    }
+    auto place = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(place);
+    return move_to(way, peer, place.value(), local, nbytes);
+}
+
+result<path> transfers::move_to(verb way, world_rank peer, const memory::place &place, void *local,
+                                std::size_t nbytes) {
+    if (place.direct == nullptr) {
+        return is_remote(peer) ? move_remote(way, peer, place, local, nbytes)
+                               : move_private(way, peer, place.remote_address, local, nbytes);
+    }
+    if (way == verb::put) {
+        copy_bytes(place.direct, local, nbytes, options_.stream_threshold_bytes);
+    } else {
+        copy_bytes(local, place.direct, nbytes, options_.stream_threshold_bytes);
+    }
+    return peer == options_.self ? path::self : path::direct;
+}
+
+result<path> transfers::move_private(verb way, world_rank peer, std::uint64_t remote, void *local,
+                                     std::size_t nbytes) {
+    if (!attach_forbidden_.load(std::memory_order_relaxed)) {
+        conduit::conduit &transport = engine_.transport();
+        status done = way == verb::put ? transport.write_private(peer, remote, local, nbytes)
+                                       : transport.read_private(peer, remote, local, nbytes);
+        if (done) {
+            return path::attach;
+        }
+        if (done.failure().code() != OMPX_ERR_UNSUPPORTED) {
+            return done.take_failure();
+        }
+        attach_forbidden_.store(true, std::memory_order_relaxed);
+    }
+    DIOMP_TRY(move_by_messages(way, peer, remote, local, nbytes));
+    return path::message;
+}
+
+result<path> transfers::put_box(world_rank peer, void *remote, const void *local,
+                                const box &shape) {
+    return move_box(verb::put, peer, remote, const_cast<void *>(local), shape);
+}
+
+result<path> transfers::get_box(world_rank peer, const void *remote, void *local,
+                                const box &shape) {
+    return move_box(verb::get, peer, remote, local, shape);
+}
+
+result<path> transfers::move_box(verb way, world_rank peer, const void *remote, void *local,
+                                 const box &shape) {
+    auto made = box_walk::make(shape);
+    DIOMP_TRY(made);
+    box_walk const &walk = made.value();
+    if (walk.empty()) {
+        return path::self;
+    }
+    auto place = space_.locate(peer, remote, walk.remote_extent());
+    DIOMP_TRY(place);
+    auto *const here = static_cast<std::byte *>(local);
+    std::byte *const there = place.value().direct;
+    if (there != nullptr) {
+        // Runs are short as a rule: no streaming.
+        constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+        walk.for_each_run(
+            [&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
+                if (way == verb::put) {
+                    copy_bytes(there + remote_offset, here + local_offset, nbytes, never);
+                } else {
+                    copy_bytes(here + local_offset, there + remote_offset, nbytes, never);
+                }
+            });
+        return peer == options_.self ? path::self : path::direct;
+    }
+    if (is_remote(peer)) {
+        return move_box_remote(way, peer, place.value(), here, walk);
+    }
+    status failed;
+    path taken = path::attach;
+    walk.for_each_run([&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
+        if (failed) {
+            auto moved = move_private(way, peer, place.value().remote_address + remote_offset,
+                                      here + local_offset, nbytes);
+            if (moved) {
+                taken = moved.value();
+            } else {
+                failed = moved.take_failure();
+            }
+        }
+    });
+    DIOMP_TRY(std::move(failed));
+    return taken;
+}
+
+result<path> transfers::put_signal(world_rank peer, void *remote, const void *local,
+                                   std::size_t nbytes, std::uint64_t *signal, std::uint64_t value,
+                                   ompx_signal_op_t op) {
+    // Check both sides before the first byte moves.
+    auto place = locate_atomic(peer, signal, sizeof(*signal));
+    DIOMP_TRY(place);
+    if (is_remote(peer)) {
+        memory::place data;
+        if (nbytes > 0) {
+            auto located = space_.locate(peer, remote, nbytes);
+            DIOMP_TRY(located);
+            data = located.value();
+        }
+        return put_signal_remote(peer, data, local, nbytes, place.value().remote_address, value,
+                                 op == OMPX_SIGNAL_ADD ? OMPX_SUM : OMPX_REPLACE);
+    }
+    auto moved = put(peer, remote, local, nbytes);
+    DIOMP_TRY(moved);
+    DIOMP_TRY(atomic_fetch(peer, signal, &value, nullptr, OMPX_UINT64,
+                           op == OMPX_SIGNAL_ADD ? OMPX_SUM : OMPX_REPLACE));
+    return moved;
+}
+
+result<memory::place> transfers::locate_atomic(world_rank peer, void *target, std::size_t size) {
+    if (reinterpret_cast<std::uintptr_t>(target) % size != 0) {
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("the target of an atomic operation on {} bytes is not aligned to its size",
+                        size));
+    }
+    return space_.locate(peer, target, size);
+}
+
+status transfers::atomic_fetch(world_rank peer, void *target, const void *operand, void *result,
+                               ompx_type_t type, ompx_op_t op) {
+    auto size = check_atomic(type, op);
+    DIOMP_TRY(size);
+    auto place = locate_atomic(peer, target, size.value());
+    DIOMP_TRY(place);
+    if (place.value().direct != nullptr) {
+        apply_atomic(place.value().direct, operand, result, type, op);
+        return {};
+    }
+    return atomic_by_message(verb::fetch, peer, place.value(), operand, nullptr, result, type, op,
+                             size.value());
+}
+
+status transfers::compare_swap(world_rank peer, void *target, const void *expected,
+                               const void *desired, void *result, ompx_type_t type) {
+    auto size = check_atomic(type, OMPX_REPLACE);
+    DIOMP_TRY(size);
+    auto place = locate_atomic(peer, target, size.value());
+    DIOMP_TRY(place);
+    if (place.value().direct != nullptr) {
+        apply_compare_swap(place.value().direct, expected, desired, result, type);
+        return {};
+    }
+    return atomic_by_message(verb::compare_swap, peer, place.value(), expected, desired, result,
+                             type, OMPX_REPLACE, size.value());
+}
+
+} // namespace diomp::rma

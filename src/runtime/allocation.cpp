@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collective allocation. Every rank takes the space first and then meets the others: one meeting
+// settles whether all asked for the same and all had room. If not, every rank gives back what it
+// took; since the heaps decide by their history alone, they are equal again afterwards.
+#include "runtime/runtime.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::runtime {
+namespace {
+
+constexpr std::size_t default_alignment = memory::heap::granule_bytes;
+
+sync::call_signature signature_of(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment) {
+    sync::call_signature call;
+    call.what = kind == OMPX_MEM_SYMMETRIC ? sync::operation::alloc_symmetric
+                                           : sync::operation::alloc_asymmetric;
+    call.type = static_cast<std::uint32_t>(alignment);
+    call.amount = kind == OMPX_MEM_SYMMETRIC ? nbytes : 0;
+    return call;
+}
+
+} // namespace
+
+result<std::uint64_t> runtime::take(ompx_mem_kind_t kind, std::size_t nbytes,
+                                    std::size_t alignment) {
+    switch (kind) {
+    case OMPX_MEM_SYMMETRIC:
+        return segment_->allocate_symmetric(nbytes, alignment);
+    case OMPX_MEM_ASYMMETRIC:
+        return segment_->allocate_asymmetric(nbytes, alignment);
+    case OMPX_MEM_LOCAL:
+        return segment_->allocate_local(nbytes, alignment);
+    default:
+        return error(OMPX_ERR_ARG,
+                     fmt::format("{} is no kind of allocation", static_cast<int>(kind)),
+                     "use OMPX_MEM_SYMMETRIC, OMPX_MEM_ASYMMETRIC or OMPX_MEM_LOCAL");
+    }
+}
+
+result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment) {
+    if ((alignment & (alignment - 1)) != 0 || alignment > conduit::window::max_alignment) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("an alignment of {} bytes is not possible", alignment),
+                     fmt::format("use a power of two up to {}",
+                                 format_size(conduit::window::max_alignment)));
+    }
+    alignment = std::max(alignment, default_alignment);
+    auto taken = take(kind, nbytes, alignment);
+    if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
+        if (status agreed = agree_on_allocation(kind, nbytes, alignment, taken); !agreed) {
+            if (taken) {
+                segment_->release(taken.value());
+            }
+            return agreed.take_failure();
+        }
+    }
+    DIOMP_TRY(taken);
+    return static_cast<void *>(segment_->base() + taken.value());
+}
+
+status runtime::agree_on_allocation(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
+                                    const result<std::uint64_t> &taken) {
+    group::group &world = groups_->world();
+    auto const turn = world.enter();
+    auto agreed = world.agree(signature_of(kind, nbytes, alignment),
+                              taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
+    DIOMP_TRY(agreed);
+    auto const &objection = agreed.value();
+    if (taken && objection) { // whoever has no room has its own reason
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("rank {} has no room for its {} ({} bytes)", objection->member,
+                                 kind == OMPX_MEM_SYMMETRIC ? "copy" : "part", objection->detail),
+                     "set DIOMP_SEGMENT_SIZE to a larger value");
+    }
+    return {};
+}
+
+result<memory::allocation> runtime::find_start(const void *ptr) const {
+    auto const offset = space_->own_offset(ptr);
+    auto const found = offset ? segment_->find(*offset) : std::nullopt;
+    if (!found || found->offset != *offset) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            found    ? fmt::format("the address is {} bytes inside an allocation, not at its start",
+                                   *offset - found->offset)
+            : offset ? "no allocation starts there: it was freed before, or never made"
+                     : "the address is not in this rank's segment",
+            "free each allocation once, with the address that the allocation returned, on its "
+            "owner");
+    }
+    return *found;
+}
+
+status runtime::free(void *ptr) {
+    if (ptr == nullptr) {
+        return {};
+    }
+    auto found = find_start(ptr);
+    DIOMP_TRY(found);
+    auto const &allocation = found.value();
+    if (allocation.kind != OMPX_MEM_LOCAL) {
+        DIOMP_TRY(transfers_->fence());
+        sync::call_signature call;
+        call.what = sync::operation::free_memory;
+        // Own parts of asymmetric memory lie anywhere, their second-level pointers at the same
+        // offset.
+        call.amount = segment_->pointer_of(allocation.offset).value_or(allocation.offset);
+        auto const turn = groups_->world().enter();
+        DIOMP_TRY(groups_->world().meet(call));
+    }
+    segment_->release(allocation.offset);
+    return {};
+}
+
+result<void *> runtime::reallocate(void *ptr, std::size_t nbytes) {
+    auto found = find_start(ptr);
+    DIOMP_TRY(found);
+    if (found.value().kind == OMPX_MEM_ASYMMETRIC) {
+        return error(OMPX_ERR_UNSUPPORTED, "asymmetric memory cannot be reallocated",
+                     "allocate anew, copy, and free");
+    }
+    auto fresh = allocate(found.value().kind, nbytes, default_alignment);
+    DIOMP_TRY(fresh);
+    std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));
+    DIOMP_TRY(free(ptr));
+    return fresh;
+}
+
+} // namespace diomp::runtime

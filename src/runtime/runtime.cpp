@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/runtime.h"
+
+#include "base/log.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace diomp::runtime {
+namespace {
+
+/// More ranks than cores: ranks take turns, so every wait costs a switch.
+bool is_oversubscribed(const launch::job_info &job) {
+    return static_cast<unsigned>(job.local_size) > std::thread::hardware_concurrency();
+}
+
+/// Polls before a waiting thread yields. With a core for every rank the awaited store is worth
+/// waiting for; without, the rank that has to store may need this very core.
+int choose_spin_count(const settings &values, const launch::job_info &job) {
+    if (values.spin_count >= 0) {
+        return values.spin_count;
+    }
+    return is_oversubscribed(job) ? 0 : 2000;
+}
+
+} // namespace
+
+result<std::unique_ptr<runtime>> runtime::start(const settings &values,
+                                                std::unique_ptr<launch::launcher> launcher) {
+    std::unique_ptr<runtime> made(new runtime(values));
+    made->launcher_ = std::move(launcher);
+    if (status built = made->build(); !built) {
+        return built.take_failure();
+    }
+    return made;
+}
+
+status runtime::build() {
+    auto const &info = launcher_->info();
+    std::size_t const wanted = settings_.segment_size_bytes == 0
+                                   ? 0
+                                   : settings_.segment_size_bytes + memory::internal_bytes;
+    auto window = conduit::window::create(
+        *launcher_, {settings_.segment_base, wanted, conduit::control_bytes_per_rank()});
+    DIOMP_TRY(window);
+    window_ = window.take();
+    conduit::conduit_options conduit_options;
+    conduit_options.cross_memory_attach = settings_.cross_memory_attach;
+    conduit_options.ucx_workers = settings_.ucx_workers;
+    conduit_options.ucx_rma = settings_.ucx_rma;
+    if (settings_.timeout_s > 0) {
+        conduit_options.dead_peer_timeout_s = settings_.timeout_s;
+    }
+    auto conduit = conduit::create(settings_.conduit, *launcher_, *window_, conduit_options);
+    DIOMP_TRY(conduit);
+    conduit_ = conduit.take();
+    conduit::engine_options options;
+    options.spin_count = choose_spin_count(settings_, info);
+    options.timeout_s = settings_.timeout_s;
+    options.warn_after_s = settings_.warn_after_s;
+    // Alone, every request is one's own and is served while waiting for it.
+    options.progress_thread = info.size > 1;
+    engine_ = std::make_unique<conduit::engine>(*conduit_, options);
+    conduit_->report_failures_to(
+        [this](world_rank /*peer*/, std::string why) { lose_peer(std::move(why)); });
+    calls_ = std::make_unique<conduit::call_service>(*engine_);
+    segment_ = std::make_unique<memory::segment>(*window_, info.rank, info.local);
+    directory_ = std::make_unique<memory::directory>(*segment_, *engine_, *calls_, info.rank);
+    space_ = std::make_unique<memory::address_space>(info.rank, *window_, *engine_, *segment_,
+                                                     *directory_,
+                                                     settings_.check == check_level::allocations);
+    transfers_ = std::make_unique<rma::transfers>(
+        *space_, *segment_, *directory_, *engine_, *calls_,
+        rma::options{info.rank, info.size, settings_.stream_threshold_bytes});
+    locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
+    workspace_ = std::make_unique<group::segment_workspace>(*segment_);
+    groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);
+    collective::options collective_options;
+    collective_options.window_base = window_->base();
+    collective_options.window_span =
+        window_->slot_bytes() * static_cast<std::size_t>(window_->num_slots());
+    collective_options.stream_threshold_bytes = settings_.stream_threshold_bytes;
+    collective_options.oversubscribed = is_oversubscribed(info);
+    collective_options.check_all_members = settings_.check != check_level::none;
+    collectives_ = std::make_unique<collective::collectives>(collective_options);
+    engine_->start();
+    // Handlers and workspaces stand on every rank before anybody uses them.
+    if (info.size > 1) {
+        DIOMP_TRY(group::publish_node(*launcher_, *conduit_));
+        DIOMP_TRY(launcher_->fence());
+    }
+    auto nodes = group::learn_nodes(*launcher_, *conduit_);
+    DIOMP_TRY(nodes);
+    DIOMP_TRY(groups_->create_world(nodes.take()));
+    log(log_level::info,
+        "rank {} of {} on {}: conduit {}, segment {} at {}, {} polls before yielding",
+        info.rank.value(), info.size, info.host, conduit_->abilities().name,
+        format_size(segment_->size_bytes()), fmt::ptr(segment_->base()), options.spin_count);
+    return {};
+}
+
+status runtime::finish() {
+    DIOMP_TRY(transfers_->fence());
+    if (int const held = locks_->num_held(); held > 0) {
+        log(log_level::warn, "{} lock(s) still held at the end of the program", held);
+    }
+    sync::call_signature call;
+    call.what = sync::operation::finalize;
+    {
+        auto const turn = groups_->world().enter();
+        DIOMP_TRY(groups_->world().meet(call));
+    }
+    // A rank that has met may go; between nodes others still need what it has sent last.
+    if (groups_->world().across() != nullptr) {
+        DIOMP_TRY(launcher_->fence());
+    }
+    engine_->stop();
+    DIOMP_TRY(conduit_->close());
+    return launcher_->finalize();
+}
+
+void runtime::lose_peer(std::string why) {
+    if (settings_.errors == error_policy::abort) {
+        // This thread may be the only one that will ever hear of it: the others compute.
+        auto const &job = launcher_->info();
+        std::string const text = fmt::format("rank {} ({}): {}", job.rank.value(), job.host, why);
+        write_log(log_level::error, text);
+        launcher_->abort(1, text);
+        std::_Exit(1);
+    }
+    engine_->fail_waits(std::move(why));
+}
+
+runtime::~runtime() {
+    if (engine_) {
+        engine_->stop();
+    }
+}
+
+} // namespace diomp::runtime

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The one object that owns all rooms: start-up in order, shutdown in reverse order, and the
+// collective calls that need more than one room (allocation).
+//
+// Threads: "diomp-progress" (conduit/engine) serves messages while the program computes;
+// "diomp-coll" (collective) one per group that uses non-blocking collectives.
+#pragma once
+
+#include "base/settings.h"
+#include "collective/collective.h"
+#include "conduit/call.h"
+#include "group/registry.h"
+#include "launch/launch.h"
+#include "memory/memory.h"
+#include "rma/rma.h"
+#include "runtime/statistics.h"
+#include "runtime/trace.h"
+#include "sync/lock.h"
+
+#include <memory>
+#include <string>
+
+namespace diomp::runtime {
+
+/// Any thread, except start, finish and the destructor.
+class runtime {
+public:
+    /// Collective over the job. Publishes nothing before everything stands.
+    static result<std::unique_ptr<runtime>> start(const settings &values,
+                                                  std::unique_ptr<launch::launcher> launcher);
+    ~runtime();
+    runtime(const runtime &) = delete;
+    runtime &operator=(const runtime &) = delete;
+
+    /// Collective: waits for all ranks, then stops the threads and signs off at the launcher.
+    status finish();
+
+    [[nodiscard]] const settings &values() const { return settings_; }
+    [[nodiscard]] const launch::job_info &job() const { return launcher_->info(); }
+    [[nodiscard]] launch::launcher &launcher() { return *launcher_; }
+    [[nodiscard]] conduit::window &window() { return *window_; }
+    [[nodiscard]] conduit::conduit &transport() { return *conduit_; }
+    [[nodiscard]] conduit::engine &engine() { return *engine_; }
+    [[nodiscard]] memory::segment &segment() { return *segment_; }
+    [[nodiscard]] memory::directory &directory() { return *directory_; }
+    [[nodiscard]] memory::address_space &space() { return *space_; }
+    [[nodiscard]] rma::transfers &transfers() { return *transfers_; }
+    [[nodiscard]] sync::locks &locks() { return *locks_; }
+    [[nodiscard]] group::group_registry &groups() { return *groups_; }
+    [[nodiscard]] collective::collectives &collectives() { return *collectives_; }
+    [[nodiscard]] statistics &stats() { return statistics_; }
+    [[nodiscard]] trace &tracer() { return trace_; }
+    /// Whether calls are to be timed.
+    [[nodiscard]] bool observes() const { return statistics_.enabled() || trace_.enabled(); }
+
+    /// Symmetric and asymmetric are collective over the world: every rank takes its part, then all
+    /// compare size, alignment and outcome, so that all fail together. nullptr is never returned.
+    result<void *> allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
+    /// Collective for symmetric and asymmetric memory: nothing is freed before all ranks have come.
+    status free(void *ptr);
+    /// Symmetric (collective) and local memory.
+    result<void *> reallocate(void *ptr, std::size_t nbytes);
+
+private:
+    explicit runtime(const settings &values)
+        : settings_(values), statistics_(values.stats), trace_(values.trace_file) {}
+    status build();
+    /// Any thread.
+    void lose_peer(std::string why);
+    result<memory::allocation> find_start(const void *ptr) const;
+    result<std::uint64_t> take(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
+    status agree_on_allocation(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
+                               const result<std::uint64_t> &taken);
+
+    // In the order of construction; destroyed in reverse.
+    settings settings_;
+    statistics statistics_;
+    trace trace_;
+    std::unique_ptr<launch::launcher> launcher_;
+    std::unique_ptr<conduit::window> window_;
+    std::unique_ptr<conduit::conduit> conduit_;
+    std::unique_ptr<conduit::engine> engine_;
+    std::unique_ptr<conduit::call_service> calls_;
+    std::unique_ptr<memory::segment> segment_;
+    std::unique_ptr<memory::directory> directory_;
+    std::unique_ptr<memory::address_space> space_;
+    std::unique_ptr<rma::transfers> transfers_;
+    std::unique_ptr<sync::locks> locks_;
+    std::unique_ptr<group::segment_workspace> workspace_;
+    std::unique_ptr<collective::collectives> collectives_; ///< queued calls of groups use it
+    std::unique_ptr<group::group_registry> groups_;
+};
+
+} // namespace diomp::runtime

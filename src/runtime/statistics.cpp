@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/statistics.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <memory>
+#include <vector>
+
+namespace diomp::runtime {
+namespace {
+
+/// "function+0x1c (program)", as well as the symbol tables allow; addr2line takes the offset for
+/// stripped programs.
+std::string place_name(const void *site) {
+    Dl_info info{};
+    if (::dladdr(site, &info) == 0 || info.dli_fname == nullptr) {
+        return fmt::format("{}", site);
+    }
+    std::string file(info.dli_fname);
+    file.erase(0, file.rfind('/') + 1);
+    auto const address = reinterpret_cast<std::uintptr_t>(site);
+    if (info.dli_sname == nullptr) {
+        return fmt::format("{}+{:#x}", file,
+                           address - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+    }
+    int outcome = 0;
+    std::unique_ptr<char, decltype(&std::free)> const demangled(
+        abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &outcome), std::free);
+    return fmt::format("{}+{:#x} ({})", outcome == 0 ? demangled.get() : info.dli_sname,
+                       address - reinterpret_cast<std::uintptr_t>(info.dli_saddr), file);
+}
+
+} // namespace
+
+void statistics::record(const char *function, const char *way, std::size_t nbytes,
+                        std::chrono::nanoseconds time, const void *site) {
+    auto const nanoseconds = static_cast<std::uint64_t>(time.count());
+    std::lock_guard const guard(mutex_);
+    totals &entry = totals_[{function, way, mode_ == stats_mode::callsites ? site : nullptr}];
+    ++entry.calls;
+    entry.nbytes += nbytes;
+    entry.nanoseconds += nanoseconds;
+    entry.longest_ns = std::max(entry.longest_ns, nanoseconds);
+}
+
+std::string statistics::table(const std::string &heading,
+                              std::initializer_list<extra> extras) const {
+    std::lock_guard const guard(mutex_);
+    std::string text = heading + "\n";
+    text += fmt::format("  {:<26} {:<20} {:>10} {:>14} {:>12} {:>12} {:>12}\n", "call", "path",
+                        "calls", "bytes", "total ms", "mean us", "longest us");
+    std::vector<std::pair<key, totals>> rows(totals_.begin(), totals_.end());
+    std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
+        return a.second.nanoseconds > b.second.nanoseconds;
+    });
+    for (auto const &[which, sum] : rows) {
+        text += fmt::format(
+            "  {:<26} {:<20} {:>10} {:>14} {:>12.3f} {:>12.3f} {:>12.3f}\n", which.function,
+            which.way, sum.calls, sum.nbytes, static_cast<double>(sum.nanoseconds) * 1e-6,
+            static_cast<double>(sum.nanoseconds) * 1e-3 / static_cast<double>(sum.calls),
+            static_cast<double>(sum.longest_ns) * 1e-3);
+        if (which.site != nullptr) {
+            text += fmt::format("    at {}\n", place_name(which.site));
+        }
+    }
+    for (extra const &counter : extras) {
+        text += fmt::format("  {}: {}\n", counter.name, counter.value);
+    }
+    return text;
+}
+
+} // namespace diomp::runtime

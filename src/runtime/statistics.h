@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// DIOMP_STATS: how often each call was made, its bytes and time, by path and (callsites) by place
+// in the program.
+#pragma once
+
+#include "base/settings.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace diomp::runtime {
+
+/// Any thread. Costs nothing when off: callers ask enabled() first.
+class statistics {
+public:
+    explicit statistics(stats_mode mode) : mode_(mode) {}
+
+    [[nodiscard]] bool enabled() const { return mode_ != stats_mode::off; }
+
+    /// One finished call. `function` and `way` are string literals; `way` may be "". `site` is the
+    /// return address.
+    void record(const char *function, const char *way, std::size_t nbytes,
+                std::chrono::nanoseconds time, const void *site);
+
+    struct extra {
+        const char *name;
+        std::uint64_t value;
+    };
+    /// The table, with `heading` as its first line and further counters at its end.
+    [[nodiscard]] std::string table(const std::string &heading,
+                                    std::initializer_list<extra> extras) const;
+
+private:
+    struct key {
+        const char *function;
+        const char *way;
+        const void *site;
+        auto operator<=>(const key &) const = default;
+    };
+    struct totals {
+        std::uint64_t calls = 0;
+        std::uint64_t nbytes = 0;
+        std::uint64_t nanoseconds = 0;
+        std::uint64_t longest_ns = 0;
+    };
+
+    stats_mode mode_;
+    mutable std::mutex mutex_;
+    std::map<key, totals> totals_;
+};
+
+} // namespace diomp::runtime

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/trace.h"
+
+#include "base/log.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <unistd.h>
+
+namespace diomp::runtime {
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::int64_t count_ns(trace::time_point when) {
+    return std::chrono::duration_cast<nanoseconds>(when.time_since_epoch()).count();
+}
+
+double microseconds(std::int64_t time_ns) { return static_cast<double>(time_ns) * 1e-3; }
+
+/// From the steady clock, which starts with the machine, to the time of day: hosts then share it as
+/// well as their clocks agree. Counted from midnight (UTC), for a number of microseconds that a
+/// double holds to the nanosecond.
+std::int64_t offset_to_time_of_day_ns() {
+    auto const steady = std::chrono::steady_clock::now();
+    auto const now = std::chrono::system_clock::now();
+    auto const since_midnight = now - std::chrono::floor<std::chrono::days>(now);
+    return std::chrono::duration_cast<nanoseconds>(since_midnight).count() - count_ns(steady);
+}
+
+} // namespace
+
+void trace::add(const event &happened) {
+    std::lock_guard const guard(mutex_);
+    if (events_.size() >= max_events) {
+        ++num_dropped_;
+        return;
+    }
+    events_.push_back(happened);
+}
+
+void trace::slice(const char *function, const char *way, std::size_t nbytes, time_point begin,
+                  time_point end) {
+    thread_local std::int32_t const thread = ::gettid();
+    add({function, way, count_ns(begin), count_ns(end) - count_ns(begin), nbytes, thread, -1});
+}
+
+void trace::flight(const char *function, int peer, std::size_t nbytes, time_point begin,
+                   time_point end) {
+    add({function, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
+}
+
+std::string trace::path_of(world_rank rank, int num_ranks) const {
+    std::string path = path_;
+    std::string const number = fmt::format("{}", rank.value());
+    if (auto const at = path.find("%r"); at != std::string::npos) {
+        path.replace(at, 2, number);
+    } else if (num_ranks > 1) {
+        auto const dot = path.rfind('.');
+        bool const has_extension = dot != std::string::npos && path.find('/', dot) == path.npos;
+        path.insert(has_extension ? dot : path.size(), "." + number);
+    }
+    return path;
+}
+
+status trace::write(const launch::job_info &job) {
+    std::lock_guard const guard(mutex_);
+    std::string const path = path_of(job.rank, job.size);
+    std::unique_ptr<std::FILE, int (*)(std::FILE *)> const file(std::fopen(path.c_str(), "we"),
+                                                                std::fclose);
+    if (!file) {
+        return system_error(fmt::format("writing the trace '{}'", path), errno,
+                            "set DIOMP_TRACE to a file that can be written on every node");
+    }
+    int const rank = job.rank.value();
+    std::int64_t const offset_ns = offset_to_time_of_day_ns();
+    fmt::print(file.get(),
+               R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})",
+               rank, rank, job.host);
+    std::uint64_t number = 0;
+    for (event const &each : events_) {
+        double const begin_us = microseconds(each.begin_ns + offset_ns);
+        if (each.peer < 0) {
+            fmt::print(file.get(),
+                       ",\n"
+                       R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
+                       R"("dur":{:.3f},"args":{{"bytes":{},"path":"{}"}}}})",
+                       each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds),
+                       each.nbytes, each.way);
+            continue;
+        }
+        ++number;
+        fmt::print(file.get(),
+                   ",\n"
+                   R"({{"ph":"b","cat":"flight","name":"{0} to rank {1}","id":{2},"pid":{3},)"
+                   R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
+                   ",\n"
+                   R"({{"ph":"e","cat":"flight","name":"{0} to rank {1}","id":{2},"pid":{3},)"
+                   R"("tid":0,"ts":{6:.3f}}})",
+                   each.name, each.peer, number, rank, begin_us, each.nbytes,
+                   begin_us + microseconds(each.nanoseconds));
+    }
+    fmt::print(file.get(), "]\n");
+    if (num_dropped_ > 0) {
+        log(log_level::warn, "the trace lacks the last {} events: {} are kept", num_dropped_,
+            max_events);
+    }
+    return {};
+}
+
+} // namespace diomp::runtime

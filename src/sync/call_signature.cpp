@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "sync/call_signature.h"
+
+#include <fmt/core.h>
+
+#include <array>
+
+namespace diomp::sync {
+namespace {
+
+/// What the fields of a signature are called in the C interface.
+struct operation_row {
+    const char *name;
+    const char *amount; ///< nullptr: the call has none
+    const char *type;   ///< nullptr: none, or a data type
+};
+
+constexpr std::array<operation_row, 19> rows{{
+    {"no call", nullptr, nullptr},
+    {"ompx_barrier", nullptr, nullptr},
+    {"ompx_bcast", "nbytes", nullptr},
+    {"ompx_reduce", "count", nullptr},
+    {"ompx_allreduce", "count", nullptr},
+    {"ompx_gather", "nbytes", nullptr},
+    {"ompx_scatter", "nbytes", nullptr},
+    {"ompx_allgather", "nbytes", nullptr},
+    {"ompx_reduce_scatter", "count", nullptr},
+    {"ompx_alltoall", "nbytes", nullptr},
+    {"ompx_group_create", nullptr, nullptr},
+    {"ompx_group_split", nullptr, nullptr},
+    {"ompx_group_merge", nullptr, nullptr},
+    {"ompx_group_free", nullptr, nullptr},
+    {"symmetric allocation", "nbytes", "alignment"},
+    {"asymmetric allocation", nullptr, "alignment"},
+    {"collective free", "offset", nullptr},
+    {"symmetric reallocation", "nbytes", "alignment"},
+    {"ompx_finalize", nullptr, nullptr},
+}};
+
+constexpr std::array<const char *, 17> type_names{
+    "no type",     "OMPX_INT8",        "OMPX_UINT8",         "OMPX_INT16",
+    "OMPX_UINT16", "OMPX_INT32",       "OMPX_UINT32",        "OMPX_INT64",
+    "OMPX_UINT64", "OMPX_FLOAT16",     "OMPX_BFLOAT16",      "OMPX_FLOAT",
+    "OMPX_DOUBLE", "OMPX_LONG_DOUBLE", "OMPX_FLOAT_COMPLEX", "OMPX_DOUBLE_COMPLEX",
+    "OMPX_BOOL"};
+
+constexpr std::array<const char *, 12> operator_names{
+    "no operator", "OMPX_SUM",  "OMPX_PROD", "OMPX_MIN", "OMPX_MAX",     "OMPX_BAND",
+    "OMPX_BOR",    "OMPX_BXOR", "OMPX_LAND", "OMPX_LOR", "OMPX_REPLACE", "OMPX_NO_OP"};
+
+} // namespace
+
+std::string type_name(ompx_type_t type) {
+    auto const index = static_cast<std::size_t>(type);
+    if (index < type_names.size()) {
+        return type_names[index];
+    }
+    int const size_bytes = type - OMPX_TYPE_OF_SIZE(0);
+    return size_bytes > 0 && size_bytes < 0x10000 ? fmt::format("OMPX_TYPE_OF_SIZE({})", size_bytes)
+                                                  : fmt::format("unknown type {}", type);
+}
+
+std::string operator_name(std::uint8_t reduction) {
+    if (reduction == call_signature::user_operator) {
+        return "user-defined";
+    }
+    return reduction < operator_names.size() ? operator_names[reduction]
+                                             : fmt::format("unknown operator {}", reduction);
+}
+
+std::string describe(const call_signature &call) {
+    auto const index = static_cast<std::size_t>(call.what);
+    if (index >= rows.size()) {
+        return fmt::format("unknown call {}", index);
+    }
+    const operation_row &row = rows[index];
+    std::string arguments;
+    auto const add = [&arguments](const std::string &text) {
+        arguments += (arguments.empty() ? "" : ", ") + text;
+    };
+    if (call.root != call_signature::no_root) {
+        add(fmt::format("root={}", call.root));
+    }
+    if (row.amount != nullptr) {
+        add(fmt::format("{}={}", row.amount, call.amount));
+    }
+    if (row.type != nullptr) {
+        add(fmt::format("{}={}", row.type, call.type));
+    } else if (call.type != 0) {
+        add("type=" + type_name(static_cast<ompx_type_t>(call.type)));
+    }
+    if (call.reduction != 0) {
+        add("op=" + operator_name(call.reduction));
+    }
+    return fmt::format("{}({})", row.name, arguments);
+}
+
+error disagreement(world_rank one, const call_signature &made, world_rank other,
+                   const call_signature &made_by_other) {
+    return {OMPX_ERR_MISMATCH,
+            fmt::format("ranks disagree about a collective call: rank {} made {}, rank {} made {}",
+                        one.value(), describe(made), other.value(), describe(made_by_other)),
+            "all members of a group must make the same collective calls in the same order"};
+}
+
+} // namespace diomp::sync

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which collective call a rank has made, in 16 bytes that travel with every meeting, so that ranks
+// that disagree learn it at once and from one sentence.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "diomp.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace diomp::sync {
+
+enum class operation : std::uint8_t {
+    none = 0,
+    barrier,
+    bcast,
+    reduce,
+    allreduce,
+    gather,
+    scatter,
+    allgather,
+    reduce_scatter,
+    alltoall,
+    group_create,
+    group_split,
+    group_merge,
+    group_free,
+    alloc_symmetric,
+    alloc_asymmetric,
+    free_memory,
+    realloc_symmetric,
+    finalize,
+};
+
+/// Equal on all members of a group, or the call is an error.
+struct call_signature {
+    static constexpr std::uint16_t no_root = 0xffff;
+    static constexpr std::uint8_t user_operator = 0xff; ///< handles may differ between ranks
+
+    operation what = operation::none;
+    std::uint8_t reduction = 0;   ///< an OMPX_ operator, or user_operator; 0: none
+    std::uint16_t root = no_root; ///< group rank
+    std::uint32_t type = 0;       ///< an ompx_type_t; alignment for allocations; 0: none
+    std::uint64_t amount = 0;     ///< elements if there is a type, else bytes; offset for frees
+
+    friend bool operator==(const call_signature &left, const call_signature &right) {
+        struct words {
+            std::uint64_t low, high;
+        };
+        auto const l = std::bit_cast<words>(left);
+        auto const r = std::bit_cast<words>(right);
+        return ((l.low ^ r.low) | (l.high ^ r.high)) == 0;
+    }
+};
+static_assert(sizeof(call_signature) == 16);
+
+/// "ompx_bcast(root=1, nbytes=8)".
+std::string describe(const call_signature &call);
+
+/// OMPX_ERR_MISMATCH: two members made different calls.
+error disagreement(world_rank one, const call_signature &made, world_rank other,
+                   const call_signature &made_by_other);
+
+/// "OMPX_DOUBLE", "OMPX_TYPE_OF_SIZE(24)"; "OMPX_SUM", "user-defined".
+std::string type_name(ompx_type_t type);
+std::string operator_name(std::uint8_t reduction);
+
+} // namespace diomp::sync

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "sync/rendezvous.h"
+
+#include "base/sanitizer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::sync {
+
+rendezvous::rendezvous(conduit::engine &engine, std::span<std::byte *const> areas,
+                       std::span<const world_rank> members, group_rank self)
+    : engine_(engine), members_(members.begin(), members.end()), self_(self.index()) {
+    areas_.reserve(areas.size());
+    for (std::byte *const each : areas) {
+        areas_.push_back(reinterpret_cast<area *>(each));
+    }
+}
+
+// The line of epoch e is overwritten at e + num_lines. Whoever may still read it has not entered e
+// + 1, so the writer must know that all have entered e + 1. It looks only when what it knows does
+// not suffice, and then waits for less than it could: looking is what costs.
+status rendezvous::enter(const call_signature &call, const meeting_payload &payload,
+                         std::span<const std::byte> wide) {
+    std::uint64_t const epoch = epoch_ + 1;
+    if (epoch >= known_entered_ + num_lines) [[unlikely]] {
+        DIOMP_TRY(await_all(epoch - num_lines / 2));
+        all_entered(epoch - num_lines / 2);
+    }
+    if (unannounced_) [[unlikely]] {
+        DIOMP_TRY(settle_slowly());
+    }
+    epoch_ = epoch;
+    area &mine = *areas_[self_];
+    if (!wide.empty()) {
+        std::memcpy(mine.wide[epoch % num_lines], wide.data(), wide.size());
+        std::byte *const next = mine.wide[(epoch + 1) % num_lines];
+        for (std::size_t at = 0; at < wide.size(); at += cache_line_bytes) {
+            prefetch_for_write(next + at);
+        }
+    }
+    line &own = mine.lines[epoch % num_lines];
+    own.call = call;
+    own.payload = payload;
+    order_going_out();
+    own.epoch.store(epoch, std::memory_order_release);
+    // The others have read the next line, a ring ago: fetch it for writing while this meeting
+    // lasts.
+    prefetch_for_write(&mine.lines[(epoch + 1) % num_lines]);
+    return {};
+}
+
+status rendezvous::meet(const call_signature &call, const meeting_payload &payload,
+                        std::span<const std::byte> wide) {
+    DIOMP_TRY(enter(call, payload, wide));
+    std::size_t differing = 0;
+    DIOMP_TRY(complete(differing));
+    order_coming_in();
+    all_entered(epoch_ - 1);
+    known_entered_ = epoch_;
+    if (differing != 0) [[unlikely]] {
+        return mismatch(0, differing, epoch_);
+    }
+    return late_ ? late_report() : status{};
+}
+
+status rendezvous::post(const call_signature &call, const meeting_payload &payload,
+                        std::span<const std::byte> wide) {
+    DIOMP_TRY(enter(call, payload, wide));
+    return late_ ? late_report() : status{};
+}
+
+// Everybody has entered `epoch`, so every line up to it has been written.
+void rendezvous::all_entered(std::uint64_t epoch) {
+    if (epoch > known_entered_) {
+        if (compares_posts_) {
+            compare_posts(epoch);
+        }
+        known_entered_ = epoch;
+    }
+}
+
+// Posts were compared only with the members that were waited for. If the members agree about the
+// operation and its root, whoever has to wait for a member that differs has noticed. If not,
+// perhaps nobody has: two members that both take themselves for the root wait for nobody. So all
+// lines since the last look are compared now. A member that is a ring ahead may have overwritten a
+// line: then it has looked itself.
+void rendezvous::compare_posts(std::uint64_t epoch) {
+    for (std::uint64_t past = known_entered_ + 1; past <= epoch && !late_; ++past) {
+        for (std::size_t member = 0; member < areas_.size() && past != reported_; ++member) {
+            call_signature const theirs = line_of(member, past).call;
+            call_signature const &own = line_of(self_, past).call;
+            // Read the call first, then look whether it was still that of `past`: its owner writes
+            // the line again only after it has entered the meeting before.
+            std::atomic_thread_fence(std::memory_order_acquire);
+            bool const kept = line_of(member, past).epoch.load(std::memory_order_relaxed) == past &&
+                              !has_entered(member, past + num_lines - 1);
+            if (kept && (theirs.what != own.what || theirs.root != own.root)) {
+                late_ = mismatch(std::min(member, self_), std::max(member, self_), past);
+                break;
+            }
+        }
+    }
+}
+
+status rendezvous::late_report() {
+    error told = std::move(*late_);
+    late_.reset();
+    return told;
+}
+
+status rendezvous::await(group_rank member) {
+    std::size_t const index = member.index();
+    DIOMP_TRY(engine_.wait([this, index] { return has_entered(index, epoch_); },
+                           [this] { return describe_missing(epoch_); }));
+    if (!(line_of(index, epoch_).call == line_of(self_, epoch_).call)) [[unlikely]] {
+        reported_ = epoch_;
+        return mismatch(std::min(index, self_), std::max(index, self_), epoch_);
+    }
+    return {};
+}
+
+status rendezvous::complete(std::size_t &differing) {
+    if (areas_.size() <= flat_limit) {
+        DIOMP_TRY(await_all(epoch_));
+        differing = find_differing();
+        return {};
+    }
+    if (self_ != 0) {
+        return await_announcement(epoch_, differing);
+    }
+    unannounced_ = true;
+    DIOMP_TRY(await_all(epoch_));
+    differing = find_differing();
+    announce(differing);
+    return {};
+}
+
+void rendezvous::announce(std::size_t differing) {
+    announcement &result = areas_[0]->announced[epoch_ % 2];
+    result.differing = differing;
+    result.epoch.store(epoch_, std::memory_order_release);
+    unannounced_ = false;
+}
+
+status rendezvous::settle_slowly() {
+    DIOMP_TRY(await_all(epoch_));
+    all_entered(epoch_);
+    if (unannounced_) {
+        announce(find_differing());
+    }
+    return {};
+}
+
+status rendezvous::await_all(std::uint64_t epoch) {
+    std::size_t next = 0;
+    return engine_.wait(
+        [this, epoch, &next] {
+            while (next < areas_.size() && has_entered(next, epoch)) {
+                ++next;
+            }
+            return next == areas_.size();
+        },
+        [this, epoch] { return describe_missing(epoch); });
+}
+
+status rendezvous::await_announcement(std::uint64_t epoch, std::size_t &differing) {
+    const announcement &result = areas_[0]->announced[epoch % 2];
+    DIOMP_TRY(engine_.wait(
+        [&result, epoch] { return result.epoch.load(std::memory_order_acquire) >= epoch; },
+        [this, epoch] { return describe_missing(epoch); }));
+    differing = result.differing;
+    return {};
+}
+
+std::size_t rendezvous::find_differing() const {
+    for (std::size_t member = 1; member < areas_.size(); ++member) {
+        if (!(line_of(member, epoch_).call == line_of(0, epoch_).call)) {
+            return member;
+        }
+    }
+    return 0;
+}
+
+error rendezvous::mismatch(std::size_t one, std::size_t other, std::uint64_t epoch) const {
+    return disagreement(members_[one], line_of(one, epoch).call, members_[other],
+                        line_of(other, epoch).call);
+}
+
+std::string rendezvous::describe_missing(std::uint64_t epoch) const {
+    std::string missing;
+    int count = 0;
+    for (std::size_t member = 0; member < areas_.size(); ++member) {
+        if (!has_entered(member, epoch)) {
+            missing += fmt::format("{}{}", count == 0 ? "" : ", ", members_[member].value());
+            ++count;
+        }
+    }
+    return fmt::format("waiting for {} {} in {}", count > 1 ? "ranks" : "rank",
+                       count == 0 ? "0 to announce that all have come" : missing,
+                       describe(line_of(self_, epoch).call));
+}
+
+} // namespace diomp::sync

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The meeting of a group's members in memory that all of them can load and store: a barrier that
+// carries a call signature and 40 bytes from each member to all others.
+//
+// Glossary: meeting: one use, counted by the epoch. area: a member's cache lines, in its own slot.
+// line: epoch, signature and payload of one member for one meeting; a ring of them, so that a
+// member may be some meetings ahead of one that still reads. full meeting: everybody waits for
+// everybody. post: a meeting in which each member waits only for those whose payload it needs.
+//
+// Up to flat_limit members everybody polls everybody's line: one cache line travels between each
+// pair, one step. Above that member 0 polls all lines and announces the result in its own area: two
+// steps, 2 (n - 1) lines.
+#pragma once
+
+#include "base/cpu.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "conduit/engine.h"
+#include "sync/call_signature.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace diomp::sync {
+
+/// What a member tells the others, five words of its own choice.
+using meeting_payload = std::array<std::uint64_t, 5>;
+
+/// One per member and group, used by one thread at a time. The areas must be zeroed before any
+/// member meets, and outlive the object.
+class rendezvous {
+public:
+    static constexpr std::size_t flat_limit = 16;
+    /// Lines per member. A member that only posts looks up every num_lines / 2 meetings.
+    static constexpr std::size_t num_lines = 128;
+    /// Data that may travel beside a line, for what does not fit into the payload.
+    static constexpr std::size_t wide_bytes = 256;
+    /// Bytes and alignment (a cache line) of a member's area.
+    static constexpr std::size_t area_bytes =
+        (num_lines + 2) * cache_line_bytes + num_lines * wide_bytes;
+
+    /// areas and members: [group rank]. `self` is the caller's place in them.
+    rendezvous(conduit::engine &engine, std::span<std::byte *const> areas,
+               std::span<const world_rank> members, group_rank self);
+
+    [[nodiscard]] std::size_t num_members() const { return areas_.size(); }
+
+    /// Blocks until every member has entered the meeting; what they wrote before is then visible
+    /// here. Members that made different calls all get the same OMPX_ERR_MISMATCH, and meet again
+    /// next time as if nothing had happened. After OMPX_ERR_TIMEOUT or OMPX_ERR_PEER the call
+    /// counts as made: members that come late still meet.
+    status meet(const call_signature &call) { return meet(call, meeting_payload{}); }
+    /// `wide`, up to wide_bytes, is brought along if it is not empty.
+    status meet(const call_signature &call, const meeting_payload &payload,
+                std::span<const std::byte> wide = {});
+
+    /// Enters a meeting without waiting for it (except for members that are num_lines behind).
+    status post(const call_signature &call, const meeting_payload &payload,
+                std::span<const std::byte> wide = {});
+    /// After post: waits for one member. OMPX_ERR_MISMATCH if that one made another call. Members
+    /// that do not wait for each other notice at their next full meeting, or when they look up:
+    /// that call is made, and then reports the earlier one.
+    status await(group_rank member);
+    /// For callers that wait and compare by themselves, after post: whether the member has entered
+    /// the last meeting.
+    [[nodiscard]] bool has_entered(group_rank member) const {
+        return has_entered(member.index(), epoch_);
+    }
+    /// The call with which it has.
+    [[nodiscard]] const call_signature &call_of(group_rank member) const {
+        return line_of(member.index(), epoch_).call;
+    }
+    /// Posts are compared by the caller from now on, who knows also about other nodes.
+    void leave_comparing_to_caller() { compares_posts_ = false; }
+
+    /// Meetings entered so far, the same on all members between calls.
+    [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+    /// Waits until all have entered the last meeting; at once after a full one.
+    status settle() { return known_entered_ == epoch_ ? status{} : settle_slowly(); }
+
+    /// A member's payload of the last meeting; valid until the caller's next one.
+    [[nodiscard]] const meeting_payload &payload_of(group_rank member) const {
+        return line_of(member.index(), epoch_).payload;
+    }
+    /// Its wide data, likewise; aligned to a cache line.
+    [[nodiscard]] const std::byte *wide_of(group_rank member) const {
+        return areas_[member.index()]->wide[epoch_ % num_lines];
+    }
+
+private:
+    struct alignas(cache_line_bytes) line {
+        std::atomic<std::uint64_t> epoch;
+        call_signature call;
+        meeting_payload payload;
+    };
+    struct alignas(cache_line_bytes) announcement {
+        std::atomic<std::uint64_t> epoch;
+        std::uint64_t differing; ///< member whose call differs from member 0's; 0: none
+    };
+    struct area {
+        line lines[num_lines];
+        announcement announced[2]; ///< of full meetings, by member 0, in large groups
+        std::byte wide[num_lines][wide_bytes];
+    };
+    static_assert(sizeof(line) == cache_line_bytes && sizeof(area) == area_bytes);
+
+    [[nodiscard]] const line &line_of(std::size_t member, std::uint64_t epoch) const {
+        return areas_[member]->lines[epoch % num_lines];
+    }
+    [[nodiscard]] bool has_entered(std::size_t member, std::uint64_t epoch) const {
+        return line_of(member, epoch).epoch.load(std::memory_order_acquire) >= epoch;
+    }
+    status enter(const call_signature &call, const meeting_payload &payload,
+                 std::span<const std::byte> wide);
+    status settle_slowly();
+    /// Waits for the end of the full meeting that this member has entered last.
+    status complete(std::size_t &differing);
+    void announce(std::size_t differing);
+    void all_entered(std::uint64_t epoch);
+    void compare_posts(std::uint64_t epoch);
+    /// The disagreement about an earlier call that was found meanwhile, if any.
+    status late_report();
+    status await_all(std::uint64_t epoch);
+    status await_announcement(std::uint64_t epoch, std::size_t &differing);
+    [[nodiscard]] std::size_t find_differing() const;
+    [[nodiscard]] error mismatch(std::size_t one, std::size_t other, std::uint64_t epoch) const;
+    [[nodiscard]] std::string describe_missing(std::uint64_t epoch) const;
+
+    conduit::engine &engine_;
+    std::vector<area *> areas_;
+    std::vector<world_rank> members_;
+    std::size_t self_;
+    std::uint64_t epoch_ = 0;
+    std::uint64_t known_entered_ = 0; ///< every member has entered this meeting
+    std::uint64_t reported_ = 0;      ///< the last meeting whose mismatch await told
+    std::optional<error> late_;       ///< of an earlier post
+    bool compares_posts_ = true;
+    bool unannounced_ = false; ///< member 0 owes the others the end of the last meeting
+};
+
+} // namespace diomp::sync

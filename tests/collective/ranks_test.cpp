@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The collectives as programs call them, on real ranks.
+#include "collective/trial.h"
+#include "diomp.h"
+#include "support/nodes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+namespace {
+
+using diomp::test::draw;
+using diomp::test::kind;
+using diomp::test::trial;
+using diomp::test::trial_buffers;
+
+constexpr std::size_t most_bytes = std::size_t{96} << 10;
+
+/// Private or global memory for a trial's buffers, the same size on all ranks.
+class storage {
+public:
+    storage(int num_members, bool global)
+        : nbytes_(2 * (static_cast<std::size_t>(num_members) * (most_bytes + 64) +
+                       2 * trial_buffers::guard_bytes)),
+          global_(global ? static_cast<std::byte *>(ompx_alloc(nbytes_, 64, OMPX_MEM_SYMMETRIC))
+                         : nullptr),
+          private_(global ? 0 : nbytes_ + 64) {}
+    ~storage() {
+        if (global_ != nullptr) {
+            EXPECT_EQ(ompx_free(global_), OMPX_SUCCESS);
+        }
+    }
+    storage(const storage &) = delete;
+    storage &operator=(const storage &) = delete;
+
+    std::byte *memory() {
+        if (global_ != nullptr) {
+            return global_;
+        }
+        auto const address = reinterpret_cast<std::uintptr_t>(private_.data());
+        return private_.data() + (64 - address % 64) % 64;
+    }
+
+private:
+    std::size_t nbytes_;
+    std::byte *global_;
+    std::vector<std::byte> private_;
+};
+
+int call(const trial &t, const trial_buffers &buffers, ompx_group_t group) {
+    void *const dst = buffers.dst();
+    const void *const src = buffers.src();
+    std::size_t const nbytes = t.count * t.unit();
+    switch (t.what) {
+    case kind::bcast:
+        return t.root == 0 ? ompx_bcast(dst, nbytes, group)
+                           : ompx_bcast_from(dst, nbytes, t.root, group);
+    case kind::reduce:
+        return ompx_reduce(dst, src, t.count, t.type, t.op, t.root, group);
+    case kind::allreduce:
+        return ompx_allreduce(dst, src, t.count, t.type, t.op, group);
+    case kind::gather:
+        return ompx_gather(dst, src, nbytes, t.root, group);
+    case kind::scatter:
+        return ompx_scatter(dst, src, nbytes, t.root, group);
+    case kind::allgather:
+        return ompx_allgather(dst, src, nbytes, group);
+    case kind::reduce_scatter:
+        return ompx_reduce_scatter(dst, src, t.count, t.type, t.op, group);
+    case kind::alltoall:
+        return ompx_alltoall(dst, src, nbytes, group);
+    }
+    return OMPX_ERR_ARG;
+}
+
+int start(const trial &t, const trial_buffers &buffers, ompx_group_t group, ompx_event_t *event) {
+    void *const dst = buffers.dst();
+    const void *const src = buffers.src();
+    std::size_t const nbytes = t.count * t.unit();
+    switch (t.what) {
+    case kind::bcast:
+        return ompx_bcast_nb(dst, nbytes, t.root, group, event);
+    case kind::reduce:
+        return ompx_reduce_nb(dst, src, t.count, t.type, t.op, t.root, group, event);
+    case kind::allreduce:
+        return ompx_allreduce_nb(dst, src, t.count, t.type, t.op, group, event);
+    case kind::gather:
+        return ompx_gather_nb(dst, src, nbytes, t.root, group, event);
+    case kind::scatter:
+        return ompx_scatter_nb(dst, src, nbytes, t.root, group, event);
+    case kind::allgather:
+        return ompx_allgather_nb(dst, src, nbytes, group, event);
+    case kind::reduce_scatter:
+        return ompx_reduce_scatter_nb(dst, src, t.count, t.type, t.op, group, event);
+    case kind::alltoall:
+        return ompx_alltoall_nb(dst, src, nbytes, group, event);
+    }
+    return OMPX_ERR_ARG;
+}
+
+void run_trial(const trial &t, std::byte *memory, ompx_group_t group) {
+    trial_buffers const buffers(t, static_cast<std::size_t>(ompx_group_size(group)),
+                                static_cast<std::size_t>(ompx_group_rank(group)), memory);
+    ASSERT_EQ(call(t, buffers, group), OMPX_SUCCESS) << to_string(t);
+    buffers.check();
+}
+
+TEST(collectives, two_thousand_random_calls_in_sequence) {
+    int const size = ompx_get_num_ranks();
+    storage private_memory(size, false);
+    storage global_memory(size, true);
+    std::mt19937_64 random(42);
+    for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+        // Mostly small, so that the calls overlap as far as they can.
+        trial const t = draw(random, size, round % 8 == 0 ? most_bytes : 2000);
+        bool const global = random() % 2 == 0;
+        run_trial(t, global ? global_memory.memory() : private_memory.memory(), ompx_group_world);
+    }
+}
+
+TEST(collectives, queued_calls_give_the_same_results) {
+    int const size = ompx_get_num_ranks();
+    std::mt19937_64 random(43);
+    constexpr std::size_t at_once = 4;
+    std::vector<std::unique_ptr<storage>> memory;
+    for (std::size_t i = 0; i < at_once; ++i) {
+        memory.push_back(std::make_unique<storage>(size, i % 2 == 0));
+    }
+    for (int round = 0; round < 50 && !HasFailure(); ++round) {
+        std::vector<std::unique_ptr<trial_buffers>> buffers;
+        std::vector<ompx_event_t> events(at_once);
+        for (std::size_t i = 0; i < at_once; ++i) {
+            trial const t = draw(random, size, most_bytes);
+            buffers.push_back(std::make_unique<trial_buffers>(
+                t, static_cast<std::size_t>(size), static_cast<std::size_t>(ompx_get_rank_num()),
+                memory[i]->memory()));
+            ASSERT_EQ(start(t, *buffers[i], ompx_group_world, &events[i]), OMPX_SUCCESS);
+        }
+        ompx_event_t barrier = nullptr;
+        ASSERT_EQ(ompx_barrier_nb(ompx_group_world, &barrier), OMPX_SUCCESS);
+        ASSERT_EQ(ompx_event_wait(&barrier), OMPX_SUCCESS);
+        for (std::size_t i = 0; i < at_once; ++i) {
+            // The barrier was queued last, so all others are complete.
+            int done = 0;
+            ASSERT_EQ(ompx_event_test(&events[i], &done), OMPX_SUCCESS);
+            EXPECT_EQ(done, 1);
+            buffers[i]->check();
+        }
+    }
+}
+
+TEST(collectives, overlapping_groups_from_several_threads) {
+    int const size = ompx_get_num_ranks();
+    int const rank = ompx_get_rank_num();
+    if (size == 1) {
+        GTEST_SKIP() << "one rank has no groups to overlap";
+    }
+    // One thread per group: all ranks in reverse order, and all but rank 0, 1 and 2.
+    std::vector<std::thread> threads;
+    for (int i = -1; i < std::min(size, 3); ++i) {
+        std::vector<int> members;
+        for (int each = size - 1; each >= 0; --each) {
+            if (each != i) {
+                members.push_back(each);
+            }
+        }
+        if (std::find(members.begin(), members.end(), rank) == members.end()) {
+            continue;
+        }
+        threads.emplace_back([members, i] {
+            ompx_group_t group = nullptr;
+            ASSERT_EQ(ompx_group_create(&group, members.data(), static_cast<int>(members.size())),
+                      OMPX_SUCCESS);
+            storage memory(static_cast<int>(members.size()), false);
+            std::mt19937_64 random(static_cast<std::uint64_t>(i + 1));
+            for (int round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
+                run_trial(draw(random, static_cast<int>(members.size()), 20000), memory.memory(),
+                          group);
+            }
+            EXPECT_EQ(ompx_group_free(&group), OMPX_SUCCESS);
+            EXPECT_EQ(group, OMPX_GROUP_NONE);
+        });
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+}
+
+struct matrix {
+    std::int64_t a, b, c, d;
+};
+matrix operator*(const matrix &x, const matrix &y) {
+    return {x.a * y.a + x.b * y.c, x.a * y.b + x.b * y.d, x.c * y.a + x.d * y.c,
+            x.c * y.b + x.d * y.d};
+}
+void multiply(void *inout, const void *in, size_t count, ompx_type_t, void *) {
+    for (size_t i = 0; i < count; ++i) {
+        auto &to = static_cast<matrix *>(inout)[i];
+        to = to * static_cast<const matrix *>(in)[i];
+    }
+}
+
+TEST(collectives, user_defined_operator_in_rank_order) {
+    ompx_op_t op = 0;
+    ASSERT_EQ(ompx_op_create(&op, multiply, nullptr, 0), OMPX_SUCCESS);
+    auto const of = [](int rank, std::size_t i) {
+        auto const x = static_cast<std::int64_t>(i) + rank;
+        return matrix{1, x % 3, x % 2, 1 + x % 2};
+    };
+    for (std::size_t const count : {1U, 50U, 4000U}) {
+        std::vector<matrix> values(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            values[i] = of(ompx_get_rank_num(), i);
+        }
+        ASSERT_EQ(ompx_allreduce(values.data(), values.data(), count,
+                                 OMPX_TYPE_OF_SIZE(sizeof(matrix)), op, nullptr),
+                  OMPX_SUCCESS);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            matrix expected = of(0, i);
+            for (int rank = 1; rank < ompx_get_num_ranks(); ++rank) {
+                expected = expected * of(rank, i);
+            }
+            wrong += std::memcmp(&expected, &values[i], sizeof(matrix)) == 0 ? 0U : 1U;
+        }
+        EXPECT_EQ(wrong, 0U);
+    }
+    EXPECT_EQ(ompx_op_free(&op), OMPX_SUCCESS);
+}
+
+TEST(collectives, mismatch_comes_back_on_all_ranks_and_the_job_goes_on) {
+    if (ompx_get_num_ranks() == 1) {
+        GTEST_SKIP() << "one rank cannot disagree";
+    }
+    bool const odd = ompx_get_rank_num() == ompx_get_num_ranks() - 1;
+    bool one_node = true;
+    for (int rank = 0; rank < ompx_get_num_ranks(); ++rank) {
+        one_node &= diomp_test::is_mapped(rank);
+    }
+    std::vector<double> a(50000, 1.0);
+    for (std::size_t const count : {40U, 2000U, 50000U}) {
+        // Between nodes nobody but the receivers looks at small ones.
+        if (one_node || count > 1024) {
+            EXPECT_EQ(ompx_bcast(a.data(), (odd ? count - 1 : count) * sizeof(double), nullptr),
+                      OMPX_ERR_MISMATCH);
+            EXPECT_THAT(ompx_last_error(),
+                        testing::HasSubstr("rank 0 made ompx_bcast(root=0, nbytes="));
+        }
+        EXPECT_EQ(ompx_allreduce(a.data(), a.data(), count, OMPX_DOUBLE, odd ? OMPX_MAX : OMPX_SUM,
+                                 nullptr),
+                  OMPX_ERR_MISMATCH);
+        EXPECT_THAT(ompx_last_error(), testing::HasSubstr("op=OMPX_MAX"));
+        int const other =
+            odd ? ompx_barrier_group(nullptr)
+                : ompx_allreduce(a.data(), a.data(), count, OMPX_DOUBLE, OMPX_SUM, nullptr);
+        EXPECT_EQ(other, OMPX_ERR_MISMATCH);
+        EXPECT_EQ(a, std::vector<double>(50000, 1.0));
+        EXPECT_EQ(ompx_barrier_group(nullptr), OMPX_SUCCESS);
+    }
+}
+
+TEST(collectives, bad_arguments_come_back_with_a_sentence) {
+    double x = 0;
+    EXPECT_EQ(ompx_bcast_from(&x, 8, ompx_get_num_ranks(), nullptr), OMPX_ERR_RANK);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("outside the group"));
+    EXPECT_EQ(ompx_allreduce(&x, nullptr, 1, OMPX_DOUBLE, OMPX_SUM, nullptr), OMPX_ERR_ARG);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("src is a null pointer"));
+    EXPECT_EQ(ompx_allreduce(&x, &x, 1, OMPX_DOUBLE, OMPX_BXOR, nullptr), OMPX_ERR_ARG);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("OMPX_BXOR has no meaning for OMPX_DOUBLE"));
+    EXPECT_EQ(ompx_bcast(&x, static_cast<size_t>(-8), nullptr), OMPX_ERR_ARG);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("negative or overflows"));
+    EXPECT_EQ(ompx_bcast(&x, 8, OMPX_GROUP_NONE), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_bcast_nb(&x, 8, 0, nullptr, nullptr), OMPX_ERR_ARG);
+    ompx_op_t unknown = 12345;
+    EXPECT_EQ(ompx_op_free(&unknown), OMPX_ERR_ARG);
+}
+
+} // namespace

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contract of messages, sleeping and waking.
+#include "conduit/world.h"
+#include "support/patterns.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <span>
+#include <thread>
+
+namespace {
+
+using namespace diomp_test;
+using std::chrono::microseconds;
+
+int next() { return (ours().rank() + 1) % ours().size(); }
+int previous() { return (ours().rank() + ours().size() - 1) % ours().size(); }
+
+template <typename T>
+std::span<const std::byte> bytes_of(const T &value) {
+    return std::as_bytes(std::span<const T>(&value, 1));
+}
+
+template <typename T>
+T value_in(const message &each) {
+    T value{};
+    if (each.payload.size() >= sizeof(value)) {
+        std::memcpy(&value, each.payload.data(), sizeof(value));
+    }
+    return value;
+}
+
+TEST(messages, payloads_of_every_size_arrive) {
+    std::size_t const most = ours().conduit().max_message_bytes(world_rank{next()});
+    ASSERT_GE(most, 240u);
+    ASSERT_EQ(ours().conduit().max_message_bytes(world_rank{previous()}) >= 240, true);
+    std::vector<std::size_t> lengths{0, 1, 7, 8, 9, 100, 240, most / 2, most - 1, most};
+    std::size_t received = 0;
+    std::size_t wrong = 0;
+    ours().on_message([&](const message &each) {
+        auto const expected = pattern(previous(), each.handler, 0, each.payload.size());
+        bool const right = each.source == world_rank{previous()} && each.handler == received &&
+                           std::ranges::equal(std::as_bytes(std::span(expected)), each.payload);
+        wrong += right ? 0 : 1;
+        ++received;
+    });
+    ours().meet();
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        auto const payload = pattern(ours().rank(), static_cast<int>(i), 0, lengths[i]);
+        ours().send(next(), static_cast<handler_id>(i), std::as_bytes(std::span(payload)));
+    }
+    ours().wait_until([&] { return received == lengths.size(); }, "all messages");
+    EXPECT_EQ(wrong, 0u);
+    ours().meet();
+}
+
+/// What one thread of one rank sends; the receiver checks that the numbers go up one by one.
+struct numbered {
+    int thread;
+    int number;
+    int is_reply;
+};
+
+TEST(messages, a_flood_from_threads_keeps_order_and_is_answered_from_handlers) {
+    constexpr int num_threads = 2;
+    constexpr int num_messages = 5000;
+    int const size = ours().size();
+    std::vector<std::vector<int>> seen(static_cast<std::size_t>(size),
+                                       std::vector<int>(num_threads));
+    std::atomic<int> received{0};
+    std::atomic<int> replies{0};
+    std::atomic<int> out_of_order{0};
+    std::atomic<int> unanswered{0};
+    ours().on_message([&](const message &each) {
+        auto const content = value_in<numbered>(each);
+        if (content.is_reply != 0) {
+            ++replies;
+            return;
+        }
+        int &expected = seen[each.source.index()][static_cast<std::size_t>(content.thread)];
+        out_of_order += content.number == expected ? 0 : 1;
+        ++expected;
+        ++received;
+        // A handler may send; when the queue is full it must not wait.
+        numbered const reply{content.thread, content.number, 1};
+        if (!ours().conduit().try_send(each.source, 0, bytes_of(reply))) {
+            ++unanswered;
+        }
+    });
+    ours().meet();
+    std::atomic<int> running{num_threads};
+    auto const body = [&](int thread) {
+        for (int number = 0; number < num_messages; ++number) {
+            for (int peer = 0; peer < size; ++peer) {
+                ours().send(peer, 0, bytes_of(numbered{thread, number, 0}));
+            }
+        }
+        --running;
+    };
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads.emplace_back(body, thread);
+    }
+    ours().wait_until([&] { return running == 0 && received == num_threads * num_messages * size; },
+                      "the flood");
+    for (auto &thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(out_of_order, 0);
+    // Tell everybody how many answers they will not get.
+    std::vector<std::byte> nothing;
+    ours().meet();
+    ours().wait_until([&] { return ours().poll() == 0; }, "silence");
+    EXPECT_GT(replies + unanswered, 0);
+    ours().meet();
+}
+
+TEST(messages, a_sleeper_is_woken_by_a_message) {
+    std::atomic<int> received{0};
+    ours().on_message([&](const message &) { ++received; });
+    ours().meet();
+    auto &conduit = ours().conduit();
+    int wanted = 0;
+    for (int round = 1; round <= 20; ++round) {
+        if (ours().rank() % 2 == round % 2) {
+            ours().send(next(), 0, {});
+        }
+        if (previous() % 2 == round % 2) {
+            ++wanted;
+            auto const begin = std::chrono::steady_clock::now();
+            while (received < wanted) {
+                std::uint32_t const seen = conduit.activity();
+                if (ours().poll() == 0) {
+                    conduit.sleep(seen, microseconds{20'000'000});
+                }
+            }
+            EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});
+        }
+        ours().meet();
+    }
+}
+
+TEST(messages, wake_ends_sleep) {
+    auto &conduit = ours().conduit();
+    std::uint32_t const seen = conduit.activity();
+    std::thread waker([&] { conduit.wake(); });
+    auto const begin = std::chrono::steady_clock::now();
+    conduit.sleep(seen, microseconds{20'000'000});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});
+    waker.join();
+    ours().meet();
+}
+
+TEST(messages, every_path_has_a_description) {
+    for (int peer = 0; peer < ours().size(); ++peer) {
+        EXPECT_NE(ours().conduit().describe_path(world_rank{peer}), "");
+    }
+    EXPECT_NE(ours().conduit().direct_base(world_rank{ours().rank()}), nullptr);
+    ours().meet();
+}
+
+} // namespace

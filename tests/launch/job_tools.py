@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What tests of whole jobs share.
+
+Every process of a test carries a variable with a value of its own, by which stragglers are found.
+Waiting is for an event, with a limit; nothing depends on how long a sleep takes.
+"""
+import os
+import select
+import signal
+import subprocess
+import time
+import unittest
+import uuid
+
+RUN = os.environ["DIOMP_TEST_RUN"]
+PROBE = os.environ["DIOMP_TEST_PROBE"]
+LIMIT_S = 30
+# A job must be over this long after a rank fails.
+END_LIMIT_S = 2.0
+
+
+class job_case(unittest.TestCase):
+    def setUp(self):
+        self.mark = "DIOMP_TEST_MARK=" + uuid.uuid4().hex
+        name, value = self.mark.split("=")
+        self.environment = {k: v for k, v in os.environ.items()}
+        self.environment[name] = value
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe:
+                    pipe.close()
+        left = self.marked()
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(left, [], "processes are left")
+
+    # ---- Tools
+
+    def start(self, *words, **how):
+        how.setdefault("stdin", subprocess.DEVNULL)
+        process = subprocess.Popen([RUN, *words], env=self.environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
+        self.started.append(process)
+        return process
+
+    def run_job(self, *words, **how):
+        """(status, standard output, standard error)"""
+        text = how.pop("input", None)
+        if text is not None:
+            how["stdin"] = subprocess.PIPE
+        process = self.start(*words, **how)
+        out, err = process.communicate(text, timeout=LIMIT_S)
+        return process.returncode, out, err
+
+    def shell(self, ranks, script, *options, **how):
+        return self.run_job("-n", str(ranks), *options, "--", "sh", "-c", script, **how)
+
+    def marked(self):
+        """Processes of this test, other than zombies (they have no environment any more)."""
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid():
+                try:
+                    with open(f"/proc/{name}/environ", "rb") as file:
+                        variables = file.read().split(b"\0")
+                except OSError:
+                    continue
+                if self.mark.encode() in variables:
+                    found.append(int(name))
+        return found
+
+    @staticmethod
+    def command(pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().split(b"\0")[0]
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + LIMIT_S
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"waited {LIMIT_S} s for {what}")
+            select.select([], [], [], 0.01)
+
+    def read_lines(self, process, count):
+        return [process.stdout.readline().rstrip("\n") for _ in range(count)]
+
+    def one_message(self, err):
+        lines = [line for line in err.splitlines() if line.startswith("diomp-run: ")]
+        self.assertEqual(len(lines), 1, err)
+        return lines[0]

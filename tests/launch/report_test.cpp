@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "report.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace diomp::run {
+namespace {
+
+TEST(report, says_how_a_process_ended) {
+    EXPECT_EQ(describe({3, 0, false}), "exited with status 3");
+    EXPECT_EQ(describe({0, SIGSEGV, false}),
+              "was killed by signal 11 (SIGSEGV, Segmentation fault)");
+    EXPECT_EQ(describe({0, SIGABRT, true}),
+              "was killed by signal 6 (SIGABRT, Aborted; core dumped)");
+}
+
+TEST(report, exit_statuses_are_the_shells) {
+    EXPECT_EQ((exit_info{3, 0, false}.status()), 3);
+    EXPECT_EQ((exit_info{0, SIGKILL, false}.status()), 137);
+    EXPECT_TRUE((exit_info{}.success()));
+    EXPECT_FALSE((exit_info{0, SIGTERM, false}.success()));
+}
+
+TEST(report, a_signal_without_a_name_has_its_number) {
+    EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
+}
+
+} // namespace
+} // namespace diomp::run

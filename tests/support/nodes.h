@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which ranks a test finds mapped: those of its node, unless a network is forced on everyone.
+#pragma once
+
+#include "diomp.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace diomp_test {
+
+inline bool is_mapped(int rank) {
+    char const *const conduit = std::getenv("DIOMP_CONDUIT");
+    if (rank == ompx_get_rank_num() || (conduit != nullptr && std::string_view(conduit) == "ucx")) {
+        return rank == ompx_get_rank_num();
+    }
+    // The ranks of a node are neighbours in all jobs that tests start.
+    int const first = ompx_get_rank_num() - ompx_get_local_rank_num();
+    return rank >= first && rank < first + ompx_get_num_local_ranks();
+}
+
+} // namespace diomp_test

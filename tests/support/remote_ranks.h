@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranks as threads of one process that pretend to be on several nodes, with everything up to rma on
+// top: for tests of transfers between ranks that do not map each other. Their conduit is as unkind
+// as it may be: puts and gets happen late and in any order, in whichever thread polls; queues are
+// full now and then.
+#pragma once
+
+#include "memory/memory.h"
+#include "rma/rma.h"
+#include "support/thread_ranks.h"
+
+#include <algorithm>
+#include <barrier>
+#include <list>
+#include <map>
+#include <random>
+#include <string>
+
+namespace diomp::test {
+
+/// A conduit whose peers on other "nodes" are reached by put and get only.
+class delayed_conduit final : public thread_conduit {
+public:
+    struct traits {
+        int node_size = 1; ///< ranks next to each other that map each other
+        std::size_t message_bytes = 240;
+        unsigned seed = 1;
+    };
+
+    delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
+                    world_rank self, const traits &given)
+        : thread_conduit(arena, boxes, self), arena_(arena), self_(self), traits_(given),
+          random_(given.seed * 1000 + static_cast<unsigned>(self.value())) {}
+
+    std::byte *direct_base(world_rank peer) const override {
+        return peer.value() / traits_.node_size == self_.value() / traits_.node_size
+                   ? arena_.slot(peer)
+                   : nullptr;
+    }
+    std::size_t max_message_bytes(world_rank) const override { return traits_.message_bytes; }
+
+    status put(world_rank peer, std::uint64_t remote, const void *source, std::size_t nbytes,
+               diomp::conduit::completion &source_free) override {
+        operation next{kind::put, peer, remote, nullptr, source, nbytes, nullptr, {}};
+        if (nbytes <= 512) {
+            auto const *bytes = static_cast<const std::byte *>(source);
+            next.copied.assign(bytes, bytes + nbytes);
+        } else {
+            next.count = &source_free;
+        }
+        add(std::move(next));
+        return {};
+    }
+    status get(world_rank peer, std::uint64_t remote, void *destination, std::size_t nbytes,
+               diomp::conduit::completion &done) override {
+        add({kind::get, peer, remote, destination, nullptr, nbytes, &done, {}});
+        return {};
+    }
+    status flush(world_rank peer, diomp::conduit::completion &done) override {
+        add({kind::flush, peer, 0, nullptr, nullptr, 0, &done, {}});
+        return {};
+    }
+    status flush_all(diomp::conduit::completion &done) override {
+        return flush(world_rank{}, done);
+    }
+
+    bool try_send(world_rank peer, diomp::conduit::handler_id handler,
+                  std::span<const std::byte> payload) override {
+        {
+            std::lock_guard const guard(mutex_);
+            if (held_ || random_() % 8 == 0) {
+                return false;
+            }
+        }
+        return thread_conduit::try_send(peer, handler, payload);
+    }
+    int poll(diomp::conduit::message_sink sink) override {
+        // One thread at a time, else messages would overtake each other.
+        std::unique_lock const turn(polling_, std::try_to_lock);
+        if (!turn.owns_lock()) {
+            return 0;
+        }
+        int done = 0;
+        while (finish_one()) {
+            ++done;
+        }
+        return done + thread_conduit::poll(sink);
+    }
+    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
+        bool waiting = false;
+        {
+            std::lock_guard const guard(mutex_);
+            waiting = !operations_.empty();
+        }
+        thread_conduit::sleep(seen,
+                              waiting ? std::min(limit, std::chrono::microseconds(50)) : limit);
+    }
+
+    /// While held, nothing leaves this rank.
+    void hold(bool held) {
+        std::lock_guard const guard(mutex_);
+        held_ = held;
+    }
+    /// From now on transfers to and from the peer fail.
+    void lose(world_rank peer) {
+        std::lock_guard const guard(mutex_);
+        lost_ = peer;
+    }
+
+private:
+    enum class kind { put, get, flush };
+    struct operation {
+        kind what;
+        world_rank peer; ///< none: flush_all
+        std::uint64_t remote;
+        void *destination;
+        const void *source;
+        std::size_t nbytes;
+        diomp::conduit::completion *count;
+        std::vector<std::byte> copied;
+    };
+
+    void add(operation next) {
+        std::lock_guard const guard(mutex_);
+        if (next.count != nullptr) {
+            next.count->begin();
+        }
+        operations_.push_back(std::move(next));
+    }
+
+    /// A flush has to wait for the puts before it, everything else may overtake.
+    bool may_finish(std::list<operation>::iterator candidate) {
+        return candidate->what != kind::flush ||
+               std::none_of(operations_.begin(), candidate, [&](const operation &earlier) {
+                   return earlier.what == kind::put &&
+                          (candidate->peer == world_rank{} || earlier.peer == candidate->peer);
+               });
+    }
+
+    bool finish_one() {
+        std::lock_guard const guard(mutex_);
+        if (held_ || operations_.empty() || random_() % 3 == 0) {
+            return false;
+        }
+        auto chosen = std::next(operations_.begin(),
+                                static_cast<std::ptrdiff_t>(random_() % operations_.size()));
+        if (!may_finish(chosen)) {
+            return false;
+        }
+        bool const lost = chosen->peer == lost_ && lost_ != world_rank{};
+        if (!lost) {
+            move(*chosen);
+        }
+        if (chosen->count != nullptr) {
+            chosen->count->end(lost ? OMPX_ERR_PEER : 0);
+        }
+        operations_.erase(chosen);
+        return true;
+    }
+
+    static void move(const operation &each) {
+        auto *const there = reinterpret_cast<std::byte *>(each.remote);
+        if (each.what == kind::put) {
+            std::memcpy(there, each.copied.empty() ? each.source : each.copied.data(), each.nbytes);
+        } else if (each.what == kind::get) {
+            std::memcpy(each.destination, there, each.nbytes);
+        }
+    }
+
+    const thread_arena &arena_;
+    world_rank self_;
+    traits traits_;
+    std::mutex polling_; ///< taken before mutex_
+    std::mutex mutex_;   ///< over the rest
+    std::mt19937 random_;
+    std::list<operation> operations_;
+    bool held_ = false;
+    world_rank lost_;
+};
+
+/// A window for all threads needs a launcher that has one process.
+class lonely_launcher final : public launch::launcher {
+public:
+    explicit lonely_launcher(int num_ranks) {
+        info_.rank = world_rank{0};
+        info_.size = num_ranks;
+        info_.host = "test";
+        info_.job_id = "test";
+        info_.local_ranks = {world_rank{0}};
+    }
+    const launch::job_info &info() const override { return info_; }
+    status put(std::string_view key, std::string_view value) override {
+        values_[std::string(key)] = value;
+        return {};
+    }
+    result<std::string> get(world_rank, std::string_view key) override {
+        return values_[std::string(key)];
+    }
+    status fence() override { return {}; }
+    status finalize() override { return {}; }
+    void abort(int, std::string_view) noexcept override { std::abort(); }
+    int watch_fd() const override { return -1; }
+    const char *name() const override { return "test"; }
+
+private:
+    launch::job_info info_;
+    std::map<std::string, std::string> values_;
+};
+
+/// The rooms up to rma of one rank.
+struct remote_rank {
+    remote_rank(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
+                const conduit::window &window, world_rank self, int num_ranks,
+                const delayed_conduit::traits &traits, const conduit::engine_options &options)
+        : transport(arena, boxes, self, traits), engine(transport, options), calls(engine),
+          segment(window, self, local_rank{0}), directory(segment, engine, calls, self),
+          space(self, window, engine, segment, directory, false),
+          transfers(space, segment, directory, engine, calls, {self, num_ranks, 0}) {}
+
+    delayed_conduit transport;
+    conduit::engine engine;
+    conduit::call_service calls;
+    memory::segment segment;
+    memory::directory directory;
+    memory::address_space space;
+    rma::transfers transfers;
+};
+
+class remote_ranks {
+public:
+    explicit remote_ranks(int num_ranks, const delayed_conduit::traits &traits = {},
+                          double timeout_s = 20)
+        : launcher_(num_ranks), window_(make_window(launcher_)),
+          arena_(window_->slot(world_rank{0}), num_ranks, window_->slot_bytes()),
+          together_(num_ranks) {
+        map_other_slots(num_ranks);
+        for (int rank = 0; rank < num_ranks; ++rank) {
+            boxes_.push_back(std::make_unique<mailbox>());
+        }
+        conduit::engine_options const options{
+            .spin_count = 20, .timeout_s = timeout_s, .warn_after_s = 100, .progress_thread = true};
+        for (int rank = 0; rank < num_ranks; ++rank) {
+            ranks_.push_back(std::make_unique<remote_rank>(
+                arena_, boxes_, *window_, world_rank{rank}, num_ranks, traits, options));
+        }
+        for (auto &each : ranks_) {
+            each->engine.start();
+        }
+    }
+    ~remote_ranks() {
+        for (auto &each : ranks_) {
+            each->engine.stop();
+        }
+    }
+    remote_ranks(const remote_ranks &) = delete;
+    remote_ranks &operator=(const remote_ranks &) = delete;
+
+    [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+    [[nodiscard]] remote_rank &operator[](int rank) {
+        return *ranks_[static_cast<std::size_t>(rank)];
+    }
+    [[nodiscard]] const conduit::window &window() const { return *window_; }
+
+    /// Symmetric memory: the address at rank 0; see at().
+    std::byte *allocate(std::size_t nbytes) {
+        for (auto &each : ranks_) {
+            offset_ = each->segment.allocate_symmetric(nbytes, 64).value();
+        }
+        return ranks_.front()->segment.base() + offset_;
+    }
+    /// The rank's copy.
+    template <typename T>
+    T *at(int rank, T *of_rank_0) const {
+        return reinterpret_cast<T *>(reinterpret_cast<std::uintptr_t>(of_rank_0) +
+                                     static_cast<std::size_t>(rank) * window_->slot_bytes());
+    }
+
+    /// Calls body(rank) on a thread per rank and waits for all.
+    void run(const std::function<void(int)> &body) {
+        std::vector<std::thread> threads;
+        for (int rank = 0; rank < size(); ++rank) {
+            threads.emplace_back([&body, rank] { body(rank); });
+        }
+        for (std::thread &each : threads) {
+            each.join();
+        }
+    }
+    /// In run: all ranks.
+    void meet() { together_.arrive_and_wait(); }
+
+private:
+    static std::unique_ptr<conduit::window> make_window(launch::launcher &launcher) {
+        // The test program is a world of its own, whose window lies at the default.
+        std::uint64_t const base =
+            conduit::window::default_base() + conduit::window::max_span() / 2 /
+                                                  conduit::window::max_alignment *
+                                                  conduit::window::max_alignment;
+        auto made = conduit::window::create(
+            launcher, {base, memory::internal_bytes + (std::size_t{32} << 20), 4096});
+        if (!made) {
+            throw std::runtime_error(made.failure().message());
+        }
+        return made.take();
+    }
+    /// The window has memory for rank 0 only: the others are elsewhere as a rule.
+    void map_other_slots(int num_ranks) const {
+        for (int rank = 1; rank < num_ranks; ++rank) {
+            if (::mmap(window_->slot(world_rank{rank}), window_->usable_bytes(),
+                       PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                       0) == MAP_FAILED) {
+                throw std::bad_alloc();
+            }
+        }
+    }
+
+    lonely_launcher launcher_;
+    std::unique_ptr<conduit::window> window_;
+    thread_arena arena_;
+    std::barrier<> together_;
+    std::vector<std::unique_ptr<mailbox>> boxes_;
+    std::vector<std::unique_ptr<remote_rank>> ranks_;
+    std::uint64_t offset_ = 0;
+};
+
+} // namespace diomp::test

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranks as threads of one process: an arena cut into slots that all of them load and store, and a
+// conduit that passes messages through a mutex. For unit tests of what is built on the conduit,
+// also under the thread sanitizer.
+#pragma once
+
+#include "conduit/engine.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <sys/mman.h>
+#include <thread>
+#include <vector>
+
+namespace diomp::test {
+
+class thread_arena {
+public:
+    thread_arena(int num_ranks, std::size_t slot_bytes)
+        : slot_bytes_(slot_bytes), span_(slot_bytes * static_cast<std::size_t>(num_ranks)) {
+        void *const mapped = ::mmap(nullptr, span_, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapped == MAP_FAILED) {
+            throw std::bad_alloc();
+        }
+        base_ = static_cast<std::byte *>(mapped);
+    }
+    /// Of memory that somebody else maps and keeps.
+    thread_arena(std::byte *base, int num_ranks, std::size_t slot_bytes)
+        : slot_bytes_(slot_bytes), span_(slot_bytes * static_cast<std::size_t>(num_ranks)),
+          base_(base), owns_(false) {}
+    ~thread_arena() {
+        if (owns_) {
+            ::munmap(base_, span_);
+        }
+    }
+    thread_arena(const thread_arena &) = delete;
+    thread_arena &operator=(const thread_arena &) = delete;
+
+    [[nodiscard]] std::byte *slot(world_rank rank) const {
+        return base_ + rank.index() * slot_bytes_;
+    }
+    [[nodiscard]] std::byte *base() const { return base_; }
+    [[nodiscard]] std::size_t span() const { return span_; }
+    [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
+
+private:
+    std::size_t slot_bytes_;
+    std::size_t span_;
+    std::byte *base_ = nullptr;
+    bool owns_ = true;
+};
+
+/// What the threads' conduits share.
+struct mailbox {
+    struct letter {
+        world_rank source;
+        conduit::handler_id handler;
+        std::vector<std::byte> payload;
+    };
+    std::mutex mutex;
+    std::condition_variable rung;
+    std::deque<letter> letters;
+    std::atomic<std::uint32_t> activity{0};
+
+    void ring() {
+        {
+            std::lock_guard const guard(mutex);
+            activity.fetch_add(1);
+        }
+        rung.notify_all();
+    }
+};
+
+class thread_conduit : public conduit::conduit {
+public:
+    thread_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
+                   world_rank self)
+        : arena_(arena), boxes_(boxes), self_(self) {
+        abilities_.name = "thread";
+    }
+
+    const diomp::conduit::capabilities &abilities() const override { return abilities_; }
+    std::byte *direct_base(world_rank peer) const override {
+        bool const is_here = node_of.empty() || node_of[peer.index()] == node_of[self_.index()];
+        return is_here ? arena_.slot(peer) : nullptr;
+    }
+    status write_private(world_rank, std::uint64_t, const void *, std::size_t) override {
+        return error(OMPX_ERR_UNSUPPORTED, "not here");
+    }
+    status read_private(world_rank, std::uint64_t, void *, std::size_t) override {
+        return error(OMPX_ERR_UNSUPPORTED, "not here");
+    }
+    /// Ranks of other nodes are reached in fact, at the same addresses.
+    status put(world_rank, std::uint64_t remote_address, const void *source, std::size_t nbytes,
+               diomp::conduit::completion &) override {
+        std::memcpy(reinterpret_cast<void *>(remote_address), source, nbytes);
+        return {};
+    }
+    std::size_t max_message_bytes(world_rank) const override { return 240; }
+    std::string describe_path(world_rank) const override { return "thread"; }
+    bool try_send(world_rank peer, diomp::conduit::handler_id handler,
+                  std::span<const std::byte> payload) override {
+        mailbox &target = *boxes_[peer.index()];
+        {
+            std::lock_guard const guard(target.mutex);
+            target.letters.push_back({self_, handler, {payload.begin(), payload.end()}});
+        }
+        target.ring();
+        return true;
+    }
+    int poll(diomp::conduit::message_sink sink) override {
+        mailbox &own = *boxes_[self_.index()];
+        int handled = 0;
+        for (;; ++handled) {
+            mailbox::letter next;
+            {
+                std::lock_guard const guard(own.mutex);
+                if (own.letters.empty()) {
+                    return handled;
+                }
+                next = std::move(own.letters.front());
+                own.letters.pop_front();
+            }
+            sink({next.source, next.handler, next.payload});
+        }
+    }
+    std::uint32_t activity() const override { return boxes_[self_.index()]->activity.load(); }
+    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
+        mailbox &own = *boxes_[self_.index()];
+        std::unique_lock guard(own.mutex);
+        own.rung.wait_for(guard, limit, [&own, seen] { return own.activity.load() != seen; });
+    }
+    void wake() override { boxes_[self_.index()]->ring(); }
+    void begin_polling() override {}
+    bool end_polling() override { return false; }
+
+    /// [world rank] the node that it pretends to be on; empty: all on one.
+    std::vector<std::int32_t> node_of;
+
+private:
+    const thread_arena &arena_;
+    std::vector<std::unique_ptr<mailbox>> &boxes_;
+    world_rank self_;
+    diomp::conduit::capabilities abilities_;
+};
+
+/// Conduit and engine of each rank, and threads to run as them.
+class thread_ranks {
+public:
+    explicit thread_ranks(int num_ranks, std::size_t slot_bytes = std::size_t{1} << 20,
+                          const conduit::engine_options &options = {.spin_count = 20,
+                                                                    .timeout_s = 20,
+                                                                    .warn_after_s = 10,
+                                                                    .progress_thread = false})
+        : arena_(num_ranks, slot_bytes) {
+        for (int rank = 0; rank < num_ranks; ++rank) {
+            boxes_.push_back(std::make_unique<mailbox>());
+            conduits_.push_back(std::make_unique<thread_conduit>(arena_, boxes_, world_rank{rank}));
+            engines_.push_back(std::make_unique<conduit::engine>(*conduits_.back(), options));
+        }
+    }
+
+    [[nodiscard]] int size() const { return static_cast<int>(engines_.size()); }
+    [[nodiscard]] const thread_arena &arena() const { return arena_; }
+    [[nodiscard]] conduit::engine &engine(world_rank rank) { return *engines_[rank.index()]; }
+    [[nodiscard]] thread_conduit &transport(world_rank rank) { return *conduits_[rank.index()]; }
+
+    /// Calls body(rank) on a thread per rank and waits for all.
+    void run(const std::function<void(world_rank)> &body) {
+        std::vector<std::thread> threads;
+        threads.reserve(engines_.size());
+        for (int rank = 0; rank < size(); ++rank) {
+            threads.emplace_back([&body, rank] { body(world_rank{rank}); });
+        }
+        for (std::thread &each : threads) {
+            each.join();
+        }
+    }
+
+private:
+    thread_arena arena_;
+    std::vector<std::unique_ptr<mailbox>> boxes_;
+    std::vector<std::unique_ptr<thread_conduit>> conduits_;
+    std::vector<std::unique_ptr<conduit::engine>> engines_;
+};
+
+} // namespace diomp::test

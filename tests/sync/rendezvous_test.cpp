@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "support/thread_ranks.h"
+#include "sync/rendezvous.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+namespace diomp::sync {
+namespace {
+
+using test::thread_ranks;
+using testing::HasSubstr;
+using testing::Not;
+
+/// One rendezvous of all ranks; the area is at the start of each slot.
+class world_meeting {
+public:
+    explicit world_meeting(thread_ranks &ranks) {
+        std::vector<std::byte *> areas;
+        std::vector<world_rank> members;
+        for (int rank = 0; rank < ranks.size(); ++rank) {
+            members.emplace_back(rank);
+            areas.push_back(ranks.arena().slot(world_rank{rank}));
+        }
+        for (int rank = 0; rank < ranks.size(); ++rank) {
+            meetings_.push_back(std::make_unique<rendezvous>(ranks.engine(world_rank{rank}), areas,
+                                                             members, group_rank{rank}));
+        }
+    }
+    rendezvous &of(world_rank rank) { return *meetings_[rank.index()]; }
+
+private:
+    std::vector<std::unique_ptr<rendezvous>> meetings_;
+};
+
+constexpr call_signature barrier{.what = operation::barrier};
+
+class rendezvous_sizes : public testing::TestWithParam<int> {};
+
+TEST_P(rendezvous_sizes, everybody_sees_what_everybody_brought) {
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    std::atomic<int> wrong{0};
+    constexpr std::uint64_t num_meetings = 300;
+    ranks.run([&](world_rank self) {
+        for (std::uint64_t round = 0; round < num_meetings; ++round) {
+            rendezvous &own = world.of(self);
+            if (!own.meet(barrier, {self.index(), round, self.index() * round, ~round, 7})) {
+                ++wrong;
+            }
+            for (std::size_t peer = 0; peer < own.num_members(); ++peer) {
+                meeting_payload const expected{peer, round, peer * round, ~round, 7};
+                wrong += own.payload_of(group_rank{static_cast<int>(peer)}) == expected ? 0 : 1;
+            }
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(rendezvous_sizes, nobody_leaves_before_all_have_come) {
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    std::vector<std::size_t> entered(static_cast<std::size_t>(ranks.size())); // plain: TSan looks
+    std::atomic<int> early{0};
+    ranks.run([&](world_rank self) {
+        for (std::size_t round = 1; round <= 100; ++round) {
+            entered[self.index()] = round;
+            EXPECT_TRUE(world.of(self).meet(barrier).ok());
+            for (std::size_t const each : entered) {
+                early += each < round ? 1 : 0;
+            }
+            EXPECT_TRUE(world.of(self).meet(barrier).ok());
+        }
+    });
+    EXPECT_EQ(early, 0);
+}
+
+TEST_P(rendezvous_sizes, different_calls_are_told_to_all_and_the_next_meeting_works) {
+    if (GetParam() == 1) {
+        return; // nobody to disagree with
+    }
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    int const odd_one = GetParam() - 1;
+    ranks.run([&](world_rank self) {
+        for (int round = 0; round < 20; ++round) {
+            call_signature call{.what = operation::bcast, .root = 1, .amount = 8};
+            if (self.value() == odd_one) {
+                call = {.what = operation::allreduce,
+                        .reduction = OMPX_SUM,
+                        .type = OMPX_DOUBLE,
+                        .amount = 4};
+            }
+            status const met = world.of(self).meet(call);
+            ASSERT_FALSE(met.ok());
+            EXPECT_EQ(met.failure().code(), OMPX_ERR_MISMATCH);
+            EXPECT_EQ(
+                met.failure().message(),
+                "ranks disagree about a collective call: rank 0 made ompx_bcast(root=1, nbytes=8), "
+                "rank " +
+                    std::to_string(odd_one) +
+                    " made ompx_allreduce(count=4, type=OMPX_DOUBLE, op=OMPX_SUM)");
+            EXPECT_TRUE(world.of(self).meet(barrier).ok());
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(sizes, rendezvous_sizes, testing::Values(1, 2, 3, 4, 8, 16, 17, 24));
+
+class rendezvous_timeouts : public testing::TestWithParam<int> {};
+
+TEST_P(rendezvous_timeouts, name_the_missing_and_leave_the_meeting_usable) {
+    thread_ranks ranks(GetParam(), 1 << 16,
+                       {.spin_count = 1, .timeout_s = 1, .progress_thread = false});
+    world_meeting world(ranks);
+    std::atomic<int> given_up{0};
+    int const late = GetParam() - 1;
+    ranks.run([&](world_rank self) {
+        if (self.value() != late) {
+            status const met = world.of(self).meet(barrier);
+            ASSERT_FALSE(met.ok());
+            EXPECT_EQ(met.failure().code(), OMPX_ERR_TIMEOUT);
+            EXPECT_THAT(met.failure().message(), HasSubstr("in ompx_barrier()"));
+            EXPECT_THAT(met.failure().message(),
+                        HasSubstr("waiting for rank " + std::to_string(late) + " in"));
+            ++given_up;
+        } else {
+            while (given_up < late) {
+                std::this_thread::yield();
+            }
+            // The others have entered, and their calls count.
+            EXPECT_TRUE(world.of(self).meet(barrier).ok());
+        }
+        for (int round = 0; round < 3; ++round) {
+            EXPECT_TRUE(world.of(self).meet(barrier).ok());
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(sizes, rendezvous_timeouts, testing::Values(2, 3, 18));
+
+TEST(call_signature, is_described_as_the_call_was_written) {
+    EXPECT_EQ(describe({.what = operation::barrier}), "ompx_barrier()");
+    EXPECT_EQ(describe({.what = operation::gather, .root = 3, .amount = 0}),
+              "ompx_gather(root=3, nbytes=0)");
+    EXPECT_EQ(describe({.what = operation::reduce,
+                        .reduction = call_signature::user_operator,
+                        .root = 0,
+                        .type = 0x10000 + 24,
+                        .amount = 5}),
+              "ompx_reduce(root=0, count=5, type=OMPX_TYPE_OF_SIZE(24), op=user-defined)");
+    EXPECT_EQ(describe({.what = operation::alloc_symmetric, .type = 64, .amount = 1000}),
+              "symmetric allocation(nbytes=1000, alignment=64)");
+    EXPECT_EQ(describe({.what = operation::finalize}), "ompx_finalize()");
+    EXPECT_THAT(type_name(77), HasSubstr("unknown"));
+    EXPECT_THAT(operator_name(OMPX_BXOR), Not(HasSubstr("unknown")));
+}
+
+} // namespace
+} // namespace diomp::sync

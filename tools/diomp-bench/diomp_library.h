@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The benchmarks over DiOMP, through its public header as any program uses it. put is ompx_put,
+// fence is ompx_fence, get is ompx_get; windows of gets use ompx_get_nb.
+#pragma once
+
+#include "bench/suite.h"
+
+#include <diomp.h>
+
+namespace diomp::bench {
+
+class diomp_library {
+public:
+    diomp_library()
+        : rank_(ompx_get_rank_num()), size_(ompx_get_num_ranks()),
+          slots_(reinterpret_cast<double *>(
+              symmetric(sizeof(double) * static_cast<std::size_t>(size_)))) {}
+
+    static const char *name() { return "diomp"; }
+    /// How rank 0 reaches rank 1: nothing else is measured point to point.
+    [[nodiscard]] const char *conduit() const {
+        if (size_ == 1) {
+            return "self";
+        }
+        const bool loads = ompx_remote_ptr(slots_, rank_ == 0 ? 1 : 0) != nullptr;
+        return loads ? "shm" : "network";
+    }
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int size() const { return size_; }
+    void barrier() const { check(ompx_barrier()); }
+    /// With puts and barriers alone, so that a benchmark of those needs no collectives.
+    double max_over_ranks(double mine) {
+        for (int rank = 0; rank < size_; ++rank) {
+            check(ompx_put(rank, &slots_[rank_], &mine, sizeof(mine)));
+        }
+        barrier();
+        const double result = *std::max_element(slots_, slots_ + size_);
+        barrier();
+        return result;
+    }
+    [[noreturn]] void fail(const std::string &message) const {
+        std::fprintf(stderr, "diomp-bench: rank %d: %s\n", rank_, message.c_str());
+        ompx_abort(1);
+    }
+
+    /// Given back at the end of the process, with the segment.
+    char *symmetric(std::size_t nbytes) const {
+        auto *const memory = static_cast<char *>(allocate(nbytes, OMPX_MEM_SYMMETRIC));
+        barrier();
+        return memory;
+    }
+    static bool allows_threads(int /*threads*/) { return true; }
+    [[nodiscard]] static char *remote_ptr(const void *mine, int rank) {
+        return static_cast<char *>(ompx_remote_ptr(mine, rank));
+    }
+
+    void put(int rank, void *dst, const void *src, std::size_t nbytes) const {
+        check(ompx_put(rank, dst, src, nbytes));
+    }
+    void fence(int /*rank*/) const { check(ompx_fence()); }
+    void get(void *dst, int rank, const void *src, std::size_t nbytes) const {
+        check(ompx_get(dst, rank, src, nbytes));
+    }
+    void start_get(void *dst, int rank, const void *src, std::size_t nbytes) {
+        check(ompx_get_nb(dst, rank, src, nbytes, &events_.emplace_back()));
+    }
+    void finish_gets(int /*rank*/) {
+        for (ompx_event_t &event : events_) {
+            check(ompx_event_wait(&event));
+        }
+        events_.clear();
+    }
+    std::int64_t fetch_add(int rank, std::int64_t *target, std::int64_t operand) const {
+        std::int64_t old = 0;
+        check(ompx_atomic_fetch(rank, target, &operand, &old, OMPX_INT64, OMPX_SUM));
+        return old;
+    }
+    void lock(int rank) const { check(ompx_lock(rank)); }
+    void unlock(int rank) const { check(ompx_unlock(rank)); }
+
+    static std::vector<std::string> buffer_kinds() { return {"private", "global"}; }
+    buffer make_buffer(const std::string &kind, std::size_t nbytes) const {
+        if (kind == "private") {
+            return private_buffer(nbytes);
+        }
+        auto *const memory = static_cast<char *>(allocate(nbytes, OMPX_MEM_LOCAL));
+        return {memory, [this](char *p) { check(ompx_free(p)); }};
+    }
+    void bcast(double *data, std::size_t nbytes) const {
+        check(ompx_bcast(data, nbytes, ompx_group_world));
+    }
+    void reduce(double *dst, const double *src, std::size_t count) const {
+        check(ompx_reduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, 0, ompx_group_world));
+    }
+    void allreduce(double *dst, const double *src, std::size_t count) const {
+        check(ompx_allreduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
+    }
+    void gather(double *dst, const double *src, std::size_t nbytes) const {
+        check(ompx_gather(dst, src, nbytes, 0, ompx_group_world));
+    }
+    void scatter(double *dst, const double *src, std::size_t nbytes) const {
+        check(ompx_scatter(dst, src, nbytes, 0, ompx_group_world));
+    }
+    void allgather(double *dst, const double *src, std::size_t nbytes) const {
+        check(ompx_allgather(dst, src, nbytes, ompx_group_world));
+    }
+    void reduce_scatter(double *dst, const double *src, std::size_t count) const {
+        check(ompx_reduce_scatter(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
+    }
+    void alltoall(double *dst, const double *src, std::size_t nbytes) const {
+        check(ompx_alltoall(dst, src, nbytes, ompx_group_world));
+    }
+
+private:
+    void check(int status) const {
+        if (status != OMPX_SUCCESS) [[unlikely]] {
+            fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
+        }
+    }
+    /// Page-aligned, zeroed and touched, as private buffers are.
+    [[nodiscard]] void *allocate(std::size_t nbytes, ompx_mem_kind_t kind) const {
+        void *const memory = ompx_alloc(nbytes, 4096, kind);
+        if (memory == nullptr) {
+            fail(std::string("no memory: ") + ompx_last_error());
+        }
+        std::memset(memory, 0, nbytes);
+        return memory;
+    }
+
+    int rank_;
+    int size_;
+    double *slots_;
+    std::vector<ompx_event_t> events_;
+};
+
+} // namespace diomp::bench

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// diomp-bench: measures DiOMP. Each benchmark checks its data and ends the job if it is wrong.
+#include "bench/memory_use.h"
+#include "diomp_library.h"
+#include "startup.h"
+
+namespace {
+
+/// One put and its fence to each of the next `count` ranks: what a peer costs that is spoken to.
+int contact(int count) {
+    auto *const word =
+        static_cast<std::uint64_t *>(ompx_alloc(sizeof(std::uint64_t), 0, OMPX_MEM_SYMMETRIC));
+    if (word == nullptr) {
+        return OMPX_ERR_NOMEM;
+    }
+    const int ranks = ompx_get_num_ranks();
+    const std::uint64_t value = 1;
+    int outcome = OMPX_SUCCESS;
+    for (int i = 1; i <= count && outcome == OMPX_SUCCESS; ++i) {
+        outcome = ompx_put((ompx_get_rank_num() + i) % ranks, word, &value, sizeof(value));
+    }
+    return outcome == OMPX_SUCCESS ? ompx_barrier() : outcome;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    using namespace diomp::bench;
+    CLI::App app{"Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
+                 "Run it under diomp-run; rank 0 reports."};
+    options wanted;
+    int startup_ranks = 4;
+    declare_options(app, wanted);
+    app.add_subcommand("memcpy", "memcpy and streaming stores into and from rank 1's memory")
+        ->fallthrough();
+    app.add_subcommand("startup", "start and end of a whole job of --startup-ranks ranks")
+        ->fallthrough();
+    app.add_subcommand("hello", "start, meet, end; prints the resident memory of each rank")
+        ->fallthrough();
+    app.add_option("--startup-ranks", startup_ranks, "ranks of the jobs that startup starts")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    int contacts = 0;
+    app.add_option("--contacts", contacts,
+                   "of hello: ranks that each rank puts to before it prints")
+        ->check(CLI::Range(0, 1 << 20))
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    collect_benchmarks(app, wanted);
+    if (app.got_subcommand("all")) {
+        wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "startup"});
+    }
+    if (wanted.wants("hello")) {
+        int status = ompx_barrier();
+        if (contacts > 0) {
+            status = contact(contacts);
+        }
+        print_resident_memory();
+        return status == OMPX_SUCCESS ? 0 : 1;
+    }
+    diomp_library library;
+    report results = make_report(library);
+    run_suite(library, wanted, results);
+    // The jobs of this benchmark are worlds of their own; the other ranks of this one wait.
+    bool ok = true;
+    if (wanted.wants("startup") && library.rank() == 0) {
+        ok = measure_startup(startup_ranks, wanted.how.samples, results);
+    }
+    library.barrier();
+    return results.write_files(wanted.json, wanted.csv) && ok ? 0 : 1;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Is the installation whole, and does a small job run? What could end the process is tried in
+// another one.
+#include "base/unique_fd.h"
+#include "doctor.h"
+#include "runtime_library.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace diomp::info {
+namespace {
+
+struct command_result {
+    int exit_status = -1; ///< 128 + n if signal n ended it
+    std::string output;   ///< of both streams
+};
+
+/// Runs a program to its end, with no input.
+command_result run(const std::vector<std::string> &words) {
+    command_result done;
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        done.output = std::strerror(errno);
+        return done;
+    }
+    unique_fd const read_end(ends[0]);
+    unique_fd write_end(ends[1]);
+    std::vector<char *> arguments;
+    arguments.reserve(words.size() + 1);
+    for (std::string const &word : words) {
+        arguments.push_back(const_cast<char *>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDERR_FILENO);
+    pid_t child = -1;
+    int const code =
+        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    write_end = unique_fd();
+    if (code != 0) {
+        done.output = fmt::format("{}: {}", words[0], std::strerror(code));
+        return done;
+    }
+    std::array<char, 4096> buffer{};
+    for (ssize_t bytes = 0; (bytes = read(read_end.get(), buffer.data(), buffer.size())) > 0;) {
+        done.output.append(buffer.data(), static_cast<std::size_t>(bytes));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    done.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return done;
+}
+
+std::string first_line(const std::string &text) { return text.substr(0, text.find('\n')); }
+
+/// Warnings of the runtime come before a program's own words.
+std::string last_line(std::string text) {
+    while (text.ends_with('\n')) {
+        text.pop_back();
+    }
+    return text.substr(text.rfind('\n') + 1);
+}
+
+std::filesystem::path own_path() {
+    std::error_code ignored;
+    return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
+
+/// diomp-run beside this program, where both are installed; else along PATH.
+std::string launcher_path() {
+    auto const beside = own_path().parent_path() / "diomp-run";
+    return access(beside.c_str(), X_OK) == 0 ? beside.string() : "diomp-run";
+}
+
+finding launcher() {
+    std::string const path = launcher_path();
+    auto const asked = run({path, "--version"});
+    if (asked.exit_status != 0) {
+        return {"launcher", verdict::bad, fmt::format("{}: {}", path, first_line(asked.output)),
+                "put the bin directory of the installation on PATH"};
+    }
+    std::istringstream words(asked.output);
+    std::string version;
+    for (std::string word; words >> word;) {
+        version = word;
+    }
+    if (version != DIOMP_VERSION) {
+        return {"launcher", verdict::bad,
+                fmt::format("{} is version {}, diomp-info {}", path, version, DIOMP_VERSION),
+                "two installations are mixed; look at PATH"};
+    }
+    return {"launcher", verdict::fine, fmt::format("{} {}", path, version), ""};
+}
+
+/// This program again, as a world of one: it opens the library and says which, or why not.
+finding library() {
+    auto const probe = run({own_path().string(), "--probe-rank"});
+    std::string const text = last_line(probe.output);
+    if (probe.exit_status != 0) {
+        return {"library", verdict::bad, text.empty() ? "the runtime does not start" : text,
+                "the message above says what is in the way"};
+    }
+    std::string const version = text.substr(text.rfind(' ') + 1);
+    if (version != DIOMP_VERSION) {
+        return {"library", verdict::bad,
+                fmt::format("{}, but diomp-info is {}", text, DIOMP_VERSION),
+                "two installations are mixed; look at LD_LIBRARY_PATH"};
+    }
+    return {"library", verdict::fine, text, ""};
+}
+
+finding small_job() {
+    if (inside_job()) {
+        return {"job", verdict::fine, "running in one now", ""};
+    }
+    auto const job = run(
+        {launcher_path(), "-n", "2", "--timeout", "30", "--", own_path().string(), "--probe-rank"});
+    if (job.exit_status != 0) {
+        return {"job", verdict::bad,
+                fmt::format("two ranks do not run: {}", first_line(job.output)),
+                "see the other findings; DIOMP_LOG=debug says more"};
+    }
+    return {"job", verdict::fine, "two ranks start, meet and end", ""};
+}
+
+finding openmp_library() {
+    for (const char *name : {"libomp.so.5", "libomp.so", "libgomp.so.1"}) {
+        if (void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
+            return {"OpenMP", verdict::fine, fmt::format("{} is found", name), ""};
+        }
+    }
+    return {"OpenMP", verdict::note, "neither libomp nor libgomp is found by the dynamic linker",
+            "install libomp5-19; programs built by diompcc may know its place themselves"};
+}
+
+finding compiler() {
+    auto const wrapper = own_path().parent_path() / "diompcc";
+    auto const asked = run({wrapper.string(), "--version"});
+    if (asked.exit_status != 0) {
+        return {"compiler", verdict::note, fmt::format("diompcc: {}", first_line(asked.output)),
+                "needed only where programs are compiled: install clang-19 or set DIOMP_CC"};
+    }
+    std::string const rest =
+        asked.output.substr(std::min(asked.output.find('\n') + 1, asked.output.size()));
+    return {"compiler", verdict::fine, fmt::format("diompcc runs {}", first_line(rest)), ""};
+}
+
+} // namespace
+
+std::vector<finding> examine_installation() {
+    return {library(), launcher(), openmp_library(), compiler(), small_job()};
+}
+
+int run_probe_rank() {
+    auto library = open_runtime();
+    if (!library) {
+        fmt::print(stderr, "{}\n", library.failure().message());
+        return 1;
+    }
+    runtime_library const &runtime = library.value();
+    if (runtime.init() != OMPX_SUCCESS || runtime.barrier(ompx_group_world) != OMPX_SUCCESS) {
+        return 1;
+    }
+    if (runtime.rank() == 0) {
+        fmt::print("{} {}\n", runtime.path, runtime.version);
+        std::fflush(stdout);
+    }
+    return runtime.finalize() == OMPX_SUCCESS ? 0 : 1;
+}
+
+} // namespace diomp::info

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "report.h"
+
+#include "base/settings.h"
+#include "machine.h"
+#include "runtime_library.h"
+#include "settings_page.h"
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+#include <vector>
+
+namespace diomp::info {
+namespace {
+
+/// One rank's row; travels by put, hence plain bytes.
+struct rank_row {
+    std::array<char, 64> host{};
+    int pid = 0;
+    int local_rank = 0;
+    ompx_segment_info_t segment{};
+};
+
+rank_row own_row(const runtime_library &library, const machine &here) {
+    rank_row row;
+    std::strncpy(row.host.data(), here.host.c_str(), row.host.size() - 1);
+    row.pid = static_cast<int>(getpid());
+    row.local_rank = library.local_rank();
+    library.segment_info(&row.segment);
+    return row;
+}
+
+nlohmann::json machine_json(const machine &here) {
+    nlohmann::json json = {{"host", here.host},
+                           {"kernel", here.kernel},
+                           {"cores", here.cores},
+                           {"hardware_threads", here.hardware_threads},
+                           {"usable_threads", here.usable_threads},
+                           {"numa_nodes", here.numa_nodes},
+                           {"memory_bytes", here.memory_bytes},
+                           {"available_bytes", here.available_bytes}};
+    json["cpu_quota"] = here.cpu_quota ? nlohmann::json(*here.cpu_quota) : nlohmann::json();
+    json["memory_limit_bytes"] =
+        here.memory_limit_bytes ? nlohmann::json(*here.memory_limit_bytes) : nlohmann::json();
+    return json;
+}
+
+nlohmann::json ranks_json(const std::vector<rank_row> &rows) {
+    nlohmann::json list = nlohmann::json::array();
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+        rank_row const &row = rows[rank];
+        list.push_back({{"rank", rank},
+                        {"host", row.host.data()},
+                        {"pid", row.pid},
+                        {"local_rank", row.local_rank},
+                        {"segment",
+                         {{"base", reinterpret_cast<std::uintptr_t>(row.segment.base)},
+                          {"nbytes", row.segment.nbytes},
+                          {"symmetric_used", row.segment.symmetric_used},
+                          {"local_used", row.segment.local_used},
+                          {"largest_free", row.segment.largest_free},
+                          {"resident", row.segment.resident},
+                          {"num_allocations", row.segment.num_allocations}}}});
+    }
+    return list;
+}
+
+void print_machine(const machine &here) {
+    fmt::print("machine    {}, Linux {}\n", here.host, here.kernel);
+    fmt::print("cores      {} cores, {} hardware threads, {} usable here, {} NUMA node{}\n",
+               here.cores, here.hardware_threads, here.usable_threads, here.numa_nodes,
+               here.numa_nodes == 1 ? "" : "s");
+    if (here.cpu_quota) {
+        fmt::print("           control group grants the time of {:.1f} cores\n", *here.cpu_quota);
+    }
+    fmt::print("memory     {}, {} available\n", format_size(here.memory_bytes),
+               format_size(here.available_bytes));
+    if (here.memory_limit_bytes) {
+        fmt::print("           control group grants {}\n", format_size(*here.memory_limit_bytes));
+    }
+}
+
+void print_ranks(const std::vector<rank_row> &rows) {
+    fmt::print("\nranks\n  {:>5} {:<20} {:>8}  {:<18} {:>10} {:>12} {:>10}\n", "rank", "host",
+               "pid", "segment at", "reserved", "largest free", "resident");
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+        rank_row const &row = rows[rank];
+        fmt::print("  {:>5} {:<20} {:>8}  {:<18} {:>10} {:>12} {:>10}\n", rank, row.host.data(),
+                   row.pid, row.segment.base, format_size(row.segment.nbytes),
+                   format_size(row.segment.largest_free), format_size(row.segment.resident));
+    }
+}
+
+} // namespace
+
+int print_report(bool as_json) {
+    auto library = open_runtime();
+    if (!library) {
+        fmt::print(stderr, "diomp-info: {}\n  {}\n", library.failure().message(),
+                   library.failure().remedy());
+        return 1;
+    }
+    runtime_library const &runtime = library.value();
+    auto environment = read_environment();
+    if (runtime.init() != OMPX_SUCCESS || !environment) {
+        return 1; // the runtime has said why
+    }
+    machine const here = look_at_machine();
+    rank_row const own = own_row(runtime, here);
+    auto const num_ranks = static_cast<std::size_t>(runtime.num_ranks());
+    // Rank 0 collects the rows in global memory, which is there as soon as the runtime is.
+    auto *shared = static_cast<rank_row *>(
+        runtime.alloc(num_ranks * sizeof(rank_row), alignof(rank_row), OMPX_MEM_SYMMETRIC));
+    if (shared == nullptr ||
+        runtime.put(0, &shared[runtime.rank()], &own, sizeof own) != OMPX_SUCCESS ||
+        runtime.barrier(ompx_group_world) != OMPX_SUCCESS) {
+        return 1;
+    }
+    if (runtime.rank() == 0) {
+        std::vector<rank_row> const rows(shared, shared + num_ranks);
+        settings const &values = environment.value().values;
+        if (as_json) {
+            nlohmann::json const json = {
+                {"version", DIOMP_VERSION},
+                {"library", {{"path", runtime.path}, {"version", runtime.version}}},
+                {"machine", machine_json(here)},
+                {"ranks", ranks_json(rows)},
+                {"settings", settings_json(values)}};
+            fmt::print("{}\n", json.dump(2));
+        } else {
+            fmt::print("DiOMP      {}\nlibrary    {}\n", DIOMP_VERSION, runtime.path);
+            print_machine(here);
+            fmt::print("conduit    shm: all ranks are on one machine (DIOMP_CONDUIT={})\n",
+                       values.conduit);
+            print_ranks(rows);
+            fmt::print("\nsettings\n{}", settings_text(values));
+        }
+        std::fflush(stdout);
+    }
+    return runtime.finalize() == OMPX_SUCCESS ? 0 : 1;
+}
+
+} // namespace diomp::info

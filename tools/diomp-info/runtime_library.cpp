@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime_library.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <link.h>
+#include <string_view>
+#include <unistd.h>
+
+namespace diomp::info {
+namespace {
+
+/// Looks up one call; remembers the first that is missing.
+template <typename Function>
+void find(void *handle, const char *name, Function &into, std::string &missing) {
+    into = reinterpret_cast<Function>(dlsym(handle, name));
+    if (into == nullptr && missing.empty()) {
+        missing = name;
+    }
+}
+
+} // namespace
+
+result<runtime_library> open_runtime() {
+    void *handle = dlopen(DIOMP_LIBRARY_FILE, RTLD_NOW | RTLD_GLOBAL);
+    if (handle == nullptr) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("libdiomp cannot be opened: {}", dlerror()),
+                     "keep bin/ and lib/ of the installation together, or set LD_LIBRARY_PATH");
+    }
+    runtime_library library;
+    std::string missing;
+    find(handle, "ompx_init", library.init, missing);
+    find(handle, "ompx_get_rank_num", library.rank, missing);
+    find(handle, "ompx_get_num_ranks", library.num_ranks, missing);
+    find(handle, "ompx_get_local_rank_num", library.local_rank, missing);
+    find(handle, "ompx_segment_info", library.segment_info, missing);
+    find(handle, "ompx_alloc", library.alloc, missing);
+    find(handle, "ompx_put", library.put, missing);
+    find(handle, "ompx_barrier_group", library.barrier, missing);
+    find(handle, "ompx_finalize", library.finalize, missing);
+    link_map *map = nullptr;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void *>(&map)) == 0 && map != nullptr) {
+        std::error_code ignored;
+        library.path = std::filesystem::canonical(map->l_name, ignored).string();
+        constexpr std::string_view marker = ".so.";
+        if (auto const at = library.path.rfind(marker); at != std::string::npos) {
+            library.version = library.path.substr(at + marker.size());
+        }
+    }
+    if (!missing.empty()) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("{} has no {}", library.path, missing),
+                     "another version of the library stands in the way; look at LD_LIBRARY_PATH");
+    }
+    return library;
+}
+
+bool inside_job() {
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        if (std::string_view(*entry).starts_with("DIOMP_LAUNCH_")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace diomp::info

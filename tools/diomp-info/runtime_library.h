@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// libdiomp.so, opened at run time: opening it starts the runtime, which --doctor wants to see fail
+// without failing itself.
+#pragma once
+
+#include "base/result.h"
+#include "diomp.h"
+
+#include <string>
+
+namespace diomp::info {
+
+/// The calls that diomp-info needs. The library stays open until the process ends.
+struct runtime_library {
+    std::string path;    ///< the file, links resolved
+    std::string version; ///< from its name
+    decltype(&ompx_init) init = nullptr;
+    decltype(&ompx_get_rank_num) rank = nullptr;
+    decltype(&ompx_get_num_ranks) num_ranks = nullptr;
+    decltype(&ompx_get_local_rank_num) local_rank = nullptr;
+    decltype(&ompx_segment_info) segment_info = nullptr;
+    decltype(&ompx_alloc) alloc = nullptr;
+    decltype(&ompx_put) put = nullptr;
+    decltype(&ompx_barrier_group) barrier = nullptr;
+    decltype(&ompx_finalize) finalize = nullptr;
+};
+
+/// Opens the library and so starts the runtime, which may end this process with its own message.
+result<runtime_library> open_runtime();
+
+/// True in a rank of a job, where every rank has to take part in start-up and exit.
+bool inside_job();
+
+} // namespace diomp::info

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// diomp-run on one of several hosts: runs the host's ranks for the head.
+#pragma once
+
+#include "agent_protocol.h"
+#include "exchange.h"
+#include "frame_link.h"
+#include "input_pipe.h"
+#include "node.h"
+#include "output_relay.h"
+#include "own_process.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace diomp::run {
+
+class agent final : private node_events, private frame_events {
+public:
+    agent();
+    ~agent() override;
+
+    /// Blocks until the job is over here. The exit status.
+    int run();
+
+private:
+    using name = std::pair<int, std::string>; ///< owner, key
+
+    status set_up();
+    status prepare(agent_setup setup);
+    status start_ranks();
+    result<rank_descriptors> open_descriptors(int rank);
+    void report_start(const status &started);
+    void on_signal(const signalfd_siginfo &info);
+    void clean_up();
+
+    void on_frame(frame_link &from, std::string_view bytes) override;
+    void on_control_frame(frame_type type, frame_reader &frame);
+    void on_link_end(frame_link &from, const std::string &why) override;
+    void on_fence_done(bool forget);
+    void on_value(frame_reader &frame);
+
+    void on_hello(int rank, pid_t pid) override;
+    void on_entries(int rank, std::vector<launch::local::entry> entries) override;
+    void on_fence(int rank) override;
+    void on_get(int rank, int owner, std::string key) override;
+    void on_finalize(int rank) override;
+    void on_abort(int rank, int code) override;
+    void on_protocol_error(int rank, const std::string &what) override;
+    void on_exit(int rank, const exit_info &how) override;
+    void send_rank(frame_type type, int rank);
+
+    agent_invitation invitation_;
+    agent_setup setup_;
+    rlimit original_open_files_{};
+    std::unique_ptr<event_loop> loop_;
+    std::unique_ptr<signal_port> signals_;
+    std::unique_ptr<frame_link> head_;
+    std::unique_ptr<timer> alive_;
+    std::unique_ptr<timer> farewell_; ///< how long the head may take to say goodbye
+    std::unique_ptr<node> node_;
+    std::unique_ptr<output_relay> output_;
+    std::unique_ptr<input_pipe> input_;
+    std::unique_ptr<exchange> exchange_;
+    node_plan plan_;
+    std::vector<launch::local::entry> held_; ///< of the fence that is not complete on all hosts
+    std::map<name, std::string> cache_;      ///< values of other hosts' ranks
+    std::map<name, std::vector<int>> asked_; ///< the ranks that wait for each
+    int failure_status_ = 1;                 ///< diomp-run's if ranks cannot be started
+    bool ending_ = false;                    ///< ranks have been told to end
+    bool over_ = false;                      ///< nothing more will be started
+};
+
+/// The main function of `diomp-run --agent`.
+int run_agent();
+
+} // namespace diomp::run

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "agent_protocol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace diomp::run {
+
+namespace local = launch::local;
+
+std::string encode_invitation(const agent_invitation &invitation) {
+    std::string text = fmt::format("diomp-run {}\nindex {}\nsecret {} {}\ntimeout {}\n",
+                                   agent_protocol_version, invitation.index, invitation.head_secret,
+                                   invitation.agent_secret, invitation.timeout_s);
+    for (const auto &[address, port] : invitation.addresses) {
+        text += fmt::format("address {} {}\n", address, port);
+    }
+    return text.append(invitation_end);
+}
+
+result<agent_invitation> decode_invitation(const std::string &text) {
+    std::istringstream lines(text);
+    agent_invitation invitation;
+    std::string word;
+    std::uint32_t version = 0;
+    if (!(lines >> word >> version) || word != "diomp-run") {
+        return error(OMPX_ERR_ARG, "--agent is for diomp-run itself, which uses it on other hosts",
+                     "to run on several hosts use diomp-run --hosts");
+    }
+    if (version != agent_protocol_version) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("this diomp-run speaks version {}, the one that has started it "
+                                 "version {}",
+                                 agent_protocol_version, version),
+                     "use the same installation on all hosts; --agent-program names it");
+    }
+    while (lines >> word && word != "end") {
+        if (word == "index") {
+            lines >> invitation.index;
+        } else if (word == "secret") {
+            lines >> invitation.head_secret >> invitation.agent_secret;
+        } else if (word == "timeout") {
+            lines >> invitation.timeout_s;
+        } else if (word == "address") {
+            std::string address;
+            std::string port;
+            lines >> address >> port;
+            invitation.addresses.emplace_back(address, port);
+        }
+    }
+    if (word != "end" || invitation.agent_secret.empty() || invitation.addresses.empty()) {
+        return error(OMPX_ERR_SYSTEM, "standard input has ended before its end mark",
+                     "the remote shell must pass its standard input on");
+    }
+    return invitation;
+}
+
+std::string encode_setup(const agent_setup &setup) {
+    frame_writer frame(frame_type::setup);
+    frame.number(setup.world_size);
+    frame.number(setup.first_rank);
+    frame.number(setup.ranks);
+    frame.number(static_cast<std::uint8_t>(setup.bind));
+    frame.number(static_cast<std::uint8_t>(setup.verbose ? 1 : 0));
+    for (const std::string *const text :
+         {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
+        frame.text(*text);
+    }
+    frame.number(static_cast<std::uint32_t>(setup.command.size()));
+    for (const std::string &word : setup.command) {
+        frame.text(word);
+    }
+    frame.number(static_cast<std::uint32_t>(setup.environment.size()));
+    for (const auto &[name, value] : setup.environment) {
+        frame.text(name);
+        frame.text(value);
+    }
+    return frame.take();
+}
+
+result<agent_setup> decode_setup(frame_reader &frame) {
+    agent_setup setup;
+    setup.world_size = frame.number<std::uint32_t>();
+    setup.first_rank = frame.number<std::uint32_t>();
+    setup.ranks = frame.number<std::uint32_t>();
+    setup.bind = static_cast<binding>(frame.number<std::uint8_t>());
+    setup.verbose = frame.number<std::uint8_t>() != 0;
+    for (std::string *const text :
+         {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
+        *text = frame.text();
+    }
+    auto const words = frame.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < words && frame.ok(); ++i) {
+        setup.command.emplace_back(frame.text());
+    }
+    auto const variables = frame.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < variables && frame.ok(); ++i) {
+        std::string name(frame.text());
+        setup.environment.emplace_back(std::move(name), frame.text());
+    }
+    if (!frame.ok() || setup.ranks == 0 || setup.command.empty() ||
+        setup.ranks > setup.world_size || setup.first_rank > setup.world_size - setup.ranks) {
+        return error(OMPX_ERR_SYSTEM, "malformed set-up from the head");
+    }
+    return setup;
+}
+
+double heartbeat_interval(double timeout_s) { return std::clamp(timeout_s / 6, 0.05, 5.0); }
+
+std::vector<std::string> entry_frames(const std::vector<local::entry> &items) {
+    std::vector<std::string> frames = local::encode_entries(items);
+    for (std::string &frame : frames) {
+        frame[0] = static_cast<char>(frame_type::entries); // the rest is the same in both protocols
+    }
+    return frames;
+}
+
+} // namespace diomp::run

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The part of an agent's work before its ranks run.
+#include "agent.h"
+#include "program.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace diomp::run {
+
+namespace local = launch::local;
+
+/// Finds everything that the ranks need, so that no rank starts anywhere if something is missing.
+status agent::prepare(agent_setup setup) {
+    setup_ = std::move(setup);
+    original_open_files_ = raise_open_files(static_cast<std::size_t>(setup_.ranks) * 8 + 64);
+    std::string const mark =
+        fmt::format("{}={}:{}", local::node_variable, setup_.job_id, invitation_.index);
+    auto made = node::create(*loop_, *this, mark);
+    if (!made) {
+        return made.take_failure();
+    }
+    node_ = made.take();
+    if (chdir(setup_.directory.c_str()) != 0) {
+        return system_error("cannot work in the directory " + setup_.directory, errno);
+    }
+    const char *const own_path = std::getenv("PATH");
+    program_lookup const program = find_program(
+        setup_.command.front(),
+        setup_.search_path + (own_path != nullptr ? fmt::format(":{}", own_path) : ""));
+    if (program.exit_status != 0) {
+        failure_status_ = program.exit_status;
+        return error(OMPX_ERR_ARG, program.message);
+    }
+    auto placement = place_ranks(static_cast<int>(setup_.ranks), setup_.bind,
+                                 group_by_core(allowed_cpus(), read_siblings));
+    if (!placement) {
+        failure_status_ = status_usage;
+        return placement.take_failure();
+    }
+    DIOMP_TRY(make_output_directory(setup_.output_dir));
+    plan_.first_rank = static_cast<int>(setup_.first_rank);
+    plan_.ranks = static_cast<int>(setup_.ranks);
+    plan_.world_size = static_cast<int>(setup_.world_size);
+    plan_.job_id = setup_.job_id;
+    plan_.host = setup_.host;
+    plan_.placement = placement.take();
+    plan_.common.path = program.path;
+    plan_.common.arguments = setup_.command;
+    plan_.common.environment = rank_environment(environ, setup_.environment);
+    plan_.common.environment.push_back(mark);
+    plan_.common.signal_mask = signals_->original_mask();
+    plan_.common.open_files = original_open_files_;
+    exchange_ = std::make_unique<exchange>(plan_.first_rank, plan_.ranks);
+    if (setup_.output_dir.empty()) {
+        output_ = std::make_unique<output_relay>(
+            *loop_, plan_.first_rank, [this](int rank, int which, std::string_view text) {
+                frame_writer frame(frame_type::output);
+                frame.number(static_cast<std::uint32_t>(rank));
+                frame.number(static_cast<std::uint8_t>(which));
+                frame.bytes(text);
+                head_->send(frame.take());
+            });
+    }
+    head_->send(small_frame(frame_type::ready));
+    return {};
+}
+
+status agent::start_ranks() {
+    if (!node_ || plan_.ranks == 0) {
+        return error(OMPX_ERR_SYSTEM, "the head has said go before the set-up");
+    }
+    DIOMP_TRY(node_->start(
+        std::move(plan_), [this](int rank) { return open_descriptors(rank); }, failure_status_));
+    for (int rank = node_->plan().first_rank;
+         setup_.verbose && rank < node_->plan().first_rank + node_->plan().ranks; ++rank) {
+        frame_writer frame(frame_type::message);
+        frame.text(node_->describe_placement(rank));
+        head_->send(frame.take());
+    }
+    return {};
+}
+
+result<rank_descriptors> agent::open_descriptors(int rank) {
+    rank_descriptors descriptors;
+    if (rank == 0) {
+        auto made = input_pipe::create(*loop_, descriptors.in, [this](std::size_t bytes) {
+            head_->send(small_frame(frame_type::input_taken, static_cast<std::uint32_t>(bytes)));
+        });
+        if (!made) {
+            return made.take_failure();
+        }
+        input_ = made.take();
+    } else {
+        descriptors.in = unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+    auto ends = output_ ? output_->open_pipes(rank) : open_output_files(rank, setup_.output_dir);
+    if (!ends) {
+        return ends.take_failure();
+    }
+    descriptors.out = std::move(ends.value().out);
+    descriptors.err = std::move(ends.value().err);
+    return descriptors;
+}
+
+/// Tells the head of a failure; the head then ends the job everywhere.
+void agent::report_start(const status &started) {
+    if (started.ok()) {
+        return;
+    }
+    const error &why = started.failure();
+    frame_writer frame(frame_type::start_failed);
+    frame.number(static_cast<std::uint8_t>(failure_status_));
+    frame.text(fmt::format("{}: {}{}{}", setup_.host, why.message(),
+                           why.remedy().empty() ? "" : "; ", why.remedy()));
+    head_->send(frame.take());
+}
+
+} // namespace diomp::run

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One epoll set with a function per descriptor. One thread.
+#pragma once
+
+#include "launch/local/socket.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace diomp::run {
+
+using launch::local::unique_fd;
+
+class event_loop {
+public:
+    using handler = std::function<void(std::uint32_t events)>;
+    /// Names a registration. Not the descriptor, since its number may be used again while an event
+    /// of the old one is still in the batch.
+    enum class token : std::uint64_t { none = 0 };
+
+    static result<event_loop> create();
+
+    /// `on_event` may remove any registration, its own included. The descriptor must stay open
+    /// until it is removed. Level-triggered.
+    result<token> add(int fd, std::uint32_t events, handler on_event);
+    void modify(token which, std::uint32_t events);
+    /// Nothing happens for token::none; `which` becomes none.
+    void remove(token &which);
+    /// Waits for events and handles one batch.
+    status run_once();
+
+private:
+    struct registration {
+        int fd;
+        handler on_event;
+    };
+    explicit event_loop(unique_fd epoll) : epoll_(std::move(epoll)) {}
+
+    unique_fd epoll_;
+    std::uint64_t last_ = 0;
+    std::unordered_map<std::uint64_t, std::shared_ptr<registration>> registered_;
+};
+
+/// A one-shot timer.
+class timer {
+public:
+    static result<timer> create();
+    void arm(double seconds);
+    void disarm();
+    /// To be called when the descriptor is readable.
+    void acknowledge();
+    [[nodiscard]] bool armed() const { return armed_; }
+    [[nodiscard]] int fd() const { return fd_.get(); }
+
+private:
+    explicit timer(unique_fd fd) : fd_(std::move(fd)) {}
+
+    unique_fd fd_;
+    bool armed_ = false;
+};
+
+/// A timer whose expiry calls a function. The loop must not outlive what the function refers to.
+result<std::unique_ptr<timer>> add_timer(event_loop &loop, const std::function<void()> &on_expiry);
+
+} // namespace diomp::run

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "exchange.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+namespace diomp::run {
+
+void exchange::add(std::vector<launch::local::entry> entries) {
+    fresh_.insert(fresh_.end(), std::make_move_iterator(entries.begin()),
+                  std::make_move_iterator(entries.end()));
+}
+
+result<bool> exchange::enter_fence(int rank) {
+    auto const index = static_cast<std::size_t>(rank - first_);
+    if (in_fence_[index]) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("rank {} entered a fence twice", rank));
+    }
+    in_fence_[index] = true;
+    return ++waiting_ == in_fence_.size();
+}
+
+std::vector<launch::local::entry> exchange::take_entries() {
+    in_fence_.assign(in_fence_.size(), false);
+    waiting_ = 0;
+    return std::exchange(fresh_, {});
+}
+
+std::vector<shared_packet> release_packets(const std::vector<launch::local::entry> &entries,
+                                           bool forget) {
+    std::vector<shared_packet> release;
+    for (std::string &packet : launch::local::encode_entries(entries)) {
+        release.push_back(std::make_shared<const std::string>(std::move(packet)));
+    }
+    launch::local::packet_writer done(launch::local::packet_type::fence_done);
+    done.number(static_cast<std::uint8_t>(forget ? 1 : 0));
+    release.push_back(std::make_shared<const std::string>(done.take()));
+    return release;
+}
+
+} // namespace diomp::run

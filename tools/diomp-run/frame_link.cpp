@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "frame_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <utility>
+
+namespace diomp::run {
+namespace {
+
+using length_type = std::uint32_t;
+
+void set_option(int socket, int level, int name, int value) {
+    setsockopt(socket, level, name, &value, sizeof value); // better without than not at all
+}
+
+/// Three questions of the kernel within the time, and no longer for data that is not acknowledged.
+void watch_connection(int socket, double timeout_s) {
+    int const seconds = std::max(1, static_cast<int>(timeout_s / 4));
+    set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+    set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+    set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(timeout_s * 1000));
+}
+
+} // namespace
+
+result<std::unique_ptr<frame_link>> frame_link::create(event_loop &loop, frame_events &events,
+                                                       unique_fd socket, double timeout_s) {
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    watch_connection(socket.get(), timeout_s);
+    std::unique_ptr<frame_link> link(new frame_link(loop, events, std::move(socket)));
+    auto token = loop.add(link->socket_.get(), EPOLLIN, [self = link.get()](std::uint32_t ready) {
+        if ((ready & EPOLLOUT) != 0) {
+            self->send_some();
+        }
+        if ((ready & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
+            self->receive();
+        }
+    });
+    if (!token) {
+        return token.take_failure();
+    }
+    link->token_ = token.value();
+    return link;
+}
+
+void frame_link::send(std::string_view frame) {
+    if (!socket_ || finishing_) {
+        return;
+    }
+    auto const length = static_cast<length_type>(frame.size());
+    out_.append(reinterpret_cast<const char *>(&length), sizeof length);
+    out_.append(frame);
+    if (!waits_to_send_) {
+        send_some();
+    }
+}
+
+void frame_link::finish_sending() {
+    finishing_ = true;
+    if (socket_ && flushed()) {
+        shutdown(socket_.get(), SHUT_WR);
+    }
+}
+
+void frame_link::close() {
+    loop_.remove(token_);
+    socket_.reset();
+    in_.clear();
+    out_.clear();
+    sent_ = 0;
+}
+
+void frame_link::fail(const std::string &why) {
+    close();
+    events_.on_link_end(*this, why);
+}
+
+void frame_link::send_some() {
+    while (socket_ && !flushed()) {
+        ssize_t const size = ::send(socket_.get(), out_.data() + sent_, out_.size() - sent_,
+                                    MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (size >= 0) {
+            sent_ += static_cast<std::size_t>(size);
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR) {
+            // What the other end has sent before it went is still to be read, and then tells.
+            out_.clear();
+            sent_ = 0;
+        }
+    }
+    if (!socket_) {
+        return;
+    }
+    bool const blocked = !flushed();
+    if (blocked != waits_to_send_) {
+        waits_to_send_ = blocked;
+        loop_.modify(token_, EPOLLIN | (blocked ? static_cast<std::uint32_t>(EPOLLOUT) : 0U));
+    }
+    if (!blocked) {
+        out_.clear();
+        sent_ = 0;
+        if (finishing_) {
+            shutdown(socket_.get(), SHUT_WR);
+        }
+    }
+}
+
+void frame_link::receive() {
+    std::array<char, std::size_t{64} * 1024> buffer; // NOLINT(*-member-init): filled by recv
+    // One buffer per event: the others have their turn too.
+    ssize_t const size = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size > 0) {
+        in_.append(buffer.data(), static_cast<std::size_t>(size));
+        dispatch();
+    } else if (size == 0) {
+        fail("the connection was closed");
+    } else if (errno != EAGAIN && errno != EINTR) {
+        fail(fmt::format("the connection failed: {}", std::strerror(errno)));
+    }
+}
+
+void frame_link::dispatch() {
+    std::string const received = std::exchange(in_, {}); // closing the link in a handler clears in_
+    std::string_view rest = received;
+    while (socket_ && rest.size() >= sizeof(length_type)) {
+        length_type length = 0;
+        std::memcpy(&length, rest.data(), sizeof length);
+        if (length == 0 || length > max_frame_bytes_) {
+            fail("it sent what diomp-run does not understand");
+            return;
+        }
+        if (rest.size() < sizeof length + length) {
+            break;
+        }
+        events_.on_frame(*this, rest.substr(sizeof length, length));
+        rest.remove_prefix(sizeof length + length);
+    }
+    if (socket_) {
+        in_ = rest;
+    }
+}
+
+} // namespace diomp::run

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Frames over one TCP connection, for the head and for agents.
+#pragma once
+
+#include "event_loop.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace diomp::run {
+
+class frame_link;
+
+class frame_events {
+public:
+    virtual ~frame_events() = default;
+    /// May close the link, but not destroy it.
+    virtual void on_frame(frame_link &from, std::string_view frame) = 0;
+    /// The other end has gone. The link is closed already; it must not be destroyed in here.
+    virtual void on_link_end(frame_link &from, const std::string &why) = 0;
+};
+
+class frame_link {
+public:
+    /// Silence of the other host's kernel for `timeout_s` ends the connection.
+    static result<std::unique_ptr<frame_link>> create(event_loop &loop, frame_events &events,
+                                                      unique_fd socket, double timeout_s);
+    ~frame_link() { close(); }
+    frame_link(const frame_link &) = delete;
+    frame_link &operator=(const frame_link &) = delete;
+
+    /// Sends in order, as fast as the other end takes it. Does not block.
+    void send(std::string_view frame);
+    /// No more will be sent; what is waiting goes out first.
+    void finish_sending();
+    void close();
+    [[nodiscard]] bool is_open() const { return static_cast<bool>(socket_); }
+    /// Nothing is waiting to be sent.
+    [[nodiscard]] bool flushed() const { return sent_ == out_.size(); }
+    /// Longest frame that is accepted; short until the other end has proved who it is.
+    void accept_frames_up_to(std::size_t bytes) { max_frame_bytes_ = bytes; }
+
+    int tag = -1; ///< the owner's
+
+private:
+    frame_link(event_loop &loop, frame_events &events, unique_fd socket)
+        : loop_(loop), events_(events), socket_(std::move(socket)) {}
+    void receive();
+    void dispatch();
+    void send_some();
+    void fail(const std::string &why);
+
+    event_loop &loop_;
+    frame_events &events_;
+    unique_fd socket_;
+    event_loop::token token_ = event_loop::token::none;
+    std::size_t max_frame_bytes_ = 1024;
+    std::string in_;
+    std::string out_;
+    std::size_t sent_ = 0; ///< bytes at the front of out_ that are gone
+    bool finishing_ = false;
+    bool waits_to_send_ = false;
+};
+
+/// Longest frame between ends that know each other: a set-up with a large environment.
+inline constexpr std::size_t max_frame_bytes = std::size_t{16} * 1024 * 1024;
+
+} // namespace diomp::run

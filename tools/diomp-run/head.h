@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A job on several hosts. For each host a remote shell starts diomp-run --agent, which connects
+// back and runs the ranks there; what it tells is decided upon here.
+//
+// Memory: about 500 bytes and two descriptors (three while its remote shell runs) per host; per
+// rank a byte, its process id, and two sources of output lines (72 bytes each). Values take what
+// ranks publish. A fence of n ranks on h hosts costs h messages each way.
+#pragma once
+
+#include "agent_protocol.h"
+#include "frame_link.h"
+#include "guard.h"
+#include "host_list.h"
+#include "input_reader.h"
+#include "listener.h"
+#include "supervisor.h"
+#include "value_store.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace diomp::run {
+
+class head final : public supervisor, private frame_events {
+public:
+    /// `options.ranks` is the sum of the shares' ranks.
+    head(run_options options, std::vector<host_share> shares);
+    ~head() override;
+
+private:
+    using clock = std::chrono::steady_clock;
+    enum class stage {
+        waiting,   ///< its remote shell has not been started
+        starting,  ///< until it connects
+        connected, ///< until it is ready
+        ready,     ///< the program is there; until all hosts are
+        running,
+        gone, ///< has said that it is done, or is lost
+    };
+    struct host {
+        host_share share;
+        stage at = stage::waiting;
+        bool in_fence = false;
+        pid_t shell = -1; ///< the remote shell; leads a group
+        unique_fd shell_fd;
+        event_loop::token shell_token = event_loop::token::none;
+        std::size_t shell_output = 0; ///< output_hub's number
+        std::unique_ptr<frame_link> link;
+        clock::time_point heard;     ///< when it was started or heard last
+        std::uint32_t unthanked = 0; ///< bytes of output used, of which the agent does not know
+    };
+    struct newcomer {
+        std::unique_ptr<frame_link> link;
+        clock::time_point since;
+    };
+
+    // head_start.cpp
+    status set_up() override;
+    status start() override;
+    void start_more();
+    status start_agent(std::size_t index);
+    void on_accept();
+    void greet(unique_fd socket);
+    void on_newcomer_frame(frame_link &from, frame_reader &frame);
+    void welcome(host &which);
+    void on_ready(host &which);
+    void on_shell_exit(std::size_t index);
+    [[nodiscard]] std::string explain_shell_exit(const host &which, const exit_info &how) const;
+
+    // head.cpp
+    [[nodiscard]] bool over() const override;
+    void end_ranks(int signal, bool tell) override;
+    void kill_ranks() override;
+    void signal_ranks(int signal) override;
+    void on_child(pid_t pid) override;
+    void on_continued() override;
+    void clean_up() override;
+    void after_events() override;
+    [[nodiscard]] std::string name_rank(int rank) const override;
+    void on_frame(frame_link &from, std::string_view bytes) override;
+    void on_link_end(frame_link &from, const std::string &why) override;
+    void on_tick();
+    void on_deadline();
+    void on_flow();
+    void leave(host &which);
+    void send_to_all(std::string_view frame);
+    [[nodiscard]] const host &host_of(int rank) const;
+
+    // head_frames.cpp
+    void on_rank_frame(host &from, frame_type type, frame_reader &frame);
+    void on_fence(host &from);
+    void on_get(host &from, frame_reader &frame);
+    void on_output(host &from, frame_reader &frame);
+    void on_exited(int rank, frame_reader &frame);
+    void on_aborted(int rank, int code);
+    void thank(host &which);
+
+    named_settings settings_;        ///< that ranks get of our environment
+    double lost_after_s_;            ///< silence of an agent that counts as its end
+    std::string program_;            ///< diomp-run on the hosts
+    std::vector<std::string> shell_; ///< words of the remote shell command
+    std::string shell_path_;
+    std::string head_secret_;
+    std::string agent_secret_;
+    listener door_;
+    event_loop::token door_token_ = event_loop::token::none;
+    std::unique_ptr<guard> guard_;
+    std::unique_ptr<timer> tick_;
+    std::unique_ptr<timer> deadline_; ///< of the end
+    std::unique_ptr<timer> verdict_;  ///< of an abort: a death elsewhere comes first
+    std::unique_ptr<input_reader> input_;
+    std::vector<host> hosts_;
+    std::vector<newcomer> newcomers_; ///< connections that have not proved who they are
+    std::vector<pid_t> pids_;         ///< [rank], as far as known
+    std::size_t max_newcomers_ = 0;
+    value_store values_;
+    clock::time_point last_tick_;
+    std::string abort_message_;
+    int abort_status_ = 0;
+    std::size_t next_to_start_ = 0;
+    std::size_t starting_ = 0;  ///< hosts in that stage
+    std::size_t ready_ = 0;     ///< hosts that have been
+    std::size_t in_fence_ = 0;  ///< hosts
+    std::size_t remaining_ = 0; ///< hosts that are not gone
+    std::size_t shells_ = 0;    ///< remote shells that run
+    bool gave_up_ = false;
+};
+
+/// DIOMP_TIMEOUT as ranks will see it, or 30 s if that is unset, 0 or no number.
+[[nodiscard]] double lost_after(const named_settings &settings);
+
+} // namespace diomp::run

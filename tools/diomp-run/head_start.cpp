@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The part of a job on several hosts before its ranks run.
+#include "head.h"
+#include "head_connection.h"
+#include "program.h"
+#include "remote_shell.h"
+#include "spawn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace diomp::run {
+namespace {
+
+/// Remote shells at work at the same time: each costs this host a process and a key exchange.
+constexpr std::size_t max_starting = 64;
+/// Connections that have not proved who they are, for each address: an agent tries all at once.
+constexpr std::size_t max_newcomers_per_address = max_starting + 64;
+
+std::string own_program() {
+    std::error_code failure;
+    auto const path = std::filesystem::read_symlink("/proc/self/exe", failure);
+    return failure ? std::string("diomp-run") : path.string();
+}
+
+} // namespace
+
+double lost_after(const named_settings &settings) {
+    constexpr double default_s = 30;
+    for (const auto &[name, value] : settings) {
+        if (name == "DIOMP_TIMEOUT") {
+            double const given = std::strtod(value.c_str(), nullptr);
+            return given > 0 && given < 1e9 ? given : default_s;
+        }
+    }
+    return default_s;
+}
+
+head::head(run_options options, std::vector<host_share> shares)
+    : supervisor(std::move(options)), settings_(forwarded_settings(environ, options_.environment)),
+      lost_after_s_(lost_after(settings_)), hosts_(shares.size()),
+      pids_(static_cast<std::size_t>(options_.ranks), -1), remaining_(shares.size()) {
+    for (std::size_t index = 0; index < shares.size(); ++index) {
+        hosts_[index].share = std::move(shares[index]);
+    }
+}
+
+head::~head() = default;
+
+status head::set_up() {
+    // What a remote shell leaves behind becomes ours and not init's.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    auto keeper = guard::start(fmt::format("{}={}", launch::local::job_variable, job_id_));
+    if (!keeper) {
+        return keeper.take_failure();
+    }
+    guard_ = std::make_unique<guard>(keeper.take());
+    for (auto [which, on_expiry] :
+         {std::pair(&tick_, &head::on_tick), std::pair(&deadline_, &head::on_deadline)}) {
+        auto made = add_timer(*loop_, [this, on_expiry] { (this->*on_expiry)(); });
+        if (!made) {
+            return made.take_failure();
+        }
+        *which = made.take();
+    }
+    auto verdict = add_timer(*loop_, [this] { fail(abort_status_, abort_message_); });
+    if (!verdict) {
+        return verdict.take_failure();
+    }
+    verdict_ = verdict.take();
+    for (std::string *const half : {&head_secret_, &agent_secret_}) {
+        auto secret = make_secret(16);
+        if (!secret) {
+            return secret.take_failure();
+        }
+        *half = secret.take();
+    }
+    output_->add_remote_ranks(options_.output_dir.empty() ? options_.ranks : 0);
+    output_->on_flow = [this] { on_flow(); };
+    input_ = std::make_unique<input_reader>(*loop_, [this](std::string_view text) {
+        frame_writer frame(frame_type::input);
+        frame.bytes(text);
+        hosts_.front().link->send(frame.take());
+    });
+    return {};
+}
+
+status head::start() {
+    exit_status_ = status_usage; // until the command line has proved right
+    auto words = split_words(options_.remote_shell);
+    if (!words) {
+        return error(OMPX_ERR_ARG, "--rsh: " + words.failure().message());
+    }
+    shell_ = words.take();
+    const char *const path = std::getenv("PATH");
+    program_lookup const found = find_program(shell_.front(), path != nullptr ? path : "");
+    if (found.exit_status != 0) {
+        exit_status_ = found.exit_status;
+        return error(OMPX_ERR_ARG, "remote shell: " + found.message,
+                     "--rsh or DIOMP_RSH names another");
+    }
+    shell_path_ = found.path;
+    program_ = options_.agent_program.empty() ? own_program() : options_.agent_program;
+    auto door = open_listener(options_.head_address);
+    if (!door) {
+        return door.take_failure();
+    }
+    door_ = door.take();
+    max_newcomers_ = max_newcomers_per_address * door_.addresses.size();
+    raise_open_files(hosts_.size() * 4 + max_newcomers_ + 64);
+    exit_status_.reset();
+    auto token = loop_->add(door_.socket.get(), EPOLLIN, [this](std::uint32_t) { on_accept(); });
+    if (!token) {
+        return token.take_failure();
+    }
+    door_token_ = token.value();
+    last_tick_ = clock::now();
+    tick_->arm(heartbeat_interval(lost_after_s_));
+    start_more();
+    return {};
+}
+
+void head::start_more() {
+    while (now() == phase::running && next_to_start_ < hosts_.size() && starting_ < max_starting) {
+        std::size_t const index = next_to_start_++;
+        if (auto started = start_agent(index); !started) {
+            fail_start(error(OMPX_ERR_SYSTEM, fmt::format("host {}: {}", hosts_[index].share.name,
+                                                          started.failure().message())));
+        }
+    }
+}
+
+status head::start_agent(std::size_t index) {
+    host &which = hosts_[index];
+    agent_invitation const invitation{static_cast<int>(index), head_secret_, agent_secret_,
+                                      lost_after_s_, door_.addresses};
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return system_error("pipe2", errno);
+    }
+    unique_fd const reading(ends[0]);
+    unique_fd const writing(ends[1]);
+    std::string const text = encode_invitation(invitation);
+    // It fits: a pipe takes 64 KiB, and the agent refuses more.
+    if (write(writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        return system_error("write", errno);
+    }
+    unique_fd errors;
+    auto number = output_->open_error_pipe(errors);
+    if (!number) {
+        return number.take_failure();
+    }
+    which.shell_output = number.value();
+    spawn_request request;
+    request.path = shell_path_;
+    request.arguments = shell_;
+    request.arguments.push_back(which.share.name);
+    request.arguments.push_back(agent_command(program_, std::getenv("LD_LIBRARY_PATH")));
+    for (char **each = environ; *each != nullptr; ++each) {
+        request.environment.emplace_back(*each);
+    }
+    request.standard_input = reading.get();
+    request.standard_output = errors.get(); // nothing of the ranks' comes here
+    request.standard_error = errors.get();
+    request.signal_mask = signals_->original_mask();
+    request.open_files = original_open_files_;
+    auto pid = spawn(request);
+    if (!pid) {
+        return pid.take_failure();
+    }
+    which.shell = pid.value();
+    guard_->watch(which.shell);
+    ++shells_;
+    ++starting_;
+    which.at = stage::starting;
+    which.heard = clock::now();
+    which.shell_fd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.shell, 0)));
+    auto token = loop_->add(which.shell_fd.get(), EPOLLIN,
+                            [this, index](std::uint32_t) { on_shell_exit(index); });
+    if (!token) {
+        return token.take_failure();
+    }
+    which.shell_token = token.value();
+    if (options_.verbose) {
+        output_->message(fmt::format("host {}: ranks {} to {}, started by {} (pid {})",
+                                     which.share.name, which.share.first_rank,
+                                     which.share.first_rank + which.share.ranks - 1, shell_.front(),
+                                     which.shell));
+    }
+    return {};
+}
+
+void head::on_accept() {
+    while (newcomers_.size() < max_newcomers_) {
+        unique_fd socket(
+            accept4(door_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!socket) {
+            return; // nobody waits, or nobody can be let in now; those who have gone are no loss
+        }
+        greet(std::move(socket));
+    }
+    loop_->modify(door_token_, 0); // the others wait outside until after_events()
+}
+
+void head::greet(unique_fd socket) {
+    auto link = frame_link::create(*loop_, *this, std::move(socket), lost_after_s_);
+    if (!link) {
+        return; // its agent will say that nobody answers
+    }
+    frame_writer greeting(frame_type::greeting);
+    greeting.number(launch::local::protocol_magic);
+    greeting.number(agent_protocol_version);
+    greeting.text(head_secret_);
+    newcomers_.push_back({link.take(), clock::now()});
+    newcomers_.back().link->send(greeting.take());
+}
+
+void head::on_newcomer_frame(frame_link &from, frame_reader &frame) {
+    bool const is_hello = frame.type<frame_type>() == frame_type::hello;
+    std::size_t const index = frame.number<std::uint32_t>();
+    bool const genuine = is_hello && same_secret(frame.text(), agent_secret_) && frame.ok() &&
+                         index < hosts_.size() && hosts_[index].at == stage::starting;
+    auto const entry = std::ranges::find_if(
+        newcomers_, [&from](const auto &each) { return each.link.get() == &from; });
+    if (!genuine || entry == newcomers_.end()) {
+        from.close(); // after_events() removes it
+        return;
+    }
+    host &which = hosts_[index];
+    which.link = std::move(entry->link);
+    newcomers_.erase(entry);
+    which.link->tag = static_cast<int>(index);
+    which.link->accept_frames_up_to(max_frame_bytes);
+    which.heard = clock::now();
+    which.at = stage::connected;
+    --starting_;
+    welcome(which);
+    start_more();
+}
+
+void head::welcome(host &which) {
+    if (now() != phase::running) {
+        which.link->send(small_frame(frame_type::kill)); // it came too late
+        return;
+    }
+    agent_setup setup;
+    setup.world_size = static_cast<std::uint32_t>(options_.ranks);
+    setup.first_rank = static_cast<std::uint32_t>(which.share.first_rank);
+    setup.ranks = static_cast<std::uint32_t>(which.share.ranks);
+    setup.bind = options_.bind;
+    setup.verbose = options_.verbose;
+    setup.job_id = job_id_;
+    setup.host = which.share.name;
+    std::error_code failure;
+    setup.directory = std::filesystem::current_path(failure).string();
+    const char *const path = std::getenv("PATH");
+    setup.search_path = path != nullptr ? path : "";
+    setup.output_dir = options_.output_dir;
+    setup.command = options_.command;
+    setup.environment = settings_;
+    which.link->send(encode_setup(setup));
+}
+
+void head::on_ready(host &which) {
+    if (which.at != stage::connected) {
+        return;
+    }
+    which.at = stage::ready;
+    if (++ready_ < hosts_.size()) {
+        return;
+    }
+    loop_->remove(door_token_); // everybody is here
+    door_.socket.reset();
+    for (host &each : hosts_) {
+        each.at = stage::running;
+        each.link->send(small_frame(frame_type::go));
+    }
+    input_->resume();
+}
+
+void head::on_shell_exit(std::size_t index) {
+    host &which = hosts_[index];
+    auto const how = peek_exit(which.shell);
+    if (!how || which.shell_token == event_loop::token::none) {
+        return;
+    }
+    loop_->remove(which.shell_token);
+    which.shell_fd.reset();
+    --shells_;
+    output_->collect_pipe(which.shell_output);
+    // A shell that has put itself into the background is fine as long as the agent comes.
+    if (which.at == stage::starting && !how->success()) {
+        fail_start(error(OMPX_ERR_SYSTEM, explain_shell_exit(which, *how)));
+        leave(which);
+    }
+}
+
+std::string head::explain_shell_exit(const host &which, const exit_info &how) const {
+    const std::string &name = which.share.name;
+    const std::string &shell = shell_.front();
+    if (how.signal == 0 && how.code == 255) {
+        return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
+                           "true` works without a password",
+                           name, shell, options_.remote_shell, name);
+    }
+    if (how.signal == 0 && (how.code == 126 || how.code == 127)) {
+        return fmt::format(
+            "host {} cannot execute {} ({} exited with status {}); install diomp-run "
+            "there, or name it with --agent-program",
+            name, program_, shell, how.code);
+    }
+    return fmt::format("host {}: {} {} before diomp-run there had connected", name, shell,
+                       describe(how));
+}
+
+} // namespace diomp::run

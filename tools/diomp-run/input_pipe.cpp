@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "input_pipe.h"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace diomp::run {
+
+result<std::unique_ptr<input_pipe>> input_pipe::create(event_loop &loop, unique_fd &reading_end,
+                                                       std::function<void(std::size_t)> on_taken) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return system_error("pipe2", errno);
+    }
+    reading_end = unique_fd(ends[0]);
+    unique_fd writing(ends[1]);
+    if (fcntl(writing.get(), F_SETFL, O_NONBLOCK) != 0) {
+        return system_error("fcntl", errno);
+    }
+    return std::unique_ptr<input_pipe>(
+        new input_pipe(loop, std::move(writing), std::move(on_taken)));
+}
+
+void input_pipe::add(std::string_view text) {
+    ended_ = ended_ || text.empty();
+    waiting_ += text;
+    write_some();
+}
+
+void input_pipe::write_some() {
+    while (pipe_ && !waiting_.empty()) {
+        ssize_t const size = write(pipe_.get(), waiting_.data(), waiting_.size());
+        if (size > 0) {
+            waiting_.erase(0, static_cast<std::size_t>(size));
+            on_taken_(static_cast<std::size_t>(size));
+        } else if (size < 0 && errno == EAGAIN) {
+            if (token_ == event_loop::token::none) {
+                auto token =
+                    loop_.add(pipe_.get(), EPOLLOUT, [this](std::uint32_t) { write_some(); });
+                token_ = token ? token.value() : event_loop::token::none;
+            }
+            return;
+        } else if (size < 0 && errno != EINTR) {
+            waiting_.clear();
+            ended_ = true;
+            on_taken_(0);
+        }
+    }
+    loop_.remove(token_);
+    if (ended_) {
+        pipe_.reset();
+    }
+}
+
+} // namespace diomp::run

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "job.h"
+
+#include "program.h"
+#include "rank_environment.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace diomp::run {
+
+namespace local = launch::local;
+
+job::job(run_options options) : supervisor(std::move(options)), exchange_(0, options_.ranks) {}
+
+job::~job() = default;
+
+status job::set_up() {
+    auto made = node::create(*loop_, *this, fmt::format("{}={}", local::job_variable, job_id_));
+    if (!made) {
+        return made.take_failure();
+    }
+    node_ = made.take();
+    return {};
+}
+
+status job::start() {
+    program_lookup const program = find_program(
+        options_.command.front(), std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+    if (program.exit_status != 0) {
+        exit_status_ = program.exit_status;
+        return error(OMPX_ERR_ARG, program.message);
+    }
+    auto placement =
+        place_ranks(options_.ranks, options_.bind, group_by_core(allowed_cpus(), read_siblings));
+    if (!placement) {
+        exit_status_ = status_usage;
+        return placement.take_failure();
+    }
+    DIOMP_TRY(make_output_directory(options_.output_dir));
+    node_plan plan;
+    plan.ranks = options_.ranks;
+    plan.world_size = options_.ranks;
+    plan.job_id = job_id_;
+    plan.host = host_;
+    plan.placement = placement.take();
+    plan.common.path = program.path;
+    plan.common.arguments = options_.command;
+    plan.common.environment = rank_environment(environ, explicit_settings(options_.environment));
+    plan.common.signal_mask = signals_->original_mask();
+    plan.common.open_files = original_open_files_;
+    int exit_status = 0;
+    auto started = node_->start(
+        std::move(plan), [this](int rank) { return open_descriptors(rank); }, exit_status);
+    if (!started) {
+        exit_status_ = exit_status != 0 ? exit_status : 1;
+        return started;
+    }
+    if (options_.verbose) {
+        for (int rank = 0; rank < options_.ranks; ++rank) {
+            output_->message(node_->describe_placement(rank));
+        }
+    }
+    if (!input_) {
+        // Rank 0 has it now; its writer must see when rank 0 closes it.
+        unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        dup2(null.get(), STDIN_FILENO);
+    }
+    return {};
+}
+
+result<rank_descriptors> job::open_descriptors(int rank) {
+    auto input = rank == 0 ? input_forwarder::open(*loop_, input_)
+                           : result<unique_fd>(unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)));
+    if (!input) {
+        return input.take_failure();
+    }
+    auto ends = options_.output_dir.empty() ? output_->open_pipes(rank)
+                                            : open_output_files(rank, options_.output_dir);
+    if (!ends) {
+        return ends.take_failure();
+    }
+    return rank_descriptors{input.take(), std::move(ends.value().out), std::move(ends.value().err)};
+}
+
+void job::on_continued() {
+    if (input_) {
+        input_->resume();
+    }
+}
+
+void job::clean_up() {
+    if (!node_->clean_up()) {
+        output_->message("some processes of the job do not end, not even by SIGKILL");
+    }
+    // They refer to the loop, and ranks' names are not needed any more.
+    node_.reset();
+    input_.reset();
+}
+
+// ---- Ranks
+
+void job::on_hello(int rank, pid_t pid) {
+    attendance_.join(rank);
+    if (options_.verbose) {
+        output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
+    }
+    check_attendance();
+}
+
+void job::on_entries(int /*rank*/, std::vector<local::entry> entries) {
+    exchange_.add(std::move(entries));
+}
+
+void job::on_fence(int rank) {
+    auto const complete = exchange_.enter_fence(rank);
+    if (!complete) {
+        on_protocol_error(rank, complete.failure().message());
+    } else if (complete.value()) {
+        node_->send_to_all(release_packets(exchange_.take_entries(), false));
+    }
+}
+
+void job::on_get(int rank, int owner, std::string key) {
+    // Every value comes with a fence here, and the runtime knows.
+    on_protocol_error(rank, fmt::format("a question for '{}' of rank {}", key, owner));
+}
+
+void job::on_finalize(int rank) { attendance_.finalize(rank); }
+
+void job::on_abort(int rank, int code) {
+    // A rank that noticed another one's death may be heard before the death itself.
+    node_->look_for_killed(rank);
+    output_->collect(rank);
+    fail(abort_status(code),
+         fmt::format("{} aborted the job with status {}", name_rank(rank), code));
+}
+
+void job::on_protocol_error(int rank, const std::string &what) {
+    fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank), what));
+}
+
+void job::on_exit(int rank, const exit_info &how) {
+    output_->collect(rank);
+    if (how.success()) {
+        attendance_.leave(rank);
+        check_attendance();
+    } else {
+        report_exit(name_rank(rank), how);
+    }
+}
+
+} // namespace diomp::run

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A job whose ranks all run on this machine.
+#pragma once
+
+#include "exchange.h"
+#include "input_forwarder.h"
+#include "node.h"
+#include "supervisor.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace diomp::run {
+
+class job final : public supervisor, private node_events {
+public:
+    explicit job(run_options options);
+    ~job() override;
+
+private:
+    status set_up() override;
+    status start() override;
+    [[nodiscard]] bool over() const override { return node_->over(); }
+    void end_ranks(int signal, bool tell) override { node_->end(signal, tell); }
+    void kill_ranks() override { node_->kill(); }
+    void signal_ranks(int signal) override { node_->signal(signal); }
+    void on_child(pid_t pid) override { node_->reap(pid); }
+    void on_continued() override;
+    void clean_up() override;
+    [[nodiscard]] std::string name_rank(int rank) const override { return node_->name_rank(rank); }
+    result<rank_descriptors> open_descriptors(int rank);
+
+    void on_hello(int rank, pid_t pid) override;
+    void on_entries(int rank, std::vector<launch::local::entry> entries) override;
+    void on_fence(int rank) override;
+    void on_get(int rank, int owner, std::string key) override;
+    void on_finalize(int rank) override;
+    void on_abort(int rank, int code) override;
+    void on_protocol_error(int rank, const std::string &what) override;
+    void on_exit(int rank, const exit_info &how) override;
+
+    exchange exchange_;
+    std::unique_ptr<node> node_;
+    std::unique_ptr<input_forwarder> input_;
+};
+
+} // namespace diomp::run

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where the head can be reached.
+#pragma once
+
+#include "event_loop.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace diomp::run {
+
+struct listener {
+    unique_fd socket; ///< non-blocking
+    /// Numeric addresses and ports to try: those of all interfaces, loopback last.
+    std::vector<std::pair<std::string, std::string>> addresses;
+};
+
+/// At a port that the system chooses; `address` (a name, a numeric address or an interface) limits
+/// it to one, empty means all.
+result<listener> open_listener(const std::string &address);
+
+} // namespace diomp::run

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "node.h"
+
+#include "strays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace diomp::run {
+
+namespace local = launch::local;
+
+result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events,
+                                           const std::string &mark) {
+    // Orphans of the job become ours and not init's, so that none is lost.
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    auto keeper = guard::start(mark);
+    if (!keeper) {
+        return keeper.take_failure();
+    }
+    std::unique_ptr<node> made(new node(loop, events, keeper.take()));
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return system_error("pipe2", errno);
+    }
+    made->watch_ = {unique_fd(ends[0]), unique_fd(ends[1])};
+    auto grace = add_timer(loop, [self = made.get()] { self->on_grace_over(); });
+    if (!grace) {
+        return grace.take_failure();
+    }
+    made->grace_ = grace.take();
+    return made;
+}
+
+node::~node() {
+    for (auto &each : ranks_) {
+        loop_.remove(each.token);
+    }
+}
+
+status node::start(node_plan plan,
+                   const std::function<result<rank_descriptors>(int rank)> &descriptors,
+                   int &exit_status) {
+    plan_ = std::move(plan);
+    ranks_.resize(static_cast<std::size_t>(plan_.ranks));
+    for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
+        auto ends = descriptors(rank);
+        if (!ends) {
+            return ends.take_failure();
+        }
+        DIOMP_TRY(start_rank(rank, ends.value(), exit_status));
+    }
+    return {};
+}
+
+status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit_status) {
+    local::welcome_packet welcome;
+    welcome.rank = static_cast<std::uint32_t>(rank);
+    welcome.size = static_cast<std::uint32_t>(plan_.world_size);
+    welcome.node_first = static_cast<std::uint32_t>(plan_.first_rank);
+    welcome.node_size = static_cast<std::uint32_t>(plan_.ranks);
+    welcome.job_id = plan_.job_id;
+    welcome.host = plan_.host;
+    unique_fd rank_end;
+    auto link = rank_link::create(loop_, events_, welcome, watch_[0].get(), rank_end);
+    if (!link) {
+        return link.take_failure();
+    }
+    spawn_request request = plan_.common;
+    for (const auto &[name, value] :
+         {std::pair(local::fd_variable, std::to_string(rank_end.get())),
+          std::pair(local::rank_variable, std::to_string(rank)),
+          std::pair(local::size_variable, std::to_string(plan_.world_size)),
+          std::pair(local::job_variable, plan_.job_id),
+          std::pair(local::user_rank_variable, std::to_string(rank))}) {
+        request.environment.push_back(fmt::format("{}={}", name, value));
+    }
+    request.standard_input = descriptors.in.get();
+    request.standard_output = descriptors.out.get();
+    request.standard_error = descriptors.err.get();
+    request.inherited = rank_end.get();
+    request.cpus = plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)];
+    auto pid = spawn(request);
+    if (!pid) {
+        exit_status = status_cannot_execute;
+        return pid.take_failure();
+    }
+    auto &process = at(rank);
+    process.pid = pid.value();
+    ++started_;
+    process.link = link.take();
+    guard_.watch(process.pid);
+    // Not by its wrapper: glibc 2.36 declares that with C++ linkage.
+    process.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+    if (!process.pidfd) {
+        return system_error("pidfd_open", errno);
+    }
+    auto token = loop_.add(process.pidfd.get(), EPOLLIN,
+                           [this, rank](std::uint32_t) { on_rank_exit(rank); });
+    if (!token) {
+        return token.take_failure();
+    }
+    process.token = token.value();
+    return {};
+}
+
+std::string node::name_rank(int rank) const {
+    return fmt::format("rank {} on {} (pid {}, {})", rank, plan_.host, at(rank).pid,
+                       plan_.common.arguments.front());
+}
+
+std::string node::describe_placement(int rank) const {
+    auto const &cpus = plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)];
+    return fmt::format("rank {} of {} on {}: pid {}, {}", rank, plan_.world_size, plan_.host,
+                       at(rank).pid, cpus.empty() ? "unbound" : "cpus " + format_cpu_list(cpus));
+}
+
+void node::send(int rank, const std::vector<shared_packet> &packets) {
+    if (at(rank).link) {
+        at(rank).link->send(packets);
+    }
+}
+
+void node::send_to_all(const std::vector<shared_packet> &packets) {
+    for (auto &each : ranks_) {
+        if (each.link) {
+            each.link->send(packets);
+        }
+    }
+}
+
+// ---- The end of ranks
+
+void node::on_rank_exit(int rank) {
+    auto &process = at(rank);
+    auto const how = process.pid > 0 ? peek_exit(process.pid) : std::nullopt;
+    if (!how || process.ended) {
+        return;
+    }
+    loop_.remove(process.token);
+    process.ended = true;
+    ++ended_;
+    // What it said last comes before what is said about it.
+    process.link->receive();
+    events_.on_exit(rank, *how);
+}
+
+void node::look_for_killed(int except) {
+    for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
+        auto const &process = at(rank);
+        if (rank != except && !process.ended && process.pid > 0) {
+            auto const how = peek_exit(process.pid);
+            if (how && how->signal != 0) {
+                on_rank_exit(rank);
+            }
+        }
+    }
+}
+
+void node::reap(pid_t pid) {
+    // Ranks have their pidfd. This reaps orphans that ended on their own; what signals that were
+    // merged into one leave out waits for the end.
+    bool const ours = pid == guard_.pid() ||
+                      std::ranges::any_of(ranks_, [pid](auto &each) { return each.pid == pid; });
+    if (!ours) {
+        waitpid(pid, nullptr, WNOHANG);
+    }
+}
+
+void node::end(int signal_number, bool tell) {
+    if (tell) {
+        watch_[1].reset();
+    }
+    signal(signal_number);
+    signal(SIGCONT); // a stopped process would not follow
+    grace_->arm(grace_s);
+}
+
+void node::kill() {
+    killed_ = true;
+    watch_[1].reset();
+    signal(SIGKILL);
+    grace_->arm(kill_limit_s);
+}
+
+void node::signal(int number) {
+    for (auto const &each : ranks_) {
+        if (each.pid > 0 && !reaped_) {
+            ::kill(-each.pid, number);
+        }
+    }
+}
+
+void node::on_grace_over() {
+    if (killed_) {
+        gave_up_ = true;
+    } else {
+        kill();
+    }
+}
+
+bool node::clean_up() {
+    // Also after success: what the ranks have left behind ends with the job. Their leaders are
+    // still zombies, so these group numbers are theirs.
+    signal(SIGKILL);
+    reaped_ = true;
+    return kill_and_reap_children(guard_.pid(), kill_limit_s);
+}
+
+} // namespace diomp::run

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "own_process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+namespace diomp::run {
+namespace {
+
+constexpr std::array<int, 9> watched_signals{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+                                             SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+} // namespace
+
+void fill_standard_descriptors() {
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO) {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+rlimit raise_open_files(std::size_t wanted) {
+    rlimit original{};
+    getrlimit(RLIMIT_NOFILE, &original);
+    rlimit raised = original;
+    raised.rlim_cur = std::min<rlim_t>(raised.rlim_max, std::max<rlim_t>(raised.rlim_cur, wanted));
+    setrlimit(RLIMIT_NOFILE, &raised);
+    return original;
+}
+
+result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
+                                                         const handler &on_signal) {
+    std::unique_ptr<signal_port> port(new signal_port(loop));
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (int const signal : watched_signals) {
+        sigaddset(&watched, signal);
+    }
+    sigprocmask(SIG_BLOCK, &watched, &port->original_mask_);
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &ignore, nullptr); // write() tells
+    port->signals_ = unique_fd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!port->signals_) {
+        return system_error("signalfd", errno);
+    }
+    auto token =
+        loop.add(port->signals_.get(), EPOLLIN, [self = port.get(), on_signal](std::uint32_t) {
+            signalfd_siginfo info{};
+            while (read(self->signals_.get(), &info, sizeof info) == sizeof info) {
+                on_signal(info);
+            }
+        });
+    if (!token) {
+        return token.take_failure();
+    }
+    port->token_ = token.value();
+    return port;
+}
+
+} // namespace diomp::run

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What diomp-run does to its own process before anything else: descriptors, limits, signals.
+#pragma once
+
+#include "event_loop.h"
+
+#include <csignal>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+namespace diomp::run {
+
+/// Descriptors 0 to 2 must be taken, or a pipe of ours would get one of these numbers.
+void fill_standard_descriptors();
+/// Allows for `wanted` open descriptors where the hard limit does. The limits as they were.
+rlimit raise_open_files(std::size_t wanted);
+
+/// The signals that diomp-run acts on, as events of the loop. SIGPIPE is ignored.
+class signal_port {
+public:
+    using handler = std::function<void(const signalfd_siginfo &)>;
+    static result<std::unique_ptr<signal_port>> create(event_loop &loop, const handler &on_signal);
+    ~signal_port() { loop_.remove(token_); }
+    signal_port(const signal_port &) = delete;
+    signal_port &operator=(const signal_port &) = delete;
+
+    /// For processes that are started.
+    [[nodiscard]] const sigset_t &original_mask() const { return original_mask_; }
+
+private:
+    explicit signal_port(event_loop &loop) : loop_(loop) {}
+
+    event_loop &loop_;
+    sigset_t original_mask_{};
+    unique_fd signals_;
+    event_loop::token token_ = event_loop::token::none;
+};
+
+} // namespace diomp::run

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Finds the program before any rank starts, so that a wrong name is one message and not N.
+#pragma once
+
+#include <string>
+
+namespace diomp::run {
+
+struct program_lookup {
+    std::string path;    ///< what to execute; empty if there is nothing
+    int exit_status = 0; ///< status_not_found or status_cannot_execute
+    std::string message;
+};
+
+/// As the shell does: a name with a slash is a path, any other is searched in `search_path` (PATH).
+program_lookup find_program(const std::string &name, const std::string &search_path);
+
+} // namespace diomp::run

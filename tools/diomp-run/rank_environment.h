@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The environment of ranks and the files for their output.
+#pragma once
+
+#include "launch/local/socket.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace diomp::run {
+
+using named_settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Those of -x that have a value; the last one of a name.
+named_settings
+explicit_settings(const std::vector<std::pair<std::string, std::optional<std::string>>> &given);
+/// What ranks on other hosts get of ours: DIOMP_* and LD_LIBRARY_PATH, and what -x names.
+named_settings
+forwarded_settings(char *const *own,
+                   const std::vector<std::pair<std::string, std::optional<std::string>>> &given);
+/// `own` with `settings` in place of what they name, and without what the launcher sets per rank.
+std::vector<std::string> rank_environment(char *const *own, const named_settings &settings);
+
+/// Nothing to do for an empty name.
+status make_output_directory(const std::string &path);
+struct output_ends {
+    launch::local::unique_fd out;
+    launch::local::unique_fd err;
+};
+/// Files rank-N.out and rank-N.err in a directory that exists.
+result<output_ends> open_output_files(int rank, const std::string &directory);
+
+} // namespace diomp::run

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rank_link.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace diomp::run {
+
+namespace local = launch::local;
+
+result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_events &events,
+                                                     const local::welcome_packet &welcome,
+                                                     int watch_fd, unique_fd &rank_end) {
+    std::array<int, 2> ends{};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+        return system_error("socketpair", errno);
+    }
+    unique_fd ours(ends[0]);
+    rank_end = unique_fd(ends[1]);
+    DIOMP_TRY(local::send_with_fd(ours.get(), local::encode_welcome(welcome), watch_fd));
+    std::unique_ptr<rank_link> link(
+        new rank_link(loop, events, static_cast<int>(welcome.rank), std::move(ours)));
+    auto *const self = link.get();
+    auto token = loop.add(self->socket_.get(), EPOLLIN, [self](std::uint32_t ready) {
+        if ((ready & EPOLLOUT) != 0) {
+            self->send_queued();
+        }
+        self->receive();
+    });
+    if (!token) {
+        return token.take_failure();
+    }
+    self->token_ = token.value();
+    return link;
+}
+
+rank_link::~rank_link() { close(); }
+
+void rank_link::close() {
+    loop_.remove(token_);
+    socket_.reset();
+    queue_.clear();
+}
+
+void rank_link::receive() {
+    std::array<char, local::max_packet_bytes> buffer; // NOLINT(*-member-init): filled by recv
+    while (socket_) {
+        ssize_t const size = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (size > 0) {
+            dispatch({buffer.data(), static_cast<std::size_t>(size)});
+        } else if (size < 0 && errno == EAGAIN) {
+            return;
+        } else if (size == 0 || errno != EINTR) {
+            close(); // every process that had the other end has closed it
+        }
+    }
+}
+
+void rank_link::dispatch(std::string_view bytes) {
+    local::packet_reader packet(bytes);
+    auto const type = packet.type();
+    switch (type) {
+    case local::packet_type::hello:
+        events_.on_hello(rank_, static_cast<pid_t>(packet.number<std::uint32_t>()));
+        return;
+    case local::packet_type::entries: {
+        std::vector<local::entry> entries;
+        if (auto decoded = local::decode_entries(packet, entries); !decoded) {
+            events_.on_protocol_error(rank_, decoded.failure().message());
+            return;
+        }
+        for (auto &each : entries) {
+            each.owner = static_cast<std::uint32_t>(rank_); // whatever the rank wrote there
+        }
+        events_.on_entries(rank_, std::move(entries));
+        return;
+    }
+    case local::packet_type::fence:
+        events_.on_fence(rank_);
+        return;
+    case local::packet_type::get: {
+        auto const owner = static_cast<int>(packet.number<std::uint32_t>());
+        events_.on_get(rank_, owner, std::string(packet.text()));
+        return;
+    }
+    case local::packet_type::finalize:
+        events_.on_finalize(rank_);
+        return;
+    case local::packet_type::abort:
+        events_.on_abort(rank_, static_cast<int>(packet.number<std::uint32_t>()));
+        return;
+    default:
+        events_.on_protocol_error(
+            rank_, fmt::format("packet of unknown type {}", static_cast<unsigned>(type)));
+    }
+}
+
+void rank_link::send(const std::vector<shared_packet> &packets) {
+    queue_.insert(queue_.end(), packets.begin(), packets.end());
+    send_queued();
+}
+
+void rank_link::send_queued() {
+    while (socket_ && !queue_.empty()) {
+        const std::string &packet = *queue_.front();
+        if (::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+            queue_.pop_front();
+        } else if (errno == EAGAIN) {
+            loop_.modify(token_, EPOLLIN | EPOLLOUT);
+            return;
+        } else if (errno != EINTR) {
+            close(); // the rank has gone; its exit tells the rest
+            return;
+        }
+    }
+    loop_.modify(token_, EPOLLIN);
+}
+
+} // namespace diomp::run

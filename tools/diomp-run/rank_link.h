@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// diomp-run's end of the socket to one rank.
+#pragma once
+
+#include "event_loop.h"
+#include "exchange.h"
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace diomp::run {
+
+/// What a rank tells; called from rank_link::receive().
+class link_events {
+public:
+    virtual ~link_events() = default;
+    virtual void on_hello(int rank, pid_t pid) = 0;
+    virtual void on_entries(int rank, std::vector<launch::local::entry> entries) = 0;
+    virtual void on_fence(int rank) = 0;
+    /// The rank wants a value of another node's rank.
+    virtual void on_get(int rank, int owner, std::string key) = 0;
+    virtual void on_finalize(int rank) = 0;
+    virtual void on_abort(int rank, int code) = 0;
+    /// The rank sent what makes no sense.
+    virtual void on_protocol_error(int rank, const std::string &what) = 0;
+};
+
+class rank_link {
+public:
+    /// `rank_end` receives the other end, with `welcome` and a copy of `watch_fd` in it.
+    static result<std::unique_ptr<rank_link>> create(event_loop &loop, link_events &events,
+                                                     const launch::local::welcome_packet &welcome,
+                                                     int watch_fd, unique_fd &rank_end);
+    ~rank_link();
+    rank_link(const rank_link &) = delete;
+    rank_link &operator=(const rank_link &) = delete;
+
+    /// Handles every packet that has arrived. Does not block.
+    void receive();
+    /// Sends in order, as fast as the rank reads. Does not block.
+    void send(const std::vector<shared_packet> &packets);
+
+private:
+    rank_link(event_loop &loop, link_events &events, int rank, unique_fd socket)
+        : loop_(loop), events_(events), rank_(rank), socket_(std::move(socket)) {}
+    void dispatch(std::string_view bytes);
+    void send_queued();
+    void close();
+
+    event_loop &loop_;
+    link_events &events_;
+    int rank_;
+    unique_fd socket_;
+    event_loop::token token_ = event_loop::token::none;
+    std::deque<shared_packet> queue_;
+};
+
+} // namespace diomp::run

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "supervisor.h"
+
+#include "launch/host.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace diomp::run {
+
+supervisor::supervisor(run_options options)
+    : options_(std::move(options)), host_(launch::host_name()), job_id_(launch::make_job_id(host_)),
+      attendance_(options_.ranks) {}
+
+supervisor::~supervisor() = default;
+
+int supervisor::run() {
+    auto ready = set_up_common();
+    if (ready.ok()) {
+        ready = set_up();
+    }
+    if (!ready) {
+        std::fprintf(stderr, "diomp-run: %s\n", ready.failure().message().c_str());
+        return 1;
+    }
+    if (auto started = start(); !started) {
+        fail_start(started.failure());
+        kill();
+    } else if (options_.timeout_s > 0) {
+        timeout_->arm(options_.timeout_s);
+    }
+    while (!over()) {
+        if (auto handled = loop_->run_once(); !handled) {
+            fail(1, handled.failure().message());
+            kill();
+            break;
+        }
+        after_events();
+    }
+    clean_up();
+    output_->finish();
+    if (output_->reader_gone() && !exit_status_) {
+        exit_status_ = status_signal_base + SIGPIPE;
+    }
+    output_.reset();
+    return exit_status_.value_or(0);
+}
+
+status supervisor::set_up_common() {
+    fill_standard_descriptors();
+    // Every rank takes up to five descriptors here.
+    original_open_files_ = raise_open_files(static_cast<std::size_t>(options_.ranks) * 8 + 64);
+    auto loop = event_loop::create();
+    if (!loop) {
+        return loop.take_failure();
+    }
+    loop_ = std::make_unique<event_loop>(loop.take());
+    auto signals =
+        signal_port::create(*loop_, [this](const signalfd_siginfo &info) { on_signal(info); });
+    if (!signals) {
+        return signals.take_failure();
+    }
+    signals_ = signals.take();
+    auto output = output_hub::create(*loop_, options_.tag_output);
+    if (!output) {
+        return output.take_failure();
+    }
+    output_ = output.take();
+    auto timeout = add_timer(*loop_, [this] { on_timeout(); });
+    if (!timeout) {
+        return timeout.take_failure();
+    }
+    timeout_ = timeout.take();
+    return {};
+}
+
+void supervisor::check_attendance() {
+    if (auto const found = attendance_.find_deserter()) {
+        fail(1, fmt::format("{} {}", name_rank(found->rank), found->what));
+    }
+}
+
+void supervisor::report_exit(const std::string &who, const exit_info &how) {
+    // The reader has gone, as in `diomp-run ... | head`: the user knows.
+    bool const quiet = how.signal == SIGPIPE && output_->reader_gone();
+    fail(how.status(), quiet ? "" : fmt::format("{} {}", who, describe(how)));
+}
+
+int abort_status(int code) { return (code & 0xff) != 0 ? code & 0xff : 1; }
+
+// ---- Ending
+
+void supervisor::fail(int exit_status, const std::string &message) {
+    if (phase_ != phase::running) {
+        return; // a consequence of what has been reported
+    }
+    exit_status_ = exit_status;
+    if (!options_.quiet && !message.empty()) {
+        output_->message(message);
+    }
+    // Ranks that wait for the one that failed learn it by the watch pipe, the others by the signal.
+    end(SIGTERM, true);
+}
+
+/// What keeps a job from starting is said with --quiet too.
+void supervisor::fail_start(const error &why) {
+    if (phase_ == phase::running) {
+        output_->message(why.remedy().empty() ? why.message()
+                                              : why.message() + "; " + why.remedy());
+        exit_status_ = exit_status_.value_or(1);
+        end(SIGTERM, true);
+    }
+}
+
+void supervisor::end(int signal, bool tell) {
+    phase_ = phase::ending;
+    timeout_->disarm();
+    end_ranks(signal, tell);
+}
+
+void supervisor::kill() {
+    phase_ = phase::killed;
+    timeout_->disarm();
+    kill_ranks();
+}
+
+void supervisor::on_timeout() {
+    fail(status_timeout,
+         fmt::format("the job did not end within {} s (--timeout); ending it", options_.timeout_s));
+}
+
+void supervisor::on_signal(const signalfd_siginfo &info) {
+    int const signal = static_cast<int>(info.ssi_signo);
+    switch (signal) {
+    case SIGCHLD:
+        on_child(static_cast<pid_t>(info.ssi_pid));
+        return;
+    case SIGUSR1:
+    case SIGUSR2:
+        signal_ranks(signal);
+        return;
+    case SIGTSTP:
+        signal_ranks(SIGTSTP);
+        raise(SIGSTOP);
+        return;
+    case SIGCONT:
+        signal_ranks(SIGCONT);
+        on_continued();
+        return;
+    default:
+        break;
+    }
+    if (phase_ != phase::running) {
+        kill(); // asked twice
+        return;
+    }
+    exit_status_ = status_signal_base + signal;
+    if (!options_.quiet) {
+        output_->message(fmt::format("got {}; ending the job", signal_name(signal)));
+    }
+    // No word by the watch pipe: a rank that handles the signal may need the others for that.
+    end(signal, false);
+}
+
+} // namespace diomp::run

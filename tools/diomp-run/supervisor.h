@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What diomp-run decides, whether its ranks run here (job) or on other hosts (head).
+//
+// Phases: running; ending (ranks have got a signal and a second to follow it); killed (SIGKILL).
+// The first thing that goes wrong decides the exit status and the one message.
+#pragma once
+
+#include "attendance.h"
+#include "event_loop.h"
+#include "options.h"
+#include "output_hub.h"
+#include "own_process.h"
+#include "report.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace diomp::run {
+
+class supervisor {
+public:
+    explicit supervisor(run_options options);
+    virtual ~supervisor();
+    supervisor(const supervisor &) = delete;
+    supervisor &operator=(const supervisor &) = delete;
+
+    /// Blocks until no process of the job is left. diomp-run's exit status.
+    int run();
+
+protected:
+    enum class phase { running, ending, killed };
+
+    // What the two kinds do in their own way.
+    virtual status set_up() = 0;
+    virtual status start() = 0;
+    [[nodiscard]] virtual bool over() const = 0;
+    /// The signal and its consequences. `tell`: processes that watch for the end of the job learn
+    /// it now, and not only by the signal.
+    virtual void end_ranks(int signal, bool tell) = 0;
+    virtual void kill_ranks() = 0;
+    /// No more than the signal.
+    virtual void signal_ranks(int signal) = 0;
+    virtual void on_child(pid_t pid) = 0;
+    virtual void on_continued() = 0;
+    /// No process of the job is left afterwards. Called once, before the last output.
+    virtual void clean_up() = 0;
+    /// "rank 3 on b (pid 17, ./app)".
+    [[nodiscard]] virtual std::string name_rank(int rank) const = 0;
+    /// After each batch of events.
+    virtual void after_events() {}
+
+    // For them to use.
+    [[nodiscard]] phase now() const { return phase_; }
+    /// Ends the job; only the first failure counts. An empty message says nothing.
+    void fail(int exit_status, const std::string &message);
+    void fail_start(const error &why);
+    void check_attendance();
+    /// "rank 3 on b (...) was killed by signal 9", unless the user knows already.
+    void report_exit(const std::string &who, const exit_info &how);
+    void end(int signal, bool tell);
+    void kill();
+
+    run_options options_;
+    std::string host_;
+    std::string job_id_;
+    rlimit original_open_files_{};
+    std::unique_ptr<event_loop> loop_;
+    std::unique_ptr<signal_port> signals_;
+    std::unique_ptr<output_hub> output_;
+    attendance attendance_;
+    std::optional<int> exit_status_; ///< set by the first failure
+
+private:
+    status set_up_common();
+    void on_signal(const signalfd_siginfo &info);
+    void on_timeout();
+
+    std::unique_ptr<timer> timeout_;
+    phase phase_ = phase::running;
+};
+
+/// The exit status of a job that a rank has aborted: 0 would call it a success, and more than 255
+/// does not fit.
+[[nodiscard]] int abort_status(int code);
+
+} // namespace diomp::run
