@@ -188,7 +188,9 @@ OMPX_API_ int ompx_put(int rank, void *dst, const void *src, size_t nbytes) OMPX
 /** Copies nbytes from src at `rank` to dst (this process). Complete on return. */
 OMPX_API_ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) OMPX_NOEXCEPT_;
 
-/** As put and get, but the local buffer belongs to the transfer until *event is complete. */
+/** As put and get, but the local buffer belongs to the transfer until *event is complete. With a
+ * null `event` the next ompx_fence() of this rank, or a call that includes one (ompx_barrier,
+ * ompx_unlock), completes it, as OpenSHMEM 1.5 (9.6) has it for shmem_put_nbi and shmem_get_nbi. */
 OMPX_API_ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes,
                           ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes,

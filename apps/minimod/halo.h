@@ -13,7 +13,9 @@ void halo_init(const grid *g);
 // Starts to send the edges of `field` to the neighbours' halos and to receive theirs. Until
 // halo_finish, the edges may be read, and the halos of `field` are undefined.
 void halo_start(const grid *g, float *field, int step);
-// Called now and then between start and finish, for libraries that move data only inside calls.
+// Called between start and finish, for libraries that move data only inside calls, each time so
+// many planes have been computed. 0: never.
+extern const int halo_progress_interval;
 void halo_progress(void);
 // The halos of `field` hold the neighbours' edges.
 void halo_finish(const grid *g, int step);

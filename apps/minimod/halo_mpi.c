@@ -33,6 +33,8 @@ void halo_start(const grid *g, float *field, int step) {
     /* comm:end */
 }
 
+const int halo_progress_interval = 32;
+
 void halo_progress(void) {
     /* comm:begin */
     int done = 0;

@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Interior planes between two calls of halo_progress.
-enum { PLANES_PER_CALL = 32 };
-
 static void step_without_overlap(const model *m, float *field, float *now, int step,
                                  run_result *result) {
     const grid *g = &m->part;
@@ -35,10 +32,13 @@ static void step_with_overlap(const model *m, float *field, float *now, int step
     const double start = seconds_now();
     halo_start(g, field, step);
     const double started = seconds_now();
-    for (int x = HALO; x < interior_end; x += PLANES_PER_CALL) {
-        const int x_end = x + PLANES_PER_CALL < interior_end ? x + PLANES_PER_CALL : interior_end;
+    const int stride = halo_progress_interval > 0 ? halo_progress_interval : interior_end;
+    for (int x = HALO; x < interior_end; x += stride) {
+        const int x_end = x + stride < interior_end ? x + stride : interior_end;
         model_advance(m, field, now, step, x, x_end);
-        halo_progress();
+        if (halo_progress_interval > 0) {
+            halo_progress();
+        }
     }
     const double computed = seconds_now();
     halo_finish(g, step);

@@ -84,6 +84,7 @@ public:
     std::string describe_path(world_rank peer) const override {
         return is_near(peer) ? near_->describe_path(peer) : far_->describe_path(peer);
     }
+    std::string describe_outstanding() const override { return far_->describe_outstanding(); }
     status close() override {
         DIOMP_TRY(far_->close());
         return near_->close();

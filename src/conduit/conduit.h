@@ -133,6 +133,9 @@ public:
     virtual void report_failures_to(const failure_sink & /*sink*/) {}
     /// How this peer is reached, for diomp-info and the log: "shm", "ucx (tcp, active messages)".
     [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
+    /// What this process waits for at its peers, each with its host, as the end of a sentence about
+    /// a wait that is long: "rank 1 on hostb: 1 get(s) of 8 bytes". "" if there is nothing.
+    [[nodiscard]] virtual std::string describe_outstanding() const { return {}; }
     /// Collective over the job, once, when no thread uses the conduit any more: what was sent has
     /// arrived everywhere, so that ranks may end in any order. Blocks.
     virtual status close() { return {}; }

@@ -208,6 +208,12 @@ void engine::learn_from_yield(std::chrono::nanoseconds lasted) {
     }
 }
 
+std::string engine::explain(function_ref<std::string()> describe) const {
+    std::string const outstanding = conduit_.describe_outstanding();
+    return outstanding.empty() ? describe()
+                               : fmt::format("{}; outstanding: {}", describe(), outstanding);
+}
+
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
                            int spins) {
     polling_scope polling(conduit_, *this);
@@ -246,13 +252,14 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             return error(OMPX_ERR_PEER, failure_ + ", while " + describe());
         }
         if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
-            return error(OMPX_ERR_TIMEOUT,
-                         fmt::format("timed out after {:g} s {}", options_.timeout_s, describe()),
-                         "raise DIOMP_TIMEOUT if the other ranks are only slow");
+            return error(
+                OMPX_ERR_TIMEOUT,
+                fmt::format("timed out after {:g} s {}", options_.timeout_s, explain(describe)),
+                "raise DIOMP_TIMEOUT if the other ranks are only slow");
         }
         if (!warned && waited_s > options_.warn_after_s) {
             warned = true;
-            log(log_level::warn, "has been {} for {:.0f} s", describe(), waited_s);
+            log(log_level::warn, "has been {} for {:.0f} s", explain(describe), waited_s);
         }
         // Whoever serves others while it waits is on somebody's hot path.
         if (std::exchange(busy, false)) {

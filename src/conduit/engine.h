@@ -110,6 +110,8 @@ private:
     /// Polls `spins` times with messages before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins);
     void learn_from_yield(std::chrono::nanoseconds lasted);
+    /// What a long wait is for, and what the conduit waits for meanwhile.
+    [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     bool flush_outbox();
     bool run_finished();
     void serve(); ///< body of the progress thread

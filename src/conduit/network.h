@@ -36,6 +36,7 @@ public:
     [[nodiscard]] virtual bool has_messages() const = 0;
     virtual void report_failures_to(const failure_sink &sink) = 0;
     [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
+    [[nodiscard]] virtual std::string describe_outstanding() const = 0;
     virtual status close() = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "memory/memory.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,7 @@ struct moving {
     world_rank peer;
     memory::place place;
     std::size_t nbytes = 0;
+    std::chrono::steady_clock::time_point begin; ///< if somebody observes flights
     bool is_put = false;
     bool flush_due = false; ///< a put whose completion at the target nobody has asked for yet
 };

@@ -110,11 +110,16 @@ result<path> transfers::start(verb way, world_rank peer, const void *remote, voi
     if (nbytes == 0 || !is_remote(peer)) {
         auto moved = move(way, peer, remote, local, nbytes);
         DIOMP_TRY(moved);
-        *event = nullptr;
+        if (event != nullptr) {
+            *event = nullptr;
+        }
         return moved;
     }
     auto place = space_.locate(peer, remote, nbytes);
     DIOMP_TRY(place);
+    if (event == nullptr) {
+        return start_unnamed(way, peer, place.value(), local, nbytes);
+    }
     auto made = std::make_unique<ompx_event>();
     made->moving = std::make_unique<moving>();
     moving &going = *made->moving;
@@ -122,6 +127,9 @@ result<path> transfers::start(verb way, world_rank peer, const void *remote, voi
     going.place = place.value();
     going.nbytes = nbytes;
     going.is_put = way == verb::put;
+    if (options_.on_flight) {
+        going.begin = std::chrono::steady_clock::now();
+    }
     going.flush_due = going.is_put && going.place.in_segment;
     DIOMP_TRY(begin_remote(way, peer, going.place, local, nbytes, going.count));
     path const taken = going.place.in_segment ? path::conduit : path::message;
@@ -140,6 +148,34 @@ result<path> transfers::start(verb way, world_rank peer, const void *remote, voi
     return taken;
 }
 
+result<path> transfers::start_unnamed(verb way, world_rank peer, const memory::place &place,
+                                      void *local, std::size_t nbytes) {
+    bool const observed = static_cast<bool>(options_.on_flight);
+    auto going = unnamed_.begin(observed);
+    auto const begin =
+        observed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+    DIOMP_TRY(begin_remote(way, peer, place, local, nbytes, going.count()));
+    bool const is_put = way == verb::put;
+    // So that a large one is over when the fence asks.
+    if (is_put && place.in_segment && (observed || nbytes >= flush_at_once_bytes)) {
+        flush_into(peer, going.count());
+    }
+    if (observed) {
+        engine_.watch(going.shared(), [this, is_put, peer, nbytes, begin] {
+            options_.on_flight(is_put, peer, nbytes, begin);
+        });
+    }
+    return place.in_segment ? path::conduit : path::message;
+}
+
+void transfers::flush_into(world_rank peer, conduit::completion &count) {
+    if (status const flushing = engine_.transport().flush(peer, count); !flushing) {
+        // The put itself may still be using the source: fail when that is over.
+        count.begin();
+        count.end(flushing.failure().code());
+    }
+}
+
 void transfers::advance(ompx_event &event) {
     if (event.moving == nullptr || event.is_done()) {
         return;
@@ -147,13 +183,12 @@ void transfers::advance(ompx_event &event) {
     moving &going = *event.moving;
     if (going.flush_due) {
         going.flush_due = false;
-        if (status const flushing = engine_.transport().flush(going.peer, going.count); !flushing) {
-            // The put itself may still be using the object: fail when that is over.
-            going.count.begin();
-            going.count.end(flushing.failure().code());
-        }
+        flush_into(going.peer, going.count);
     }
     if (going.count.is_done()) {
+        if (options_.on_flight) {
+            options_.on_flight(going.is_put, going.peer, going.nbytes, going.begin);
+        }
         event.complete(conduit::outcome_of(going.count, engine_, event.describe()));
     }
 }
@@ -179,14 +214,16 @@ result<path> transfers::move_then(verb way, world_rank peer, const void *remote,
     auto place = space_.locate(peer, remote, nbytes);
     DIOMP_TRY(place);
     auto count = std::make_shared<conduit::completion>();
+    auto const begin = options_.on_flight ? std::chrono::steady_clock::now()
+                                          : std::chrono::steady_clock::time_point{};
     DIOMP_TRY(begin_remote(way, peer, place.value(), local, nbytes, *count));
     if (way == verb::put && place.value().in_segment) {
-        if (status const flushing = engine_.transport().flush(peer, *count); !flushing) {
-            count->begin();
-            count->end(flushing.failure().code());
-        }
+        flush_into(peer, *count);
     }
-    auto finished = [this, way, peer, nbytes, count, then = std::move(then)] {
+    auto finished = [this, way, peer, nbytes, count, begin, then = std::move(then)] {
+        if (options_.on_flight) {
+            options_.on_flight(way == verb::put, peer, nbytes, begin);
+        }
         then(conduit::outcome_of(*count, engine_, description(way == verb::put, peer, nbytes)));
     };
     if (count->is_done()) {
@@ -213,6 +250,7 @@ status transfers::fence() {
         DIOMP_TRY(engine_.transport().flush_all(flight.count()));
         DIOMP_TRY(flight.wait(
             engine_, [] { return std::string("waiting for puts to be complete at all ranks"); }));
+        DIOMP_TRY(unnamed_.wait(engine_));
         DIOMP_TRY(wait_for_acks());
     }
     full_fence();
@@ -231,6 +269,7 @@ status transfers::fence(std::span<const world_rank> peers) {
             return fmt::format("waiting for puts to be complete at {} ranks of a group",
                                peers.size());
         }));
+        DIOMP_TRY(unnamed_.wait(engine_));
         DIOMP_TRY(wait_for_acks());
     }
     full_fence();

@@ -20,9 +20,11 @@
 #include "rma/copy.h"
 #include "rma/event.h"
 #include "rma/message_copies.h"
+#include "rma/unnamed.h"
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,10 +37,16 @@ enum class path { self, direct, attach, message, conduit };
 inline constexpr std::size_t num_paths = 5;
 [[nodiscard]] const char *name(path way);
 
+/// Told of a transfer that was under way after its call had returned, when this rank knows that it
+/// is complete. Any thread that polls; must not block.
+using flight_observer = std::function<void(bool is_put, world_rank peer, std::size_t nbytes,
+                                           std::chrono::steady_clock::time_point begin)>;
+
 struct options {
     world_rank self;
     int num_ranks = 1;
     std::size_t stream_threshold_bytes = 0;
+    flight_observer on_flight; ///< for the trace; empty: nobody asks
 };
 
 /// Any thread. Create before engine.start(). Ranks are valid, pointers not null unless nbytes is 0.
@@ -59,7 +67,7 @@ public:
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
 
     /// Return at once where they can; *event is null if the transfer is complete. The local buffer
-    /// belongs to the transfer until then.
+    /// belongs to the transfer until then. With a null `event` the next fence completes it.
     result<path> start_put(world_rank peer, void *remote, const void *local, std::size_t nbytes,
                            ompx_event_t *event);
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
@@ -126,6 +134,10 @@ private:
                                  std::byte *local, const box_walk &walk);
     result<path> start(verb way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
+    result<path> start_unnamed(verb way, world_rank peer, const memory::place &place, void *local,
+                               std::size_t nbytes);
+    /// Asks for the completion of a put at its target; failures count as the transfer's.
+    void flush_into(world_rank peer, conduit::completion &count);
     result<path> move_then(verb way, world_rank peer, const void *remote, void *local,
                            std::size_t nbytes, continuation then);
     status refused(world_rank peer, const memory::place &place, std::size_t nbytes);
@@ -165,6 +177,7 @@ private:
     conduit::handler_id acknowledgement_handler_;
     message_copies copies_;
     ack_window acks_;
+    unnamed_transfers unnamed_;
     std::atomic<bool> attach_forbidden_{false};
     std::mutex
         bounce_mutex_; ///< held for the length of a transfer by messages; never taken in handlers

@@ -37,6 +37,16 @@ result<std::unique_ptr<runtime>> runtime::start(const settings &values,
     return made;
 }
 
+rma::flight_observer runtime::flight_observer() {
+    if (!trace_.enabled()) {
+        return {};
+    }
+    return [this](bool is_put, world_rank peer, std::size_t nbytes, trace::time_point begin) {
+        trace_.flight(is_put ? "put to" : "get from", peer.value(), nbytes, begin,
+                      trace::time_point::clock::now());
+    };
+}
+
 status runtime::build() {
     auto const &info = launcher_->info();
     std::size_t const wanted = settings_.segment_size_bytes == 0
@@ -73,7 +83,7 @@ status runtime::build() {
                                                      settings_.check == check_level::allocations);
     transfers_ = std::make_unique<rma::transfers>(
         *space_, *segment_, *directory_, *engine_, *calls_,
-        rma::options{info.rank, info.size, settings_.stream_threshold_bytes});
+        rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);

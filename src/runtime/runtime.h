@@ -65,6 +65,7 @@ private:
     explicit runtime(const settings &values)
         : settings_(values), statistics_(values.stats), trace_(values.trace_file) {}
     status build();
+    [[nodiscard]] rma::flight_observer flight_observer();
     /// Any thread.
     void lose_peer(std::string why);
     result<memory::allocation> find_start(const void *ptr) const;

@@ -48,9 +48,9 @@ void trace::slice(const char *function, const char *way, std::size_t nbytes, tim
     add({function, way, count_ns(begin), count_ns(end) - count_ns(begin), nbytes, thread, -1});
 }
 
-void trace::flight(const char *function, int peer, std::size_t nbytes, time_point begin,
+void trace::flight(const char *way, int peer, std::size_t nbytes, time_point begin,
                    time_point end) {
-    add({function, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
+    add({way, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
 }
 
 std::string trace::path_of(world_rank rank, int num_ranks) const {
@@ -95,10 +95,10 @@ status trace::write(const launch::job_info &job) {
         ++number;
         fmt::print(file.get(),
                    ",\n"
-                   R"({{"ph":"b","cat":"flight","name":"{0} to rank {1}","id":{2},"pid":{3},)"
+                   R"({{"ph":"b","cat":"flight","name":"{0} rank {1}","id":{2},"pid":{3},)"
                    R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
                    ",\n"
-                   R"({{"ph":"e","cat":"flight","name":"{0} to rank {1}","id":{2},"pid":{3},)"
+                   R"({{"ph":"e","cat":"flight","name":"{0} rank {1}","id":{2},"pid":{3},)"
                    R"("tid":0,"ts":{6:.3f}}})",
                    each.name, each.peer, number, rank, begin_us, each.nbytes,
                    begin_us + microseconds(each.nanoseconds));

@@ -34,8 +34,8 @@ public:
     /// Names are string literals; `way` may be "".
     void slice(const char *function, const char *way, std::size_t nbytes, time_point begin,
                time_point end);
-    void flight(const char *function, int peer, std::size_t nbytes, time_point begin,
-                time_point end);
+    /// `way` is "put to" or "get from".
+    void flight(const char *way, int peer, std::size_t nbytes, time_point begin, time_point end);
 
     /// Writes the file of this rank. Blocks.
     status write(const launch::job_info &job);

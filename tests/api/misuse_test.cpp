@@ -93,7 +93,7 @@ TEST_F(misuse, null_pointers) {
     EXPECT_EQ(ompx_put(me, memory, nullptr, 8), OMPX_ERR_ARG);
     EXPECT_THAT(text(), HasSubstr("src is a null pointer"));
     EXPECT_EQ(ompx_get(nullptr, me, memory, 8), OMPX_ERR_ARG);
-    EXPECT_EQ(ompx_put_nb(me, memory, local, 8, nullptr), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_put_nb(me, memory, nullptr, 8, nullptr), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_event_wait(nullptr), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_segment_info(nullptr), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_addr_info(memory, nullptr), OMPX_ERR_ARG);

@@ -136,10 +136,6 @@ class faults_test(unittest.TestCase):
         """A message that names the peer and where it is."""
         self.assertRegex(text, rf"rank {rank}\b.*{host}|{host} \(ranks {rank} to {rank}\)", job.everything())
 
-    def names_rank(self, text, rank, job):
-        """For calls that wait longer than DIOMP_TIMEOUT: they know the rank, not its host."""
-        self.assertRegex(text, rf"timed out after .*\brank {rank}\b|rank {rank} on \S+ is lost", job.everything())
-
     def is_not_over(self, job):
         """The fault has not come too late."""
         self.assertIsNone(job.process.poll(), job.everything())
@@ -180,33 +176,22 @@ class faults_test(unittest.TestCase):
         job = self.running()
         self.signal("STOP")
         self.ends(job)
-        self.assertRegex(job.errors(0), "timed out after|is lost", job.everything())
+        self.names(job.errors(0), 1, OTHER, job)
 
     def test_get_from_a_stopped_rank(self):
         job = self.stopped_before("get")
-        self.names_rank(job.errors(0), 1, job)
+        self.names(job.errors(0), 1, OTHER, job)
         self.assertRegex(job.errors(0), "get of 8 bytes", job.everything())
 
     def test_lock_of_a_stopped_rank(self):
         job = self.stopped_before("lock")
-        self.names_rank(job.errors(0), 1, job)
+        self.names(job.errors(0), 1, OTHER, job)
         self.assertRegex(job.errors(0), "lock", job.everything())
 
     def test_atomic_at_a_stopped_rank(self):
         job = self.stopped_before("atomic")
-        self.assertRegex(job.errors(0), "timed out after .* atomic operations", job.everything())
-
-    # Not reached yet (docs/status.md): a wait that times out does not know the host.
-    @unittest.expectedFailure
-    def test_time_out_names_the_host(self):
-        job = self.stopped_before("get")
         self.names(job.errors(0), 1, OTHER, job)
-
-    # Nor does a fence say for whom it waits.
-    @unittest.expectedFailure
-    def test_time_out_of_a_fence_names_the_rank(self):
-        job = self.stopped_before("atomic")
-        self.names_rank(job.errors(0), 1, job)
+        self.assertRegex(job.errors(0), "atomic operations|bytes of messages", job.everything())
 
     # ---- A full send queue
 
@@ -229,23 +214,22 @@ class faults_test(unittest.TestCase):
 
     # ---- The network
 
-    def test_link_down(self):
-        job = self.running()
-        hosts.link(OTHER, "down")
+    def are_cut_off(self, job):
         self.ends(job)
         # The first host is told by its rank or by diomp-run, whoever is earlier; the other by its rank alone.
         self.names(job.everything(), 1, OTHER, job)
         # It may wait for its own lock, which the first rank holds.
-        self.assertRegex(job.errors(1), r"timed out after .*\brank [01]\b|rank 0 on \S+ is lost", job.everything())
+        self.assertRegex(job.errors(1), rf"rank 0\b.*{FIRST}|timed out after .*\block of rank 1\b", job.everything())
+
+    def test_link_down(self):
+        job = self.running()
+        hosts.link(OTHER, "down")
+        self.are_cut_off(job)
 
     def test_cable_out(self):
         job = self.running()
         hosts.cable(OTHER, "out")
-        self.ends(job)
-        # The first host is told by its rank or by diomp-run, whoever is earlier; the other by its rank alone.
-        self.names(job.everything(), 1, OTHER, job)
-        # It may wait for its own lock, which the first rank holds.
-        self.assertRegex(job.errors(1), r"timed out after .*\brank [01]\b|rank 0 on \S+ is lost", job.everything())
+        self.are_cut_off(job)
 
     def test_cable_out_and_in_again(self):
         job = self.begin("rounds", ROUNDS)

@@ -118,6 +118,75 @@ TEST(remote, events_complete_whatever_the_order) {
     });
 }
 
+TEST(remote, transfers_without_an_event_are_complete_after_the_next_fence) {
+    remote_ranks ranks(3);
+    std::size_t const slot = 300001;
+    std::byte *const area = ranks.allocate(2 * slot * sizes.size());
+    ranks.run([&](int me) {
+        auto &transfers = ranks[me].transfers;
+        int const to = (me + 1) % 3;
+        std::vector<std::vector<std::uint8_t>> sent;
+        std::vector<std::vector<std::uint8_t>> read;
+        for (int round = 0; round < 3; ++round) {
+            sent.clear();
+            read.clear();
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                sent.push_back(pattern(me, to, static_cast<int>(i) + round, sizes[i]));
+                read.emplace_back(sizes[i]);
+            }
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                expect_path(transfers.start_put(world_rank{to}, ranks.at(me, area) + i * slot,
+                                                sent[i].data(), sizes[i], nullptr),
+                            rma::path::conduit);
+            }
+            ASSERT_TRUE(transfers.fence().ok());
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                expect_bytes(ranks.at(to, area) + i * slot, sent[i]);
+                expect_path(transfers.start_get(world_rank{to}, ranks.at(me, area) + i * slot,
+                                                read[i].data(), sizes[i], nullptr),
+                            rma::path::conduit);
+            }
+            std::vector<world_rank> const peer{world_rank{to}};
+            ASSERT_TRUE(transfers.fence(peer).ok());
+            EXPECT_EQ(read, sent);
+        }
+    });
+}
+
+TEST(remote, a_transfer_without_an_event_that_fails_is_reported_by_the_next_fence_alone) {
+    remote_ranks ranks(2);
+    std::byte *const area = ranks.allocate(100000);
+    std::vector<std::byte> buffer(100000);
+    ranks[0].transport.lose(world_rank{1});
+    expect_path(
+        ranks[0].transfers.start_get(world_rank{1}, area, buffer.data(), buffer.size(), nullptr),
+        rma::path::conduit);
+    auto const fenced = ranks[0].transfers.fence();
+    ASSERT_FALSE(fenced.ok());
+    EXPECT_EQ(fenced.failure().code(), OMPX_ERR_PEER);
+    EXPECT_TRUE(ranks[0].transfers.fence().ok());
+}
+
+TEST(remote, a_fence_does_not_wait_for_transfers_that_other_threads_begin_meanwhile) {
+    remote_ranks ranks(2);
+    std::byte *const area = ranks.allocate(4096);
+    std::atomic<bool> over{false};
+    std::thread busy([&] {
+        std::array<std::byte, 64> buffer{};
+        while (!over) {
+            expect_path(
+                ranks[0].transfers.start_get(world_rank{1}, area, buffer.data(), 64, nullptr),
+                rma::path::conduit);
+        }
+        EXPECT_TRUE(ranks[0].transfers.fence().ok());
+    });
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(ranks[0].transfers.fence().ok());
+    }
+    over = true;
+    busy.join();
+}
+
 TEST(remote, continuations_run_once_when_the_transfer_is_complete) {
     remote_ranks ranks(2);
     constexpr int count = 30;

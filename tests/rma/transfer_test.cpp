@@ -119,6 +119,28 @@ TEST(transfer, events_complete_and_become_null) {
     ompx_barrier();
 }
 
+TEST(transfer, without_an_event_the_next_fence_completes) {
+    constexpr std::size_t slot = 100000;
+    symmetric const area(slot * 2);
+    int const to = (me + 1) % ranks;
+    for (std::size_t const nbytes : {std::size_t{0}, std::size_t{8}, std::size_t{3001}, slot}) {
+        auto const small = pattern(me, to, 1, nbytes);
+        auto const other = pattern(me, to, 2, nbytes);
+        ASSERT_EQ(ompx_put_nb(to, area.get(), small.data(), nbytes, nullptr), 0);
+        ASSERT_EQ(ompx_put_nb(to, area.get() + slot, other.data(), nbytes, nullptr), 0);
+        ASSERT_EQ(ompx_fence(), 0);
+        std::vector<std::uint8_t> read(nbytes);
+        ASSERT_EQ(ompx_get_nb(read.data(), to, area.get() + slot, nbytes, nullptr), 0);
+        ASSERT_EQ(ompx_fence(), 0);
+        EXPECT_EQ(read, other);
+        ompx_barrier();
+        int const from = (me + ranks - 1) % ranks;
+        auto const expected = pattern(from, me, 1, nbytes);
+        EXPECT_EQ(std::memcmp(area.get(), expected.data(), nbytes), 0);
+        ompx_barrier();
+    }
+}
+
 TEST(transfer, aligned_words_never_tear) {
     symmetric const area(64);
     auto *const word = reinterpret_cast<std::uint64_t *>(area.get());

@@ -215,7 +215,7 @@ struct remote_rank {
         : transport(arena, boxes, self, traits), engine(transport, options), calls(engine),
           segment(window, self, local_rank{0}), directory(segment, engine, calls, self),
           space(self, window, engine, segment, directory, false),
-          transfers(space, segment, directory, engine, calls, {self, num_ranks, 0}) {}
+          transfers(space, segment, directory, engine, calls, {self, num_ranks, 0, {}}) {}
 
     delayed_conduit transport;
     conduit::engine engine;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NBYTES = 4096 };
@@ -96,6 +97,14 @@ static void count_transfers(void) {
     for (int i = 0; i < 3; ++i) {
         CHECK(ompx_get(local, (me + 1) % ranks, memory, 100) == 0);
     }
+}
+
+/* A put of 100 bytes that nobody waits for until 100 ms later. */
+static void put_and_compute(void) {
+    CHECK(ompx_put_nb((me + 1) % ranks, memory, local, 100, NULL) == 0);
+    struct timespec const pause = {0, 100000000};
+    nanosleep(&pause, NULL);
+    CHECK(ompx_fence() == 0);
 }
 
 /* 5 puts to each rank by the own address of an asymmetric part. */
@@ -263,6 +272,7 @@ static struct behaviour {
                         {"resident", resident, 0},
                         {"nothing", nothing, 0},
                         {"count_transfers", count_transfers, 0},
+                        {"put_and_compute", put_and_compute, 0},
                         {"count_pointers", count_pointers, 0},
                         {"out_of_memory", out_of_memory, 1},
                         {"where", where, 0},

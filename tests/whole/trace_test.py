@@ -46,6 +46,21 @@ class trace_test(jobs.jobs):
         self.succeeds(2, "count_transfers", DIOMP_TRACE=self.path("of-%r.trace"))
         self.assertIn("of-1.trace", os.listdir(self.folder.name))
 
+    @unittest.skipUnless(os.environ.get("DIOMP_TEST_UCX") == "1", "built without a network")
+    def test_a_put_between_nodes_is_a_flight_that_ends_while_its_rank_computes(self):
+        self.succeeds(2, "put_and_compute", DIOMP_TRACE=self.path("t.json"), DIOMP_NODE_SIZE="1", UCX_TLS="tcp")
+        with open(self.path("t.0.json"), encoding="utf-8") as file:
+            events = json.load(file)
+        (begin,) = [event for event in events if event["ph"] == "b"]
+        (end,) = [event for event in events if event["ph"] == "e"]
+        self.assertEqual(begin["name"], "put to rank 1")
+        self.assertEqual(begin["args"], {"bytes": 100})
+        self.assertLess(end["ts"] - begin["ts"], 90e3)
+        done = subprocess.run([sys.executable, OVERLAP, self.path("t.0.json")], capture_output=True, text=True, check=True)
+        rank, in_flight, hidden = done.stdout.splitlines()[1].split()[:3]
+        self.assertEqual(rank, "0")
+        self.assertGreater(float(hidden), 0.5 * float(in_flight))
+
     def test_a_file_that_cannot_be_written_is_a_warning(self):
         _, err = self.succeeds(1, "count_transfers", DIOMP_TRACE=self.path("missing/t.json"))
         self.assertIn("missing/t.json", err)

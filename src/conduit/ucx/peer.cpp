@@ -92,34 +92,52 @@ void peer::end_get(std::uint64_t id, std::size_t nbytes, int code) {
     }
 }
 
+std::string peer::count_outstanding() const {
+    std::size_t gets = 0;
+    std::size_t get_bytes = 0;
+    for (auto const &get : gets_) {
+        if (get.done != nullptr) {
+            ++gets;
+            get_bytes += get.nbytes;
+        }
+    }
+    std::uint64_t puts = 0;
+    std::uint64_t put_bytes = 0;
+    for (auto const &flush : flushes_) {
+        puts += flush.num_puts;
+        put_bytes += flush.put_bytes;
+    }
+    return fmt::format("{} get(s) of {} bytes, {} flush(es) of {} put(s) of {} bytes, {} large "
+                       "transfer(s) and {} bytes of messages",
+                       gets, get_bytes, flushes_.size(), puts, put_bytes, num_bulk.load(),
+                       unhandled_bytes.load());
+}
+
 std::string peer::fail() {
     if (failed_.exchange(true)) {
         return {};
     }
     std::lock_guard const guard(mutex_);
-    std::size_t gets = 0;
-    std::size_t get_bytes = 0;
+    std::string const outstanding = count_outstanding();
     for (auto &get : gets_) {
         if (get.done != nullptr) {
-            ++gets;
-            get_bytes += get.nbytes;
             get.done->end(OMPX_ERR_PEER);
             get = {};
         }
     }
-    std::size_t const num_flushes = flushes_.size();
-    std::uint64_t puts = 0;
-    std::uint64_t put_bytes = 0;
     for (auto &flush : flushes_) {
-        puts += flush.num_puts;
-        put_bytes += flush.put_bytes;
         flush.done->end(OMPX_ERR_PEER);
     }
     flushes_.clear();
-    return fmt::format("{} get(s) of {} bytes, {} flush(es) of {} put(s) of {} bytes, {} large "
-                       "transfer(s) and {} bytes of messages",
-                       gets, get_bytes, num_flushes, puts, put_bytes, num_bulk.load(),
-                       unhandled_bytes.load());
+    return outstanding;
+}
+
+std::string peer::describe_outstanding(bool is_silent) {
+    std::lock_guard const guard(mutex_);
+    bool const waits = num_gets_.load(std::memory_order_relaxed) > 0 ||
+                       num_bulk.load(std::memory_order_relaxed) > 0 || !flushes_.empty() ||
+                       (is_silent && unhandled_bytes.load(std::memory_order_relaxed) > 0);
+    return waits ? count_outstanding() : "";
 }
 
 bool peer::is_awaited() {

@@ -38,7 +38,8 @@ struct channel {
                   completion &done);
     void rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
                   completion &done);
-    void rdma_flush(completion &done);
+    /// False if there is nothing to wait for.
+    bool rdma_flush(completion &done);
     /// Sends now, unless much was sent since the last progress: then progress sends it, with what
     /// comes until then.
     void ship_soon();
@@ -64,6 +65,7 @@ struct channel {
     bool is_urgent = false;                           ///< the next progress sends the open packet
     bool is_listed = false;                           ///< in owner.open_channels
     bool has_news = false;                            ///< something was sent that no flush covers
+    bool is_unsettled = false;                        ///< in owner.unsettled
     bool has_rdma_news = false;                       ///< puts of UCX that no flush covers
     int num_rdma_flushes = 0;                         ///< under way
     std::uint64_t last_round = 0; ///< of progress, when a packet was sent at once
@@ -132,6 +134,9 @@ public:
     /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns what it was, in words;
     /// empty if it had failed before.
     std::string fail();
+    /// The same while it still waits; empty if nothing does. Messages alone count only if
+    /// `is_silent`: targets tell late what they have handled.
+    [[nodiscard]] std::string describe_outstanding(bool is_silent);
     /// "rank 3 on hostb".
     [[nodiscard]] std::string name();
     void learn_host(const std::string &host);
@@ -144,12 +149,15 @@ public:
     std::atomic<std::uint64_t> handled_bytes{0};
     std::atomic<bool> was_heard{false};     ///< since the watch looked
     std::atomic<std::uint32_t> num_bulk{0}; ///< large transfers under way from here
-    int silent_looks = 0;                   ///< of the watch in a row (network thread)
+    std::atomic<int> silent_looks{0};       ///< of the watch in a row; the network thread writes
     std::atomic<bool> is_broken{false};     ///< an endpoint has failed; fail() follows
 
     static constexpr std::uint32_t max_gets = 4096;
 
 private:
+    /// In words, under mutex_.
+    [[nodiscard]] std::string count_outstanding() const;
+
     world_rank rank_;
     std::vector<std::unique_ptr<channel>> channels_; ///< [worker]
     std::atomic<bool> failed_{false};

@@ -77,15 +77,16 @@ void channel::rdma_get(std::uint64_t remote_address, void *destination, std::siz
     });
 }
 
-void channel::rdma_flush(completion &done) {
+bool channel::rdma_flush(completion &done) {
     // With one under way, a new one is the simplest that waits for the same.
     if (!has_rdma_news && num_rdma_flushes == 0) {
-        return;
+        return false;
     }
     has_rdma_news = false;
     start(*this, done, true, [&](const ucp_request_param_t &parameters) {
         return owner.owner.ucx().ucp_ep_flush_nbx(endpoint, &parameters);
     });
+    return true;
 }
 
 } // namespace diomp::conduit::ucx

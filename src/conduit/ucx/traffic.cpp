@@ -235,6 +235,25 @@ void traffic::report_failures_to(failure_sink sink) {
     failure_sink_ = std::move(sink);
 }
 
+std::string traffic::describe_outstanding() const {
+    constexpr std::size_t most_named = 4;
+    std::string named;
+    std::size_t num_found = 0;
+    for (peer *const each : spoken_to()) {
+        bool const is_silent =
+            each->silent_looks.load(std::memory_order_relaxed) >= watch::looks_before_ping;
+        std::string const what = each->describe_outstanding(is_silent);
+        if (what.empty() || each->is_failed() || ++num_found > most_named) {
+            continue;
+        }
+        named += fmt::format("{}{}{}: {}", named.empty() ? "" : "; ", each->name(),
+                             is_silent ? ", which does not answer" : "", what);
+    }
+    return num_found > most_named
+               ? fmt::format("{}; and {} ranks more", named, num_found - most_named)
+               : named;
+}
+
 int traffic::watch_peers() {
     worker &first = first_worker();
     return watch_->look([&] { return spoken_to(); },

@@ -52,6 +52,8 @@ public:
     /// Ends all that waits for the peer and tells the sink, once. No lock may be held.
     void give_up(peer &lost, const std::string &why);
     void report_failures_to(failure_sink sink);
+    /// As in conduit.h.
+    [[nodiscard]] std::string describe_outstanding() const;
     /// As network_thread_work::watch. The network thread only.
     int watch_peers();
 

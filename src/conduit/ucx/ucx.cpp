@@ -16,6 +16,13 @@ namespace {
 /// Messages towards one peer that it has not handled yet.
 constexpr std::uint64_t message_window_bytes = 256 * 1024;
 
+status status_of(result<bool> outcome) {
+    if (!outcome) {
+        return outcome.take_failure();
+    }
+    return {};
+}
+
 class ucx_network final : public network {
 public:
     ucx_network(launch::launcher &launcher, doorbell ring)
@@ -43,6 +50,7 @@ public:
         traffic_->report_failures_to(sink);
     }
     std::string describe_path(world_rank rank) const override;
+    std::string describe_outstanding() const override { return traffic_->describe_outstanding(); }
     status close() override;
 
 private:
@@ -52,7 +60,8 @@ private:
         channel *to;
     };
     result<locked_channel> find_room(peer &target, worker &owner);
-    static status flush_channel(channel &to, completion &done, bool also_messages);
+    /// False if there is nothing to wait for.
+    static result<bool> flush_channel(channel &to, completion &done, bool also_messages);
     static status gone(peer &lost);
     void give_credit(world_rank rank);
     status drain();
@@ -128,6 +137,10 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
         auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
         DIOMP_TRY(found);
         channel &to = *found.value().to;
+        if (!to.is_unsettled) {
+            to.is_unsettled = true;
+            to.owner.unsettled.push_back(&to);
+        }
         if (to.remote_key != nullptr) {
             to.rdma_put(remote_address, source, nbytes, source_free);
         } else {
@@ -174,14 +187,13 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
     return {};
 }
 
-status ucx_network::flush_channel(channel &to, completion &done, bool also_messages) {
+result<bool> ucx_network::flush_channel(channel &to, completion &done, bool also_messages) {
     if (to.target.is_failed()) {
-        return gone(to.target);
+        return gone(to.target).take_failure();
     }
-    to.rdma_flush(done);
+    bool const has_rdma = to.rdma_flush(done);
     if (to.puts_in_epoch == 0 && !(also_messages && to.has_news)) {
-        to.target.join_flush(to.owner.index, done);
-        return {};
+        return to.target.join_flush(to.owner.index, done) || has_rdma;
     }
     to.target.add_flush(to, done);
     to.append(record_kind::flush, to.puts_in_epoch, 0);
@@ -190,7 +202,7 @@ status ucx_network::flush_channel(channel &to, completion &done, bool also_messa
     to.bytes_in_epoch = 0;
     to.has_news = false;
     to.ship();
-    return {};
+    return true;
 }
 
 status ucx_network::flush(world_rank rank, completion &done) {
@@ -202,7 +214,7 @@ status ucx_network::flush(world_rank rank, completion &done) {
     traffic_->for_each_worker([&](worker &owner) {
         std::lock_guard const guard(owner.mutex);
         if (channel *const to = target->find_channel(owner); to != nullptr && outcome.ok()) {
-            outcome = flush_channel(*to, done, false);
+            outcome = status_of(flush_channel(*to, done, false));
         }
     });
     thread_->nudge();
@@ -210,10 +222,29 @@ status ucx_network::flush(world_rank rank, completion &done) {
 }
 
 status ucx_network::flush_all(completion &done) {
-    for (peer *const each : traffic_->spoken_to()) {
-        DIOMP_TRY(flush(each->rank(), done));
+    // Costs as much as there are channels with puts since they were last found without.
+    status outcome;
+    bool is_nudge_due = false;
+    traffic_->for_each_worker([&](worker &owner) {
+        std::lock_guard const guard(owner.mutex);
+        is_nudge_due = is_nudge_due || !owner.unsettled.empty();
+        std::erase_if(owner.unsettled, [&](channel *each) {
+            if (!outcome.ok()) {
+                return false;
+            }
+            auto waiting = flush_channel(*each, done, false);
+            if (!waiting) {
+                outcome = waiting.take_failure();
+                return false;
+            }
+            each->is_unsettled = waiting.value();
+            return !waiting.value();
+        });
+    });
+    if (is_nudge_due) {
+        thread_->nudge();
     }
-    return {};
+    return outcome;
 }
 
 bool ucx_network::try_send(world_rank rank, handler_id handler,
@@ -298,7 +329,7 @@ status ucx_network::drain() {
             std::lock_guard const guard(owner.mutex);
             channel *const to = known->find_channel(owner);
             if (to != nullptr && !known->is_failed() && outcome.ok()) {
-                outcome = flush_channel(*to, done, true);
+                outcome = status_of(flush_channel(*to, done, true));
             }
         });
     }

@@ -22,9 +22,10 @@ public:
     int look(const std::function<std::vector<peer *>()> &peers,
              const std::function<void(peer &)> &ping, const std::function<void(peer &)> &lose);
 
+    static constexpr int looks_before_ping = 2;
+
 private:
     static constexpr int looks_per_limit = 8;
-    static constexpr int looks_before_ping = 2;
 
     std::chrono::microseconds interval_;
     std::chrono::steady_clock::time_point last_look_;

@@ -43,6 +43,7 @@ public:
     int event_fd = -1;
     std::mutex mutex;
     std::vector<channel *> open_channels; ///< with records that are not sent yet
+    std::vector<channel *> unsettled;     ///< with puts that no flush has been seen to complete
     std::vector<peer *> broken;           ///< found out in callbacks, to be given up outside
     std::size_t num_requests = 0;         ///< of UCX, unfinished
     std::uint64_t num_rounds = 0;         ///< of progress

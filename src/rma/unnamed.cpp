@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rma/unnamed.h"
+
+#include "conduit/flight.h"
+
+namespace diomp::rma {
+
+unnamed_transfers::started unnamed_transfers::begin(bool alone) {
+    auto fresh = [] { return std::make_shared<conduit::completion>(); };
+    std::lock_guard const guard(mutex_);
+    has_some_.store(true, std::memory_order_relaxed);
+    std::shared_ptr<conduit::completion> count;
+    if (alone) {
+        count = closed_.emplace_back(fresh());
+    } else {
+        if (open_ == nullptr) {
+            open_ = fresh();
+        }
+        count = open_;
+    }
+    count->begin();
+    return started(std::move(count));
+}
+
+status unnamed_transfers::wait(conduit::engine &engine) {
+    // What this thread began it sees; others must have told it of theirs by a way that orders
+    // memory.
+    if (!has_some_.load(std::memory_order_relaxed)) [[likely]] {
+        return {};
+    }
+    std::vector<std::shared_ptr<conduit::completion>> awaited;
+    {
+        std::lock_guard const guard(mutex_);
+        if (open_ != nullptr) {
+            closed_.push_back(std::move(open_));
+            open_ = nullptr;
+        }
+        awaited = closed_;
+    }
+    auto const describe = [] { return std::string("waiting for transfers without an event"); };
+    status outcome;
+    for (auto const &each : awaited) {
+        DIOMP_TRY(engine.wait_for_message([&] { return each->is_done(); }, describe));
+        if (outcome) {
+            outcome = conduit::outcome_of(*each, engine, describe());
+        }
+    }
+    std::lock_guard const guard(mutex_);
+    std::erase_if(closed_, [](const auto &each) { return each->is_done(); });
+    has_some_.store(open_ != nullptr || !closed_.empty(), std::memory_order_relaxed);
+    return outcome;
+}
+
+} // namespace diomp::rma
