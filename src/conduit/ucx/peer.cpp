@@ -113,12 +113,14 @@ std::string peer::count_outstanding() const {
                        unhandled_bytes.load());
 }
 
-std::string peer::fail() {
-    if (failed_.exchange(true)) {
+std::string peer::fail(const std::string &why) {
+    std::lock_guard const guard(mutex_);
+    if (is_failed()) {
         return {};
     }
-    std::lock_guard const guard(mutex_);
-    std::string const outstanding = count_outstanding();
+    failure_ =
+        fmt::format("{} is lost: {}; outstanding: {}", compose_name(), why, count_outstanding());
+    failed_.store(true, std::memory_order_release);
     for (auto &get : gets_) {
         if (get.done != nullptr) {
             get.done->end(OMPX_ERR_PEER);
@@ -129,7 +131,12 @@ std::string peer::fail() {
         flush.done->end(OMPX_ERR_PEER);
     }
     flushes_.clear();
-    return outstanding;
+    return failure_;
+}
+
+std::string peer::failure() {
+    std::lock_guard const guard(mutex_);
+    return failure_;
 }
 
 std::string peer::describe_outstanding(bool is_silent) {
@@ -150,9 +157,13 @@ bool peer::is_awaited() {
     return !flushes_.empty();
 }
 
+std::string peer::compose_name() const {
+    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
+}
+
 std::string peer::name() {
     std::lock_guard const guard(mutex_);
-    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
+    return compose_name();
 }
 
 void peer::learn_host(const std::string &host) {

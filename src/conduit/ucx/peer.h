@@ -131,10 +131,12 @@ public:
     [[nodiscard]] bool is_failed() const { return failed_.load(std::memory_order_acquire); }
     /// Something waits for this peer. Sends of packets alone do not count.
     [[nodiscard]] bool is_awaited();
-    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns what it was, in words;
-    /// empty if it had failed before.
-    std::string fail();
-    /// The same while it still waits; empty if nothing does. Messages alone count only if
+    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
+    /// the peer, `why` and what waited; empty if it had failed before.
+    std::string fail(const std::string &why);
+    /// That sentence, of a peer that has failed.
+    [[nodiscard]] std::string failure();
+    /// What waits for this peer, in words; empty if nothing does. Messages alone count only if
     /// `is_silent`: targets tell late what they have handled.
     [[nodiscard]] std::string describe_outstanding(bool is_silent);
     /// "rank 3 on hostb".
@@ -157,6 +159,7 @@ public:
 private:
     /// In words, under mutex_.
     [[nodiscard]] std::string count_outstanding() const;
+    [[nodiscard]] std::string compose_name() const;
 
     world_rank rank_;
     std::vector<std::unique_ptr<channel>> channels_; ///< [worker]
@@ -168,6 +171,7 @@ private:
     std::vector<pending_get> gets_; ///< [id]
     std::vector<std::uint64_t> free_ids_;
     std::string host_;
+    std::string failure_;
     std::string path_;
 };
 

@@ -209,8 +209,8 @@ bool traffic::advance(bool all) {
 }
 
 void traffic::give_up(peer &lost, const std::string &why) {
-    std::string const outstanding = lost.fail();
-    if (outstanding.empty()) {
+    std::string const sentence = lost.fail(why);
+    if (sentence.empty()) {
         return;
     }
     lost.is_broken.store(true);
@@ -221,8 +221,6 @@ void traffic::give_up(peer &lost, const std::string &why) {
         }
     });
     std::lock_guard const guard(sink_mutex_);
-    std::string const sentence =
-        fmt::format("{} is lost: {}; outstanding: {}", lost.name(), why, outstanding);
     if (failure_sink_) {
         failure_sink_(lost.rank(), sentence);
     } else {

@@ -104,9 +104,7 @@ status ucx_network::start(const window &window, const conduit_options &options) 
     return {};
 }
 
-status ucx_network::gone(peer &lost) {
-    return error(OMPX_ERR_PEER, fmt::format("{} has been given up", lost.name()));
-}
+status ucx_network::gone(peer &lost) { return error(OMPX_ERR_PEER, lost.failure()); }
 
 result<ucx_network::locked_channel> ucx_network::find_room(peer &target, worker &owner) {
     locked_channel found{std::unique_lock(owner.mutex), nullptr};
