@@ -28,8 +28,9 @@ constexpr std::uint64_t step_unfold = step_small + 63;
 class small_data {
 public:
     explicit small_data(const spanning_call &call)
-        : call_(call), bytes_(call.across.scratch(2 * most_small_bytes)),
-          heard_(bytes_ + most_small_bytes) {}
+        : call_(call), room_(std::max(most_small_bytes, call.block_bytes() + cache_line_bytes) /
+                             cache_line_bytes * cache_line_bytes),
+          bytes_(call.across.scratch(2 * room_)), heard_(bytes_ + room_) {}
 
     [[nodiscard]] std::byte *bytes() const { return bytes_; }
     [[nodiscard]] std::span<const std::byte> span() const { return {bytes_, call_.block_bytes()}; }
@@ -51,10 +52,17 @@ public:
         if (!across.hear(across.speaker_of(node), step, {heard_, call_.block_bytes()})) {
             return;
         }
+        settle();
         if (heard_is_first) {
             std::swap(bytes_, heard_);
         }
         call_.reduce.apply(bytes_, bytes_, heard_, call_.asked.amount);
+    }
+    /// What has been told may be overwritten.
+    void settle() const {
+        if (call_.block_bytes() > most_small_bytes) {
+            call_.across.settle_sends();
+        }
     }
     /// The operands of the members on this node, after collect.
     void reduce_near() {
@@ -74,6 +82,7 @@ public:
 
 private:
     const spanning_call &call_;
+    std::size_t room_;
     std::byte *bytes_;
     std::byte *heard_;
 };
@@ -127,6 +136,7 @@ status small_allreduce(spanning_call &call) {
             data.reduce_near();
         }
         exchange_small(call, data);
+        data.settle();
         across.announce(data.span());
         result = data.bytes();
     } else {
@@ -180,21 +190,28 @@ status small_bcast(spanning_call &call, bool tight) {
     }
     small_data data(call);
     const std::byte *result = data.bytes();
+    // What the stages do not hold goes its own way on the node once all agree.
+    bool const fits = call.block_bytes() <= most_small_bytes;
     if (across.speaks()) {
         if (!tight && call.block_bytes() > sync::rendezvous::wide_bytes) {
             across.collect();
         }
         bcast_small_far(call, data);
-        across.announce(data.span());
+        data.settle();
+        across.announce(fits ? data.span() : std::span<const std::byte>{});
     } else {
         across.follow();
-        result = across.announced(call.block_bytes());
+        result = fits ? across.announced(call.block_bytes()) : nullptr;
     }
     DIOMP_TRY(across.outcome());
-    if (!call.is_root()) {
+    if (!call.is_root() && result != nullptr) {
         std::memcpy(call.dst(), result, call.block_bytes());
     }
-    return {};
+    if (fits || call.num_here() == 1) {
+        return {};
+    }
+    return call.run_near(operation::bcast, call.dst(), nullptr, call.block_bytes(),
+                         call.speaker_place());
 }
 
 // A binomial tree in which a node's number has the lower nodes' results to its left. Its root is
@@ -255,21 +272,31 @@ bool is_small(const spanning_call &call) {
     if (call.reduce.user != nullptr || long_elements || call.asked.amount == 0) {
         return false;
     }
-    return call.block_bytes() <= most_small_bytes;
+    if (call.block_bytes() <= most_small_bytes) {
+        return true;
+    }
+    // Operands of a node are combined after agreement if they do not fit into the stages.
+    bool const alone_everywhere = call.num_members == call.num_nodes();
+    return call.block_bytes() <= group::bridge::most_told_bytes &&
+           (call.asked.what == operation::bcast ||
+            (call.asked.what == operation::allreduce && alone_everywhere));
 }
 
 status run_large(spanning_call &call) {
-    DIOMP_TRY(call.across.meet(call.signature));
+    call.across.begin(call.signature);
+    if (call.asked.amount > 0 && call.asked.what == operation::bcast) {
+        return spanning_bcast(call);
+    }
+    if (call.asked.amount > 0 && call.asked.what == operation::allreduce) {
+        return spanning_allreduce(call);
+    }
+    DIOMP_TRY(call.across.meet_begun());
     if (call.asked.amount == 0) {
         return {};
     }
     switch (call.asked.what) {
-    case operation::bcast:
-        return spanning_bcast(call);
     case operation::reduce:
         return spanning_reduce(call);
-    case operation::allreduce:
-        return spanning_allreduce(call);
     case operation::reduce_scatter:
         return spanning_reduce_scatter(call);
     case operation::gather:

@@ -3,11 +3,14 @@
 // nodes letters of the speakers (group/bridge.h). N nodes, b bytes per member, n members:
 //
 //  call        size        between nodes                         letters out of a node, at most
-//  bcast       b <= 8 KiB  binomial tree, the root does not wait log2 N, b bytes
+//  bcast       b <= 64 KiB binomial tree, the root does not wait log2 N, b bytes
 //              larger      agreement; the same tree              2 log2 N
 //  reduce      b <= 8 KiB  binomial tree, the root waits         1, b bytes
 //              larger      agreement; the same tree              log2 N + 1
-//  allreduce   b <= 8 KiB  recursive doubling with agreement     log2 N, b bytes
+//  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
+//              64 KiB with
+//              one member
+//              per node
 //              < 128 KiB   agreement; recursive doubling         2 log2 N
 //              larger      agreement; each node reduces a part   log2 N + 2 (N - 1), b / N bytes
 //                          and sends it to all
@@ -16,7 +19,7 @@
 //                          others what is for them
 //
 // "Agreement" is the meeting of group/bridge.h. Letters of more than 16 KiB, which are cut at 256
-// KiB, cost two small messages and a put with its acknowledgement. Small calls in which nobody
+// KiB, cost a small message more, from their receiver. Small calls in which nobody
 // waits for all become meetings now and then, so that no member runs ahead for ever.
 //
 // Order: the operands of a node are combined in rank order, then those of the nodes in the order of
@@ -106,10 +109,11 @@ chunking cut_blocks(const spanning_call &call, std::size_t num_blocks);
 
 status run_spanning(spanning_call &call);
 
-// After agreement; each begins with its plan.
+// After across.begin: members tell where they want the data before they agree.
 status spanning_bcast(spanning_call &call);
-status spanning_reduce(spanning_call &call);
 status spanning_allreduce(spanning_call &call);
+// After agreement; each begins with its plan.
+status spanning_reduce(spanning_call &call);
 status spanning_reduce_scatter(spanning_call &call);
 status spanning_gather(spanning_call &call);
 status spanning_scatter(spanning_call &call);

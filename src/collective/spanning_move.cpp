@@ -36,19 +36,24 @@ std::size_t first_of(const group::node_layout &layout, std::size_t node) {
 }
 
 // A binomial tree over the nodes; each letter goes on as soon as it is there.
-status bcast_far(spanning_call &call, std::span<std::byte> data) {
+status bcast_far(spanning_call &call, std::span<std::byte> data, bool agrees_first) {
     group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
     stream letters(call);
-    if (!across.speaks()) {
-        return {};
-    }
     std::size_t const num = call.num_nodes();
     std::size_t const base = call.layout().node(call.root());
     std::size_t const number = (call.own_node() + num - base) % num;
     std::size_t lowest = std::bit_ceil(num);
     if (number != 0) {
         lowest = number & (~number + 1);
-        letters.expect(across.speaker_of((number - lowest + base) % num), data);
+        if (across.speaks()) {
+            letters.expect(across.speaker_of((number - lowest + base) % num), data);
+        }
+    }
+    if (agrees_first) {
+        DIOMP_TRY(across.meet_begun());
+    }
+    if (!across.speaks()) {
+        return {};
     }
     for (std::size_t letter = 0; letter < stream::num_letters(data.size()); ++letter) {
         if (number != 0) {
@@ -71,7 +76,7 @@ status spanning_bcast(spanning_call &call) {
     for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
         range const piece = pieces[i];
         std::span<std::byte> const data(call.dst() + piece.begin, piece.count);
-        DIOMP_TRY(bcast_far(call, data));
+        DIOMP_TRY(bcast_far(call, data, i == 0));
         DIOMP_TRY(call.run_near(operation::bcast, data.data(), nullptr, piece.count,
                                 call.speaker_place()));
     }

@@ -63,6 +63,15 @@ public:
         return is_near(peer) ? near_->try_send(peer, handler, payload)
                              : far_->try_send(peer, handler, payload);
     }
+    result<bool> send_bulk(world_rank peer, handler_id handler, std::span<const std::byte> payload,
+                           std::span<const std::byte> data, completion &source_free) override {
+        return is_near(peer) ? near_->send_bulk(peer, handler, payload, data, source_free)
+                             : far_->send_bulk(peer, handler, payload, data, source_free);
+    }
+    void receive_bulk_with(const bulk_sink &sink) override {
+        near_->receive_bulk_with(sink);
+        far_->receive_bulk_with(sink);
+    }
     int poll(message_sink sink) override { return near_->poll(sink) + far_->poll(sink); }
 
     std::uint32_t activity() const override { return near_->activity(); }

@@ -16,6 +16,12 @@ status conduit::get(world_rank /*peer*/, std::uint64_t /*remote_address*/, void 
     panic("get through a conduit that maps all peers");
 }
 
+result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
+                                std::span<const std::byte> /*payload*/,
+                                std::span<const std::byte> /*data*/, completion & /*source_free*/) {
+    return false;
+}
+
 status conduit::flush(world_rank /*peer*/, completion & /*done*/) { return {}; }
 
 status conduit::flush_all(completion & /*done*/) { return {}; }

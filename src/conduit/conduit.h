@@ -40,6 +40,7 @@ struct message {
     world_rank source;
     handler_id handler = 0;
     std::span<const std::byte> payload;
+    std::span<const std::byte> bulk; ///< of send_bulk, else empty
 };
 
 using message_sink = function_ref<void(const message &)>;
@@ -68,6 +69,10 @@ struct completion {
         pending.fetch_sub(1, std::memory_order_release);
     }
 };
+
+/// Takes messages of send_bulk as they arrive, inside the conduit's progress: it copies the data
+/// where it belongs, may take leaf locks, and must not call the conduit.
+using bulk_sink = std::function<void(const message &)>;
 
 /// Told once per peer that is given up, with a sentence that names the peer's host and what was
 /// outstanding. Any thread; must not block.
@@ -114,6 +119,16 @@ public:
     [[nodiscard]] virtual bool try_send(world_rank peer, handler_id handler,
                                         std::span<const std::byte> payload) = 0;
 
+    /// Starts to send a message with data behind its payload (at most 128 bytes of that), which
+    /// goes to the peer's bulk_sink; in no order with anything else. `source_free` counts until the
+    /// data may be reused. false: nothing was started, since the queue is full or this way does not
+    /// exist for such a size or peer. Never blocks.
+    virtual result<bool> send_bulk(world_rank peer, handler_id handler,
+                                   std::span<const std::byte> payload,
+                                   std::span<const std::byte> data, completion &source_free);
+    /// Before the first transfer.
+    virtual void receive_bulk_with(const bulk_sink & /*sink*/) {}
+
     /// Hands waiting messages to the sink; returns how many. 0 at once if another thread is doing
     /// it.
     virtual int poll(message_sink sink) = 0;
@@ -131,7 +146,8 @@ public:
 
     /// Before the first transfer. Conduits that cannot lose a peer ignore it.
     virtual void report_failures_to(const failure_sink & /*sink*/) {}
-    /// How this peer is reached, for diomp-info and the log: "shm", "ucx (tcp, active messages)".
+    /// How this peer is reached and why so, for diomp-info: "shm", "ucx (tcp, active messages):
+    /// ...".
     [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
     /// What this process waits for at its peers, each with its host, as the end of a sentence about
     /// a wait that is long: "rank 1 on hostb: 1 get(s) of 8 bytes". "" if there is nothing.

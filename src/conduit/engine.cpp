@@ -21,6 +21,9 @@ using std::chrono::microseconds;
 /// How often a yielding thread looks at the clock: a yield costs a fraction of a microsecond when
 /// nobody else wants the core, up to a time slice when somebody does.
 constexpr int yields_per_look = 64;
+/// A yield costs twice as much as a look at the network: while nobody else wants the core, so many
+/// looks come between two.
+constexpr int polls_per_yield = 16;
 /// A wait that has lasted this long is no hot path any more: sleep between looks.
 constexpr microseconds nap_after{5000};
 constexpr microseconds first_nap{50};
@@ -57,7 +60,12 @@ private:
 } // namespace
 
 engine::engine(conduit &conduit, const engine_options &options)
-    : conduit_(conduit), options_(options), spin_count_(options.spin_count) {}
+    : conduit_(conduit), options_(options), spin_count_(options.spin_count) {
+    conduit_.receive_bulk_with([this](const message &incoming) {
+        order_coming_in();
+        handlers_[incoming.handler](incoming);
+    });
+}
 
 engine::~engine() { stop(); }
 
@@ -223,6 +231,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
     microseconds nap = first_nap;
     bool warned = options_.warn_after_s <= 0;
     bool has_yielded = false;
+    bool const is_crowded = spin_count_.load(std::memory_order_relaxed) * 2 <= options_.spin_count;
     for (int round = 1;; ++round) {
         if (ready()) {
             return {};
@@ -230,7 +239,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         // Also who serves others all the time looks at the clock: what it waits for may never come.
         if (poll()) {
             busy = true;
-        } else if (round <= spins) {
+        } else if (round <= spins || (!is_crowded && round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
         } else if (!has_yielded) {

@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "base/function_ref.h"
+#include "base/sanitizer.h"
 #include "conduit/conduit.h"
 
 #include <array>
@@ -43,6 +44,7 @@ public:
     engine(const engine &) = delete;
     engine &operator=(const engine &) = delete;
 
+    /// Handlers of send_bulk are bulk_sinks: they must not send.
     [[nodiscard]] handler_id add_handler(handler function);
     /// Starts the progress thread. All handlers must be there.
     void start();
@@ -57,6 +59,13 @@ public:
         static_assert(std::is_trivially_copyable_v<Struct>);
         send(peer, handler,
              std::span<const std::byte>(std::as_bytes(std::span<const Struct>(&payload, 1))));
+    }
+
+    /// As conduit::send_bulk.
+    result<bool> send_bulk(world_rank peer, handler_id handler, std::span<const std::byte> payload,
+                           std::span<const std::byte> data, completion &source_free) {
+        order_going_out();
+        return conduit_.send_bulk(peer, handler, payload, data, source_free);
     }
 
     /// Serves waiting messages; true if there were any.

@@ -28,6 +28,10 @@ public:
     [[nodiscard]] virtual std::size_t max_message_bytes() const = 0;
     [[nodiscard]] virtual bool try_send(world_rank peer, handler_id handler,
                                         std::span<const std::byte> payload) = 0;
+    virtual result<bool> send_bulk(world_rank peer, handler_id handler,
+                                   std::span<const std::byte> payload,
+                                   std::span<const std::byte> data, completion &source_free) = 0;
+    virtual void receive_bulk_with(const bulk_sink &sink) = 0;
     virtual int poll(message_sink sink) = 0;
     /// While a thread is between these two the network leaves progress to it.
     virtual void begin_polling() = 0;

@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/bridge.h"
 
-#include "base/sanitizer.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 namespace diomp::group {
 namespace {
-
-using clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-/// Tells when a wait has become long enough to ask what is wrong, and then less and less often.
-class patience {
-public:
-    bool is_over() {
-        if (++looks_ % looks_per_glance != 0) {
-            return false;
-        }
-        auto const now = clock::now();
-        if (looks_ == looks_per_glance) {
-            next_ = now + pause_;
-        }
-        if (now < next_) {
-            return false;
-        }
-        pause_ = std::min(pause_ * 2, milliseconds{160});
-        next_ = now + pause_;
-        return true;
-    }
-
-private:
-    static constexpr unsigned looks_per_glance = 16; // a look at the clock costs 20 ns
-    unsigned looks_ = 0;
-    milliseconds pause_{20};
-    clock::time_point next_;
-};
-
-std::span<std::byte> bytes_of(call_state &state) {
-    return std::as_writable_bytes(std::span(&state, 1));
-}
 
 /// First word of a speaker's second post.
 constexpr std::uint64_t all_is_well = 0;
@@ -227,210 +191,6 @@ void bridge::merge(const call_state &heard) {
     state_.merge(taken);
 }
 
-void bridge::give_up_on(std::int32_t rank, error why) {
-    if (!failure_) {
-        failure_ = std::move(why);
-    }
-    auto const found = std::ranges::find(members_, world_rank{rank});
-    state_.missing = std::min(state_.missing, static_cast<std::uint32_t>(found - members_.begin()));
-}
-
-void bridge::show_awaited(std::int32_t rank) {
-    if (rank == shown_) {
-        return;
-    }
-    shown_ = rank;
-    inbox_.update(state_, rank);
-    here_.block_of(layout_.own_place)
-        .awaited_rank.store(static_cast<std::uint64_t>(rank) + 1, std::memory_order_relaxed);
-}
-
-void bridge::learn(const call_report &answer) {
-    call_state both = state_;
-    both.merge(answer.state);
-    if (!both.agrees()) {
-        merge(answer.state);
-        broken_ = true;
-    } else if (answer.awaited >= 0) {
-        show_awaited(answer.awaited);
-    }
-}
-
-std::string bridge::describe_wait(std::int32_t awaited) const {
-    return fmt::format("waiting for rank {} in {}", awaited, describe(made_));
-}
-
-bool bridge::await_post(std::size_t place) {
-    if (!waits()) {
-        return false;
-    }
-    std::size_t const member = layout_.here[place];
-    const std::atomic<std::uint64_t> &theirs = here_.block_of(place).awaited_rank;
-    std::int32_t const rank = members_[member].value();
-    // It may be waiting for somebody itself.
-    auto const awaited = [&] {
-        std::uint64_t const shown = theirs.load(std::memory_order_relaxed);
-        return shown != 0 ? static_cast<std::int32_t>(shown - 1) : rank;
-    };
-    auto const has_come = [&] {
-        return here_.lines().has_entered(group_rank{static_cast<int>(place)});
-    };
-    patience patient;
-    status waited = engine_.wait_for_network(
-        [&] {
-            if (has_come()) {
-                return true;
-            }
-            if (patient.is_over()) [[unlikely]] {
-                show_awaited(rank);
-            }
-            return false;
-        },
-        [&] { return describe_wait(awaited()); });
-    order_coming_in();
-    // A speaker that gives up at the same time has more to say than that it is late.
-    if (!waited && !has_come()) {
-        give_up_on(awaited(), waited.take_failure());
-        return false; // what is shown stays: the next one to give up wants to know
-    }
-    show_awaited(-1);
-    return true;
-}
-
-bool bridge::wait_for(receipt &place, std::size_t member) {
-    std::int32_t const rank = members_[member].value();
-    patience patient;
-    status waited = engine_.wait_for_network(
-        [&] {
-            if (place.done.load(std::memory_order_acquire)) {
-                return true;
-            }
-            if (patient.is_over()) [[unlikely]] {
-                if (shown_ < 0) {
-                    show_awaited(rank);
-                }
-                mailbox_.ask(group_id_, members_[member], call_);
-            }
-            if (auto const answer = inbox_.take_answer()) [[unlikely]] {
-                learn(*answer);
-            }
-            return broken_;
-        },
-        [&] { return describe_wait(shown_ >= 0 ? shown_ : rank); });
-    if (!waited && !place.done.load(std::memory_order_acquire)) {
-        give_up_on(shown_ >= 0 ? shown_ : rank, waited.take_failure());
-    } else {
-        show_awaited(-1);
-    }
-    if (place.done.load(std::memory_order_acquire)) {
-        return true;
-    }
-    mailbox_.withdraw(inbox_, place);
-    return false;
-}
-
-void bridge::tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data) {
-    mailbox_.send(group_id_, members_[member], {call_, step}, bytes_of(state_), data);
-}
-
-bool bridge::hear(std::size_t member, std::uint64_t step, std::span<std::byte> data) {
-    if (!waits()) {
-        return false;
-    }
-    call_state heard;
-    receipt place{
-        .from = members_[member], .tag = {call_, step}, .head = bytes_of(heard), .body = data};
-    mailbox_.expect(group_id_, inbox_, place);
-    if (!wait_for(place, member)) {
-        return false;
-    }
-    merge(heard);
-    return state_.agrees() && place.total_bytes == sizeof(heard) + data.size();
-}
-
-status bridge::send(std::size_t member, std::uint64_t step, std::span<const std::byte> data) {
-    world_rank const to = members_[member];
-    letter_tag const tag{call_, step};
-    if (mailbox::is_eager(data.size())) {
-        mailbox_.send(group_id_, to, tag, {}, data);
-        return {};
-    }
-    std::optional<std::uint64_t> address;
-    DIOMP_TRY(engine_.wait_for_network(
-        [&] {
-            pump();
-            address = mailbox_.take_readiness(inbox_, to, tag);
-            return address.has_value();
-        },
-        [&] { return describe_wait(to.value()); }));
-    if (*address == 0) {
-        mailbox_.send(group_id_, to, tag, {}, data);
-        return {};
-    }
-    outgoing_letter &letter = outgoing_->emplace_back(to, tag);
-    status started = engine_.transport().put(to, *address, data.data(), data.size(), letter.landed);
-    if (!started) {
-        outgoing_->pop_back();
-        return started;
-    }
-    return engine_.transport().flush(to, letter.landed);
-}
-
-// In the order in which they were put, as they land.
-void bridge::pump() {
-    while (!outgoing_->empty() && outgoing_->front().landed.is_done()) {
-        mailbox_.tell_landed(group_id_, outgoing_->front().to, outgoing_->front().tag);
-        outgoing_->pop_front();
-    }
-}
-
-status bridge::finish_sends() {
-    pump();
-    if (outgoing_->empty()) {
-        return {};
-    }
-    return engine_.wait_for_network(
-        [this] {
-            pump();
-            return outgoing_->empty();
-        },
-        [this] { return describe_wait(outgoing_->front().to.value()); });
-}
-
-void bridge::expect(receipt &place, std::size_t member, std::uint64_t step,
-                    std::span<std::byte> data) {
-    place.from = members_[member];
-    place.tag = {call_, step};
-    place.body = data;
-    mailbox_.expect(group_id_, inbox_, place);
-}
-
-status bridge::await(receipt &place) {
-    status waited = engine_.wait_for_network(
-        [&] {
-            pump();
-            return place.done.load(std::memory_order_acquire);
-        },
-        [&] { return describe_wait(place.from.value()); });
-    if (waited) {
-        mailbox_.collect(place);
-    } else {
-        mailbox_.withdraw(inbox_, place);
-    }
-    return waited;
-}
-
-void bridge::withdraw(receipt &place) { mailbox_.withdraw(inbox_, place); }
-
-std::byte *bridge::scratch(std::size_t nbytes) {
-    if (scratch_.size() < nbytes + cache_line_bytes) {
-        scratch_.clear(); // nothing to copy
-        scratch_.resize(nbytes + cache_line_bytes);
-    }
-    auto const address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-    return scratch_.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
-}
-
 status bridge::share(std::span<std::byte> bytes, bool sound) {
     if (alone_here()) {
         return {};
@@ -465,6 +225,10 @@ void bridge::run_meeting() {
 
 status bridge::meet(const sync::call_signature &call) {
     begin(call);
+    return meet_begun();
+}
+
+status bridge::meet_begun() {
     enter();
     run_meeting();
     return outcome();

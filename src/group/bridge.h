@@ -71,6 +71,10 @@ public:
         return payloads_[member];
     }
 
+    /// The same after begin: for calls that expect letters before they know that all agree, as long
+    /// as nobody sends those before.
+    status meet_begun();
+
     // The pieces. begin, then enter, then: the speaker does collect, its talk with the other
     // speakers, and announce; the others follow. outcome is the status of the call. Failures stay
     // in the state until then; nothing waits after the first one.
@@ -82,6 +86,7 @@ public:
     /// The first post. Data goes with it, or what is more than wide_bytes through the stage.
     void enter(std::span<const std::byte> data = {});
     static constexpr std::size_t most_data_bytes = member_block::small_stage_bytes;
+    static constexpr std::size_t most_told_bytes = std::size_t{64} << 10;
     void object(std::uint64_t detail);
     /// Waits for the first posts of all members on the node.
     void collect();
@@ -101,8 +106,9 @@ public:
     [[nodiscard]] const call_state &state() const { return state_; }
     [[nodiscard]] status outcome();
 
-    /// Letters with the state in front: told always, heard unless something has failed before.
-    /// True if the data is complete and nobody disagrees.
+    /// Letters with the state in front, data of at most most_told_bytes: told always, heard unless
+    /// something has failed before. True if the data is complete and nobody disagrees. What is told
+    /// must stay until finish_sends if it is more than most_data_bytes.
     void tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
     bool hear(std::size_t member, std::uint64_t step, std::span<std::byte> data);
     /// Letters without: after agreement. To be expected before anything is sent that the other
@@ -110,6 +116,8 @@ public:
     /// Large letters may still be on their way on return; `data` must stay until finish_sends.
     status send(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
     status finish_sends();
+    /// The same for what has been told: a failure becomes that of the call.
+    void settle_sends();
     void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data);
     status await(receipt &place);
     /// Of what has been expected and not awaited.
@@ -145,11 +153,12 @@ private:
     status exchange_payloads();
     void pump();
 
-    /// A large letter that has been put.
+    /// A large letter on its way.
     struct outgoing_letter {
         world_rank to;
         letter_tag tag;
-        conduit::completion landed;
+        bool is_told = false; ///< the note that it has landed goes with it
+        conduit::completion done;
     };
 
     conduit::engine &engine_;

@@ -5,7 +5,9 @@
 #include "sync/call_signature.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace diomp::group {
 
@@ -51,5 +53,10 @@ struct call_state {
     }
 };
 static_assert(sizeof(call_state) == 56);
+
+/// As it travels.
+inline std::span<std::byte> bytes_of(call_state &state) {
+    return std::as_writable_bytes(std::span(&state, 1));
+}
 
 } // namespace diomp::group

@@ -85,6 +85,8 @@ mailbox::mailbox(conduit::engine &engine, workspace &space, std::byte *own_slot)
           engine.add_handler([this](const conduit::message &incoming) { on_fragment(incoming); })),
       ready_handler_(
           engine.add_handler([this](const conduit::message &incoming) { on_ready(incoming); })),
+      whole_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_whole(incoming); })),
       landed_handler_(
           engine.add_handler([this](const conduit::message &incoming) { on_landed(incoming); })),
       question_handler_(
@@ -189,12 +191,25 @@ std::optional<std::uint64_t> mailbox::take_readiness(inbox &own, world_rank of, 
     return address;
 }
 
+result<bool> mailbox::send_whole(std::uint64_t group_id, world_rank to, letter_tag tag,
+                                 std::span<const std::byte> head, std::span<const std::byte> body,
+                                 conduit::completion &done) {
+    std::array<std::byte, sizeof(note) + most_head_bytes> payload;
+    note const front{group_id, tag, 0};
+    std::memcpy(payload.data(), &front, sizeof(front));
+    if (!head.empty()) {
+        std::memcpy(payload.data() + sizeof(front), head.data(), head.size());
+    }
+    return engine_.send_bulk(to, whole_handler_, {payload.data(), sizeof(front) + head.size()},
+                             body, done);
+}
+
 void mailbox::tell_landed(std::uint64_t group_id, world_rank to, letter_tag tag) {
     engine_.send(to, landed_handler_, note{group_id, tag, 0});
 }
 
 void mailbox::expect(std::uint64_t group_id, inbox &own, receipt &place) {
-    bool const is_large = !is_eager(place.head.size() + place.body.size());
+    bool const is_large = place.head.empty() && !is_eager(place.body.size());
     {
         std::lock_guard const guard(own.mutex_);
         auto const found = own.letters_.try_emplace({place.tag, place.from}).first;
@@ -228,8 +243,14 @@ void mailbox::collect(receipt &place) {
         return;
     }
     std::memcpy(place.body.data(), own_slot_ + place.landing - 1, place.body.size());
-    std::lock_guard const guard(landings_mutex_);
-    free_landings_.push_back(std::exchange(place.landing, 0));
+    give_back(place);
+}
+
+void mailbox::give_back(receipt &place) {
+    if (place.landing != 0) {
+        std::lock_guard const guard(landings_mutex_);
+        free_landings_.push_back(std::exchange(place.landing, 0));
+    }
 }
 
 // A landing is lost with it: the letter may still come.
@@ -255,7 +276,7 @@ void mailbox::on_fragment(const conduit::message &incoming) {
     }
     auto const found = own.letters_.try_emplace({header.tag, incoming.source}).first;
     inbox::letter &letter = found->second;
-    if (letter.expected == nullptr && !is_eager(header.total_bytes)) {
+    if (letter.expected == nullptr && header.total_bytes > most_kept_bytes) {
         own.letters_.erase(found); // whoever expected it has given up
         return;
     }
@@ -285,6 +306,40 @@ void mailbox::on_ready(const conduit::message &incoming) {
     if (told.tag.call >= own.call_) {
         own.ready_.emplace_back(inbox::letter_key{told.tag, incoming.source}, told.address);
     }
+}
+
+// Inside the conduit's progress. The lock is held while the data is copied, so that the receipt
+// stays.
+void mailbox::on_whole(const conduit::message &incoming) {
+    auto const told = read_as<note>(incoming.payload);
+    std::span<const std::byte> const head = incoming.payload.subspan(sizeof(told));
+    inbox &own = open(told.group_id);
+    std::lock_guard const guard(own.mutex_);
+    if (told.tag.call < own.call_) {
+        own.compare_late(told.tag, head);
+        return;
+    }
+    auto const found = own.letters_.try_emplace({told.tag, incoming.source}).first;
+    inbox::letter &letter = found->second;
+    std::size_t const total = head.size() + incoming.bulk.size();
+    if (letter.expected == nullptr) {
+        if (head.empty()) {
+            own.letters_.erase(found); // whoever expected it has given up
+            return;
+        }
+        letter.kept.assign(head.begin(), head.end());
+        letter.kept.insert(letter.kept.end(), incoming.bulk.begin(), incoming.bulk.end());
+        letter.started = true;
+        letter.total_bytes = letter.arrived_bytes = total;
+        return;
+    }
+    receipt &place = *letter.expected;
+    own.letters_.erase(found);
+    place_bytes(place, 0, head);
+    place_bytes(place, head.size(), incoming.bulk);
+    give_back(place);
+    place.total_bytes = total;
+    place.done.store(true, std::memory_order_release); // last: then it may be gone
 }
 
 void mailbox::on_landed(const conduit::message &incoming) {

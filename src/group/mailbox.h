@@ -101,6 +101,9 @@ private:
 class mailbox {
 public:
     static constexpr std::size_t eager_bytes = std::size_t{16} << 10;
+    /// The same of letters with a head, of which only few can be on their way.
+    static constexpr std::size_t most_kept_bytes = std::size_t{72} << 10;
+    static constexpr std::size_t most_head_bytes = 64;
 
     /// Largest letter that lands beside its place, and number of those at a time.
     static constexpr std::size_t landing_bytes = std::size_t{256} << 10;
@@ -124,6 +127,11 @@ public:
     /// The receiver of a large letter is ready; where it can be put to, 0: only sent. Once per
     /// letter.
     std::optional<std::uint64_t> take_readiness(inbox &own, world_rank of, letter_tag tag);
+    /// Starts to send a letter in one message, if the conduit can: `done` then counts until `body`
+    /// may be reused. false: send it, or put it and tell_landed.
+    result<bool> send_whole(std::uint64_t group_id, world_rank to, letter_tag tag,
+                            std::span<const std::byte> head, std::span<const std::byte> body,
+                            conduit::completion &done);
     /// A large letter has been put and is visible there.
     void tell_landed(std::uint64_t group_id, world_rank to, letter_tag tag);
 
@@ -157,7 +165,9 @@ private:
 
     void on_fragment(const conduit::message &incoming);
     void on_ready(const conduit::message &incoming);
+    void on_whole(const conduit::message &incoming);
     void on_landed(const conduit::message &incoming);
+    void give_back(receipt &place);
     void on_question(const conduit::message &incoming);
     void on_answer(const conduit::message &incoming);
     inbox *find(std::uint64_t group_id);
@@ -168,6 +178,7 @@ private:
     std::byte *own_slot_;
     conduit::handler_id fragment_handler_;
     conduit::handler_id ready_handler_;
+    conduit::handler_id whole_handler_;
     conduit::handler_id landed_handler_;
     conduit::handler_id question_handler_;
     conduit::handler_id answer_handler_;

@@ -127,7 +127,7 @@ public:
                 next = std::move(own.letters.front());
                 own.letters.pop_front();
             }
-            sink({next.source, next.handler, next.payload});
+            sink({next.source, next.handler, next.payload, {}});
         }
     }
     std::uint32_t activity() const override { return boxes_[self_.index()]->activity.load(); }

@@ -74,7 +74,7 @@ struct alignas(cache_line_bytes) inbox {
         std::uint64_t const ticket = head.load(std::memory_order_relaxed);
         std::uint64_t const index = ticket % num_cells;
         cell &slot = cells[index];
-        sink(message{world_rank{slot.source}, slot.handler, {slot.payload, slot.nbytes}});
+        sink(message{world_rank{slot.source}, slot.handler, {slot.payload, slot.nbytes}, {}});
         slot.turn.store(ticket + num_cells - index, std::memory_order_release);
         head.store(ticket + 1, std::memory_order_relaxed);
         return true;

@@ -15,6 +15,7 @@ constexpr std::chrono::seconds close_limit{1};
 /// A bulk transfer under way.
 struct bulk_send {
     bulk_header header;
+    std::byte payload[most_bulk_payload_bytes]; ///< right behind the header: they travel together
     channel *owner;
     completion *done;
 };
@@ -208,18 +209,35 @@ std::uint32_t channel::send_bulk(record_kind kind, std::uint64_t value, const vo
     std::uint32_t num_sent = 0;
     for (std::size_t at = 0; at < nbytes; at += step) {
         bool const is_put = kind == record_kind::put;
-        bulk_header const header{owner.owner.self().value(),  owner.index, kind, 0, epoch, 0,
+        bulk_header const header{owner.owner.self().value(),  owner.index, kind, 0, epoch, 0, 0,
                                  is_put ? value + at : value, at};
-        send_piece(header, static_cast<const std::byte *>(source) + at, std::min(step, nbytes - at),
-                   done);
+        send_piece(header, {}, static_cast<const std::byte *>(source) + at,
+                   std::min(step, nbytes - at), done);
         ++num_sent;
     }
     return num_sent;
 }
 
-void channel::send_piece(const bulk_header &header, const void *source, std::size_t nbytes,
-                         completion *done) {
-    auto *const sent = new bulk_send{header, this, done};
+void channel::send_bulk_message(std::uint16_t handler, std::span<const std::byte> payload,
+                                std::span<const std::byte> data, completion &done) {
+    bulk_header const header{owner.owner.self().value(),
+                             owner.index,
+                             record_kind::message,
+                             0,
+                             0,
+                             handler,
+                             static_cast<std::uint16_t>(payload.size()),
+                             0,
+                             0};
+    send_piece(header, payload, data.data(), data.size(), &done);
+}
+
+void channel::send_piece(const bulk_header &header, std::span<const std::byte> payload,
+                         const void *source, std::size_t nbytes, completion *done) {
+    auto *const sent = new bulk_send{header, {}, this, done};
+    if (!payload.empty()) {
+        std::memcpy(sent->payload, payload.data(), payload.size());
+    }
     ++num_pieces;
     target.num_bulk.fetch_add(1, std::memory_order_relaxed);
     if (done != nullptr) {
@@ -238,8 +256,8 @@ void channel::send_piece(const bulk_header &header, const void *source, std::siz
         parameters.flags = UCP_AM_SEND_FLAG_EAGER;
     }
     ucs_status_ptr_t const request = owner.owner.ucx().ucp_am_send_nbx(
-        endpoint, static_cast<unsigned>(am_id::bulk), &sent->header, sizeof(sent->header), source,
-        nbytes, &parameters);
+        endpoint, static_cast<unsigned>(am_id::bulk), &sent->header,
+        sizeof(sent->header) + payload.size(), source, nbytes, &parameters);
     if (UCS_PTR_IS_PTR(request)) {
         ++owner.num_requests;
         return;

@@ -56,6 +56,8 @@ constexpr tuned_setting tuned[] = {
     // A piece of ours and its headers fit in.
     {"UCX_TCP_TX_SEG_SIZE", "264k"},
     {"UCX_TCP_RX_SEG_SIZE", "264k"},
+    // Pieces go to the socket from where they lie: a tenth faster than through a buffer of UCX's.
+    {"UCX_ZCOPY_THRESH", "16k"},
 };
 
 } // namespace

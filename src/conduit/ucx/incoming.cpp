@@ -165,7 +165,8 @@ int incoming::hand_over(const std::vector<std::byte> &messages, message_sink sin
         at += sizeof(front);
         sink(message{world_rank{front.source},
                      static_cast<handler_id>(front.handler),
-                     {messages.data() + at, front.nbytes}});
+                     {messages.data() + at, front.nbytes},
+                     {}});
         at += padded(front.nbytes);
         ++handled;
     }
@@ -187,12 +188,24 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
     auto &owner = *static_cast<incoming *>(self);
     library const &ucx = owner.receiver_.owner.ucx();
     bulk_header head;
-    if (header_length != sizeof(head)) {
+    if (header_length < sizeof(head)) {
         return UCS_OK;
     }
     std::memcpy(&head, header, sizeof(head));
+    if (header_length != sizeof(head) + head.payload_bytes) {
+        return UCS_OK;
+    }
     owner.heard(world_rank{head.source});
     std::byte *destination = to_pointer(head.value);
+    if (head.kind == record_kind::message) {
+        // Always eager: it is here.
+        const auto *const payload = static_cast<const std::byte *>(header) + sizeof(head);
+        owner.bulk_sink_({world_rank{head.source},
+                          head.handler,
+                          {payload, head.payload_bytes},
+                          {static_cast<const std::byte *>(data), nbytes}});
+        return UCS_OK;
+    }
     if (head.kind == record_kind::get_reply) {
         peer *const known = owner.find_peer_(world_rank{head.source});
         pending_get const get = known == nullptr ? pending_get{} : known->find_get(head.value);

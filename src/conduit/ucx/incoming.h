@@ -49,6 +49,9 @@ public:
     /// Installs the receiving callbacks; must live as long as the worker.
     static result<std::unique_ptr<incoming>> create(worker &receiver, peer_lookup find_peer);
 
+    /// Before anything arrives.
+    void receive_bulk_with(bulk_sink sink) { bulk_sink_ = std::move(sink); }
+
     // Under the worker's lock:
     [[nodiscard]] std::vector<reply> &replies() { return replies_; }
     void swap_messages(std::vector<std::byte> &other) {
@@ -101,6 +104,7 @@ private:
 
     worker &receiver_;
     peer_lookup find_peer_;
+    bulk_sink bulk_sink_;
     std::vector<reply> replies_;
     std::vector<std::byte> messages_;
     std::atomic<bool> has_messages_{false};

@@ -77,7 +77,7 @@ void choose_path(channel &to, const peer_card &card) {
     if (to.target.path().empty()) {
         log(log_level::info, "{} is reached by {}: {}", to.target.name(), path, reason);
     }
-    to.target.learn_path(path);
+    to.target.learn_path(path + ": " + reason);
 }
 
 } // namespace diomp::conduit::ucx

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <deque>
+#include <span>
 #include <vector>
 
 namespace diomp::conduit::ucx {
@@ -33,6 +34,9 @@ struct channel {
     /// of its pieces, each of which lands by itself.
     std::uint32_t send_bulk(record_kind kind, std::uint64_t value, const void *source,
                             std::size_t nbytes, completion *done);
+    /// Sends a message with data in one piece.
+    void send_bulk_message(std::uint16_t handler, std::span<const std::byte> payload,
+                           std::span<const std::byte> data, completion &done);
     /// UCX's own put, get and flush; of channels with a remote key. `done` as in conduit.h.
     void rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
                   completion &done);
@@ -79,8 +83,8 @@ struct channel {
 
 private:
     void close();
-    void send_piece(const bulk_header &header, const void *source, std::size_t nbytes,
-                    completion *done);
+    void send_piece(const bulk_header &header, std::span<const std::byte> payload,
+                    const void *source, std::size_t nbytes, completion *done);
 };
 
 /// A flush that its peer has not acknowledged.

@@ -39,6 +39,11 @@ public:
     status flush_all(completion &done) override;
     std::size_t max_message_bytes() const override { return message_bytes; }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
+    result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
+                           std::span<const std::byte> data, completion &source_free) override;
+    void receive_bulk_with(const bulk_sink &sink) override {
+        traffic_->arrivals().receive_bulk_with(sink);
+    }
     int poll(message_sink sink) override;
     void begin_polling() override { num_pollers_.fetch_add(1, std::memory_order_relaxed); }
     void end_polling() override {
@@ -277,6 +282,32 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
         }
         to.has_news = true;
         to.ship_soon();
+    }
+    thread_->nudge();
+    return true;
+}
+
+result<bool> ucx_network::send_bulk(world_rank rank, handler_id handler,
+                                    std::span<const std::byte> payload,
+                                    std::span<const std::byte> data, completion &source_free) {
+    if (data.size() > piece_bytes || payload.size() > most_bulk_payload_bytes) {
+        return false;
+    }
+    peer &target = traffic_->peer_of(rank);
+    {
+        worker &owner = traffic_->own_worker();
+        std::lock_guard const guard(owner.mutex);
+        if (target.is_failed()) {
+            return gone(target).take_failure();
+        }
+        auto connected = target.channel_of(owner);
+        DIOMP_TRY(connected);
+        channel &to = *connected.value();
+        if (to.is_full() || !to.cuts_bulk) {
+            return false;
+        }
+        to.has_news = true;
+        to.send_bulk_message(handler, payload, data, source_free);
     }
     thread_->nudge();
     return true;

@@ -55,13 +55,17 @@ struct get_body {
 struct bulk_header {
     std::int32_t source;
     std::uint16_t channel;
-    record_kind kind; ///< put or get_reply
+    record_kind kind; ///< put, get_reply or message
     std::uint8_t unused;
     std::uint32_t epoch;
-    std::uint32_t unused_too;
+    std::uint16_t handler; ///< message: its handler, and its payload behind this header
+    std::uint16_t payload_bytes;
     std::uint64_t value;  ///< put: address; get_reply: id
     std::uint64_t offset; ///< get_reply: of this piece
 };
+
+/// Payload of a message with bulk data: it lies in the AM header.
+constexpr std::size_t most_bulk_payload_bytes = 128;
 
 constexpr std::size_t record_alignment = 8;
 constexpr std::size_t packet_bytes = 16384;

@@ -2,13 +2,6 @@
 #include "conduit/ucx/worker.h"
 
 namespace diomp::conduit::ucx {
-namespace {
-
-/// Rounds of progress in one go: a flood must not keep the lock for ever.
-constexpr int max_rounds = 16;
-
-} // namespace
-
 result<std::unique_ptr<worker>> worker::create(context &owner, std::uint16_t index) {
     library const &ucx = owner.ucx();
     std::unique_ptr<worker> made(new worker(owner, index));
@@ -39,11 +32,7 @@ worker::~worker() {
 
 bool worker::progress() {
     ++num_rounds;
-    int round = 0;
-    while (round < max_rounds && owner.ucx().ucp_worker_progress(handle) != 0) {
-        ++round;
-    }
-    return round > 0;
+    return owner.ucx().ucp_worker_progress(handle) != 0;
 }
 
 bool worker::arm() { return owner.ucx().ucp_worker_arm(handle) == UCS_OK; }

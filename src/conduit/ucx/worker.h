@@ -29,7 +29,8 @@ public:
     worker(const worker &) = delete;
     worker &operator=(const worker &) = delete;
 
-    /// Lets UCX work; callbacks run inside. True if it did something.
+    /// Lets UCX work; callbacks run inside. True if it did something. One round, since each looks
+    /// at all sockets: what has come is answered before the next look.
     bool progress();
     /// Asks UCX to make event_fd readable at the next event. False: there are events already.
     bool arm();
