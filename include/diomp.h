@@ -88,6 +88,12 @@ OMPX_API_ int ompx_get_num_ranks(void) OMPX_NOEXCEPT_;
 /** This rank among the ranks of its node (0-based), and their number. */
 OMPX_API_ int ompx_get_local_rank_num(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_num_local_ranks(void) OMPX_NOEXCEPT_;
+/**
+ * Writes into `text` (at most nbytes, the final 0 included; what is longer is cut) how transfers to
+ * `rank` travel and why so: "shm", "ucx (tcp, active messages): ...". A network's path is chosen by
+ * the first transfer; before that the text says so. Does not block, any thread.
+ */
+OMPX_API_ int ompx_path_info(int rank, char *text, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends the whole job with exit status `code`; does not return. */
 OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
 

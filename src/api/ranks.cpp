@@ -39,6 +39,23 @@ int ompx_get_num_local_ranks(void) noexcept {
     return query("ompx_get_num_local_ranks", [](const auto &job) { return job.local_size; });
 }
 
+int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {
+    using namespace diomp;
+    return api::call(
+        "ompx_path_info", DIOMP_SITE,
+        [&] { return fmt::format("rank={}, nbytes={}", rank, nbytes); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_rank(running, rank));
+            DIOMP_TRY(api::check_pointer(text, "text"));
+            DIOMP_TRY(api::check_size(nbytes));
+            std::string const path = running.engine().transport().describe_path(world_rank{rank});
+            if (nbytes > 0) {
+                text[path.copy(text, nbytes - 1)] = '\0';
+            }
+            return {};
+        });
+}
+
 const char *ompx_status_string(int status) noexcept {
     switch (status) {
     case OMPX_SUCCESS:

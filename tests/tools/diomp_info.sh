@@ -25,7 +25,13 @@ expect() {
 }
 
 expect 0 '^diomp-info \(DiOMP\) [0-9.]+$' "$bin/diomp-info" --version
-expect 0 '^conduit +shm' "$bin/diomp-info"
+expect 0 '^conduit +auto' "$bin/diomp-info"
+expect 0 '^ +0: self$' "$bin/diomp-info"
+expect 0 '^ +1-2: shm$' "$bin/diomp-run" -n 3 "$bin/diomp-info"
+if ldconfig -p | grep -q libucp.so; then
+    expect 0 '^ +2-3: ucx \(tcp.*, active messages\): .* processor$' \
+        env DIOMP_NODE_SIZE=2 UCX_TLS=tcp "$bin/diomp-run" -n 4 "$bin/diomp-info"
+fi
 expect 0 'DIOMP_SEGMENT_SIZE = 64 MiB  \(set\)' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"
 expect 0 '^ +0 .* 64 MiB' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"
 expect 0 'DIOMP_TIMEOUT = 7  \(set\)' env DIOMP_TIMEOUT=7 "$bin/diomp-info" --settings
@@ -37,6 +43,7 @@ python3 - "$work/out" <<'END' || wrong "JSON of two ranks"
 import json, sys
 report = json.load(open(sys.argv[1]))
 assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
+assert [rank["path_from_rank_0"] for rank in report["ranks"]] == ["self", "shm"]
 assert all(rank["segment"]["nbytes"] > 0 for rank in report["ranks"])
 assert report["version"] == report["library"]["version"]
 assert {"DIOMP_SEGMENT_SIZE", "DIOMP_LOG"} <= {row["name"] for row in report["settings"]}

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -35,6 +36,21 @@ rank_row own_row(const runtime_library &library, const machine &here) {
     return row;
 }
 
+/// How rank 0 reaches each rank: known after a first transfer.
+std::vector<std::string> look_at_paths(const runtime_library &library, const rank_row *shared,
+                                       std::size_t num_ranks) {
+    std::vector<std::string> paths;
+    for (std::size_t rank = 0; rank < num_ranks; ++rank) {
+        rank_row ignored;
+        std::array<char, 256> text{};
+        int const peer = static_cast<int>(rank);
+        bool const known = library.get(&ignored, peer, shared, sizeof ignored) == OMPX_SUCCESS &&
+                           library.path_info(peer, text.data(), text.size()) == OMPX_SUCCESS;
+        paths.emplace_back(known ? text.data() : "unknown");
+    }
+    return paths;
+}
+
 nlohmann::json machine_json(const machine &here) {
     nlohmann::json json = {{"host", here.host},
                            {"kernel", here.kernel},
@@ -50,7 +66,8 @@ nlohmann::json machine_json(const machine &here) {
     return json;
 }
 
-nlohmann::json ranks_json(const std::vector<rank_row> &rows) {
+nlohmann::json ranks_json(const std::vector<rank_row> &rows,
+                          const std::vector<std::string> &paths) {
     nlohmann::json list = nlohmann::json::array();
     for (std::size_t rank = 0; rank < rows.size(); ++rank) {
         rank_row const &row = rows[rank];
@@ -58,6 +75,7 @@ nlohmann::json ranks_json(const std::vector<rank_row> &rows) {
                         {"host", row.host.data()},
                         {"pid", row.pid},
                         {"local_rank", row.local_rank},
+                        {"path_from_rank_0", paths[rank]},
                         {"segment",
                          {{"base", reinterpret_cast<std::uintptr_t>(row.segment.base)},
                           {"nbytes", row.segment.nbytes},
@@ -96,6 +114,31 @@ void print_ranks(const std::vector<rank_row> &rows) {
     }
 }
 
+/// Ranks that are reached alike share a line.
+void print_paths(const std::vector<std::string> &paths, const std::string &setting) {
+    fmt::print("conduit    {} (DIOMP_CONDUIT); from rank 0 to\n", setting);
+    for (std::size_t rank = 0; rank < paths.size(); ++rank) {
+        auto const end = paths.begin() + static_cast<std::ptrdiff_t>(rank);
+        if (std::find(paths.begin(), end, paths[rank]) != end) {
+            continue;
+        }
+        std::string ranks;
+        for (std::size_t first = rank; first < paths.size(); ++first) {
+            if (paths[first] != paths[rank]) {
+                continue;
+            }
+            std::size_t last = first;
+            while (last + 1 < paths.size() && paths[last + 1] == paths[rank]) {
+                ++last;
+            }
+            ranks += ranks.empty() ? "" : ",";
+            ranks += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+            first = last;
+        }
+        fmt::print("           {}: {}\n", ranks, paths[rank]);
+    }
+}
+
 } // namespace
 
 int print_report(bool as_json) {
@@ -124,19 +167,19 @@ int print_report(bool as_json) {
     if (runtime.rank() == 0) {
         std::vector<rank_row> const rows(shared, shared + num_ranks);
         settings const &values = environment.value().values;
+        std::vector<std::string> const paths = look_at_paths(runtime, shared, num_ranks);
         if (as_json) {
             nlohmann::json const json = {
                 {"version", DIOMP_VERSION},
                 {"library", {{"path", runtime.path}, {"version", runtime.version}}},
                 {"machine", machine_json(here)},
-                {"ranks", ranks_json(rows)},
+                {"ranks", ranks_json(rows, paths)},
                 {"settings", settings_json(values)}};
             fmt::print("{}\n", json.dump(2));
         } else {
             fmt::print("DiOMP      {}\nlibrary    {}\n", DIOMP_VERSION, runtime.path);
             print_machine(here);
-            fmt::print("conduit    shm: all ranks are on one machine (DIOMP_CONDUIT={})\n",
-                       values.conduit);
+            print_paths(paths, values.conduit);
             print_ranks(rows);
             fmt::print("\nsettings\n{}", settings_text(values));
         }

@@ -19,6 +19,8 @@ struct runtime_library {
     decltype(&ompx_get_num_ranks) num_ranks = nullptr;
     decltype(&ompx_get_local_rank_num) local_rank = nullptr;
     decltype(&ompx_segment_info) segment_info = nullptr;
+    decltype(&ompx_path_info) path_info = nullptr;
+    decltype(&ompx_get) get = nullptr;
     decltype(&ompx_alloc) alloc = nullptr;
     decltype(&ompx_put) put = nullptr;
     decltype(&ompx_barrier_group) barrier = nullptr;
