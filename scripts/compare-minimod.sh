@@ -4,13 +4,16 @@
 #   scripts/compare-minimod.sh BUILD_DIR [REPETITIONS [minimod options]]
 # 2 ranks, each bound to a core of its own, one thread each. The variants run in turn, so that a slow minute of the
 # machine hits all of them; the table shows medians (and the range) of the repetitions.
+#   scripts/test-hosts.py --hosts 2 -- scripts/compare-minimod.sh BUILD_DIR ...
+# The same with the ranks on two hosts (those of DIOMP_TEST_HOSTS), not bound; a last run with DIOMP_TRACE then shows how
+# much of the puts' time was hidden behind computation.
 set -euo pipefail
 
 if [ $# -lt 1 ] || [ ! -x "$1/bin/minimod" ] || [ ! -x "$1/bin/minimod-mpi" ]; then
     echo "usage: compare-minimod.sh BUILD_DIR [REPETITIONS [minimod options]]; needs bin/minimod and bin/minimod-mpi" >&2
     exit 2
 fi
-bin=$1/bin
+bin=$(cd "$1" && pwd)/bin
 repetitions=${2:-9}
 shift $(($# < 2 ? $# : 2))
 options=(--grid 200 --steps 100 --receivers 1 --progress off "$@")
@@ -19,8 +22,20 @@ export OMP_NUM_THREADS=1
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-diomp() { "$bin/diomp-run" -n 2 --bind-to core -- "$bin/$1" "${options[@]}" --overlap "$2"; }
-mpi() { "$mpirun" --allow-run-as-root --bind-to core -n 2 "$bin/$1" "${options[@]}" --overlap "$2"; }
+place="2 ranks bound to cores"
+diomp_place=(-n 2 --bind-to core)
+mpi_place=(-n 2 --bind-to core)
+if [ -n "${DIOMP_TEST_HOSTS:-}" ]; then
+    place="1 rank on each of 2 hosts"
+    IFS=, read -ra hosts <<<"$DIOMP_TEST_HOSTS"
+    # Open MPI's best way over TCP, as in bench/compare-hosts.
+    diomp_place=(-n 2 --hosts "${hosts[0]}:1,${hosts[1]}:1" --rsh "$DIOMP_TEST_RSH")
+    mpi_place=(-n 2 --host "${hosts[0]}:1,${hosts[1]}:1" --mca plm_rsh_agent "$DIOMP_TEST_RSH" --bind-to none
+        --mca pml ob1 --mca btl tcp,vader,self)
+fi
+
+diomp() { "$bin/diomp-run" "${diomp_place[@]}" -- "$bin/$1" "${options[@]}" --overlap "$2"; }
+mpi() { "$mpirun" --allow-run-as-root "${mpi_place[@]}" "$bin/$1" "${options[@]}" --overlap "$2"; }
 
 # Appends "name Gpoints/s us-per-step us-sending us-waiting checksum".
 measure() {
@@ -47,7 +62,7 @@ median() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sor
     print (NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2) }'; }
 edge() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sort -g | "$3" -n 1; }
 
-echo "minimod ${options[*]}, 2 ranks bound to cores, $repetitions runs in turn"
+echo "minimod ${options[*]}, $place, $repetitions runs in turn"
 printf '%-28s %10s %17s %12s %10s %10s\n' variant Gpoints/s '(range)' us/step us-sending us-waiting
 for name in DiOMP/on signal/on MPI/on DiOMP/off MPI/off; do
     case $name in
@@ -62,6 +77,12 @@ awk -v a="$(median 2 DiOMP/on)" -v b="$(median 2 MPI/on)" -v w="$(median 5 DiOMP
     printf "DiOMP / MPI, Gpoints/s:                 %.3f\n", a / b
     printf "DiOMP overlap on / off, time per step:  %.3f\n", s / t
     printf "DiOMP overlap on / off, time waiting:   %.3f\n", (x > 0 ? w / x : 0) }'
+if [ -n "${DIOMP_TEST_HOSTS:-}" ]; then
+    traces=$(mktemp -d -p "$bin/..") # TMPDIR is each host's own
+    trap 'rm -rf "$results" "$traces"' EXIT
+    DIOMP_TRACE=$traces/t.json diomp minimod on >/dev/null
+    "${BASH_SOURCE%/*}/trace-overlap.py" "$traces"/t.*.json
+fi
 if [ "$(awk '{ print $6 }' "$results" | sort -u | wc -l)" != 1 ]; then
     echo "compare-minimod.sh: the checksums differ" >&2
     exit 1

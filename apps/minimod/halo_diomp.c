@@ -15,14 +15,13 @@ void halo_init(const grid *g) { (void)g; }
 void halo_start(const grid *g, float *field, int step) {
     (void)step;
     /* comm:begin */
-    const size_t bytes = HALO * g->plane * sizeof(float);
+    const size_t n = HALO * g->plane * sizeof(float); // bytes
     if (g->rank > 0) {
-        ompx_put_nb(g->rank - 1, grid_plane(g, field, g->left_nx), grid_plane(g, field, 0), bytes,
-                    0);
+        ompx_put_nb(g->rank - 1, grid_plane(g, field, g->left_nx), grid_plane(g, field, 0), n, 0);
     }
     if (g->rank + 1 < g->ranks) {
         float *const edge = grid_plane(g, field, g->local_nx - HALO);
-        ompx_put_nb(g->rank + 1, grid_plane(g, field, -HALO), edge, bytes, 0);
+        ompx_put_nb(g->rank + 1, grid_plane(g, field, -HALO), edge, n, 0);
     }
     /* comm:end */
 }

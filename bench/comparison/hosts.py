@@ -46,8 +46,11 @@ class HostLibrary(libraries.Library):
 
 class Diomp(HostLibrary):
     def command(self, ranks, yields):
-        return [self.launcher, "-n", self.size(), "--hosts", self.placement.listed(*self.shape), "--rsh",
-                self.placement.rsh, "--", self.program]
+        words = [self.launcher, "-n", self.size(), "--hosts", self.placement.listed(*self.shape), "--rsh",
+                 self.placement.rsh]
+        # Each host would bind its ranks to the same first cores.
+        words += ["--bind-to", "none"] if self.placement.one_machine else []
+        return words + ["--", self.program]
 
 
 class OpenMpi(HostLibrary):
