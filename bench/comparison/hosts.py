@@ -105,7 +105,7 @@ KINDS = {
 PEERS = ["ompi-tcp", "ompi-ucx", "mpich"]
 
 
-def goal_of(_, row):
+def goal_of(results, row):
     """(sentence, list of (value, largest that passes) or None where the other side is missing)"""
     us, operation, size = row["us"], row["operation"], row["size_bytes"]
     if row["buffers"] == "global":
@@ -122,6 +122,9 @@ def goal_of(_, row):
         return ">= 0.85 tcp, < peers", [against_floor(1 / 0.85), against_peers]
     if operation == "rate" and row["threads"] == 1:
         return "<= Open MPI", [(us["diomp"] / us["ompi-tcp"], 1.0) if "ompi-tcp" in us else None]
+    if operation == "rate":
+        single = results.median("rate", row["buffers"], dict(row, threads=1), "diomp")
+        return "not below 1 thread", [(us["diomp"] / single[0], 1.0) if single else None]
     if operation in COLLECTIVE:
         mpi = [us[name] for name in ("ompi-tcp", "ompi-ucx") if name in us]
         return "< Open MPI", [(us["diomp"] / min(mpi), 1.0) if mpi else None]

@@ -36,7 +36,7 @@ public:
     template <typename Describe>
     status wait(engine &engine, Describe &&describe) {
         if (!count().is_done()) {
-            DIOMP_TRY(engine.wait_for_message([this] { return count().is_done(); }, describe));
+            DIOMP_TRY(engine.wait_for_network([this] { return count().is_done(); }, describe));
         }
         if (count().failure.load(std::memory_order_relaxed) != 0) [[unlikely]] {
             return outcome_of(count(), engine, describe());

@@ -237,7 +237,7 @@ result<path> transfers::move_then(verb way, world_rank peer, const void *remote,
 status transfers::wait_for_acks() {
     std::uint64_t const end = acks_.end();
     if (!acks_.all_closed_before(end)) {
-        DIOMP_TRY(engine_.wait_for_message(
+        DIOMP_TRY(engine_.wait_for_network(
             [&] { return acks_.all_closed_before(end); },
             [] { return std::string("waiting for signals and atomic operations to arrive"); }));
     }

@@ -40,7 +40,7 @@ status unnamed_transfers::wait(conduit::engine &engine) {
     auto const describe = [] { return std::string("waiting for transfers without an event"); };
     status outcome;
     for (auto const &each : awaited) {
-        DIOMP_TRY(engine.wait_for_message([&] { return each->is_done(); }, describe));
+        DIOMP_TRY(engine.wait_for_network([&] { return each->is_done(); }, describe));
         if (outcome) {
             outcome = conduit::outcome_of(*each, engine, describe());
         }

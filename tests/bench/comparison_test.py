@@ -9,7 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv.pop(1))
-from comparison import goals, table  # noqa: E402
+from comparison import goals, hosts, table  # noqa: E402
 
 
 def verdicts(*entries):
@@ -25,6 +25,35 @@ def verdicts(*entries):
 def verdict(operation, size, times, ranks=2, buffers="private"):
     rounds = {name: [value] for name, value in times.items()}
     return verdicts((operation, buffers, ranks, 1, size, rounds))[0]["verdict"]
+
+
+def host_verdict(operation, size, times, threads=1, others=()):
+    results = table.Results()
+    for name, value in times.items():
+        results.add(operation, "private", 2, threads, size, name, value)
+    for other_threads, value in others:
+        results.add(operation, "private", 2, other_threads, size, "diomp", value)
+    return next(row["verdict"] for row in goals.judge(results, hosts.goal_of) if row["threads"] == threads)
+
+
+class HostGoals(unittest.TestCase):
+    def test_small_transfers_are_held_against_tcp_and_peers(self):
+        self.assertEqual(host_verdict("put", 8, {"diomp": 12.5, "tcp": 10, "mpich": 13}), "PASS")
+        self.assertEqual(host_verdict("put", 8, {"diomp": 12.6, "tcp": 10, "mpich": 13}), "MISS")
+        self.assertEqual(host_verdict("get", 4096, {"diomp": 12, "tcp": 10, "mpich": 11}), "MISS")
+        self.assertEqual(host_verdict("get", 4096, {"diomp": 12, "mpich": 13}), "n/a")
+
+    def test_large_transfers_reach_a_share_of_the_stream(self):
+        self.assertEqual(host_verdict("put_window", 1 << 20, {"diomp": 117, "tcp": 100, "ompi-tcp": 200}), "PASS")
+        self.assertEqual(host_verdict("put_window", 1 << 20, {"diomp": 118, "tcp": 100, "ompi-tcp": 200}), "MISS")
+
+    def test_collectives_beat_the_better_open_mpi(self):
+        self.assertEqual(host_verdict("bcast", 8, {"diomp": 9, "ompi-tcp": 10, "ompi-ucx": 12, "mpich": 1}), "PASS")
+        self.assertEqual(host_verdict("bcast", 8, {"diomp": 11, "ompi-tcp": 10, "ompi-ucx": 12}), "MISS")
+
+    def test_more_threads_do_not_fall_below_one(self):
+        self.assertEqual(host_verdict("rate", 8, {"diomp": 0.4}, threads=2, others=[(1, 0.5)]), "PASS")
+        self.assertEqual(host_verdict("rate", 8, {"diomp": 0.6}, threads=2, others=[(1, 0.5)]), "MISS")
 
 
 class Goals(unittest.TestCase):
