@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 import unittest
-import uuid
+
+import processes
 
 SCRIPT = os.environ["DIOMP_TEST_HOSTS_SCRIPT"]
 LIMIT_S = 30
@@ -17,7 +18,8 @@ HOLD = "$DIOMP_TEST_RSH ${DIOMP_TEST_HOSTS#*,} 'echo ready; exec sleep 76543'"
 
 class outside_test(unittest.TestCase):
     def setUp(self):
-        self.environment = {**os.environ, "DIOMP_TEST_MARK": uuid.uuid4().hex}
+        self.mark = processes.new_mark()
+        self.environment = dict([*os.environ.items(), self.mark])
         self.before = self.surroundings()
 
     def tearDown(self):
@@ -31,16 +33,7 @@ class outside_test(unittest.TestCase):
         return sorted(os.listdir("/sys/class/net")), mounts, os.uname().nodename
 
     def marked(self):
-        mark = ("DIOMP_TEST_MARK=" + self.environment["DIOMP_TEST_MARK"]).encode()
-        found = []
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if mark in file.read().split(b"\0"):
-                        found.append(int(name))
-            except OSError:
-                continue
-        return found
+        return processes.carrying(*self.mark)
 
     def begin(self, command, **options):
         return subprocess.Popen([sys.executable, SCRIPT, "--", "/bin/sh", "-c", command], env=self.environment,

@@ -124,7 +124,7 @@ class hosts_test(job_case):
         self.environment.update({"DIOMP_LOG": "info", "OTHER": "forwarded", "LD_LIBRARY_PATH": "/some where"})
         # As another host would have it.
         shell = self.script("empty shell", '#!/bin/sh\nshift\nexec env -i '
-                                           f'{self.mark} PATH="$PATH" OWN=own sh -c "$*"\n')
+                                           f'{"=".join(self.mark)} PATH="$PATH" OWN=own sh -c "$*"\n')
         status, out, _ = self.hosts(
             "a,b", "--rsh", shell, "-x", "SET=a 'b'", "-x", "OTHER", "sh", "-c",
             'echo "$DIOMP_LOG|$OTHER|$LD_LIBRARY_PATH|$SET|$OWN|$HOME|$(pwd)"', cwd=self.place.name)

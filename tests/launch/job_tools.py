@@ -6,11 +6,11 @@ Waiting is for an event, with a limit; nothing depends on how long a sleep takes
 """
 import os
 import select
-import signal
 import subprocess
 import time
 import unittest
-import uuid
+
+import processes
 
 RUN = os.environ["DIOMP_TEST_RUN"]
 PROBE = os.environ["DIOMP_TEST_PROBE"]
@@ -21,21 +21,14 @@ END_LIMIT_S = 2.0
 
 class job_case(unittest.TestCase):
     def setUp(self):
-        self.mark = "DIOMP_TEST_MARK=" + uuid.uuid4().hex
-        name, value = self.mark.split("=")
-        self.environment = {k: v for k, v in os.environ.items()}
-        self.environment[name] = value
+        self.mark = processes.new_mark()
+        self.environment = dict([*os.environ.items(), self.mark])
         self.started = []
 
     def tearDown(self):
         for process in self.started:
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe:
-                    pipe.close()
-        left = self.marked()
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        self.assertEqual(left, [], "processes are left")
+            processes.close_pipes(process)
+        processes.end_all(self, self.marked())
 
     # ---- Tools
 
@@ -59,18 +52,7 @@ class job_case(unittest.TestCase):
         return self.run_job("-n", str(ranks), *options, "--", "sh", "-c", script, **how)
 
     def marked(self):
-        """Processes of this test, other than zombies (they have no environment any more)."""
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                try:
-                    with open(f"/proc/{name}/environ", "rb") as file:
-                        variables = file.read().split(b"\0")
-                except OSError:
-                    continue
-                if self.mark.encode() in variables:
-                    found.append(int(name))
-        return found
+        return processes.carrying(*self.mark)
 
     @staticmethod
     def command(pid):

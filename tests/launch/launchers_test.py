@@ -14,9 +14,9 @@ import sys
 import tempfile
 import time
 import unittest
-import uuid
 
 sys.dont_write_bytecode = True
+import processes  # noqa: E402 (tests/support)
 import slurm_cluster  # noqa: E402 (beside this file)
 
 PROBE = os.environ["DIOMP_TEST_PROBE"]
@@ -35,19 +35,15 @@ FOREIGN = ("PMI_", "PMIX_", "SLURM_", "OMPI_", "HYD", "DIOMP_LAUNCH_")
 
 class launcher_case(unittest.TestCase):
     def setUp(self):
-        self.mark = "DIOMP_TEST_MARK=" + uuid.uuid4().hex
-        name, value = self.mark.split("=")
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
-        self.environment |= {name: value, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.mark = processes.new_mark()
+        self.environment = dict([(k, v) for k, v in os.environ.items() if not k.startswith(FOREIGN)] + [self.mark])
+        self.environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
     def tearDown(self):
         deadline = time.monotonic() + END_LIMIT_S
         while self.marked() and time.monotonic() < deadline:
             time.sleep(0.05)
-        left = self.marked()
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        self.assertEqual(left, [], "processes are left")
+        processes.end_all(self, self.marked())
 
     # ---- Tools
 
@@ -57,17 +53,7 @@ class launcher_case(unittest.TestCase):
                 self.skipTest(f"{program} is not installed")
 
     def marked(self):
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                try:
-                    with open(f"/proc/{name}/environ", "rb") as file:
-                        variables = file.read().split(b"\0")
-                except OSError:
-                    continue
-                if self.mark.encode() in variables:
-                    found.append(int(name))
-        return found
+        return processes.carrying(*self.mark)
 
     def run_words(self, *words, **variables):
         return subprocess.run(words, env={**self.environment, **variables}, stdin=subprocess.DEVNULL,
@@ -239,7 +225,7 @@ class slurm_test(launcher_case):
         cluster = slurm_cluster.slurm_cluster()
         self.addCleanup(cluster.stop)  # once more, in case it does not start
         self.cluster = cluster
-        self.cluster.environment |= dict([self.mark.split("=")])
+        self.cluster.environment |= [self.mark]
         self.cluster.start()
 
     def tearDown(self):

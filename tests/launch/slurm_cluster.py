@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+import processes
+
 START_LIMIT_S = 30
 STOP_LIMIT_S = 10
 CONFIGURATION = """\
@@ -146,17 +148,7 @@ class slurm_cluster:
 
     def processes(self):
         """The daemons, and slurmd's step daemons and their tasks, which outlive it."""
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                try:
-                    with open(f"/proc/{name}/environ", "rb") as file:
-                        variables = file.read().split(b"\0")
-                except OSError:
-                    continue
-                if f"SLURM_CONF={self.environment['SLURM_CONF']}".encode() in variables:
-                    found.append(int(name))
-        return found
+        return processes.carrying("SLURM_CONF", self.environment["SLURM_CONF"])
 
     def stop(self):
         """Ends jobs in order, so that Slurm cleans up after them; then whatever is left."""

@@ -4,11 +4,11 @@
 Every process of a test carries a variable with a value of its own, by which stragglers are found.
 """
 import os
-import signal
 import subprocess
 import time
 import unittest
-import uuid
+
+import processes
 
 RUN = os.environ["DIOMP_TEST_RUN"]
 ACTOR = os.environ["DIOMP_TEST_ACTOR"]
@@ -23,34 +23,16 @@ class jobs(unittest.TestCase):
     def setUp(self):
         # The settings under test come from the test alone.
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("DIOMP_")}
-        self.environment["DIOMP_TEST_MARK"] = uuid.uuid4().hex
+        self.mark = processes.new_mark()
+        self.environment |= [self.mark]
         if NODE_SIZE:
             self.environment.update(DIOMP_NODE_SIZE=NODE_SIZE, UCX_TLS="tcp")
         self.started = []
 
     def tearDown(self):
         for process in self.started:
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe:
-                    pipe.close()
-        left = self.marked()
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        self.assertEqual(left, [], "processes are left")
-
-    def marked(self):
-        """Processes of this test, other than zombies (they have no environment any more)."""
-        mark = ("DIOMP_TEST_MARK=" + self.environment["DIOMP_TEST_MARK"]).encode()
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                try:
-                    with open(f"/proc/{name}/environ", "rb") as file:
-                        if mark in file.read().split(b"\0"):
-                            found.append(int(name))
-                except OSError:
-                    continue
-        return found
+            processes.close_pipes(process)
+        processes.end_all(self, processes.carrying(*self.mark))
 
     def start(self, ranks, *words, settings=None, stdin=subprocess.DEVNULL):
         process = subprocess.Popen(
