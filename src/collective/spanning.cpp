@@ -53,6 +53,9 @@ public:
             return;
         }
         settle();
+        if (!across.is_clean()) {
+            return;
+        }
         if (heard_is_first) {
             std::swap(bytes_, heard_);
         }

@@ -14,9 +14,7 @@ constexpr std::size_t piece_scratch_bytes = std::size_t{2} << 20;
 // Letters that are still expected would land in memory that is no longer theirs.
 stream::~stream() {
     for (group::receipt &each : expected_) {
-        if (!each.done.load(std::memory_order_acquire)) {
-            across_.withdraw(each);
-        }
+        across_.withdraw(each);
     }
 }
 

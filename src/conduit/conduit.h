@@ -126,7 +126,7 @@ public:
     virtual result<bool> send_bulk(world_rank peer, handler_id handler,
                                    std::span<const std::byte> payload,
                                    std::span<const std::byte> data, completion &source_free);
-    /// Before the first transfer.
+    /// Before the first transfer; an empty one at the end.
     virtual void receive_bulk_with(const bulk_sink & /*sink*/) {}
 
     /// Hands waiting messages to the sink; returns how many. 0 at once if another thread is doing

@@ -67,7 +67,10 @@ engine::engine(conduit &conduit, const engine_options &options)
     });
 }
 
-engine::~engine() { stop(); }
+engine::~engine() {
+    stop();
+    conduit_.receive_bulk_with({});
+}
 
 handler_id engine::add_handler(handler function) {
     handlers_.push_back(std::move(function));

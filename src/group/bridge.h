@@ -37,14 +37,6 @@ struct objection {
     std::uint64_t detail = 0;
 };
 
-/// Steps of a call. Letters of the first kind begin with a call_state.
-enum letter_step : std::uint64_t {
-    step_state = 0, ///< + number of the exchange
-    step_payloads = 1024,
-    step_list = 2048, ///< of the members of a group
-    step_data = 4096, ///< from here on
-};
-
 /// One per member and group; for the thread that holds the group's turn.
 class bridge {
 public:
@@ -120,7 +112,7 @@ public:
     void settle_sends();
     void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data);
     status await(receipt &place);
-    /// Of what has been expected and not awaited.
+    /// Of what has been expected and perhaps not awaited.
     void withdraw(receipt &place);
     /// Memory for the length of a call, aligned to a cache line. Void at the next time.
     std::byte *scratch(std::size_t nbytes);
@@ -159,6 +151,7 @@ private:
         letter_tag tag;
         bool is_told = false; ///< the note that it has landed goes with it
         conduit::completion done;
+        std::vector<std::vector<std::byte>> kept; ///< scratch memory of calls that did not wait
     };
 
     conduit::engine &engine_;
@@ -180,6 +173,7 @@ private:
     std::vector<std::byte> scratch_;
     /// The conduit writes into these until they have landed, whatever else fails.
     std::unique_ptr<std::deque<outgoing_letter>> outgoing_;
+    std::optional<error> lost_letter_;            ///< the first failure since the last finish_sends
     std::vector<sync::meeting_payload> payloads_; ///< [member], of the last meeting with payload
 };
 

@@ -2,12 +2,14 @@
 // Letters of a bridge, and its waits: for letters and for posts, with the search for who is to
 // blame.
 #include "base/sanitizer.h"
+#include "conduit/flight.h"
 #include "group/bridge.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace diomp::group {
 namespace {
@@ -216,8 +218,12 @@ status bridge::send(std::size_t member, std::uint64_t step, std::span<const std:
 // In the order in which they were put, as they land.
 void bridge::pump() {
     while (!outgoing_->empty() && outgoing_->front().done.is_done()) {
-        if (!outgoing_->front().is_told) {
-            mailbox_.tell_landed(group_id_, outgoing_->front().to, outgoing_->front().tag);
+        outgoing_letter const &sent = outgoing_->front();
+        status outcome = conduit::outcome_of(sent.done, engine_, describe_wait(sent.to.value()));
+        if (!outcome && !lost_letter_) {
+            lost_letter_ = outcome.take_failure();
+        } else if (outcome && !sent.is_told) {
+            mailbox_.tell_landed(group_id_, sent.to, sent.tag);
         }
         outgoing_->pop_front();
     }
@@ -225,20 +231,25 @@ void bridge::pump() {
 
 status bridge::finish_sends() {
     pump();
-    if (outgoing_->empty()) {
-        return {};
+    if (!outgoing_->empty()) {
+        DIOMP_TRY(engine_.wait_for_network(
+            [this] {
+                pump();
+                return outgoing_->empty();
+            },
+            [this] { return describe_wait(outgoing_->front().to.value()); }));
     }
-    return engine_.wait_for_network(
-        [this] {
-            pump();
-            return outgoing_->empty();
-        },
-        [this] { return describe_wait(outgoing_->front().to.value()); });
+    if (lost_letter_) {
+        return std::move(*std::exchange(lost_letter_, std::nullopt));
+    }
+    return {};
 }
 
 void bridge::settle_sends() {
+    std::int32_t const to =
+        outgoing_->empty() ? members_[self_].value() : outgoing_->front().to.value();
     if (status sent = finish_sends(); !sent) {
-        give_up_on(outgoing_->front().to.value(), sent.take_failure());
+        give_up_on(to, sent.take_failure());
     }
 }
 
@@ -265,9 +276,23 @@ status bridge::await(receipt &place) {
     return waited;
 }
 
-void bridge::withdraw(receipt &place) { mailbox_.withdraw(inbox_, place); }
+void bridge::withdraw(receipt &place) {
+    bool const is_done = place.done.load(std::memory_order_acquire);
+    if (!is_done) {
+        mailbox_.withdraw(inbox_, place);
+    }
+    // Who disagrees sends no data.
+    if (is_done || !state_.agrees()) {
+        mailbox_.give_back(place);
+    }
+}
 
 std::byte *bridge::scratch(std::size_t nbytes) {
+    pump();
+    if (!outgoing_->empty()) {
+        // A call has failed while its letters are still being sent: they keep this memory.
+        outgoing_->back().kept.push_back(std::exchange(scratch_, {}));
+    }
     if (scratch_.size() < nbytes + cache_line_bytes) {
         scratch_.clear(); // nothing to copy
         scratch_.resize(nbytes + cache_line_bytes);

@@ -64,8 +64,10 @@ std::optional<std::pair<call_state, call_state>> inbox::take_late() {
     return std::exchange(late_, std::nullopt);
 }
 
-// Steps that begin with a state: see letter_step in bridge.h.
 void inbox::compare_late(const letter_tag &tag, std::span<const std::byte> head) {
+    if (tag.step >= step_payloads) {
+        return; // does not begin with a state
+    }
     const journal_entry &made = journal_[tag.call % journal_length];
     if (made.call != tag.call || head.size() < sizeof(call_state) || late_ ||
         !made.report.state.agrees()) {
@@ -125,7 +127,23 @@ inbox &mailbox::open(std::uint64_t group_id) {
 
 void mailbox::close(std::uint64_t group_id) {
     std::lock_guard const guard(mutex_);
+    closed_[num_closed_++ % num_remembered] = group_id + 1;
+    if (inbox *const own = find(group_id); own != nullptr) {
+        std::lock_guard const inner(own->mutex_); // whoever delivers a letter is through
+    }
     inboxes_.erase(group_id);
+}
+
+mailbox::locked_inbox mailbox::lock_for_letter(std::uint64_t group_id) {
+    std::lock_guard const guard(mutex_);
+    inbox *own = find(group_id);
+    if (own == nullptr) {
+        if (std::ranges::find(closed_, group_id + 1) != closed_.end()) {
+            return {};
+        }
+        own = (inboxes_[group_id] = std::make_unique<inbox>()).get();
+    }
+    return {own, std::unique_lock(own->mutex_)};
 }
 
 inbox *mailbox::find(std::uint64_t group_id) {
@@ -137,7 +155,7 @@ void mailbox::send(std::uint64_t group_id, world_rank to, letter_tag tag,
                    std::span<const std::byte> head, std::span<const std::byte> body) {
     std::size_t const total = head.size() + body.size();
     std::size_t const most = engine_.transport().max_message_bytes(to) - sizeof(fragment_header);
-    bool const may_wait = !is_eager(total);
+    bool may_wait = !is_eager(total);
     alignas(16) std::array<std::byte, 1024> small;
     std::vector<std::byte> large;
     std::size_t const message_bytes = sizeof(fragment_header) + std::min(total, most);
@@ -172,6 +190,7 @@ void mailbox::send(std::uint64_t group_id, world_rank to, letter_tag tag,
                     .ok();
         }
         if (!sent) {
+            may_wait = false; // one wait that is too long is enough
             engine_.send(to, fragment_handler_, whole);
         }
         offset += n;
@@ -266,8 +285,11 @@ void mailbox::ask(std::uint64_t group_id, world_rank whom, std::uint64_t call) {
 void mailbox::on_fragment(const conduit::message &incoming) {
     auto const header = read_as<fragment_header>(incoming.payload);
     std::span<const std::byte> const bytes = incoming.payload.subspan(sizeof(header));
-    inbox &own = open(header.group_id);
-    std::lock_guard const guard(own.mutex_);
+    auto const place_of_group = lock_for_letter(header.group_id);
+    if (place_of_group.found == nullptr) {
+        return;
+    }
+    inbox &own = *place_of_group.found;
     if (header.tag.call < own.call_) {
         if (header.offset == 0) {
             own.compare_late(header.tag, bytes);
@@ -301,8 +323,11 @@ void mailbox::on_fragment(const conduit::message &incoming) {
 
 void mailbox::on_ready(const conduit::message &incoming) {
     auto const told = read_as<note>(incoming.payload);
-    inbox &own = open(told.group_id);
-    std::lock_guard const guard(own.mutex_);
+    auto const place_of_group = lock_for_letter(told.group_id);
+    if (place_of_group.found == nullptr) {
+        return;
+    }
+    inbox &own = *place_of_group.found;
     if (told.tag.call >= own.call_) {
         own.ready_.emplace_back(inbox::letter_key{told.tag, incoming.source}, told.address);
     }
@@ -313,8 +338,11 @@ void mailbox::on_ready(const conduit::message &incoming) {
 void mailbox::on_whole(const conduit::message &incoming) {
     auto const told = read_as<note>(incoming.payload);
     std::span<const std::byte> const head = incoming.payload.subspan(sizeof(told));
-    inbox &own = open(told.group_id);
-    std::lock_guard const guard(own.mutex_);
+    auto const place_of_group = lock_for_letter(told.group_id);
+    if (place_of_group.found == nullptr) {
+        return;
+    }
+    inbox &own = *place_of_group.found;
     if (told.tag.call < own.call_) {
         own.compare_late(told.tag, head);
         return;
@@ -344,8 +372,11 @@ void mailbox::on_whole(const conduit::message &incoming) {
 
 void mailbox::on_landed(const conduit::message &incoming) {
     auto const told = read_as<note>(incoming.payload);
-    inbox &own = open(told.group_id);
-    std::lock_guard const guard(own.mutex_);
+    auto const place_of_group = lock_for_letter(told.group_id);
+    if (place_of_group.found == nullptr) {
+        return;
+    }
+    inbox &own = *place_of_group.found;
     auto const found = own.letters_.find({told.tag, incoming.source});
     if (found == own.letters_.end() || found->second.expected == nullptr) {
         return; // whoever expected it has given up

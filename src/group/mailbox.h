@@ -35,6 +35,14 @@ struct letter_tag {
     friend auto operator<=>(const letter_tag &, const letter_tag &) = default;
 };
 
+/// Steps of a call. Letters of the first kind begin with a call_state.
+enum letter_step : std::uint64_t {
+    step_state = 0, ///< + number of the exchange
+    step_payloads = 1024,
+    step_list = 2048, ///< of the members of a group
+    step_data = 4096, ///< from here on
+};
+
 /// The first bytes of the letter go to `head`, the rest to `body`; what is too much is dropped.
 struct receipt {
     world_rank from;
@@ -141,6 +149,8 @@ public:
     /// After done: the body is in its place.
     void collect(receipt &place);
     void withdraw(inbox &own, receipt &place);
+    /// Its landing may be used again: nobody will put anything there any more.
+    void give_back(receipt &place);
 
     /// Asks a member what it has made of a call. The answer, if there is one, comes to the inbox.
     void ask(std::uint64_t group_id, world_rank whom, std::uint64_t call);
@@ -167,10 +177,15 @@ private:
     void on_ready(const conduit::message &incoming);
     void on_whole(const conduit::message &incoming);
     void on_landed(const conduit::message &incoming);
-    void give_back(receipt &place);
     void on_question(const conduit::message &incoming);
     void on_answer(const conduit::message &incoming);
     inbox *find(std::uint64_t group_id);
+    /// With its lock. None if the group was closed lately: then the letter comes too late.
+    struct locked_inbox {
+        inbox *found = nullptr;
+        std::unique_lock<std::mutex> lock;
+    };
+    locked_inbox lock_for_letter(std::uint64_t group_id);
     std::uint64_t take_landing(); ///< offset plus one; 0: none
 
     conduit::engine &engine_;
@@ -184,6 +199,9 @@ private:
     conduit::handler_id answer_handler_;
     std::mutex mutex_; ///< over the table; taken before an inbox's, never after it
     std::unordered_map<std::uint64_t, std::unique_ptr<inbox>> inboxes_;
+    static constexpr std::size_t num_remembered = 256;
+    std::array<std::uint64_t, num_remembered> closed_{}; ///< ids plus one, the last ones
+    std::size_t num_closed_ = 0;
     std::mutex landings_mutex_; ///< leaf lock
     std::vector<std::uint64_t> free_landings_;
     std::size_t num_landings_ = 0;

@@ -3,6 +3,8 @@
 
 #include "conduit/flight.h"
 
+#include <algorithm>
+
 namespace diomp::rma {
 
 unnamed_transfers::started unnamed_transfers::begin(bool alone) {
@@ -25,7 +27,7 @@ unnamed_transfers::started unnamed_transfers::begin(bool alone) {
 status unnamed_transfers::wait(conduit::engine &engine) {
     // What this thread began it sees; others must have told it of theirs by a way that orders
     // memory.
-    if (!has_some_.load(std::memory_order_relaxed)) [[likely]] {
+    if (!has_some_.load(std::memory_order_acquire)) [[likely]] {
         return {};
     }
     std::vector<std::shared_ptr<conduit::completion>> awaited;
@@ -46,8 +48,10 @@ status unnamed_transfers::wait(conduit::engine &engine) {
         }
     }
     std::lock_guard const guard(mutex_);
-    std::erase_if(closed_, [](const auto &each) { return each->is_done(); });
-    has_some_.store(open_ != nullptr || !closed_.empty(), std::memory_order_relaxed);
+    std::erase_if(closed_, [&](const auto &each) { // not those that have come meanwhile
+        return each->is_done() && std::ranges::find(awaited, each) != awaited.end();
+    });
+    has_some_.store(open_ != nullptr || !closed_.empty(), std::memory_order_release);
     return outcome;
 }
 

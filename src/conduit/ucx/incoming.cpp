@@ -200,10 +200,13 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
     if (head.kind == record_kind::message) {
         // Always eager: it is here.
         const auto *const payload = static_cast<const std::byte *>(header) + sizeof(head);
-        owner.bulk_sink_({world_rank{head.source},
-                          head.handler,
-                          {payload, head.payload_bytes},
-                          {static_cast<const std::byte *>(data), nbytes}});
+        if (owner.bulk_sink_) {
+            owner.bulk_sink_({world_rank{head.source},
+                              head.handler,
+                              {payload, head.payload_bytes},
+                              {static_cast<const std::byte *>(data), nbytes}});
+            owner.bulk_news_.store(true, std::memory_order_relaxed);
+        }
         return UCS_OK;
     }
     if (head.kind == record_kind::get_reply) {

@@ -49,7 +49,7 @@ public:
     /// Installs the receiving callbacks; must live as long as the worker.
     static result<std::unique_ptr<incoming>> create(worker &receiver, peer_lookup find_peer);
 
-    /// Before anything arrives.
+    /// Under the worker's lock.
     void receive_bulk_with(bulk_sink sink) { bulk_sink_ = std::move(sink); }
 
     // Under the worker's lock:
@@ -63,6 +63,8 @@ public:
     [[nodiscard]] bool has_messages() const {
         return has_messages_.load(std::memory_order_acquire);
     }
+    /// A bulk message has been handled since the last call.
+    bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
     /// Walks through what swap_messages gave.
     static int hand_over(const std::vector<std::byte> &messages, message_sink sink);
 
@@ -108,6 +110,7 @@ private:
     std::vector<reply> replies_;
     std::vector<std::byte> messages_;
     std::atomic<bool> has_messages_{false};
+    std::atomic<bool> bulk_news_{false};
     std::unordered_map<std::uint64_t, epoch_counter> counters_; ///< by source and channel
     std::uint64_t last_key_ = ~std::uint64_t{0};
     epoch_counter *last_counter_ = nullptr;

@@ -20,6 +20,10 @@ result<channel *> peer::channel_of(worker &owner) {
 void peer::add_flush(const channel &from, completion &done) {
     done.begin();
     std::lock_guard const guard(mutex_);
+    if (is_failed()) { // nobody would end it
+        done.end(OMPX_ERR_PEER);
+        return;
+    }
     flushes_.push_back(
         {from.owner.index, from.epoch, false, &done, from.puts_in_epoch, from.bytes_in_epoch});
 }
@@ -62,6 +66,11 @@ std::uint64_t peer::add_get(void *destination, std::size_t nbytes, completion &d
     done.begin();
     num_gets_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard const guard(mutex_);
+    if (is_failed()) { // nobody would end it
+        done.end(OMPX_ERR_PEER);
+        num_gets_.fetch_sub(1, std::memory_order_relaxed);
+        return ~std::uint64_t{0};
+    }
     std::uint64_t id = gets_.size();
     if (free_ids_.empty()) {
         gets_.emplace_back();

@@ -42,6 +42,7 @@ public:
     result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
     void receive_bulk_with(const bulk_sink &sink) override {
+        std::lock_guard const guard(traffic_->first_worker().mutex);
         traffic_->arrivals().receive_bulk_with(sink);
     }
     int poll(message_sink sink) override;
@@ -96,7 +97,8 @@ status ucx_network::start(const window &window, const conduit_options &options) 
     };
     work.serve = [this] {
         bool const moved = traffic_->advance(true);
-        if (has_messages()) {
+        // Somebody may be napping until what has come.
+        if (traffic_->arrivals().take_bulk_news() || has_messages()) {
             ring_();
         }
         return moved;
