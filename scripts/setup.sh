@@ -27,7 +27,7 @@ python3-numpy         reads the wavefield of the demo
 python3-matplotlib    pictures of the demo and of the benchmarks
 '
 check_packages='
-ccache                quick repetition of the checks' builds
+ccache                builds that are repeated are quick
 libgtest-dev          unit and multi-rank tests
 libgmock-dev          mocks in the unit tests
 clang-format-19       formatting check
