@@ -171,16 +171,22 @@ TEST(remote, a_fence_does_not_wait_for_transfers_that_other_threads_begin_meanwh
     remote_ranks ranks(2);
     std::byte *const area = ranks.allocate(4096);
     std::atomic<bool> over{false};
+    std::atomic<int> begun{0};
     std::thread busy([&] {
         std::array<std::byte, 64> buffer{};
         while (!over) {
             expect_path(
                 ranks[0].transfers.start_get(world_rank{1}, area, buffer.data(), 64, nullptr),
                 rma::path::conduit);
+            ++begun;
+            ranks[0].engine.poll(); // else it is far ahead of what is completed
         }
         EXPECT_TRUE(ranks[0].transfers.fence().ok());
     });
     for (int i = 0; i < 50; ++i) {
+        for (int const seen = begun; begun < seen + 2;) {
+            std::this_thread::yield(); // it goes on meanwhile
+        }
         EXPECT_TRUE(ranks[0].transfers.fence().ok());
     }
     over = true;
