@@ -77,7 +77,7 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("files", nargs="*")
     parser.add_argument("--changed", action="store_true")
-    parser.add_argument("--seconds", type=float, default=600, help="time budget (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=1500, help="time budget (default %(default)s)")
     options = parser.parse_args()
     commands = read_commands(options.build)
     names = sorted(commands)
