@@ -92,7 +92,7 @@ public:
     }
 
     /// The same for what takes longer than a yield in any case: other nodes. Offers the core to
-    /// others after each poll, since they may be what it waits for.
+    /// others early and often, after each poll once somebody has been seen to want it.
     template <typename Ready, typename Describe>
     status wait_for_network(Ready &&ready, Describe &&describe) {
         return wait_slowly(ready, describe, 0);
