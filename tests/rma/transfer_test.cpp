@@ -136,7 +136,7 @@ TEST(transfer, without_an_event_the_next_fence_completes) {
         ompx_barrier();
         int const from = (me + ranks - 1) % ranks;
         auto const expected = pattern(from, me, 1, nbytes);
-        EXPECT_EQ(std::memcmp(area.get(), expected.data(), nbytes), 0);
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), area.get()));
         ompx_barrier();
     }
 }
