@@ -2,6 +2,7 @@
 # Options, and the two interface targets that carry flags for our own code.
 option(DIOMP_BUILD_APPS "Build Minimod, the matrix product and their MPI twins" ON)
 option(DIOMP_BUILD_BENCH "Build diomp-bench and the comparisons with other libraries" ON)
+option(DIOMP_BUILD_OFFLOAD "Build libomptarget, for device memory in the address space" ON)
 option(DIOMP_BUILD_TESTS "Build the tests" ON)
 option(DIOMP_WERROR "Treat warnings as errors" OFF)
 option(DIOMP_COVERAGE "Count lines and branches (clang; see scripts/coverage.sh)" OFF)

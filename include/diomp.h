@@ -451,6 +451,8 @@ OMPX_API_ int ompx_reduce_scatter_nb(void *dst, const void *src, size_t count, o
 OMPX_API_ int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
                                ompx_event_t *event) OMPX_NOEXCEPT_;
 
+#include "diomp/target.h"
+
 #if defined(__cplusplus)
 } /* extern "C" */
 inline int ompx_fence(ompx_group_t group) noexcept { return ompx_fence_group(group); }

@@ -27,13 +27,15 @@ MAY_INCLUDE = {
     "base": [],
     "launch": ["base"],
     "conduit": ["base", "launch"],
+    "device": ["base", "launch", "conduit"],
     "memory": ["base", "launch", "conduit"],
     "rma": ["base", "launch", "conduit", "memory"],
     "sync": ["base", "launch", "conduit", "memory"],
     "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
     "collective": ["base", "launch", "conduit", "memory", "rma", "sync", "group"],
-    "runtime": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective"],
-    "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "runtime"],
+    "offload": ["base", "launch", "conduit", "memory", "rma"],
+    "runtime": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload"],
+    "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
 }
 
 # Headers beside room/room.h that other rooms may include. base has no main header: it is a box of small tools.
@@ -42,9 +44,11 @@ SHARED = {
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/flight.h",  # counts of transfers, waiting for them
+    "src/device/stream_pool.h",  # copies side by side: the fence polls it
     "src/launch/nodes.h",  # tests see one machine as several
     "src/memory/layout.h",
     "src/memory/segment.h",
+    "src/memory/heap.h",  # segments of devices are managed alike
     "src/memory/directory.h",
     "src/rma/copy.h",  # the hot path of api, collectives' copies
     "src/rma/event.h",
@@ -52,12 +56,14 @@ SHARED = {
     "src/sync/call_signature.h",
     "src/sync/rendezvous.h",
     "src/group/registry.h",
+    "src/offload/table.h",  # seen from both sides of dlsym
 }
 OPEN_ROOMS = {"base"}
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
     "tools/diomp-info": ["base", "conduit"],  # prints the table of settings; --doctor asks where segments lie
+    "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
 }
 

@@ -77,6 +77,7 @@ void publish(runtime::runtime &running) {
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
     g_fast.stream_threshold = running.transfers().stream_threshold();
     refresh_fast_view(running);
+    publish_devices(running);
     g_runtime.store(&running, std::memory_order_release);
 }
 
@@ -86,6 +87,7 @@ void forget_in_child() {
     g_runtime.store(nullptr, std::memory_order_relaxed);
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+    forget_routes();
     state().now.store(phase::forked, std::memory_order_relaxed);
 }
 
@@ -120,6 +122,7 @@ void observe(runtime::runtime &running, const char *function, const account &cou
 
 void refresh_fast_view(runtime::runtime &running) {
     bool const plain = !running.observes() && running.values().check == check_level::none;
+    g_fast.is_plain.store(plain, std::memory_order_relaxed);
     g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,
                         std::memory_order_relaxed);
     g_fast.fence_orders_only.store(plain && running.transfers().all_direct(),
@@ -186,6 +189,7 @@ status finish_runtime() {
     }
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+    forget_routes();
     g_runtime.store(nullptr, std::memory_order_release);
     state().now.store(phase::finished);
     delete running;

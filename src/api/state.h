@@ -36,12 +36,18 @@ struct alignas(64) fast_view {
     std::size_t stream_threshold = 0;
     std::ptrdiff_t distance[num_entries] = {}; ///< from an own address to its counterpart
     std::int32_t rank[num_entries] = {};       ///< world rank that the entry belongs to
+    std::atomic<bool> is_plain{false};         ///< nothing is to be counted or checked
 };
 extern fast_view g_fast;
 extern std::atomic<runtime::runtime *> g_runtime;
 
 /// Symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
+
+/// Tells libomptarget and the runtime of each other; in target.cpp.
+void publish_devices(runtime::runtime &running);
+/// Before the runtime ends.
+void forget_routes();
 
 /// Starts the runtime if it never ran. Prints and ends the process if that fails.
 status start_runtime();

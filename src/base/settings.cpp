@@ -119,13 +119,21 @@ std::string show_auto_number(int value, int chosen) {
     return value == chosen ? "auto" : fmt::format("{}", value);
 }
 
-constexpr std::array<setting_row, 17> rows{{
+constexpr std::array<setting_row, 18> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
      "node's memory, or a share of the address window when many ranks run here.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.segment_size_bytes, t); },
      [](const settings &s) { return show_auto_size(s.segment_size_bytes); }},
+    {"DIOMP_DEVICE_SEGMENT_SIZE", "size", "auto",
+     "Address space reserved per device that a rank uses, for what OpenMP maps and allocates "
+     "there. "
+     "auto: for host devices a quarter of the size of the rank's own segment.",
+     [](settings &s, const std::string &t) {
+         return parse_auto_size(s.device_segment_size_bytes, t);
+     },
+     [](const settings &s) { return show_auto_size(s.device_segment_size_bytes); }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",

@@ -19,7 +19,9 @@ enum class check_level { none, allocations };
 enum class stats_mode { off, summary, callsites };
 
 struct settings {
-    std::size_t segment_size_bytes = 0;     ///< 0: chosen from the node's memory and ranks
+    std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
+    /// Of each device; 0: chosen as that.
+    std::size_t device_segment_size_bytes = 0;
     std::uint64_t segment_base = 0;         ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
     int spin_count = -1;                    ///< -1: chosen from ranks and cores

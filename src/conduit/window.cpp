@@ -43,30 +43,49 @@ std::size_t physical_memory_bytes() {
 struct geometry {
     std::uint64_t base = 0;
     std::size_t usable_bytes = 0;
+    std::size_t device_bytes = 0;
+
+    [[nodiscard]] std::size_t device_offset() const { return round_up(usable_bytes, slot_granule); }
+    [[nodiscard]] std::size_t slot_bytes() const {
+        return device_offset() + round_up(device_bytes, slot_granule);
+    }
 };
+
+/// What is left to the job's choice: the node's memory, or a share of what one slot can be.
+void choose_sizes(geometry &mine, const window_options &options, std::size_t slots) {
+    if (options.usable_bytes == 0) {
+        std::size_t const most = window::max_span() / slots / slot_granule * slot_granule;
+        std::size_t const devices = round_up(options.device_bytes, slot_granule);
+        std::size_t const left =
+            options.choose_device_bytes ? most / 2 : most - std::min(most, devices);
+        mine.usable_bytes =
+            std::min<std::size_t>(physical_memory_bytes(), left / slot_granule * slot_granule);
+    }
+    if (options.choose_device_bytes) {
+        mine.device_bytes = round_up(mine.usable_bytes, slot_granule);
+    }
+}
 
 /// Rank 0 decides for the whole job, so that an address means the same everywhere.
 result<geometry> agree(launch::launcher &launcher, const window_options &options) {
     auto const &job = launcher.info();
     if (job.rank == world_rank{0}) {
         geometry mine{options.base == 0 ? window::default_base() : options.base,
-                      options.usable_bytes};
-        auto const slots = static_cast<std::size_t>(job.size);
-        if (mine.usable_bytes == 0) {
-            mine.usable_bytes = std::min<std::size_t>(
-                physical_memory_bytes(), window::max_span() / slots / slot_granule * slot_granule);
-        }
+                      options.usable_bytes, options.device_bytes};
+        choose_sizes(mine, options, static_cast<std::size_t>(job.size));
         mine.usable_bytes = round_up(mine.usable_bytes, page_bytes);
         if (job.size == 1) {
             return mine;
         }
-        DIOMP_TRY(launcher.put("window", fmt::format("{} {}", mine.base, mine.usable_bytes)));
+        DIOMP_TRY(launcher.put(
+            "window", fmt::format("{} {} {}", mine.base, mine.usable_bytes, mine.device_bytes)));
     }
     DIOMP_TRY(launcher.fence());
     auto text = launcher.get(world_rank{0}, "window");
     DIOMP_TRY(text);
     geometry agreed;
-    if (std::sscanf(text.value().c_str(), "%lu %zu", &agreed.base, &agreed.usable_bytes) != 2) {
+    if (std::sscanf(text.value().c_str(), "%lu %zu %zu", &agreed.base, &agreed.usable_bytes,
+                    &agreed.device_bytes) != 3) {
         return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed window geometry");
     }
     return agreed;
@@ -155,21 +174,23 @@ result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
     DIOMP_TRY(agreed);
     auto const &job = launcher.info();
     auto const slots = static_cast<std::size_t>(job.size);
-    auto const [base, usable_bytes] = agreed.value();
-    std::size_t const slot_bytes = round_up(usable_bytes, slot_granule);
+    geometry const &shape = agreed.value();
+    std::size_t const slot_bytes = shape.slot_bytes();
     if (slot_bytes > window::max_span() / slots) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("{} ranks times {} per segment exceed the address window of {}",
                                  slots, format_size(slot_bytes), format_size(window::max_span())),
-                     "set DIOMP_SEGMENT_SIZE to a smaller value");
+                     "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
     }
     auto const local = static_cast<std::size_t>(job.local_size);
     auto fd = share_file(launcher, local * (options.control_bytes + slot_bytes));
     DIOMP_TRY(fd);
 
     std::unique_ptr<window> made(new window);
-    made->base_ = base;
-    made->usable_bytes_ = usable_bytes;
+    made->base_ = shape.base;
+    made->usable_bytes_ = shape.usable_bytes;
+    made->device_offset_ = shape.device_offset();
+    made->device_bytes_ = shape.device_bytes;
     made->slot_bytes_ = slot_bytes;
     made->control_bytes_ = options.control_bytes;
     made->num_slots_ = job.size;

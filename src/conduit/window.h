@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The window: one range of virtual addresses, the same in every process of the job, cut into slots
-// of equal size, one per rank of the world. A slot is that rank's host segment. Since no process
-// has anything else in this range, an address in it never clashes with private memory of another
+// of equal size, one per rank of the world. A slot is that rank's host segment, followed by the
+// device area, where the segments of devices lie whose memory is host memory. Since no process has
+// anything else in this range, an address in it never clashes with private memory of another
 // process, and a rank may hand out the address of its own data, to any node.
 //
 // Only the slots of the own node are backed by memory; the others are address space that nothing
@@ -22,9 +23,11 @@
 namespace diomp::conduit {
 
 struct window_options {
-    std::uint64_t base = 0;        ///< 0: the default of this build
-    std::size_t usable_bytes = 0;  ///< per slot; 0: the node's memory, less in a very large job
-    std::size_t control_bytes = 0; ///< per rank, multiple of the page size
+    std::uint64_t base = 0;           ///< 0: the default of this build
+    std::size_t usable_bytes = 0;     ///< per slot; 0: the node's memory, less in a very large job
+    std::size_t device_bytes = 0;     ///< per slot, behind that
+    bool choose_device_bytes = false; ///< device_bytes as large as usable_bytes
+    std::size_t control_bytes = 0;    ///< per rank, multiple of the page size
 };
 
 /// Immutable after create; any thread.
@@ -42,9 +45,12 @@ public:
     window &operator=(const window &) = delete;
 
     [[nodiscard]] std::uintptr_t base() const { return base_; }
-    /// Distance between slots; the bytes from usable_bytes() on are never touched.
+    /// Distance between slots.
     [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
     [[nodiscard]] std::size_t usable_bytes() const { return usable_bytes_; }
+    /// Where the device area begins in each slot, a multiple of max_alignment, and its size.
+    [[nodiscard]] std::size_t device_offset() const { return device_offset_; }
+    [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
     /// Of the world.
     [[nodiscard]] int num_slots() const { return num_slots_; }
     /// The same address in every process; memory is there only on the owner's node.
@@ -78,6 +84,8 @@ private:
     int fd_ = -1;
     std::uintptr_t base_ = 0;
     std::size_t usable_bytes_ = 0;
+    std::size_t device_offset_ = 0;
+    std::size_t device_bytes_ = 0;
     std::size_t slot_bytes_ = 0;
     std::size_t control_bytes_ = 0;
     int num_slots_ = 0;

@@ -20,6 +20,8 @@ struct published_state {
     /// Changes whenever the owner unregisters a range: what others have cached about its ranges is
     /// void then.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> registration_generation;
+    /// Changes before the owner frees device memory that a rank of its node has asked about.
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> device_generation;
 };
 
 /// The symmetric second-level pointer of an asymmetric allocation: where this rank's part is (DiOMP

@@ -40,6 +40,9 @@ public:
     /// is not mapped here, asymmetric parts: at first use).
     result<place> locate(world_rank peer, const void *address, std::size_t nbytes);
 
+    /// Of an address in the peer's slot of the window, as the peer sees it. Checks nothing.
+    [[nodiscard]] place place_at(world_rank peer, std::uint64_t address) const;
+
     struct part {
         void *address = nullptr;
         std::size_t nbytes =
@@ -63,8 +66,6 @@ private:
     result<remote_part> fetch_part(world_rank peer, const asymmetric_view &view);
     status check_own_allocation(std::uint64_t offset, std::size_t nbytes) const;
     result<second_level_pointer> read_pointer(world_rank peer, std::uint64_t offset);
-    /// Of an address that lies in the peer's segment.
-    [[nodiscard]] place place_at(world_rank peer, std::uint64_t address) const;
     /// The peer's segment as every process sees it; not mapped everywhere.
     [[nodiscard]] std::uint64_t segment_of(world_rank peer) const {
         return reinterpret_cast<std::uint64_t>(window_.slot(peer)) + internal_bytes;

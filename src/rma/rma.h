@@ -63,6 +63,15 @@ public:
     /// path taken.
     result<path> put(world_rank peer, void *remote, const void *local, std::size_t nbytes);
     result<path> get(world_rank peer, const void *remote, void *local, std::size_t nbytes);
+    /// The same for a remote side that has been located already.
+    result<path> put_at(world_rank peer, const memory::place &remote, const void *local,
+                        std::size_t nbytes) {
+        return move_to(verb::put, peer, remote, const_cast<void *>(local), nbytes);
+    }
+    result<path> get_at(world_rank peer, const memory::place &remote, void *local,
+                        std::size_t nbytes) {
+        return move_to(verb::get, peer, remote, local, nbytes);
+    }
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
 

@@ -51,7 +51,9 @@ result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::
     alignment = std::max(alignment, default_alignment);
     auto taken = take(kind, nbytes, alignment);
     if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
-        if (status agreed = agree_on_allocation(kind, nbytes, alignment, taken); !agreed) {
+        if (status agreed = agree_on_allocation(signature_of(kind, nbytes, alignment), nbytes,
+                                                taken, "set DIOMP_SEGMENT_SIZE to a larger value");
+            !agreed) {
             if (taken) {
                 segment_->release(taken.value());
             }
@@ -62,19 +64,18 @@ result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::
     return static_cast<void *>(segment_->base() + taken.value());
 }
 
-status runtime::agree_on_allocation(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
-                                    const result<std::uint64_t> &taken) {
+status runtime::agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
+                                    const result<std::uint64_t> &taken, const char *remedy) {
     group::group &world = groups_->world();
     auto const turn = world.enter();
-    auto agreed = world.agree(signature_of(kind, nbytes, alignment),
-                              taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
+    auto agreed = world.agree(call, taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
     DIOMP_TRY(agreed);
     auto const &objection = agreed.value();
     if (taken && objection) { // whoever has no room has its own reason
         return error(OMPX_ERR_NOMEM,
-                     fmt::format("rank {} has no room for its {} ({} bytes)", objection->member,
-                                 kind == OMPX_MEM_SYMMETRIC ? "copy" : "part", objection->detail),
-                     "set DIOMP_SEGMENT_SIZE to a larger value");
+                     fmt::format("rank {} has no room for its part ({} bytes)", objection->member,
+                                 objection->detail),
+                     remedy);
     }
     return {};
 }

@@ -52,8 +52,14 @@ status runtime::build() {
     std::size_t const wanted = settings_.segment_size_bytes == 0
                                    ? 0
                                    : settings_.segment_size_bytes + memory::internal_bytes;
-    auto window = conduit::window::create(
-        *launcher_, {settings_.segment_base, wanted, conduit::control_bytes_per_rank()});
+    conduit::window_options window_options;
+    window_options.base = settings_.segment_base;
+    window_options.usable_bytes = wanted;
+    window_options.device_bytes = settings_.device_segment_size_bytes *
+                                  static_cast<std::size_t>(offload::devices::num_host_devices);
+    window_options.choose_device_bytes = settings_.device_segment_size_bytes == 0;
+    window_options.control_bytes = conduit::control_bytes_per_rank();
+    auto window = conduit::window::create(*launcher_, window_options);
     DIOMP_TRY(window);
     window_ = window.take();
     conduit::conduit_options conduit_options;
@@ -84,6 +90,8 @@ status runtime::build() {
     transfers_ = std::make_unique<rma::transfers>(
         *space_, *segment_, *directory_, *engine_, *calls_,
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
+    devices_ = std::make_unique<offload::devices>(*space_, *segment_, *window_, *engine_, *calls_,
+                                                  *transfers_, info);
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);
@@ -146,6 +154,10 @@ void runtime::lose_peer(std::string why) {
 runtime::~runtime() {
     if (engine_) {
         engine_->stop();
+    }
+    if (devices_ && devices_->in_use()) {
+        // The program goes on with data on devices, whose memory this is.
+        static_cast<void>(window_.release());
     }
 }
 

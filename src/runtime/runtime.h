@@ -12,6 +12,7 @@
 #include "group/registry.h"
 #include "launch/launch.h"
 #include "memory/memory.h"
+#include "offload/offload.h"
 #include "rma/rma.h"
 #include "runtime/statistics.h"
 #include "runtime/trace.h"
@@ -45,6 +46,7 @@ public:
     [[nodiscard]] memory::directory &directory() { return *directory_; }
     [[nodiscard]] memory::address_space &space() { return *space_; }
     [[nodiscard]] rma::transfers &transfers() { return *transfers_; }
+    [[nodiscard]] offload::devices &devices() { return *devices_; }
     [[nodiscard]] sync::locks &locks() { return *locks_; }
     [[nodiscard]] group::group_registry &groups() { return *groups_; }
     [[nodiscard]] collective::collectives &collectives() { return *collectives_; }
@@ -58,6 +60,9 @@ public:
     result<void *> allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
     /// Collective for symmetric and asymmetric memory: nothing is freed before all ranks have come.
     status free(void *ptr);
+    /// The same on a device. OMPX_ERR_UNSUPPORTED where its memory is not in the address space.
+    result<void *> allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes);
+    status free_on_device(int device, void *ptr);
     /// Symmetric (collective) and local memory.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
 
@@ -70,8 +75,9 @@ private:
     void lose_peer(std::string why);
     result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> take(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
-    status agree_on_allocation(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
-                               const result<std::uint64_t> &taken);
+    /// After every rank took its part of `nbytes`, or could not.
+    status agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
+                               const result<std::uint64_t> &taken, const char *remedy);
 
     // In the order of construction; destroyed in reverse.
     settings settings_;
@@ -86,6 +92,8 @@ private:
     std::unique_ptr<memory::directory> directory_;
     std::unique_ptr<memory::address_space> space_;
     std::unique_ptr<rma::transfers> transfers_;
+    std::unique_ptr<offload::devices> devices_;
+    std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
     std::unique_ptr<sync::locks> locks_;
     std::unique_ptr<group::segment_workspace> workspace_;
     std::unique_ptr<collective::collectives> collectives_; ///< queued calls of groups use it

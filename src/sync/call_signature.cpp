@@ -13,9 +13,10 @@ struct operation_row {
     const char *name;
     const char *amount; ///< nullptr: the call has none
     const char *type;   ///< nullptr: none, or a data type
+    const char *root = "root";
 };
 
-constexpr std::array<operation_row, 19> rows{{
+constexpr std::array<operation_row, 22> rows{{
     {"no call", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
@@ -35,6 +36,9 @@ constexpr std::array<operation_row, 19> rows{{
     {"collective free", "offset", nullptr},
     {"symmetric reallocation", "nbytes", "alignment"},
     {"ompx_finalize", nullptr, nullptr},
+    {"symmetric ompx_target_alloc", "nbytes", nullptr, "device"},
+    {"asymmetric ompx_target_alloc", nullptr, nullptr, "device"},
+    {"ompx_target_free", "offset", nullptr, "device"},
 }};
 
 constexpr std::array<const char *, 17> type_names{
@@ -79,7 +83,7 @@ std::string describe(const call_signature &call) {
         arguments += (arguments.empty() ? "" : ", ") + text;
     };
     if (call.root != call_signature::no_root) {
-        add(fmt::format("root={}", call.root));
+        add(fmt::format("{}={}", row.root, call.root));
     }
     if (row.amount != nullptr) {
         add(fmt::format("{}={}", row.amount, call.amount));

@@ -34,6 +34,9 @@ enum class operation : std::uint8_t {
     free_memory,
     realloc_symmetric,
     finalize,
+    target_alloc_symmetric, ///< of these three `root` is the device
+    target_alloc_asymmetric,
+    target_free,
 };
 
 /// Equal on all members of a group, or the call is an error.

@@ -50,5 +50,16 @@ TEST(rank_environment, ranks_get_settings_in_place_of_what_is_there) {
     EXPECT_THAT(rank_environment(own.list(), {{"A", "new"}}), ElementsAre("B=kept", "A=new"));
 }
 
+TEST(rank_environment, our_libraries_come_before_the_users) {
+    variables const own({"A=1", "LD_LIBRARY_PATH=/theirs"});
+    EXPECT_THAT(rank_environment(own.list(), {}, "/ours"),
+                ElementsAre("A=1", "LD_LIBRARY_PATH=/ours:/theirs"));
+    EXPECT_THAT(rank_environment(own.list(), {{"LD_LIBRARY_PATH", "/x"}}, "/ours"),
+                ElementsAre("A=1", "LD_LIBRARY_PATH=/ours:/x"));
+    variables const none({"A=1"});
+    EXPECT_THAT(rank_environment(none.list(), {}, "/ours"),
+                ElementsAre("A=1", "LD_LIBRARY_PATH=/ours"));
+}
+
 } // namespace
 } // namespace diomp::run

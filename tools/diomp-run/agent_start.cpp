@@ -51,7 +51,7 @@ status agent::prepare(agent_setup setup) {
     plan_.placement = placement.take();
     plan_.common.path = program.path;
     plan_.common.arguments = setup_.command;
-    plan_.common.environment = rank_environment(environ, setup_.environment);
+    plan_.common.environment = rank_environment(environ, setup_.environment, libomptarget_folder());
     plan_.common.environment.push_back(mark);
     plan_.common.signal_mask = signals_->original_mask();
     plan_.common.open_files = original_open_files_;

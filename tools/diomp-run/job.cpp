@@ -49,7 +49,8 @@ status job::start() {
     plan.placement = placement.take();
     plan.common.path = program.path;
     plan.common.arguments = options_.command;
-    plan.common.environment = rank_environment(environ, explicit_settings(options_.environment));
+    plan.common.environment =
+        rank_environment(environ, explicit_settings(options_.environment), libomptarget_folder());
     plan.common.signal_mask = signals_->original_mask();
     plan.common.open_files = original_open_files_;
     int exit_status = 0;

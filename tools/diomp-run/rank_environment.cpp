@@ -58,18 +58,48 @@ forwarded_settings(char *const *own,
     return settings;
 }
 
-std::vector<std::string> rank_environment(char *const *own, const named_settings &settings) {
+std::vector<std::string> rank_environment(char *const *own, const named_settings &settings,
+                                          const std::string &libraries) {
+    constexpr std::string_view library_path = "LD_LIBRARY_PATH";
     std::vector<std::string> variables;
+    bool has_libraries = libraries.empty();
+    auto const add = [&](std::string_view name, std::string_view value) {
+        if (!libraries.empty() && name == library_path) {
+            has_libraries = true;
+            variables.push_back(
+                fmt::format("{}={}{}{}", name, libraries, value.empty() ? "" : ":", value));
+        } else {
+            variables.push_back(fmt::format("{}={}", name, value));
+        }
+    };
     for (char *const *each = own; *each != nullptr; ++each) {
-        std::string_view const name = name_of(*each);
-        if (!set_by_launcher(name) && !names(settings, name)) {
-            variables.emplace_back(*each);
+        std::string_view const variable(*each);
+        std::string_view const name = name_of(variable);
+        if (set_by_launcher(name) || names(settings, name)) {
+            continue;
+        }
+        if (variable.size() == name.size()) {
+            variables.emplace_back(variable); // no '=': not ours to mend
+        } else {
+            add(name, variable.substr(name.size() + 1));
         }
     }
     for (const auto &[name, value] : settings) {
-        variables.push_back(fmt::format("{}={}", name, value));
+        add(name, value);
+    }
+    if (!has_libraries) {
+        add(library_path, "");
     }
     return variables;
+}
+
+std::string libomptarget_folder() {
+    std::error_code failure;
+    auto const self = std::filesystem::read_symlink("/proc/self/exe", failure);
+    auto const folder = self.parent_path() / DIOMP_BIN_TO_LIB / "diomp";
+    return !failure && std::filesystem::exists(folder / "libomptarget.so.19.1", failure)
+               ? folder.lexically_normal().string()
+               : std::string();
 }
 
 status make_output_directory(const std::string &path) {

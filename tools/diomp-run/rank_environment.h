@@ -21,7 +21,13 @@ named_settings
 forwarded_settings(char *const *own,
                    const std::vector<std::pair<std::string, std::optional<std::string>>> &given);
 /// `own` with `settings` in place of what they name, and without what the launcher sets per rank.
-std::vector<std::string> rank_environment(char *const *own, const named_settings &settings);
+/// `libraries`, if not empty, comes first in LD_LIBRARY_PATH.
+std::vector<std::string> rank_environment(char *const *own, const named_settings &settings,
+                                          const std::string &libraries = {});
+/// The folder of DiOMP's libomptarget beside this program, "" if there is none. Programs that were
+/// compiled without diompcc find LLVM's own otherwise, whose device memory is not reached by other
+/// ranks. Nothing else is in that folder.
+std::string libomptarget_folder();
 
 /// Nothing to do for an empty name.
 status make_output_directory(const std::string &path);

@@ -108,18 +108,19 @@ void context::register_segment(const window &window) {
     std::size_t const physical = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                                  static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     auto const local_size = static_cast<std::size_t>(launcher_.info().local_size);
-    if (window.usable_bytes() > physical / 2 / local_size) {
+    std::size_t const wanted = window.device_offset() + window.device_bytes();
+    if (wanted > physical / 2 / local_size) {
         log(log_level::info,
             "the segment of {} is too large to be registered with a network: transfers travel as "
-            "messages [remedy: set DIOMP_SEGMENT_SIZE]",
-            format_size(window.usable_bytes()));
+            "messages [remedy: set DIOMP_SEGMENT_SIZE and DIOMP_DEVICE_SEGMENT_SIZE]",
+            format_size(wanted));
         return;
     }
     ucp_mem_map_params_t parameters{};
     parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                             UCP_MEM_MAP_PARAM_FIELD_FLAGS;
     parameters.address = window.slot(self());
-    parameters.length = window.usable_bytes();
+    parameters.length = wanted;
     parameters.flags = UCP_MEM_MAP_NONBLOCK;
     if (ucs_status_t const code = ucx().ucp_mem_map(handle_, &parameters, &segment_);
         code != UCS_OK) {

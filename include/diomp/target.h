@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/**
+ * @file diomp/target.h
+ * Device memory in the global address space. Part of diomp.h, whose conventions hold; include that.
+ *
+ * A `device` is OpenMP's device number in the calling process: 0 .. omp_get_num_devices() - 1, or
+ * the host as omp_get_initial_device() or -1. A location on a device is named by a device address
+ * or by a host address that is mapped on that device. A remote location is named
+ *    (1) by the caller's own pointer of either sort: it means the same offset of the device's
+ * segment at `rank`. That is the same thing there if both ranks mapped and allocated the same in
+ * the same order; the first use asks the owner, and a difference is an error that names both
+ * allocations; (2) by a device address of `rank`, as `rank` sees it.
+ * Device memory is in the address space when it comes from `map`, omp_target_alloc or
+ * ompx_target_alloc in a process that runs with DiOMP's libomptarget (diompcc, diomp-run).
+ *
+ * "DiOMP 2025" is Shan, Araya-Polo, Chapman: DiOMP-Offloading.
+ */
+#ifndef DIOMP_TARGET_H
+#define DIOMP_TARGET_H
+
+/**
+ * Memory on a device, at least 64-byte aligned. `allocator` is ompx_symmetric_mem_alloc (collective
+ * over the world, same size: one's own address names every rank's copy), ompx_asymmetric_mem_alloc
+ * (collective, sizes may differ) or ompx_local_mem_alloc. NULL after an error (OMPX_ERR_NOMEM: on
+ * all ranks alike; OMPX_ERR_ARG; OMPX_ERR_MISMATCH; OMPX_ERR_UNSUPPORTED). DiOMP 2025, symmetric
+ * and asymmetric device memory.
+ */
+OMPX_API_ void *ompx_target_alloc(size_t nbytes, int device, uintptr_t allocator) OMPX_NOEXCEPT_;
+/**
+ * Frees it; collective if the allocation was. NULL is allowed. Waits until ranks of other nodes
+ * that have used it know that it is gone.
+ */
+OMPX_API_ int ompx_target_free(void *ptr, int device) OMPX_NOEXCEPT_;
+
+/**
+ * Copies nbytes from this rank's memory to that of `rank`. Returns when the source may be reused;
+ * complete at the target after ompx_fence(). dst_device is a device number of `rank`, src_device
+ * one of this rank. Errors: OMPX_ERR_ADDRESS (not mapped, freed, nothing there at `rank`),
+ * OMPX_ERR_RANGE, OMPX_ERR_MISMATCH (ranks mapped different things), OMPX_ERR_ARG (device).
+ */
+OMPX_API_ int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
+                              size_t nbytes) OMPX_NOEXCEPT_;
+/** The other way; dst holds the bytes on return. */
+OMPX_API_ int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
+                              size_t nbytes) OMPX_NOEXCEPT_;
+
+/** As ompx_segment_info() for a device. `resident` is 0. */
+OMPX_API_ int ompx_target_segment_info(int device, ompx_segment_info_t *info) OMPX_NOEXCEPT_;
+
+#endif /* DIOMP_TARGET_H */

@@ -1,0 +1,78 @@
+//===-- Allocation.cpp - Device memory from DiOMP's segments ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// libomptarget makes and frees all memory of devices through
+// GenericPluginTy::data_alloc and data_delete. The linker's --wrap sends these
+// calls here. Where the DiOMP runtime is loaded and running, the memory comes
+// from the device's segment, so that other ranks reach it; otherwise the calls
+// go on to LLVM's own functions.
+//
+// The idea of taking over libomptarget's allocations is that of DiOMP-Offloading
+// (2025), section on device memory; doing it at link time is ours.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PluginInterface.h"
+
+#include "offload/table.h"
+
+#include <dlfcn.h>
+
+using llvm::omp::target::plugin::GenericPluginTy;
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
+#define REAL(Name) __real__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
+#define WRAP(Name) __wrap__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
+
+extern "C" {
+void *REAL(10data_allocEilPvi)(GenericPluginTy *Plugin, int32_t DeviceId,
+                               int64_t Size, void *HostPtr, int32_t Kind);
+int32_t REAL(11data_deleteEiPvi)(GenericPluginTy *Plugin, int32_t DeviceId,
+                                 void *TgtPtr, int32_t Kind);
+}
+
+/// The runtime's table, or null if no runtime of this version is loaded.
+static const diomp_offload_table *runtimeTable() {
+  static const diomp_offload_table *const Table = [] {
+    auto Function = reinterpret_cast<diomp_offload_table_function>(
+        dlsym(RTLD_DEFAULT, "diomp_offload_table"));
+    const diomp_offload_table *Found = Function ? Function() : nullptr;
+    return Found && Found->version >= DIOMP_OFFLOAD_TABLE_VERSION ? Found
+                                                                  : nullptr;
+  }();
+  return Table;
+}
+
+/// Whether the segment may stand in for what was asked. Host and shared memory
+/// are other kinds of memory on a GPU.
+static bool isDeviceMemory(int32_t Kind) {
+  return Kind == TARGET_ALLOC_DEFAULT || Kind == TARGET_ALLOC_DEVICE ||
+         Kind == TARGET_ALLOC_DEVICE_NON_BLOCKING;
+}
+
+extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
+                                          int32_t DeviceId, int64_t Size,
+                                          void *HostPtr, int32_t Kind) {
+  if (const diomp_offload_table *Table = runtimeTable();
+      Table && Size > 0 && isDeviceMemory(Kind)) {
+    const diomp_offload_request Request{Plugin->getName(), DeviceId,
+                                        Plugin->getUserId(DeviceId), Size,
+                                        HostPtr};
+    if (void *Ours = Table->allocate(&Request))
+      return Ours;
+  }
+  return REAL(10data_allocEilPvi)(Plugin, DeviceId, Size, HostPtr, Kind);
+}
+
+extern "C" int32_t WRAP(11data_deleteEiPvi)(GenericPluginTy *Plugin,
+                                            int32_t DeviceId, void *TgtPtr,
+                                            int32_t Kind) {
+  if (const diomp_offload_table *Table = runtimeTable();
+      Table && TgtPtr && Table->release(Plugin->getUserId(DeviceId), TgtPtr))
+    return OFFLOAD_SUCCESS;
+  return REAL(11data_deleteEiPvi)(Plugin, DeviceId, TgtPtr, Kind);
+}
+// NOLINTEND(bugprone-reserved-identifier)

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Device memory: the calls of diomp/target.h, and the table that libomptarget asks for.
+#include "api/state.h"
+#include "offload/table.h"
+#include "rma/copy.h"
+
+#include <dlfcn.h>
+
+using namespace diomp;
+using api::g_fast;
+
+namespace {
+
+/// The window of this process, also when the runtime has ended: memory in it is never
+/// libomptarget's own.
+std::atomic<std::uintptr_t> g_window_base{0};
+std::atomic<std::size_t> g_window_span{0};
+
+/// Changes before device memory of this rank goes away, and when the runtime starts or ends. Routes
+/// of an earlier epoch are void.
+std::atomic<std::uint64_t> g_epoch{1};
+
+/// Routes that a thread has used lately. Programs exchange few arrays with few ranks at a time.
+struct known_route {
+    int rank = -1;
+    int remote_device = 0;
+    int local_device = 0;
+    offload::route route;
+};
+struct route_memory {
+    static constexpr unsigned num = 8;
+    known_route routes[num];
+    unsigned last = 0; ///< the one used last
+    unsigned oldest = 0;
+};
+thread_local route_memory t_puts;
+thread_local route_memory t_gets;
+
+[[gnu::always_inline]] inline bool fits(const known_route &known, int rank, const void *remote,
+                                        int remote_device, const void *local, int local_device,
+                                        std::size_t nbytes) {
+    return known.rank == rank && known.remote_device == remote_device &&
+           known.local_device == local_device && known.route.there.holds(remote, nbytes) &&
+           known.route.here.holds(local, nbytes) &&
+           known.route.epoch == g_epoch.load(std::memory_order_acquire) &&
+           known.route.generation == known.route.peer_generation->load(std::memory_order_acquire);
+}
+
+/// A route for this transfer, or nullptr.
+[[gnu::always_inline]] inline const offload::route *
+find_route(route_memory &memory, int rank, const void *remote, int remote_device, const void *local,
+           int local_device, std::size_t nbytes) {
+    auto const right = [&](const known_route &known) {
+        return fits(known, rank, remote, remote_device, local, local_device, nbytes);
+    };
+    if (right(memory.routes[memory.last])) [[likely]] {
+        return &memory.routes[memory.last].route;
+    }
+    for (unsigned i = 0; i < route_memory::num; ++i) {
+        if (right(memory.routes[i])) {
+            memory.last = i;
+            return &memory.routes[i].route;
+        }
+    }
+    return nullptr;
+}
+
+void remember(route_memory &memory, int rank, int remote_device, int local_device,
+              const offload::route &learned) {
+    if (learned.epoch != 0 && g_fast.is_plain.load(std::memory_order_relaxed)) {
+        memory.last = memory.oldest;
+        memory.oldest = (memory.oldest + 1) % route_memory::num;
+        memory.routes[memory.last] = {rank, remote_device, local_device, learned};
+    }
+}
+
+void *allocate_for_libomptarget(const diomp_offload_request *request) {
+    auto *const running = api::g_runtime.load(std::memory_order_acquire);
+    return running == nullptr ? nullptr : running->devices().allocate(*request);
+}
+
+int release_for_libomptarget(std::int32_t device, void *address) {
+    if (reinterpret_cast<std::uintptr_t>(address) - g_window_base.load(std::memory_order_relaxed) >=
+        g_window_span.load(std::memory_order_relaxed)) {
+        return 0;
+    }
+    auto *const running = api::g_runtime.load(std::memory_order_acquire);
+    if (running != nullptr && !running->devices().release(device, address)) {
+        return 0; // libomptarget reports it
+    }
+    return 1;
+}
+
+constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION, allocate_for_libomptarget,
+                                    release_for_libomptarget};
+
+std::string describe_move(const char *order, int rank, const void *dst, int dst_device,
+                          const void *src, int src_device, std::size_t nbytes) {
+    return *order == 'p' ? fmt::format("rank={}, dst={}, dst_device={}, src={}, src_device={}, "
+                                       "nbytes={}",
+                                       rank, dst, dst_device, src, src_device, nbytes)
+                         : fmt::format("dst={}, dst_device={}, rank={}, src={}, src_device={}, "
+                                       "nbytes={}",
+                                       dst, dst_device, rank, src, src_device, nbytes);
+}
+
+status check_move(runtime::runtime &running, int rank, const void *dst, const void *src,
+                  std::size_t nbytes) {
+    DIOMP_TRY(api::check_rank(running, rank));
+    DIOMP_TRY(api::check_size(nbytes));
+    if (nbytes > 0) {
+        DIOMP_TRY(api::check_pointer(dst, "dst"));
+        DIOMP_TRY(api::check_pointer(src, "src"));
+    }
+    return {};
+}
+
+/// From libomptarget itself where there is one: libomp has functions of the same names, which look
+/// for libomptarget's with every call.
+template <typename Function>
+Function *openmp_function(const char *name) {
+    static void *const library = ::dlopen("libomptarget.so.19.1", RTLD_NOLOAD | RTLD_LAZY);
+    void *const found = library == nullptr ? nullptr : ::dlsym(library, name);
+    return reinterpret_cast<Function *>(found == nullptr ? ::dlsym(RTLD_DEFAULT, name) : found);
+}
+
+[[gnu::noinline]] int put_fully(const void *site, int rank, void *dst, int dst_device,
+                                const void *src, int src_device, std::size_t nbytes) noexcept {
+    return api::call(
+        "ompx_target_put", site,
+        [&] { return describe_move("put", rank, dst, dst_device, src, src_device, nbytes); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(check_move(running, rank, dst, src, nbytes));
+            offload::route learned;
+            auto moved = running.devices().put(world_rank{rank}, dst, dst_device, src, src_device,
+                                               nbytes, learned);
+            DIOMP_TRY(moved);
+            remember(t_puts, rank, dst_device, src_device, learned);
+            counted = {rma::name(moved.value()), nbytes};
+            return {};
+        });
+}
+
+[[gnu::noinline]] int get_fully(const void *site, void *dst, int dst_device, int rank,
+                                const void *src, int src_device, std::size_t nbytes) noexcept {
+    return api::call(
+        "ompx_target_get", site,
+        [&] { return describe_move("get", rank, dst, dst_device, src, src_device, nbytes); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(check_move(running, rank, dst, src, nbytes));
+            offload::route learned;
+            auto moved = running.devices().get(dst, dst_device, world_rank{rank}, src, src_device,
+                                               nbytes, learned);
+            DIOMP_TRY(moved);
+            remember(t_gets, rank, src_device, dst_device, learned);
+            counted = {rma::name(moved.value()), nbytes};
+            return {};
+        });
+}
+
+result<ompx_mem_kind_t> kind_of(std::uintptr_t allocator) {
+    switch (allocator) {
+    case OMPX_SYMMETRIC_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_SYMMETRIC;
+    case OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_ASYMMETRIC;
+    case OMPX_LOCAL_MEM_ALLOC_VALUE_:
+        return OMPX_MEM_LOCAL;
+    default:
+        return error(OMPX_ERR_ARG, fmt::format("{} is no allocator of DiOMP", allocator),
+                     "pass ompx_symmetric_mem_alloc, ompx_asymmetric_mem_alloc or "
+                     "ompx_local_mem_alloc");
+    }
+}
+
+} // namespace
+
+void diomp::api::publish_devices(runtime::runtime &running) {
+    g_window_base.store(running.window().base());
+    g_window_span.store(running.window().slot_bytes() *
+                        static_cast<std::size_t>(running.window().num_slots()));
+    running.devices().use(
+        {
+            openmp_function<int()>("omp_get_num_devices"),
+            openmp_function<void *(const void *, int)>("omp_get_mapped_ptr"),
+            openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
+            openmp_function<void(void *, int)>("omp_target_free"),
+        },
+        g_epoch);
+    forget_routes();
+}
+
+void diomp::api::forget_routes() { g_epoch.fetch_add(1, std::memory_order_acq_rel); }
+
+extern "C" {
+
+OMPX_API_ const diomp_offload_table *diomp_offload_table_of_runtime(void) noexcept
+    __asm__("diomp_offload_table");
+const diomp_offload_table *diomp_offload_table_of_runtime(void) noexcept { return &table; }
+
+void *ompx_target_alloc(size_t nbytes, int device, uintptr_t allocator) noexcept {
+    void *made = nullptr;
+    api::call(
+        "ompx_target_alloc", DIOMP_SITE,
+        [&] {
+            return fmt::format("nbytes={}, device={}, allocator={}", nbytes, device, allocator);
+        },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            DIOMP_TRY(api::check_size(nbytes));
+            auto kind = kind_of(allocator);
+            DIOMP_TRY(kind);
+            auto allocated = running.allocate_on_device(device, kind.value(), nbytes);
+            DIOMP_TRY(allocated);
+            counted = {"device", nbytes};
+            made = allocated.value();
+            return {};
+        });
+    return made;
+}
+
+int ompx_target_free(void *ptr, int device) noexcept {
+    return api::call(
+        "ompx_target_free", DIOMP_SITE,
+        [&] { return fmt::format("ptr={}, device={}", ptr, device); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            return running.free_on_device(device, ptr);
+        });
+}
+
+int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
+                    size_t nbytes) noexcept {
+    if (auto const *const route =
+            find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes);
+        route != nullptr && src != nullptr) [[likely]] {
+        rma::copy_bytes(route->there.place(dst), route->here.place(src), nbytes,
+                        g_fast.stream_threshold);
+        return OMPX_SUCCESS;
+    }
+    return put_fully(DIOMP_SITE, rank, dst, dst_device, src, src_device, nbytes);
+}
+
+int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
+                    size_t nbytes) noexcept {
+    if (auto const *const route =
+            find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
+        route != nullptr && dst != nullptr) [[likely]] {
+        rma::copy_bytes(route->here.place(dst), route->there.place(src), nbytes,
+                        g_fast.stream_threshold);
+        return OMPX_SUCCESS;
+    }
+    return get_fully(DIOMP_SITE, dst, dst_device, rank, src, src_device, nbytes);
+}
+
+int ompx_target_segment_info(int device, ompx_segment_info_t *info) noexcept {
+    return api::call(
+        "ompx_target_segment_info", DIOMP_SITE, [&] { return fmt::format("device={}", device); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(info, "info"));
+            auto segment = running.devices().segment_of(device);
+            DIOMP_TRY(segment);
+            *info = segment.value()->info();
+            return {};
+        });
+}
+
+} // extern "C"

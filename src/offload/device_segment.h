@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The part of a device's memory that is in the global address space, on its owner: which ranges of
+// it are taken and for what. Like the host segment it has two heaps: symmetric allocations, which
+// all ranks make together, grow from the front; everything that a rank does on its own, what OpenMP
+// maps above all, from the end. So maps that come and go on one rank alone never move the symmetric
+// ones of the next allocation.
+//
+// Ranks that map the same things in the same order get the same offsets, since a heap's choices
+// depend on its history only. Whether they did is verified when one reaches for the other's memory
+// (ledger.h).
+#pragma once
+
+#include "base/ids.h"
+#include "diomp.h"
+#include "memory/heap.h"
+#include "offload/identity.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace diomp::offload {
+
+struct device_allocation {
+    ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< symmetric, asymmetric or local; mapped data is local
+    std::uint64_t offset = 0;             ///< from the start of the segment
+    std::size_t nbytes = 0;               ///< as asked for
+    const void *host = nullptr;           ///< what is mapped there, or null
+    std::uint64_t number = 0;             ///< of an asymmetric one: the same on every rank
+};
+
+/// Any thread.
+class device_segment {
+public:
+    device_segment(int device, std::byte *base, std::size_t nbytes);
+
+    [[nodiscard]] int device() const { return device_; }
+    [[nodiscard]] std::byte *base() const { return base_; }
+    [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+    [[nodiscard]] std::optional<std::uint64_t> offset_of(const void *address) const {
+        std::uint64_t const offset =
+            reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
+        return offset < size_bytes_ ? std::optional(offset) : std::nullopt;
+    }
+
+    /// Space for `wanted`, whose offset is chosen here. nullopt: there is no room.
+    std::optional<std::uint64_t> allocate(const device_allocation &wanted, std::size_t alignment);
+    /// What contains the offset. One past its end belongs to it, unless something else begins
+    /// there.
+    [[nodiscard]] std::optional<device_allocation> find(std::uint64_t offset) const;
+    [[nodiscard]] std::optional<device_allocation> find_asymmetric(std::uint64_t number) const;
+
+    /// Who has been told about an allocation, and so has to hear of its end.
+    struct told {
+        bool mapped_ranks = false; ///< some that read our published state
+        std::vector<world_rank> others;
+        bool is_counterpart = false; ///< this rank has reached for others' memory by it
+    };
+    /// find() or find_asymmetric(), and from then on `asker` counts as told.
+    std::optional<device_allocation> tell(std::uint64_t offset, world_rank asker, bool is_mapped);
+    std::optional<device_allocation> tell_asymmetric(std::uint64_t number, world_rank asker,
+                                                     bool is_mapped);
+    /// Notes that this rank keeps answers about counterparts of it.
+    void mark_counterpart(std::uint64_t offset);
+    /// Before release(): from now on nobody is told any more. Returns who was; nullopt: nothing
+    /// begins there.
+    std::optional<told> retire(std::uint64_t offset);
+
+    struct freed {
+        device_allocation what;
+        memory::heap::released_block block;
+    };
+    std::optional<freed> release(std::uint64_t offset);
+
+    [[nodiscard]] std::size_t num_allocations() const;
+    [[nodiscard]] std::uint64_t used_bytes() const;
+    [[nodiscard]] ompx_segment_info_t info() const;
+
+private:
+    struct record {
+        const void *host = nullptr;
+        std::uint64_t number = 0; ///< 0: not asymmetric
+        told known_by;
+        bool is_retired = false;
+    };
+    [[nodiscard]] std::optional<device_allocation> look_up(std::uint64_t offset) const;
+    std::optional<device_allocation> tell_of(std::optional<device_allocation> what,
+                                             world_rank asker, bool is_mapped);
+
+    int device_;
+    std::byte *base_;
+    std::size_t size_bytes_;
+    mutable std::mutex mutex_; ///< leaf lock over everything below
+    memory::heap symmetric_;
+    memory::heap private_;
+    std::unordered_map<std::uint64_t, record> records_;        ///< by offset
+    std::unordered_map<std::uint64_t, std::uint64_t> numbers_; ///< of asymmetric ones: their offset
+};
+
+} // namespace diomp::offload

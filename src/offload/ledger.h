@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What this rank knows of other ranks' device memory: a question to the owner on first use, then
+// the kept answer. An owner that frees memory somebody has asked about first makes these answers
+// void: for ranks that map its slot by a generation there, which every use of an answer reads; for
+// others by a message that they confirm. So a kept answer is never about memory that has since
+// become something else, unless a program frees memory while others still use it.
+#pragma once
+
+#include "conduit/call.h"
+#include "memory/memory.h"
+#include "offload/device_segment.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <tuple>
+
+namespace diomp::offload {
+
+/// OpenMP's device numbers that can have a segment.
+inline constexpr int max_devices = 64;
+
+/// How a question names an allocation of its owner.
+enum class named_by : std::uint32_t {
+    offset,  ///< in the segment of the device: its counterpart
+    number,  ///< of an asymmetric allocation
+    address, ///< as the owner sees it
+};
+
+/// An allocation of another rank.
+struct remote_allocation {
+    std::uint64_t base = 0; ///< as the owner sees it
+    std::uint64_t nbytes = 0;
+    std::uint64_t offset = 0; ///< in the device's segment
+    identity what;
+};
+
+/// Any thread. Create before engine.start().
+class ledger {
+public:
+    using segment_table = std::array<std::atomic<device_segment *>, max_devices>;
+
+    ledger(const segment_table &own, const memory::segment &host, conduit::engine &engine,
+           conduit::call_service &calls, world_rank self);
+
+    struct finding {
+        std::optional<remote_allocation> what; ///< nothing: the owner has nothing there
+        bool device_in_use = false;            ///< the owner has a segment on that device
+        bool was_kept = false;                 ///< it is not the first use
+    };
+    /// Waits for the owner's progress thread on first use. By offset, whatever the owner has in
+    /// [key, key + nbytes) is an answer, so that an error can name it.
+    result<finding> find(world_rank owner, int device, named_by way, std::uint64_t key,
+                         std::size_t nbytes = 0);
+
+    /// Drops what is kept about counterparts of an own allocation.
+    void forget(int device, std::uint64_t offset);
+
+    /// Makes all answers about an allocation void, before it is freed. Waits for ranks of other
+    /// nodes that have asked about it, no others.
+    status withdraw(int device, std::uint64_t offset, const device_segment::told &known_by);
+
+    /// Of a rank whose slot is mapped here, else nullptr.
+    [[nodiscard]] const std::atomic<std::uint64_t> *generation_of(world_rank owner) const;
+
+private:
+    struct question;
+    struct answer;
+    struct withdrawal;
+    struct confirmation {};
+    using key = std::tuple<int, int, named_by, std::uint64_t>; ///< rank, device, ...
+    struct kept {
+        remote_allocation what;
+        std::uint64_t generation = 0;
+    };
+    /// Answers that are kept; when there are more, all are dropped.
+    static constexpr std::size_t max_kept = 16384;
+
+    void on_question(const conduit::message &incoming);
+    void on_withdrawal(const conduit::message &incoming);
+    std::optional<remote_allocation> look_up(const key &wanted) const;
+
+    const segment_table &own_;
+    const memory::segment &host_;
+    conduit::engine &engine_;
+    conduit::call_service &calls_;
+    world_rank self_;
+    conduit::handler_id question_handler_;
+    conduit::handler_id withdrawal_handler_;
+    mutable std::shared_mutex mutex_; ///< leaf lock over kept_
+    std::map<key, kept> kept_;
+    std::uint64_t num_withdrawals_ = 0; ///< heard of; under mutex_
+};
+
+} // namespace diomp::offload

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which memory a pointer and a device number mean, here and at another rank.
+#include "offload/offload.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace diomp::offload {
+namespace {
+
+error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes) {
+    return {OMPX_ERR_RANGE,
+            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
+                        nbytes, what, left),
+            "check the size and the offset of the transfer, and the mapped section"};
+}
+
+/// Whether all of an allocation is meant by pointers at one distance: they are device addresses, or
+/// what was mapped when the memory was allocated for it.
+bool is_linear(const device_allocation &what, const void *pointer, const std::byte *address) {
+    return pointer == address || what.host != nullptr;
+}
+
+/// All pointers from `start` on that lead into an allocation of nbytes as `pointer` leads to
+/// `address`, which is `inside` bytes from its beginning.
+stretch reach_of(const void *pointer, const std::byte *address, std::uint64_t inside,
+                 std::size_t nbytes) {
+    auto const from = reinterpret_cast<std::uintptr_t>(pointer);
+    return {from - inside, nbytes,
+            static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(address) - from)};
+}
+
+constexpr const char *same_order =
+    "map the same variables in the same order on all ranks and let a barrier follow, or use "
+    "ompx_target_alloc";
+
+} // namespace
+
+status devices::check_device(int device, int num, const char *argument) const {
+    if (device < -1 || device > num) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("{} is {}, but this process has {} device{}", argument, device,
+                                 num, num == 1 ? "" : "s"),
+                     fmt::format("pass 0 to {}, or omp_get_initial_device() ({}) for the host",
+                                 num - 1, num));
+    }
+    return {};
+}
+
+status devices::check_devices(int dst_device, int src_device) const {
+    int const num = num_devices();
+    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
+    return check_device(src_device, num, "src_device");
+}
+
+std::string devices::describe(const device_allocation &what) const {
+    std::string const text = offload::describe(identify(what.host, host_));
+    return fmt::format("{} bytes at offset {}{}", what.nbytes, what.offset,
+                       text.empty() ? "" : " (" + text + ")");
+}
+
+device_segment *devices::segment_around(const void *address) const {
+    if (!space_.in_window(address)) {
+        return nullptr;
+    }
+    for (int device = 0; device < max_devices; ++device) {
+        device_segment *const segment = known_segment(device);
+        if (segment != nullptr && segment->offset_of(address)) {
+            return segment;
+        }
+    }
+    return nullptr;
+}
+
+result<std::byte *> devices::device_address(const void *pointer, int device) const {
+    if (device_segment const *const around = segment_around(pointer); around != nullptr) {
+        if (around->device() != device) {
+            return error(OMPX_ERR_ADDRESS,
+                         fmt::format("{} is in the memory of device {}, not of device {}", pointer,
+                                     around->device(), device),
+                         "pass the number of the device that the address belongs to");
+        }
+        return static_cast<std::byte *>(const_cast<void *>(pointer));
+    }
+    void *const mapped =
+        openmp_.mapped_address == nullptr ? nullptr : openmp_.mapped_address(pointer, device);
+    if (mapped == nullptr) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format("{} is neither mapped on device {} nor in its segment", pointer, device),
+            "map it first (target enter data), or pass an address of omp_target_alloc or "
+            "ompx_target_alloc");
+    }
+    return static_cast<std::byte *>(mapped);
+}
+
+result<devices::local_side> devices::locate_local(const void *pointer, int device,
+                                                  std::size_t nbytes) const {
+    if (is_host(device, num_devices())) {
+        return local_side{static_cast<std::byte *>(const_cast<void *>(pointer)),
+                          {0, std::numeric_limits<std::size_t>::max(), 0}};
+    }
+    auto address = device_address(pointer, device);
+    DIOMP_TRY(address);
+    device_segment const *const segment = known_segment(device);
+    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
+    if (!offset) {
+        // Memory that libomptarget got elsewhere: on host devices the processor reaches it all the
+        // same; its size is not known here.
+        return local_side{address.value(), {}};
+    }
+    auto const found = segment->find(*offset);
+    if (!found) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("{} is in no allocation of device {}", pointer, device),
+                     "the memory was freed or unmapped, or the address is wrong");
+    }
+    std::uint64_t const inside = *offset - found->offset;
+    std::uint64_t const left = found->nbytes - std::min<std::uint64_t>(inside, found->nbytes);
+    if (nbytes > left) {
+        return past_end(fmt::format("the allocation of {} on device {}", describe(*found), device),
+                        left, nbytes);
+    }
+    local_side side{address.value(), {}};
+    if (is_linear(*found, pointer, side.address)) {
+        side.reach = reach_of(pointer, side.address, inside, found->nbytes);
+    }
+    return side;
+}
+
+result<devices::remote_side> devices::locate_remote(world_rank rank, const void *pointer,
+                                                    int device, std::size_t nbytes) {
+    if (is_host(device, num_devices())) {
+        auto place = space_.locate(rank, pointer, nbytes);
+        DIOMP_TRY(place);
+        return remote_side{place.value(), {}};
+    }
+    if (rank == self_) {
+        auto here = locate_local(pointer, device, nbytes);
+        DIOMP_TRY(here);
+        auto *const address = here.value().address;
+        return remote_side{{address, reinterpret_cast<std::uintptr_t>(address), true},
+                           here.value().reach};
+    }
+    if (space_.in_window(pointer) && segment_around(pointer) == nullptr &&
+        !space_.own_offset(pointer)) {
+        auto place = locate_as_peer_sees(rank, pointer, device, nbytes);
+        DIOMP_TRY(place);
+        return remote_side{place.value(), {}};
+    }
+    auto address = device_address(pointer, device);
+    DIOMP_TRY(address);
+    device_segment *const segment = known_segment(device);
+    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
+    if (!offset) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("{} is on device {} but not in its segment, so rank {} has no "
+                                 "counterpart of it",
+                                 pointer, device, rank.value()),
+                     "declare target data and memory that did not fit into the segment are of this "
+                     "rank alone: use map, omp_target_alloc or ompx_target_alloc, and "
+                     "DIOMP_DEVICE_SEGMENT_SIZE; or run with DiOMP's libomptarget");
+    }
+    auto const own = segment->find(*offset);
+    if (!own) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("{} is in no allocation of device {}", pointer, device),
+                     "the memory was freed or unmapped, or the address is wrong");
+    }
+    auto place = locate_counterpart(rank, *segment, *own, *offset, nbytes);
+    DIOMP_TRY(place);
+    remote_side side{place.value(), {}};
+    // An asymmetric counterpart may be shorter than the own part: asked for each time.
+    if (side.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC &&
+        is_linear(*own, pointer, address.value())) {
+        side.reach = reach_of(pointer, side.place.direct, *offset - own->offset, own->nbytes);
+    }
+    return side;
+}
+
+result<memory::place> devices::locate_counterpart(world_rank rank, device_segment &segment,
+                                                  const device_allocation &allocation,
+                                                  std::uint64_t offset, std::size_t nbytes) {
+    const device_allocation *const own = &allocation;
+    std::uint64_t const inside = offset - own->offset;
+    bool const asymmetric = own->kind == OMPX_MEM_ASYMMETRIC;
+    auto asked = asymmetric ? ledger_.find(rank, segment.device(), named_by::number, own->number)
+                            : ledger_.find(rank, segment.device(), named_by::offset, own->offset,
+                                           own->nbytes);
+    DIOMP_TRY(asked);
+    ledger::finding const &told = asked.value();
+    if (!told.what) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            told.device_in_use
+                ? fmt::format("rank {} has nothing on device {} where this rank has {}",
+                              rank.value(), segment.device(), describe(*own))
+                : fmt::format("rank {} has not used device {} yet", rank.value(), segment.device()),
+            same_order);
+    }
+    remote_allocation const &there = *told.what;
+    if (!asymmetric && (there.offset != own->offset || there.nbytes != own->nbytes ||
+                        (!told.was_kept && !there.what.may_equal(identify(own->host, host_))))) {
+        ledger_.forget(segment.device(), own->offset); // the next transfer shall see it too
+        std::string const text = offload::describe(there.what);
+        return error(OMPX_ERR_MISMATCH,
+                     fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
+                                 "has {}",
+                                 segment.device(), rank.value(), there.nbytes, there.offset,
+                                 text.empty() ? "" : " (" + text + ")", describe(*own)),
+                     same_order);
+    }
+    if (!told.was_kept && !asymmetric) {
+        segment.mark_counterpart(own->offset);
+    }
+    std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
+    if (nbytes > left) {
+        return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),
+                                    there.nbytes, segment.device()),
+                        left, nbytes);
+    }
+    return space_.place_at(rank, there.base + inside);
+}
+
+result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *pointer, int device,
+                                                   std::size_t nbytes) {
+    auto const address = reinterpret_cast<std::uintptr_t>(pointer);
+    std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(window_.slot(rank));
+    if (from_slot >= window_.slot_bytes()) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
+            "pass an address of the rank that the call names, or one's own");
+    }
+    auto asked = ledger_.find(rank, device, named_by::address, address);
+    DIOMP_TRY(asked);
+    if (!asked.value().what) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("{} is in no allocation of rank {} on device {}", pointer,
+                                 rank.value(), device),
+                     "the memory was freed or unmapped, or the address or device is wrong");
+    }
+    remote_allocation const &there = *asked.value().what;
+    std::uint64_t const left =
+        there.base + there.nbytes - std::min(address, there.base + there.nbytes);
+    if (nbytes > left) {
+        return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),
+                                    there.nbytes, device),
+                        left, nbytes);
+    }
+    return space_.place_at(rank, address);
+}
+
+result<devices::both_sides> devices::locate(world_rank rank, const void *remote, int remote_device,
+                                            const void *local, int local_device, std::size_t nbytes,
+                                            route &learned) {
+    // Before anything is looked up: what changes meanwhile voids the route.
+    route found;
+    found.epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
+    found.peer_generation = ledger_.generation_of(rank);
+    if (found.peer_generation != nullptr) {
+        found.generation = found.peer_generation->load(std::memory_order_acquire);
+    }
+    both_sides sides;
+    auto here = locate_local(local, local_device, nbytes);
+    DIOMP_TRY(here);
+    auto there = locate_remote(rank, remote, remote_device, nbytes);
+    DIOMP_TRY(there);
+    sides = {here.value(), there.value()};
+    found.here = sides.here.reach;
+    found.there = sides.there.reach;
+    if (found.peer_generation != nullptr && found.here.nbytes > 0 && found.there.nbytes > 0) {
+        learned = found;
+    }
+    return sides;
+}
+
+result<rma::path> devices::put(world_rank rank, void *dst, int dst_device, const void *src,
+                               int src_device, std::size_t nbytes, route &learned) {
+    DIOMP_TRY(check_devices(dst_device, src_device));
+    if (nbytes == 0) {
+        return rma::path::self;
+    }
+    auto sides = locate(rank, dst, dst_device, src, src_device, nbytes, learned);
+    DIOMP_TRY(sides);
+    return transfers_.put_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
+}
+
+result<rma::path> devices::get(void *dst, int dst_device, world_rank rank, const void *src,
+                               int src_device, std::size_t nbytes, route &learned) {
+    DIOMP_TRY(check_devices(dst_device, src_device));
+    if (nbytes == 0) {
+        return rma::path::self;
+    }
+    auto sides = locate(rank, src, src_device, dst, dst_device, nbytes, learned);
+    DIOMP_TRY(sides);
+    return transfers_.get_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
+}
+
+} // namespace diomp::offload

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Segments of devices: made on first use, their memory handed to libomptarget.
+#include "offload/offload.h"
+
+#include "base/log.h"
+#include "base/settings.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace diomp::offload {
+namespace {
+
+/// LLVM calls its host plugin by the processor.
+bool is_host_plugin(const char *name) {
+    constexpr const char *processors[] = {"x86_64", "aarch64", "ppc64", "s390x"};
+    for (const char *const processor : processors) {
+        if (std::strcmp(name, processor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Freed blocks from this size up give their pages back to the system, as the C library's allocator
+/// does from the same size at the latest: below, a map that comes and goes with every region would
+/// pay a page fault per page each time.
+constexpr std::size_t return_pages_bytes = std::size_t{32} << 20;
+
+} // namespace
+
+devices::devices(memory::address_space &space, const memory::segment &host,
+                 const conduit::window &window, conduit::engine &engine,
+                 conduit::call_service &calls, rma::transfers &transfers,
+                 const launch::job_info &job)
+    : space_(space), host_(host), window_(window), transfers_(transfers), self_(job.rank),
+      place_(job.local), ledger_(segments_, host, engine, calls, job.rank) {}
+
+devices::~devices() = default;
+
+device_segment *devices::known_segment(int device) const {
+    return device < 0 || device >= max_devices
+               ? nullptr
+               : segments_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
+}
+
+device_segment *devices::make_segment(const diomp_offload_request &request) {
+    std::size_t const each = window_.device_bytes() / num_host_devices /
+                             conduit::window::max_alignment * conduit::window::max_alignment;
+    if (request.device < 0 || request.device >= max_devices || each == 0 ||
+        !is_host_plugin(request.plugin) || request.plugin_device >= num_host_devices) {
+        return nullptr;
+    }
+    std::lock_guard const guard(making_);
+    auto &entry = segments_[static_cast<std::size_t>(request.device)];
+    if (device_segment *const there = entry.load(); there != nullptr) {
+        return there;
+    }
+    std::byte *const base = window_.slot(self_) + window_.device_offset() +
+                            static_cast<std::size_t>(request.plugin_device) * each;
+    made_.push_back(std::make_unique<device_segment>(request.device, base, each));
+    log(log_level::info, "device {} ({} {}): segment of {} at {}", request.device, request.plugin,
+        request.plugin_device, format_size(each), static_cast<void *>(base));
+    entry.store(made_.back().get(), std::memory_order_release);
+    return made_.back().get();
+}
+
+void *devices::allocate(const diomp_offload_request &request) {
+    device_segment *segment = known_segment(request.device);
+    if (segment == nullptr) {
+        segment = make_segment(request);
+    }
+    auto const nbytes = static_cast<std::size_t>(request.nbytes);
+    if (segment != nullptr) {
+        device_allocation const wanted{OMPX_MEM_LOCAL, 0, nbytes, request.host, 0};
+        if (auto const offset = segment->allocate(wanted, memory::heap::granule_bytes)) {
+            return segment->base() + *offset;
+        }
+        if (!has_warned_.exchange(true)) {
+            log(log_level::warn,
+                "device {} has no room for {} bytes in its segment of {}, of which {} are used: "
+                "such memory comes from the device's own allocator from now on, and other ranks "
+                "cannot reach it [remedy: set DIOMP_DEVICE_SEGMENT_SIZE above {}]",
+                request.device, nbytes, format_size(segment->size_bytes()),
+                format_size(segment->used_bytes()), format_size(segment->size_bytes()));
+        }
+    }
+    num_foreign_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+}
+
+bool devices::release(int device, void *address) {
+    device_segment *const segment = known_segment(device);
+    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
+    if (!offset) {
+        return false;
+    }
+    if (status const given = give_back(*segment, *offset); !given) {
+        log(log_level::warn, "freeing {} on device {}: {}", address, device,
+            given.failure().message());
+    }
+    return true;
+}
+
+status devices::give_back(device_segment &segment, std::uint64_t offset) {
+    auto const known_by = segment.retire(offset);
+    if (!known_by) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("no allocation of device {} starts there: it was freed before, or "
+                                 "never made",
+                                 segment.device()),
+                     "free each allocation once, with the address that the allocation returned");
+    }
+    if (epoch_ != nullptr) {
+        epoch_->fetch_add(1, std::memory_order_acq_rel);
+    }
+    if (known_by->is_counterpart) {
+        ledger_.forget(segment.device(), offset);
+    }
+    status withdrawn = ledger_.withdraw(segment.device(), offset, *known_by);
+    if (auto const freed = segment.release(offset)) {
+        auto const &block = freed->block;
+        if (block.reserved >= return_pages_bytes) {
+            window_.release_pages(place_,
+                                  static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) +
+                                      block.offset,
+                                  block.reserved);
+        }
+    }
+    return withdrawn;
+}
+
+result<device_segment *> devices::segment_of(int device) {
+    int const num = num_devices();
+    DIOMP_TRY(check_device(device, num, "device"));
+    if (is_host(device, num)) {
+        return error(OMPX_ERR_ARG, fmt::format("device {} is the host", device),
+                     "use omp_alloc with DiOMP's allocators for host memory");
+    }
+    if (known_segment(device) == nullptr && openmp_.allocate != nullptr) {
+        // libomptarget starts the device and asks us; then we know what it is.
+        openmp_.free(openmp_.allocate(1, device), device);
+    }
+    device_segment *const segment = known_segment(device);
+    if (segment == nullptr) {
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("the memory of device {} is not in the global address space", device),
+            num_foreign_.load() == 0
+                ? "run with DiOMP's libomptarget: compile with diompcc, or start with "
+                  "diomp-run"
+                : "only devices of the processor have segments in this version");
+    }
+    return segment;
+}
+
+std::optional<device_allocation> devices::find_start(int device, const void *address) {
+    device_segment *const segment = known_segment(device);
+    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
+    auto const found = offset ? segment->find(*offset) : std::nullopt;
+    return found && found->offset == *offset ? found : std::nullopt;
+}
+
+result<std::uint64_t> devices::take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
+                                    std::uint64_t number) {
+    auto segment = segment_of(device);
+    DIOMP_TRY(segment);
+    device_segment &from = *segment.value();
+    auto const offset =
+        from.allocate({kind, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
+    if (!offset) {
+        return error(
+            OMPX_ERR_NOMEM,
+            fmt::format("no room for {} bytes in the segment of device {}: it has {}, of "
+                        "which {} are used",
+                        nbytes, device, format_size(from.size_bytes()),
+                        format_size(from.used_bytes())),
+            fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", format_size(from.size_bytes())));
+    }
+    return *offset;
+}
+
+bool devices::in_use() const {
+    for (int device = 0; device < max_devices; ++device) {
+        device_segment const *const segment = known_segment(device);
+        if (segment != nullptr && segment->num_allocations() > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace diomp::offload

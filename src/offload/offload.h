@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Device memory in the global address space: what libomptarget asks for, and transfers between
+// memory of devices and hosts of any two ranks.
+//
+// Glossary. device: OpenMP's device number in this process; the number of devices (OpenMP's initial
+// device) and -1 mean the host. device address: in the memory of a device. mapped address: a host
+// address for which the device has a copy (`map`, omp_target_associate_ptr). device segment: the
+// part of a device's memory that other ranks reach. counterpart: the allocation of another rank at
+// the same offset of its segment of the same device number.
+//
+// Host devices, which run target regions on the processor, have their segments in the device area
+// of the rank's slot in the window, so the ranks of the node load and store them, and conduits
+// carry them, as they do with host segments.
+#pragma once
+
+#include "memory/memory.h"
+#include "offload/device_segment.h"
+#include "offload/ledger.h"
+#include "offload/table.h"
+#include "rma/rma.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace diomp::offload {
+
+/// The program's OpenMP, whichever it is. Null where it has no such function.
+struct openmp {
+    int (*num_devices)() = nullptr;
+    void *(*mapped_address)(const void *host, int device) = nullptr;
+    void *(*allocate)(std::size_t nbytes, int device) = nullptr;
+    void (*free)(void *address, int device) = nullptr;
+};
+
+/// Pointers of one side of a transfer, from `begin` on, that lead somewhere by adding a distance.
+struct stretch {
+    std::uintptr_t begin = 0;
+    std::size_t nbytes = 0; ///< 0: none
+    std::ptrdiff_t distance = 0;
+
+    [[nodiscard]] bool holds(const void *pointer, std::size_t count) const {
+        std::uintptr_t const offset = reinterpret_cast<std::uintptr_t>(pointer) - begin;
+        return offset < nbytes && count <= nbytes - offset;
+    }
+    [[nodiscard]] std::byte *place(const void *pointer) const {
+        return reinterpret_cast<std::byte *>(reinterpret_cast<std::uintptr_t>(pointer) +
+                                             static_cast<std::uintptr_t>(distance));
+    }
+};
+
+/// What a transfer has found out, for the next one between the same allocations. Valid while the
+/// epoch (devices::use) is `epoch` and, after that, *peer_generation is `generation`.
+struct route {
+    std::uint64_t epoch = 0; ///< 0: nothing learned
+    const std::atomic<std::uint64_t> *peer_generation = nullptr;
+    std::uint64_t generation = 0;
+    stretch here;
+    stretch there;
+};
+
+/// Any thread. Create before engine.start().
+class devices {
+public:
+    /// Host devices per rank that can have a segment: as many as LLVM's host plugin has.
+    static constexpr int num_host_devices = 4;
+
+    devices(memory::address_space &space, const memory::segment &host,
+            const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
+            rma::transfers &transfers, launch::job_info const &job);
+    ~devices();
+
+    /// Before the first transfer; without it there are no devices. `epoch` is counted up before
+    /// device memory of this rank is freed.
+    void use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
+        openmp_ = functions;
+        epoch_ = &epoch;
+    }
+
+    // For libomptarget; see table.h.
+    void *allocate(const diomp_offload_request &request);
+    bool release(int device, void *address);
+
+    // For the collective calls of the runtime.
+    result<device_segment *> segment_of(int device);
+    /// nullopt if the address begins no allocation of that device.
+    [[nodiscard]] std::optional<device_allocation> find_start(int device, const void *address);
+    /// The kinds of ompx_target_alloc. `number` as in device_allocation.
+    result<std::uint64_t> take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
+                               std::uint64_t number);
+    /// Waits for those who know of it.
+    status give_back(device_segment &segment, std::uint64_t offset);
+
+    /// Put blocks until the source may be reused, get until the bytes are there. Pointers are not
+    /// null unless nbytes is 0; the rank is valid. `learned` gets the route if it can be used
+    /// again.
+    result<rma::path> put(world_rank rank, void *dst, int dst_device, const void *src,
+                          int src_device, std::size_t nbytes, route &learned);
+    result<rma::path> get(void *dst, int dst_device, world_rank rank, const void *src,
+                          int src_device, std::size_t nbytes, route &learned);
+
+    /// Whether a device still uses memory in the window.
+    [[nodiscard]] bool in_use() const;
+
+private:
+    [[nodiscard]] int num_devices() const {
+        return openmp_.num_devices == nullptr ? 0 : openmp_.num_devices();
+    }
+    [[nodiscard]] bool is_host(int device, int num) const { return device == -1 || device == num; }
+    status check_device(int device, int num, const char *argument) const;
+    status check_devices(int dst_device, int src_device) const;
+    [[nodiscard]] device_segment *known_segment(int device) const;
+    device_segment *make_segment(const diomp_offload_request &request);
+
+    // locate.cpp. Each gives the stretch that the pointer lies in, if all of it leads the same way.
+    struct local_side {
+        std::byte *address = nullptr;
+        stretch reach;
+    };
+    struct remote_side {
+        memory::place place;
+        stretch reach;
+    };
+    struct both_sides {
+        local_side here;
+        remote_side there;
+    };
+    /// The device address that a pointer means here: as it is, or of what is mapped.
+    result<std::byte *> device_address(const void *pointer, int device) const;
+    [[nodiscard]] device_segment *segment_around(const void *address) const;
+    result<local_side> locate_local(const void *pointer, int device, std::size_t nbytes) const;
+    result<remote_side> locate_remote(world_rank rank, const void *pointer, int device,
+                                      std::size_t nbytes);
+    result<memory::place> locate_counterpart(world_rank rank, device_segment &segment,
+                                             const device_allocation &own, std::uint64_t offset,
+                                             std::size_t nbytes);
+    result<memory::place> locate_as_peer_sees(world_rank rank, const void *pointer, int device,
+                                              std::size_t nbytes);
+    /// Both ends of a transfer, and the route if there is one.
+    result<both_sides> locate(world_rank rank, const void *remote, int remote_device,
+                              const void *local, int local_device, std::size_t nbytes,
+                              route &learned);
+    [[nodiscard]] std::string describe(const device_allocation &what) const;
+
+    memory::address_space &space_;
+    const memory::segment &host_;
+    const conduit::window &window_;
+    rma::transfers &transfers_;
+    world_rank self_;
+    local_rank place_;
+    openmp openmp_;
+    std::atomic<std::uint64_t> *epoch_ = nullptr;
+    ledger::segment_table segments_{}; ///< by OpenMP's device number; never change once there
+    std::mutex making_;                ///< over the creation of segments
+    std::vector<std::unique_ptr<device_segment>> made_;
+    ledger ledger_;
+    std::atomic<bool> has_warned_{false};
+    std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
+};
+
+} // namespace diomp::offload

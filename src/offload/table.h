@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What libomptarget.so asks of libdiomp.so: the whole interface between the two. libomptarget looks
+// for the symbol diomp_offload_table with dlsym; without it, or before the runtime has started and
+// after it has ended, libomptarget does what it does in LLVM.
+//
+// Fixed layout, plain C types: the two libraries may be of different builds. A later version may
+// add members at the end and counts `version` up.
+#pragma once
+
+#include <stdint.h>
+
+#define DIOMP_OFFLOAD_TABLE_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// An allocation that OpenMP wants on a device.
+struct diomp_offload_request {
+    const char *plugin;    ///< as LLVM calls it: "x86_64", "cuda", "amdgpu"
+    int32_t plugin_device; ///< among those of its plugin
+    int32_t device;        ///< OpenMP's device number
+    int64_t nbytes;        ///< above 0
+    const void *host;      ///< what is mapped there, or null
+};
+
+struct diomp_offload_table {
+    uint32_t version;
+    /// Memory in the device's segment; null if it is not ours to give (not running, no room, a
+    /// device without segment): allocate as usual then. Any thread; does not block on other ranks;
+    /// must not be called from inside itself.
+    void *(*allocate)(const struct diomp_offload_request *request);
+    /// Gives back what allocate() returned: 1. Anything else is left alone: 0. Any thread.
+    int (*release)(int32_t device, void *address);
+};
+
+typedef const struct diomp_offload_table *(*diomp_offload_table_function)(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/device_segment.h"
+
+#include <gtest/gtest.h>
+
+using namespace diomp;
+using offload::device_allocation;
+using offload::device_segment;
+
+namespace {
+
+constexpr std::size_t size_bytes = std::size_t{1} << 20;
+
+/// Its memory is never touched.
+class segment_of_a_device : public testing::Test {
+protected:
+    static std::byte *base() { return reinterpret_cast<std::byte *>(0x10000000); }
+
+    std::uint64_t take(ompx_mem_kind_t kind, std::size_t nbytes, std::uint64_t number = 0) {
+        auto const offset = segment_.allocate({kind, 0, nbytes, nullptr, number}, 64);
+        EXPECT_TRUE(offset.has_value());
+        return offset.value_or(0);
+    }
+
+    device_segment segment_{0, base(), size_bytes};
+};
+
+TEST_F(segment_of_a_device, symmetric_memory_does_not_depend_on_what_is_mapped) {
+    device_segment other(0, base(), size_bytes);
+    take(OMPX_MEM_LOCAL, 5000);
+    auto const here = take(OMPX_MEM_SYMMETRIC, 300);
+    auto const there = other.allocate({OMPX_MEM_SYMMETRIC, 0, 300, nullptr, 0}, 64);
+    EXPECT_EQ(here, there);
+}
+
+TEST_F(segment_of_a_device, finds_what_contains_an_offset) {
+    auto const offset = take(OMPX_MEM_LOCAL, 100);
+    auto const inside = segment_.find(offset + 99);
+    ASSERT_TRUE(inside);
+    EXPECT_EQ(inside->offset, offset);
+    EXPECT_EQ(inside->nbytes, 100u);
+    EXPECT_EQ(inside->kind, OMPX_MEM_LOCAL);
+    EXPECT_FALSE(segment_.find(offset + 4096));
+}
+
+TEST_F(segment_of_a_device, one_past_the_end_of_full_granules_belongs_to_the_block_before) {
+    auto const first = take(OMPX_MEM_SYMMETRIC, 128);
+    auto const at_end = segment_.find(first + 128);
+    ASSERT_TRUE(at_end);
+    EXPECT_EQ(at_end->offset, first);
+    auto const second = take(OMPX_MEM_SYMMETRIC, 64);
+    ASSERT_EQ(second, first + 128);
+    EXPECT_EQ(segment_.find(first + 128)->offset, second);
+}
+
+TEST_F(segment_of_a_device, asymmetric_parts_are_found_by_number) {
+    take(OMPX_MEM_LOCAL, 1000);
+    auto const offset = take(OMPX_MEM_ASYMMETRIC, 10, 3);
+    ASSERT_TRUE(segment_.find_asymmetric(3));
+    EXPECT_EQ(segment_.find_asymmetric(3)->offset, offset);
+    EXPECT_EQ(segment_.find(offset)->kind, OMPX_MEM_ASYMMETRIC);
+    ASSERT_TRUE(segment_.release(offset));
+    EXPECT_FALSE(segment_.find_asymmetric(3));
+}
+
+TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retirement) {
+    auto const offset = take(OMPX_MEM_LOCAL, 64);
+    EXPECT_TRUE(segment_.tell(offset, world_rank{4}, false));
+    EXPECT_TRUE(segment_.tell(offset + 8, world_rank{4}, false));
+    EXPECT_TRUE(segment_.tell(offset, world_rank{2}, true));
+    segment_.mark_counterpart(offset);
+    auto const known_by = segment_.retire(offset);
+    ASSERT_TRUE(known_by);
+    EXPECT_TRUE(known_by->mapped_ranks);
+    EXPECT_TRUE(known_by->is_counterpart);
+    ASSERT_EQ(known_by->others.size(), 1u);
+    EXPECT_EQ(known_by->others.front(), world_rank{4});
+    EXPECT_FALSE(segment_.tell(offset, world_rank{5}, false));
+    EXPECT_TRUE(segment_.find(offset)); // the owner itself may still use it
+    EXPECT_FALSE(segment_.retire(offset));
+    EXPECT_TRUE(segment_.release(offset));
+    EXPECT_FALSE(segment_.release(offset));
+}
+
+TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
+    auto const first = take(OMPX_MEM_LOCAL, size_bytes - 64);
+    EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, 0, 128, nullptr, 0}, 64));
+    EXPECT_FALSE(segment_.allocate({OMPX_MEM_SYMMETRIC, 0, 128, nullptr, 0}, 64));
+    ASSERT_TRUE(segment_.release(first));
+    EXPECT_EQ(take(OMPX_MEM_LOCAL, size_bytes - 64), first);
+    auto const told = segment_.info();
+    EXPECT_EQ(told.num_allocations, 1u);
+    EXPECT_EQ(told.local_used, size_bytes - 64);
+}
+
+} // namespace
