@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes docs/api.md from the comments in include/diomp.h.
+"""Makes docs/api.md from the comments in include/diomp.h and what it includes from include/diomp/.
 
     scripts/api-reference.py           writes the page
     scripts/api-reference.py --check   exits 1 if the page is not what the header says
@@ -74,7 +74,8 @@ def parse(source):
 
 
 def page():
-    source = HEADER.read_text()
+    source = re.sub(r'^#include "(diomp/\w+\.h)"$', lambda match: (ROOT / "include" / match.group(1)).read_text(),
+                    HEADER.read_text(), flags=re.M)
     head = comment_text(re.search(r"/\*\*\n \* @file diomp\.h\n(.*?)\*/", source, re.S).group(1).split("\n"))
     out = ["<!-- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception -->",
            "<!-- Made by scripts/api-reference.py from include/diomp.h; change the header. -->", "# C interface", "", head, ""]

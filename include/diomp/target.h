@@ -2,21 +2,23 @@
 /**
  * @file diomp/target.h
  * Device memory in the global address space. Part of diomp.h, whose conventions hold; include that.
- *
- * A `device` is OpenMP's device number in the calling process: 0 .. omp_get_num_devices() - 1, or
- * the host as omp_get_initial_device() or -1. A location on a device is named by a device address
- * or by a host address that is mapped on that device. A remote location is named
- *    (1) by the caller's own pointer of either sort: it means the same offset of the device's
- * segment at `rank`. That is the same thing there if both ranks mapped and allocated the same in
- * the same order; the first use asks the owner, and a difference is an error that names both
- * allocations; (2) by a device address of `rank`, as `rank` sees it.
- * Device memory is in the address space when it comes from `map`, omp_target_alloc or
- * ompx_target_alloc in a process that runs with DiOMP's libomptarget (diompcc, diomp-run).
- *
- * "DiOMP 2025" is Shan, Araya-Polo, Chapman: DiOMP-Offloading.
  */
 #ifndef DIOMP_TARGET_H
 #define DIOMP_TARGET_H
+
+/* ---- Device memory ---- */
+
+/*
+ * A `device` is OpenMP's device number in the calling process: 0 .. omp_get_num_devices() - 1, or
+ * the host as omp_get_initial_device() or -1. A location on a device is named by a device address
+ * or by a host address that is mapped on that device. A remote location is named (1) by the
+ * caller's own pointer of either sort: it means the same offset of the device's segment at `rank`.
+ * That is the same thing there if both ranks mapped and allocated the same in the same order; the
+ * first use asks the owner, and a difference is an error that names both allocations; or (2) by a
+ * device address of `rank`, as `rank` sees it. Device memory is in the address space when it comes
+ * from `map`, omp_target_alloc or ompx_target_alloc in a process that runs with DiOMP's
+ * libomptarget (diompcc, diomp-run). "DiOMP 2025" is Shan, Araya-Polo, Chapman: DiOMP-Offloading.
+ */
 
 /**
  * Memory on a device, at least 64-byte aligned. `allocator` is ompx_symmetric_mem_alloc (collective

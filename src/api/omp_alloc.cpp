@@ -47,7 +47,8 @@ const char *name_of(ompx_mem_kind_t kind) {
 
 bool is_global(const void *ptr) {
     auto *running = api::g_runtime.load(std::memory_order_acquire);
-    return running != nullptr && running->space().in_window(ptr);
+    // Device memory in the window is libomptarget's to free.
+    return running != nullptr && running->space().in_host_segment(ptr);
 }
 
 void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std::size_t nbytes,

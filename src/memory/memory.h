@@ -55,6 +55,12 @@ public:
     [[nodiscard]] bool in_window(const void *address) const {
         return reinterpret_cast<std::uintptr_t>(address) - window_base_ < window_span_;
     }
+    /// In the host segment of some rank, where memory is allocated and freed by DiOMP.
+    [[nodiscard]] bool in_host_segment(const void *address) const {
+        return in_window(address) &&
+               (reinterpret_cast<std::uintptr_t>(address) - window_base_) % window_.slot_bytes() <
+                   window_.usable_bytes();
+    }
     /// Offset in the own segment, if the address lies there.
     [[nodiscard]] std::optional<std::uint64_t> own_offset(const void *address) const;
     [[nodiscard]] pointer_cache_counts cache_counts() const;

@@ -90,8 +90,11 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is neither mapped on device {} nor in its segment", pointer, device),
-            "map it first (target enter data), or pass an address of omp_target_alloc or "
-            "ompx_target_alloc");
+            known_segment(device) == nullptr
+                ? "map it first (target enter data); if it is mapped, run with DiOMP's "
+                  "libomptarget: compile with diompcc, or start with diomp-run"
+                : "map it first (target enter data), or pass an address of omp_target_alloc or "
+                  "ompx_target_alloc");
     }
     return static_cast<std::byte *>(mapped);
 }

@@ -49,7 +49,8 @@ static void ranges(void) {
           "past the end of rank");
     FAILS(ompx_target_put(next, first, 0, first + BYTES - 8, 0, 16), OMPX_ERR_RANGE,
           "past the end of the allocation");
-    FAILS(ompx_target_get(data, host, next, first + BYTES - 4, 0, 8), OMPX_ERR_RANGE, "past the end");
+    FAILS(ompx_target_get(data, host, next, first + BYTES - 4, 0, 8), OMPX_ERR_RANGE,
+          "past the end");
     char *device = omp_get_mapped_ptr(first, 0);
     FAILS(ompx_target_put(next, device, 1, data, host, 8), OMPX_ERR_ADDRESS, "not of device 1");
     FAILS(ompx_target_free(device, 0), OMPX_ERR_ADDRESS, "the memory is mapped");

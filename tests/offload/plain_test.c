@@ -114,6 +114,14 @@ static void memory_of_devices(void) {
     }
 }
 
+static void allocator_of_devices(void) {
+    int *p = omp_alloc(64 * sizeof(int), llvm_omp_target_device_mem_alloc);
+    CHECK(p != NULL);
+#pragma omp target is_device_ptr(p)
+    p[5] = 6;
+    omp_free(p, llvm_omp_target_device_mem_alloc);
+}
+
 static void churn(void) {
     /* Sizes that come and go in another order than they came. */
     enum { COUNT = 200 };
@@ -150,6 +158,7 @@ int main(void) {
     structures();
     reductions_and_tasks();
     memory_of_devices();
+    allocator_of_devices();
     churn();
 #pragma omp target
     global_counter += 1;

@@ -46,15 +46,15 @@ static void mapped_to_mapped(int from_device, int to_device) {
 #pragma omp target enter data device(to_device) map(to : target[0 : LENGTH])
     fill_on_device(source, from_device, me);
     meet();
-    CHECK(ompx_target_put(next, target, to_device, source, from_device,
-                          sizeof(int64_t) * LENGTH) == 0);
+    CHECK(ompx_target_put(next, target, to_device, source, from_device, sizeof(int64_t) * LENGTH) ==
+          0);
     meet();
     CHECK(wrong_on_device(target, to_device, previous) == 0);
     CHECK(target[1] == 0); /* the host's copy is another */
     meet();
     /* Back: what the next rank has now is ours. */
-    CHECK(ompx_target_get(source, from_device, next, target, to_device,
-                          sizeof(int64_t) * LENGTH) == 0);
+    CHECK(ompx_target_get(source, from_device, next, target, to_device, sizeof(int64_t) * LENGTH) ==
+          0);
     CHECK(wrong_on_device(source, from_device, me) == 0);
     /* A part in the middle, by pointers inside the mapped section. */
     int64_t const marker = -7 - me;
@@ -108,8 +108,8 @@ static void between_host_and_device(void) {
         shared[i] = value(me + 50, i);
     }
     meet();
-    CHECK(ompx_target_get(table, omp_get_default_device(), previous, shared, host,
-                          sizeof(table)) == 0);
+    CHECK(ompx_target_get(table, omp_get_default_device(), previous, shared, host, sizeof(table)) ==
+          0);
     CHECK(wrong_on_device(table, omp_get_default_device(), previous + 50) == 0);
     meet();
 #pragma omp target exit data map(release : table)

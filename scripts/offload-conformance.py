@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs LLVM's own tests of libomptarget, on host devices, with the packaged library and with ours.
+
+    scripts/offload-conformance.py BUILD_DIR [--only PATTERN] [--jobs N]
+
+Three columns: the packaged libomptarget; ours; ours with the DiOMP runtime in the process, so that device memory comes
+from a segment. The tests are those of the source that scripts/fetch-llvm.sh fetched, run by LLVM's lit (llvm-19-tools).
+Exit status 1 if a test that passes with the packaged library does not pass with ours.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LLVM = Path("/usr/lib/llvm-19")
+LIT = LLVM / "build/utils/lit/lit.py"
+TARGET = "x86_64-pc-linux-gnu"
+
+SITE = """
+config.bin_llvm_tools_dir = "{llvm}/bin"
+config.test_c_compiler = "{llvm}/bin/clang"
+config.test_cxx_compiler = "{llvm}/bin/clang++"
+config.test_fortran_compiler = ""
+config.test_compiler_features = ["clang"]
+config.test_openmp_flags = "-fopenmp"
+config.test_extra_flags = ""
+config.cuda_path = ""
+config.cuda_libdir = ""
+config.cuda_test_arch = ""
+config.amdgpu_test_arch = ""
+config.libomptarget_obj_root = "{scratch}"
+config.library_dir = "{library}"
+config.llvm_library_dir = "{llvm}/lib"
+config.llvm_library_intdir = "{library}"
+config.omp_header_directory = "{llvm}/lib/clang/19/include"
+config.omp_host_rtl_directory = "{llvm}/lib"
+config.llvm_lib_directory = "{llvm}/lib"
+config.operating_system = "Linux"
+config.libomptarget_all_targets = ["{target}"]
+config.libomptarget_current_target = "{target}"
+config.libomptarget_filecheck = "{llvm}/bin/FileCheck"
+config.libomptarget_not = "{llvm}/bin/not"
+config.libomptarget_debug = False
+config.has_libomptarget_ompt = True
+config.libomptarget_has_libc = False
+config.environment.update({environment!r})
+lit_config.load_config(config, "{tests}/lit.cfg")
+"""
+
+
+def run(tests, library, environment, arguments):
+    """{test name: "PASS" and the like} of one configuration."""
+    with tempfile.TemporaryDirectory() as scratch:
+        site = Path(scratch) / "site"
+        site.mkdir()
+        # The compiler looks for the devices' runtimes beside libomptarget.
+        beside = Path(scratch) / "lib"
+        beside.mkdir()
+        for name in ("libomptarget.so", "libomptarget.so.19.1"):
+            (beside / name).symlink_to(library / name)
+        (beside / "libomptarget.devicertl.a").symlink_to(LLVM / "lib/libomptarget.devicertl.a")
+        (site / "lit.site.cfg").write_text(SITE.format(
+            llvm=LLVM, scratch=f"{scratch}/run", library=beside, target=TARGET, environment=environment, tests=tests))
+        results = Path(scratch) / "results.json"
+        command = [sys.executable, str(LIT), "-q", f"-j{arguments.jobs}", "-o", str(results), str(site)]
+        if arguments.only:
+            command += ["--filter", arguments.only]
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=900)
+        if not results.exists():
+            sys.exit(f"offload-conformance.py: lit did not run: {' '.join(command)}")
+        return {each["name"].split(" :: ")[-1]: each["code"] for each in json.loads(results.read_text())["tests"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--only", help="regular expression on test names")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    source = Path(subprocess.run([ROOT / "scripts/fetch-llvm.sh", "--folder"], check=True, capture_output=True,
+                                 text=True).stdout.strip())
+    tests = source / "offload/test"
+    ours = (arguments.build / "lib/diomp").resolve()
+    runtime = (arguments.build / "lib/libdiomp.so").resolve()
+    for needed in (tests / "lit.cfg", LIT, ours / "libomptarget.so", runtime):
+        if not needed.exists():
+            sys.exit(f"offload-conformance.py: {needed.name} is missing (make build)")
+    columns = {
+        "packaged": run(tests, LLVM / "lib", {}, arguments),
+        "ours": run(tests, ours, {}, arguments),
+        "ours, runtime": run(tests, ours, {"LD_PRELOAD": str(runtime)}, arguments),
+    }
+    worse = []
+    for name, code in columns["packaged"].items():
+        lost = [column for column in columns if code in ("PASS", "XFAIL") and columns[column].get(name) != code]
+        if lost:
+            worse.append(name)
+            print(f"{name}: passes with the packaged library, not with: {', '.join(lost)}")
+    for column, codes in columns.items():
+        count = {code: list(codes.values()).count(code) for code in sorted(set(codes.values()))}
+        print(f"{column:14} " + ", ".join(f"{number} {code.lower()}" for code, number in count.items()))
+    print(f"{len(worse)} tests are worse with ours")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

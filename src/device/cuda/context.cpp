@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/context.h"
+
+#include <algorithm>
+
+namespace diomp::device::cuda {
+
+result<std::shared_ptr<context>> context::retain(std::shared_ptr<const library> driver,
+                                                 ordinal device) {
+    context_handle handle = nullptr;
+    DIOMP_TRY(check(*driver, driver->primary_context_retain(&handle, device),
+                    "cuDevicePrimaryCtxRetain"));
+    return std::shared_ptr<context>(new context(std::move(driver), device, handle));
+}
+
+context::~context() {
+    report(*driver_, driver_->primary_context_release(device_), "cuDevicePrimaryCtxRelease");
+}
+
+result<context::current> context::current::enter(const context &in) {
+    DIOMP_TRY(check(*in.driver_, in.driver_->context_push(in.handle_), "cuCtxPushCurrent"));
+    return current(in);
+}
+
+context::current::~current() {
+    if (of_ != nullptr) {
+        context_handle was = nullptr;
+        report(*of_->driver_, of_->driver_->context_pop(&was), "cuCtxPopCurrent");
+    }
+}
+
+status context::open_to(const context &reader) {
+    std::lock_guard const guard(mutex_);
+    if (std::ranges::find(readers_, reader.device_) != readers_.end()) {
+        return {};
+    }
+    {
+        // What cuMemAlloc gives, and the fast way of copies. The program may have done it before.
+        auto inside = current::enter(reader);
+        DIOMP_TRY(inside);
+        code const outcome = driver_->context_enable_peer_access(handle_, 0);
+        if (outcome != peer_access_already_enabled) {
+            DIOMP_TRY(check(*driver_, outcome, "cuCtxEnablePeerAccess"));
+        }
+    }
+    for (mapped_memory *const each : all_) {
+        DIOMP_TRY(each->admit(reader.device_));
+    }
+    readers_.push_back(reader.device_);
+    return {};
+}
+
+status context::map_for_readers(mapped_memory &owner,
+                                function_ref<status(std::span<const ordinal>)> map) {
+    std::lock_guard const guard(mutex_);
+    DIOMP_TRY(map(readers_));
+    if (std::ranges::find(all_, &owner) == all_.end()) {
+        all_.push_back(&owner);
+    }
+    return {};
+}
+
+void context::forget(mapped_memory &owner) {
+    std::lock_guard const guard(mutex_);
+    std::erase(all_, &owner);
+}
+
+} // namespace diomp::device::cuda

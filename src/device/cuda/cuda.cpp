@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/cuda.h"
+
+#include "base/settings.h"
+#include "device/cuda/memory.h"
+#include "device/cuda/queue.h"
+#include "device/numa.h"
+
+namespace diomp::device::cuda {
+
+// CUDA numbers its devices 0, 1, ...; cuDeviceGet has given the number back as the device since
+// there are two of them, and libomptarget's plugin counts on it as well.
+
+result<std::shared_ptr<context>> cuda_backend::context_of(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    std::lock_guard const guard(mutex_);
+    auto &known = contexts_[device.index()];
+    if (known == nullptr) {
+        auto made = context::retain(driver_, device.value());
+        DIOMP_TRY(made);
+        known = made.take();
+    }
+    return known;
+}
+
+result<properties> cuda_backend::describe(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    ordinal const number = device.value();
+    auto const ask = [&](code outcome, const char *call) { return check(*driver_, outcome, call); };
+    properties found;
+    char text[256] = {};
+    DIOMP_TRY(ask(driver_->device_get_name(text, sizeof(text) - 1, number), "cuDeviceGetName"));
+    found.name = text;
+    uuid id;
+    DIOMP_TRY(ask(driver_->device_get_uuid(&id, number), "cuDeviceGetUuid"));
+    found.uuid = id.bytes;
+    DIOMP_TRY(
+        ask(driver_->device_get_pci_bus_id(text, sizeof(text) - 1, number), "cuDeviceGetPCIBusId"));
+    found.pci_bus_id = text;
+    found.numa_node = numa_node_of(found.pci_bus_id);
+    DIOMP_TRY(ask(driver_->device_total_mem(&found.total_bytes, number), "cuDeviceTotalMem"));
+    DIOMP_TRY(
+        ask(driver_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
+            "cuDeviceGetAttribute"));
+    auto can = abilities_of(*driver_, number);
+    DIOMP_TRY(can);
+    found.memory_grows = can.value().maps;
+    found.memory_shares = !can.value().maps || can.value().exports;
+
+    // Only a context knows what is free. One for the question alone, if the device is not in use.
+    std::shared_ptr<context> here;
+    {
+        std::lock_guard const guard(mutex_);
+        here = contexts_[device.index()];
+    }
+    if (here == nullptr) {
+        auto transient = context::retain(driver_, number);
+        DIOMP_TRY(transient);
+        here = transient.take();
+    }
+    auto inside = context::current::enter(*here);
+    DIOMP_TRY(inside);
+    std::size_t total = 0;
+    DIOMP_TRY(ask(driver_->mem_get_info(&found.free_bytes, &total), "cuMemGetInfo"));
+    return found;
+}
+
+result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::size_t max_bytes) {
+    auto on = context_of(device);
+    DIOMP_TRY(on);
+    if (max_bytes == 0) {
+        return error(OMPX_ERR_ARG, "a reservation of device memory cannot be empty");
+    }
+    auto can = abilities_of(*driver_, device.value());
+    DIOMP_TRY(can);
+    return cuda::reserve(on.value(), can.value(), max_bytes);
+}
+
+result<std::unique_ptr<peer_memory>> cuda_backend::open_shared(device_id device,
+                                                               const shared_handle &handle) {
+    auto on = context_of(device);
+    DIOMP_TRY(on);
+    return open(on.value(), handle);
+}
+
+result<bool> cuda_backend::can_reach(device_id device, device_id other) {
+    DIOMP_TRY(check_device(*this, device));
+    DIOMP_TRY(check_device(*this, other));
+    if (device == other) {
+        return true;
+    }
+    int can = 0;
+    DIOMP_TRY(check(*driver_, driver_->device_can_access_peer(&can, device.value(), other.value()),
+                    "cuDeviceCanAccessPeer"));
+    if (can == 0) {
+        return false;
+    }
+    auto reader = context_of(device);
+    DIOMP_TRY(reader);
+    auto owner = context_of(other);
+    DIOMP_TRY(owner);
+    DIOMP_TRY(owner.value()->open_to(*reader.value()));
+    return true;
+}
+
+result<std::unique_ptr<queue>> cuda_backend::make_queue(device_id device) {
+    auto on = context_of(device);
+    DIOMP_TRY(on);
+    return cuda::make_queue(on.value());
+}
+
+result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
+    // Any context will do; most ranks use one device only, and then it is this one's.
+    std::shared_ptr<context> on;
+    {
+        std::lock_guard const guard(mutex_);
+        for (auto const &each : contexts_) {
+            on = on == nullptr ? each : on;
+        }
+    }
+    if (on == nullptr) {
+        auto first = context_of(device_id(0));
+        DIOMP_TRY(first);
+        on = first.take();
+    }
+    auto inside = context::current::enter(*on);
+    DIOMP_TRY(inside);
+    void *base = nullptr;
+    code const outcome =
+        driver_->mem_host_alloc(&base, nbytes == 0 ? 1 : nbytes, host_alloc_portable);
+    if (outcome != success) {
+        return cuda_error(*driver_, "cuMemHostAlloc of " + format_size(nbytes), outcome);
+    }
+    return pinned_memory(base, nbytes, [on](void *address) {
+        auto const within = context::current::enter(*on);
+        report(on->driver(), on->driver().mem_free_host(address), "cuMemFreeHost");
+    });
+}
+
+std::optional<device_id> cuda_backend::owner_of(const void *address) {
+    auto const wanted = reinterpret_cast<cuda::address>(address);
+    unsigned type = 0;
+    int number = -1;
+    // An address that CUDA has never heard of is an error there and plain host memory to us.
+    if (driver_->pointer_get_attribute(&type, pointer_memory_type, wanted) != success ||
+        type != memory_type_device ||
+        driver_->pointer_get_attribute(&number, pointer_device_ordinal, wanted) != success ||
+        number < 0 || number >= num_devices()) {
+        return {};
+    }
+    return device_id(number);
+}
+
+} // namespace diomp::device::cuda
+
+namespace diomp::device {
+
+result<std::unique_ptr<backend>> create_cuda(const library_path_option &option) {
+    auto driver = cuda::load_library(option.path);
+    DIOMP_TRY(driver);
+    int count = 0;
+    DIOMP_TRY(
+        cuda::check(*driver.value(), driver.value()->device_get_count(&count), "cuDeviceGetCount"));
+    if (count == 0) {
+        return error(OMPX_ERR_UNSUPPORTED, "CUDA's driver shows no device",
+                     "see nvidia-smi and CUDA_VISIBLE_DEVICES");
+    }
+    return std::unique_ptr<backend>(std::make_unique<cuda::cuda_backend>(driver.take(), count));
+}
+
+} // namespace diomp::device

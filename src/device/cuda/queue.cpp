@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/cuda/queue.h"
+
+#include <fmt/core.h>
+
+namespace diomp::device::cuda {
+namespace {
+
+class cuda_queue final : public queue {
+public:
+    cuda_queue(std::shared_ptr<context> on, stream_handle stream)
+        : on_(std::move(on)), stream_(stream) {}
+    ~cuda_queue() override {
+        auto const inside = context::current::enter(*on_);
+        report(on_->driver(), on_->driver().stream_destroy(stream_), "cuStreamDestroy");
+    }
+
+    status copy(void *dst, const void *src, std::size_t nbytes) override {
+        if (nbytes == 0) {
+            return {};
+        }
+        auto inside = context::current::enter(*on_);
+        DIOMP_TRY(inside);
+        // All addresses of a 64-bit process are of one space: the driver sees by itself which
+        // memory each is of.
+        code const outcome = on_->driver().memcpy_async(
+            reinterpret_cast<address>(dst), reinterpret_cast<address>(src), nbytes, stream_);
+        if (outcome != success) {
+            return cuda_error(on_->driver(),
+                              fmt::format("cuMemcpyAsync of {} bytes from {} to {} on device {}",
+                                          nbytes, src, dst, on_->device()),
+                              outcome);
+        }
+        return {};
+    }
+
+    result<bool> is_idle() override {
+        auto inside = context::current::enter(*on_);
+        DIOMP_TRY(inside);
+        code const outcome = on_->driver().stream_query(stream_);
+        if (outcome == not_ready) {
+            return false;
+        }
+        DIOMP_TRY(check(on_->driver(), outcome, "cuStreamQuery"));
+        return true;
+    }
+
+    status wait() override {
+        auto inside = context::current::enter(*on_);
+        DIOMP_TRY(inside);
+        return check(on_->driver(), on_->driver().stream_synchronize(stream_),
+                     "cuStreamSynchronize");
+    }
+
+private:
+    std::shared_ptr<context> on_;
+    stream_handle stream_;
+};
+
+} // namespace
+
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<context> &on) {
+    auto inside = context::current::enter(*on);
+    DIOMP_TRY(inside);
+    stream_handle stream = nullptr;
+    DIOMP_TRY(check(on->driver(), on->driver().stream_create(&stream, stream_non_blocking),
+                    "cuStreamCreate"));
+    return std::unique_ptr<queue>(std::make_unique<cuda_queue>(on, stream));
+}
+
+} // namespace diomp::device::cuda

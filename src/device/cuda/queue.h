@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "device/cuda/context.h"
+#include "device/device.h"
+
+#include <memory>
+
+namespace diomp::device::cuda {
+
+/// A stream that does not meet in the default stream with the program's kernels.
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<context> &on);
+
+} // namespace diomp::device::cuda

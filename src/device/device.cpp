@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/device.h"
+
+#include <fmt/core.h>
+
+namespace diomp::device {
+
+status check_device(const backend &of, device_id device) {
+    if (device.value() >= 0 && device.value() < of.num_devices()) {
+        return {};
+    }
+    return error(OMPX_ERR_ARG, fmt::format("device {} does not exist: {} has devices 0 to {}",
+                                           device.value(), of.name(), of.num_devices() - 1));
+}
+
+} // namespace diomp::device

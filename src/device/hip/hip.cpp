@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/hip/hip.h"
+
+#include "base/settings.h"
+#include "device/hip/memory.h"
+#include "device/hip/queue.h"
+#include "device/numa.h"
+
+namespace diomp::device::hip {
+
+result<properties> hip_backend::describe(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    int const number = device.value();
+    auto const ask = [&](code outcome, const char *call) {
+        return check(*runtime_, outcome, call);
+    };
+    properties found;
+    char text[256] = {};
+    DIOMP_TRY(ask(runtime_->device_get_name(text, sizeof(text) - 1, number), "hipDeviceGetName"));
+    found.name = text;
+    uuid id;
+    DIOMP_TRY(ask(runtime_->device_get_uuid(&id, number), "hipDeviceGetUuid"));
+    found.uuid = id.bytes;
+    DIOMP_TRY(ask(runtime_->device_get_pci_bus_id(text, sizeof(text) - 1, number),
+                  "hipDeviceGetPCIBusId"));
+    found.pci_bus_id = text;
+    found.numa_node = numa_node_of(found.pci_bus_id);
+    DIOMP_TRY(
+        ask(runtime_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
+            "hipDeviceGetAttribute"));
+    found.memory_shares = true;
+    auto inside = current_device::enter(*runtime_, number);
+    DIOMP_TRY(inside);
+    DIOMP_TRY(ask(runtime_->mem_get_info(&found.free_bytes, &found.total_bytes), "hipMemGetInfo"));
+    return found;
+}
+
+result<std::unique_ptr<memory>> hip_backend::reserve(device_id device, std::size_t max_bytes) {
+    DIOMP_TRY(check_device(*this, device));
+    if (max_bytes == 0) {
+        return error(OMPX_ERR_ARG, "a reservation of device memory cannot be empty");
+    }
+    return allocate(runtime_, device.value(), max_bytes);
+}
+
+result<std::unique_ptr<peer_memory>> hip_backend::open_shared(device_id device,
+                                                              const shared_handle &handle) {
+    DIOMP_TRY(check_device(*this, device));
+    return open(runtime_, device.value(), handle);
+}
+
+result<bool> hip_backend::can_reach(device_id device, device_id other) {
+    DIOMP_TRY(check_device(*this, device));
+    DIOMP_TRY(check_device(*this, other));
+    if (device == other) {
+        return true;
+    }
+    int can = 0;
+    DIOMP_TRY(check(*runtime_,
+                    runtime_->device_can_access_peer(&can, device.value(), other.value()),
+                    "hipDeviceCanAccessPeer"));
+    if (can == 0) {
+        return false;
+    }
+    auto inside = current_device::enter(*runtime_, device.value());
+    DIOMP_TRY(inside);
+    code const outcome = runtime_->device_enable_peer_access(other.value(), 0);
+    if (outcome != peer_access_already_enabled) {
+        DIOMP_TRY(check(*runtime_, outcome, "hipDeviceEnablePeerAccess"));
+    }
+    return true;
+}
+
+result<std::unique_ptr<queue>> hip_backend::make_queue(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    return hip::make_queue(runtime_, device.value());
+}
+
+result<pinned_memory> hip_backend::allocate_pinned(std::size_t nbytes) {
+    void *base = nullptr;
+    code const outcome =
+        runtime_->host_malloc(&base, nbytes == 0 ? 1 : nbytes, host_alloc_portable);
+    if (outcome != success) {
+        return hip_error(*runtime_, "hipHostMalloc of " + format_size(nbytes), outcome);
+    }
+    return pinned_memory(base, nbytes, [runtime = runtime_](void *address) {
+        report(*runtime, runtime->host_free(address), "hipHostFree");
+    });
+}
+
+std::optional<device_id> hip_backend::owner_of(const void *address) {
+    // HIP does not write through the address; its parameter only lacks the const.
+    void *const wanted = const_cast<void *>(address);
+    unsigned type = 0;
+    int number = -1;
+    // An address that HIP has never heard of is an error there and plain host memory to us.
+    if (runtime_->pointer_get_attribute(&type, pointer_memory_type, wanted) != success ||
+        type != memory_type_device ||
+        runtime_->pointer_get_attribute(&number, pointer_device_ordinal, wanted) != success ||
+        number < 0 || number >= num_devices()) {
+        return {};
+    }
+    return device_id(number);
+}
+
+} // namespace diomp::device::hip
+
+namespace diomp::device {
+
+result<std::unique_ptr<backend>> create_hip(const library_path_option &option) {
+    auto runtime = hip::load_library(option.path);
+    DIOMP_TRY(runtime);
+    int count = 0;
+    // No device is a count of 0 or an error, as the driver pleases.
+    hip::code const outcome = runtime.value()->get_device_count(&count);
+    if (outcome == hip::no_device || (outcome == hip::success && count == 0)) {
+        return error(OMPX_ERR_UNSUPPORTED, "HIP's runtime shows no device",
+                     "see rocminfo and HIP_VISIBLE_DEVICES");
+    }
+    DIOMP_TRY(hip::check(*runtime.value(), outcome, "hipGetDeviceCount"));
+    return std::unique_ptr<backend>(std::make_unique<hip::hip_backend>(runtime.take(), count));
+}
+
+} // namespace diomp::device

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// AMD's devices, through HIP's runtime. So far this has met a stand-in for the runtime only, no
+// hardware: docs/devices.md.
+#pragma once
+
+#include "device/device.h"
+#include "device/hip/library.h"
+
+#include <memory>
+
+namespace diomp::device::hip {
+
+class hip_backend final : public backend {
+public:
+    hip_backend(std::shared_ptr<const library> runtime, int num_devices)
+        : runtime_(std::move(runtime)), num_devices_(num_devices) {}
+
+    [[nodiscard]] const char *name() const override { return "hip"; }
+    [[nodiscard]] int num_devices() const override { return num_devices_; }
+    result<properties> describe(device_id device) override;
+    result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
+    result<std::unique_ptr<peer_memory>> open_shared(device_id device,
+                                                     const shared_handle &handle) override;
+    result<bool> can_reach(device_id device, device_id other) override;
+    result<std::unique_ptr<queue>> make_queue(device_id device) override;
+    result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
+    [[nodiscard]] std::optional<device_id> owner_of(const void *address) override;
+
+private:
+    std::shared_ptr<const library> runtime_;
+    int const num_devices_;
+};
+
+} // namespace diomp::device::hip

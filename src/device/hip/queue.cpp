@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/hip/queue.h"
+
+#include <fmt/core.h>
+
+namespace diomp::device::hip {
+namespace {
+
+class hip_queue final : public queue {
+public:
+    hip_queue(std::shared_ptr<const library> runtime, int device, stream_handle stream)
+        : runtime_(std::move(runtime)), device_(device), stream_(stream) {}
+    ~hip_queue() override {
+        auto const inside = current_device::enter(*runtime_, device_);
+        report(*runtime_, runtime_->stream_destroy(stream_), "hipStreamDestroy");
+    }
+
+    status copy(void *dst, const void *src, std::size_t nbytes) override {
+        if (nbytes == 0) {
+            return {};
+        }
+        auto inside = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(inside);
+        code const outcome = runtime_->memcpy_async(dst, src, nbytes, copy_default, stream_);
+        if (outcome != success) {
+            return hip_error(*runtime_,
+                             fmt::format("hipMemcpyAsync of {} bytes from {} to {} on device {}",
+                                         nbytes, src, dst, device_),
+                             outcome);
+        }
+        return {};
+    }
+
+    result<bool> is_idle() override {
+        code const outcome = runtime_->stream_query(stream_); // of any thread and device
+        if (outcome == not_ready) {
+            return false;
+        }
+        DIOMP_TRY(check(*runtime_, outcome, "hipStreamQuery"));
+        return true;
+    }
+
+    status wait() override {
+        return check(*runtime_, runtime_->stream_synchronize(stream_), "hipStreamSynchronize");
+    }
+
+private:
+    std::shared_ptr<const library> runtime_;
+    int const device_;
+    stream_handle const stream_;
+};
+
+} // namespace
+
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime,
+                                          int device) {
+    auto inside = current_device::enter(*runtime, device);
+    DIOMP_TRY(inside);
+    stream_handle stream = nullptr;
+    DIOMP_TRY(check(*runtime, runtime->stream_create(&stream, stream_non_blocking),
+                    "hipStreamCreateWithFlags"));
+    return std::unique_ptr<queue>(std::make_unique<hip_queue>(runtime, device, stream));
+}
+
+} // namespace diomp::device::hip

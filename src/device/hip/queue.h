@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "device/device.h"
+#include "device/hip/library.h"
+
+#include <memory>
+
+namespace diomp::device::hip {
+
+/// A stream that does not meet in the default stream with the program's kernels.
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime,
+                                          int device);
+
+} // namespace diomp::device::hip

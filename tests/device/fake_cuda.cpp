@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The stand-in's devices, contexts and streams; its memory is in fake_cuda_memory.cpp.
+#include "device/fake_cuda.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace fake_cuda {
+
+namespace {
+thread_local std::vector<device *> contexts; ///< of the thread, the current one last
+} // namespace
+
+world &all() {
+    // Never destroyed: the runtime may call it at the end of the process.
+    static world *const only = new world;
+    return *only;
+}
+
+int complain(const char *function, const std::string &text, int code) {
+    all().complaints += std::string(function) + ": " + text + "\n";
+    return code;
+}
+
+int demanded(const std::string &function) {
+    world &w = all();
+    const char *const set = std::getenv("FAKE_CUDA_FAIL");
+    std::string const failure = set == nullptr ? "" : set;
+    if (failure != w.failure) {
+        w.failure = failure;
+        w.failure_calls = 0;
+    }
+    std::size_t const equals = failure.find('=');
+    std::size_t const hash = failure.find('#');
+    if (equals == std::string::npos || failure.substr(0, std::min(hash, equals)) != function) {
+        return 0;
+    }
+    ++w.failure_calls;
+    if (hash != std::string::npos && std::atoi(failure.c_str() + hash + 1) != w.failure_calls) {
+        return 0;
+    }
+    return std::atoi(failure.c_str() + equals + 1);
+}
+
+int current_device(const char *function) {
+    if (contexts.empty()) {
+        complain(function, "no context is current", 0);
+        return -1;
+    }
+    if (contexts.back()->retained == 0) {
+        complain(function, "the current context is gone", 0);
+        return -1;
+    }
+    return contexts.back()->number;
+}
+
+bool peers_exist() {
+    const char *const set = std::getenv("FAKE_CUDA_PEERS");
+    return set == nullptr || std::strcmp(set, "none") != 0;
+}
+
+namespace {
+
+bool maps() {
+    const char *const set = std::getenv("FAKE_CUDA_VMM");
+    return set == nullptr || std::strcmp(set, "none") != 0;
+}
+
+bool exists(int device) { return device >= 0 && device < static_cast<int>(all().devices.size()); }
+
+void carry_out(stream &of) {
+    for (pending_copy const &each : of.pending) {
+        std::memmove(reinterpret_cast<void *>(each.dst), reinterpret_cast<void *>(each.src),
+                     each.size);
+    }
+    of.pending.clear();
+}
+
+bool known(const char *function, stream *of) {
+    if (!all().streams.contains(of)) {
+        complain(function, "no such stream", 0);
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+/// What is against the rules so far; empty: nothing.
+EXPORTED const char *fake_cuda_complaints() { return all().complaints.c_str(); }
+/// The number of things that have not been given back.
+EXPORTED int fake_cuda_alive() {
+    world &w = all();
+    std::size_t count = w.reservations.size() + w.mappings.size() + w.handles.size() +
+                        w.allocations.size() + w.host_allocations.size() + w.streams.size();
+    for (device const &each : w.devices) {
+        count += static_cast<std::size_t>(each.retained);
+    }
+    return static_cast<int>(count + contexts.size());
+}
+/// Which device of this process reads the address; for tests of access.
+EXPORTED int fake_cuda_may_touch(int device, const void *where) {
+    return may_touch(device, reinterpret_cast<device_address>(where), 1) ? 1 : 0;
+}
+
+EXPORTED int cuInit(unsigned flags) {
+    FAKE_CUDA_ENTER
+    const char *const set = std::getenv("FAKE_CUDA_DEVICES");
+    int const count = set == nullptr ? 2 : std::atoi(set);
+    if (flags != 0) {
+        return complain(__func__, "flags must be 0", invalid_value);
+    }
+    if (count == 0) {
+        return no_device;
+    }
+    world &w = all();
+    for (int i = static_cast<int>(w.devices.size()); i < count; ++i) {
+        w.devices.push_back({.number = i, .retained = 0, .reaches = {}});
+    }
+    w.initialised = true;
+    return ok;
+}
+
+EXPORTED int cuGetErrorName(int code, const char **text) {
+    *text = code == out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : code == no_device   ? "CUDA_ERROR_NO_DEVICE"
+            : code < 900          ? "CUDA_ERROR_SOMETHING"
+                                  : nullptr;
+    return *text == nullptr ? invalid_value : ok;
+}
+
+EXPORTED int cuGetErrorString(int code, const char **text) {
+    *text = code == out_of_memory ? "out of memory"
+            : code == no_device   ? "no CUDA-capable device is detected"
+            : code < 900          ? "something else"
+                                  : nullptr;
+    return *text == nullptr ? invalid_value : ok;
+}
+
+EXPORTED int cuDeviceGetCount(int *count) {
+    FAKE_CUDA_ENTER
+    *count = static_cast<int>(all().devices.size());
+    return ok;
+}
+
+EXPORTED int cuDeviceGetName(char *text, int size, int device) {
+    FAKE_CUDA_ENTER
+    std::snprintf(text, static_cast<std::size_t>(size), "Stand-in %d", device);
+    return exists(device) ? ok : invalid_device;
+}
+
+EXPORTED int cuDeviceGetUuid_v2(void *bytes, int device) {
+    FAKE_CUDA_ENTER
+    std::memset(bytes, 0x40 + device, 16);
+    return exists(device) ? ok : invalid_device;
+}
+
+EXPORTED int cuDeviceTotalMem_v2(std::size_t *size, int device) {
+    FAKE_CUDA_ENTER
+    *size = device_bytes;
+    return exists(device) ? ok : invalid_device;
+}
+
+EXPORTED int cuDeviceGetAttribute(int *value, int which, int device) {
+    FAKE_CUDA_ENTER
+    switch (which) {
+    case 16:
+        *value = 7 + device;
+        break;
+    case 102:
+    case 103:
+        *value = maps() ? 1 : 0;
+        break;
+    case 110:
+        *value = 1;
+        break;
+    default:
+        return complain(__func__, "which attribute is " + std::to_string(which), invalid_value);
+    }
+    return exists(device) ? ok : invalid_device;
+}
+
+EXPORTED int cuDeviceGetPCIBusId(char *text, int size, int device) {
+    FAKE_CUDA_ENTER
+    std::snprintf(text, static_cast<std::size_t>(size), "FFFF:%02X:00.0", device);
+    return exists(device) ? ok : invalid_device;
+}
+
+EXPORTED int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+    FAKE_CUDA_ENTER
+    *can = peers_exist() && device != peer ? 1 : 0;
+    return exists(device) && exists(peer) ? ok : invalid_device;
+}
+
+EXPORTED int cuDevicePrimaryCtxRetain(void **into, int device) {
+    FAKE_CUDA_ENTER
+    if (!exists(device)) {
+        return invalid_device;
+    }
+    fake_cuda::device &of = all().devices[static_cast<std::size_t>(device)];
+    ++of.retained;
+    *into = &of;
+    return ok;
+}
+
+EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) {
+    FAKE_CUDA_ENTER
+    fake_cuda::device &of = all().devices[static_cast<std::size_t>(device)];
+    if (of.retained == 0) {
+        return complain(__func__, "released too often", invalid_context);
+    }
+    if (--of.retained == 0) {
+        of.reaches.clear();
+    }
+    return ok;
+}
+
+EXPORTED int cuCtxPushCurrent_v2(void *context) {
+    FAKE_CUDA_ENTER
+    contexts.push_back(static_cast<fake_cuda::device *>(context));
+    return ok;
+}
+
+EXPORTED int cuCtxPopCurrent_v2(void **was) {
+    FAKE_CUDA_ENTER
+    if (contexts.empty()) {
+        return complain(__func__, "nothing to pop", invalid_context);
+    }
+    *was = contexts.back();
+    contexts.pop_back();
+    return ok;
+}
+
+EXPORTED int cuCtxEnablePeerAccess(void *peer, unsigned flags) {
+    FAKE_CUDA_ENTER_CONTEXT
+    int const other = static_cast<fake_cuda::device *>(peer)->number;
+    if (flags != 0 || other == current) {
+        return complain(__func__, "of itself, or with flags", invalid_value);
+    }
+    if (!peers_exist()) {
+        return peer_access_unsupported;
+    }
+    bool const fresh =
+        all().devices[static_cast<std::size_t>(current)].reaches.insert(other).second;
+    return fresh ? ok : peer_access_already_enabled;
+}
+
+EXPORTED int cuStreamCreate(void **into, unsigned flags) {
+    FAKE_CUDA_ENTER_CONTEXT
+    if (flags != 1) {
+        return complain(__func__, "a stream that meets in the default stream", invalid_value);
+    }
+    auto *const made = new stream;
+    made->device = current;
+    all().streams.insert(made);
+    *into = made;
+    return ok;
+}
+
+EXPORTED int cuStreamDestroy_v2(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const gone = static_cast<stream *>(of);
+    if (!known(__func__, gone)) {
+        return invalid_handle;
+    }
+    if (!gone->pending.empty() && all().failure.empty()) {
+        complain(__func__, "copies are under way", 0);
+    }
+    all().streams.erase(gone);
+    delete gone;
+    return ok;
+}
+
+EXPORTED int cuMemcpyAsync(device_address dst, device_address src, std::size_t size, void *on) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const of = static_cast<stream *>(on);
+    if (!known(__func__, of)) {
+        return invalid_handle;
+    }
+    if (of->device != current) {
+        return complain(__func__, "the stream is of another context", invalid_handle);
+    }
+    // A program's mistake, not one of the runtime: no complaint.
+    if (!may_touch(current, dst, size) || !may_touch(current, src, size)) {
+        return invalid_value;
+    }
+    of->pending.push_back({dst, src, size});
+    of->questions = 0;
+    return ok;
+}
+
+#ifndef FAKE_CUDA_LACKS_QUERY
+EXPORTED int cuStreamQuery(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const asked = static_cast<stream *>(of);
+    if (!known(__func__, asked)) {
+        return invalid_handle;
+    }
+    const char *const set = std::getenv("FAKE_CUDA_PATIENCE");
+    int const patience = set == nullptr ? 2 : std::atoi(set);
+    if (!asked->pending.empty() && ++asked->questions < patience) {
+        return not_ready;
+    }
+    carry_out(*asked);
+    return ok;
+}
+#endif
+
+EXPORTED int cuStreamSynchronize(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const awaited = static_cast<stream *>(of);
+    if (!known(__func__, awaited)) {
+        return invalid_handle;
+    }
+    carry_out(*awaited);
+    return ok;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A stand-in for CUDA's driver: what tests load in place of libcuda.so.1. Host memory stands for
+// device memory, memfds for physical memory, so that it can really be shared with a process.
+//
+// It is strict where the driver is documented to be: a context must be current, sizes are multiples
+// of the granularity, mappings are unmapped before they are freed, and a copy touches only what its
+// device has been given access to. Whatever is against that is an error code and a complaint that
+// the test reads at its end.
+//
+// Copies are carried out late: at the nth question (cuStreamQuery) after the copy, or when somebody
+// waits.
+//
+//     FAKE_CUDA_DEVICES=n        number of devices, 2
+//     FAKE_CUDA_PEERS=none       no device reaches another
+//     FAKE_CUDA_VMM=none         no virtual memory management
+//     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
+//     FAKE_CUDA_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
+//
+// The types are declared here once more, after the documentation and not after src/device/cuda, so
+// that the two are compared by what they exchange.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace fake_cuda {
+
+inline constexpr int ok = 0;
+inline constexpr int invalid_value = 1;
+inline constexpr int out_of_memory = 2;
+inline constexpr int no_device = 100;
+inline constexpr int invalid_device = 101;
+inline constexpr int invalid_context = 201;
+inline constexpr int already_mapped = 208;
+inline constexpr int invalid_handle = 400;
+inline constexpr int not_ready = 600;
+inline constexpr int peer_access_unsupported = 217;
+inline constexpr int peer_access_already_enabled = 704;
+inline constexpr int not_supported = 801;
+
+inline constexpr std::size_t granularity = std::size_t{2} << 20;
+inline constexpr std::size_t device_bytes = std::size_t{64} << 20;
+
+using device_address = unsigned long long;
+inline void *pointer(device_address where) { return reinterpret_cast<void *>(where); }
+
+/// In labels and tokens.
+inline constexpr std::uint64_t magic = 0x64696f6d70637564;
+
+struct location {
+    int type;
+    int id;
+};
+struct allocation_properties {
+    int type;
+    int handle_types;
+    location where;
+    void *win32;
+    unsigned char compression;
+    unsigned char gpu_direct_rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+struct access_description {
+    location where;
+    int flags;
+};
+struct token {
+    char bytes[64];
+};
+
+/// A device and its primary context; the address of one is the context's handle.
+struct device {
+    int number = 0;
+    int retained = 0;
+    std::set<int> reaches; ///< cuCtxEnablePeerAccess
+};
+
+/// Memory of a device: a memfd with a page behind the memory that says what it is.
+struct physical {
+    int fd = -1;
+    std::size_t size = 0;
+    int device = 0;
+    bool exportable = false;
+    int references = 1; ///< its handle and its mappings
+};
+
+struct mapping {
+    std::size_t size = 0;
+    unsigned long long handle = 0;
+    std::set<int> readers;
+};
+
+/// cuMemAlloc, or cuIpcOpenMemHandle.
+struct allocation {
+    std::size_t size = 0;
+    physical of;
+    bool opened = false;
+};
+
+struct pending_copy {
+    device_address dst;
+    device_address src;
+    std::size_t size;
+};
+struct stream {
+    int device = 0;
+    int questions = 0;
+    std::vector<pending_copy> pending;
+};
+
+/// Everything, under one mutex.
+struct world {
+    std::mutex mutex;
+    bool initialised = false;
+    std::deque<device> devices;
+    std::map<device_address, std::size_t> reservations;
+    std::map<device_address, mapping> mappings;
+    std::map<unsigned long long, physical> handles;
+    std::map<device_address, allocation> allocations;
+    std::map<void *, std::size_t> host_allocations;
+    std::set<stream *> streams;
+    unsigned long long last_handle = 0;
+    std::string complaints;
+
+    std::string failure; ///< FAKE_CUDA_FAIL as it was at the last call
+    int failure_calls = 0;
+};
+world &all();
+
+/// Writes a complaint; returns the code for convenience.
+int complain(const char *function, const std::string &text, int code);
+/// What FAKE_CUDA_FAIL says of this call; 0: nothing.
+int demanded(const std::string &function);
+/// The device whose context is current, or -1 with a complaint.
+int current_device(const char *function);
+bool peers_exist();
+std::size_t used_on(int device);
+/// Whether `device` may touch the range; host memory always.
+bool may_touch(int device, device_address from, std::size_t size);
+/// The device in whose memory the address lies; -1: none.
+int owner_of(device_address where);
+
+physical make_physical(int device, std::size_t size, bool exportable);
+/// Reads what a descriptor is; -1 in fd: no device memory.
+physical open_physical(int fd);
+
+} // namespace fake_cuda
+
+/// At the start of every function of the driver.
+#define FAKE_CUDA_ENTER                                                                            \
+    std::lock_guard const guard(fake_cuda::all().mutex);                                           \
+    if (int const demanded_ = fake_cuda::demanded(__func__)) {                                     \
+        return demanded_;                                                                          \
+    }
+/// And of those that need a context.
+#define FAKE_CUDA_ENTER_CONTEXT                                                                    \
+    FAKE_CUDA_ENTER                                                                                \
+    int const current = fake_cuda::current_device(__func__);                                       \
+    if (current < 0) {                                                                             \
+        return fake_cuda::invalid_context;                                                         \
+    }
