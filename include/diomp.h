@@ -464,4 +464,8 @@ inline int ompx_barrier(ompx_group_t group) noexcept { return ompx_barrier_group
 #define ompx_barrier(...) ompx_barrier_group(OMPX_FIRST_(__VA_ARGS__ __VA_OPT__(, ) NULL, NULL))
 #endif
 
+#if defined(DIOMP_COMPAT)
+#include "diomp_compat.h"
+#endif
+
 #endif /* DIOMP_H */

@@ -10,8 +10,10 @@
  * runtime that has the name. Names that did not change (ompx_put, ompx_get, ompx_fence,
  * ompx_barrier(group)) are in diomp.h.
  *
- * Not here: the device forms of [2025] (ompx_dput, ompx_dget, ompx_dbcast, ...), which have become
- * ompx_target_*, and the communicator objects of its conduit (diompTeam, diompSeg, ...).
+ * A program may also keep its `#include <diomp.h>` and be compiled with -DDIOMP_COMPAT.
+ *
+ * Not here: the collectives on devices of [2025] (ompx_dbcast, ompx_dallreduce, ompx_dreduce) and
+ * the communicator objects of its conduit (diompTeam, diompSeg, ...).
  *
  * Results: where the earlier call returned nothing an error ends the job (DIOMP_ERRORS=abort).
  */
@@ -37,7 +39,8 @@ static inline void __init_diomp(void) {
         diomp_compat_space_ = ompx_alloc(diomp_compat_space_bytes_, 4096, OMPX_MEM_SYMMETRIC);
     }
 }
-/** [2025] mode: 1 one rank with several devices, 2 one rank per device. It chose devices only. */
+/** [2025] mode: 1 one rank with several devices, 2 one rank per device. It chose devices only,
+ * which OpenMP does here. */
 static inline void __init_diomp_target(int mode) {
     (void)mode;
     __init_diomp();
@@ -77,6 +80,17 @@ static inline void omp_get(void *dst, int rank, const void *src, size_t nbytes) 
 /** [2024] */
 static inline void omp_put(int rank, void *dst, const void *src, size_t nbytes) {
     (void)ompx_put(rank, dst, src, nbytes);
+}
+
+/** [2025] Device memory: device or mapped addresses on either side. */
+static inline void ompx_dget(void *dst, int rank, const void *src, size_t nbytes, int dst_device,
+                             int src_device) {
+    (void)ompx_target_get(dst, dst_device, rank, src, src_device, nbytes);
+}
+/** [2025] */
+static inline void ompx_dput(void *dst, int rank, const void *src, size_t nbytes, int dst_device,
+                             int src_device) {
+    (void)ompx_target_put(rank, dst, dst_device, src, src_device, nbytes);
 }
 
 /** [2024] What diomp_waitRMA waits for. */

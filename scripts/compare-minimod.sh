@@ -22,6 +22,10 @@ export OMP_NUM_THREADS=1
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
+# The pair whose steps run in target regions, where it was built.
+devices=
+[ ! -x "$bin/minimod-target" ] || [ ! -x "$bin/minimod-target-mpi" ] || devices="DiOMP/target MPI/target"
+
 place="2 ranks bound to cores"
 diomp_place=(-n 2 --bind-to core)
 mpi_place=(-n 2 --bind-to core)
@@ -55,6 +59,10 @@ for ((i = 0; i < repetitions; ++i)); do
     measure signal/on diomp minimod-signal on
     measure DiOMP/off diomp minimod off
     measure MPI/off mpi minimod-mpi off
+    if [ -n "$devices" ]; then
+        measure DiOMP/target diomp minimod-target on
+        measure MPI/target mpi minimod-target-mpi on
+    fi
 done
 
 # median FILE-COLUMN NAME
@@ -64,8 +72,9 @@ edge() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sort 
 
 echo "minimod ${options[*]}, $place, $repetitions runs in turn"
 printf '%-28s %10s %17s %12s %10s %10s\n' variant Gpoints/s '(range)' us/step us-sending us-waiting
-for name in DiOMP/on signal/on MPI/on DiOMP/off MPI/off; do
+for name in DiOMP/on signal/on MPI/on DiOMP/off MPI/off $devices; do
     case $name in
+    */target) label="${name%/*} on devices, overlap on" ;;
     signal/on) label="DiOMP (signals), overlap on" ;;
     *) label="${name%/*}, overlap ${name#*/}" ;;
     esac
@@ -77,6 +86,11 @@ awk -v a="$(median 2 DiOMP/on)" -v b="$(median 2 MPI/on)" -v w="$(median 5 DiOMP
     printf "DiOMP / MPI, Gpoints/s:                 %.3f\n", a / b
     printf "DiOMP overlap on / off, time per step:  %.3f\n", s / t
     printf "DiOMP overlap on / off, time waiting:   %.3f\n", (x > 0 ? w / x : 0) }'
+if [ -n "$devices" ]; then
+    awk -v a="$(median 2 DiOMP/target)" -v b="$(median 2 MPI/target)" -v h="$(median 2 DiOMP/on)" 'BEGIN {
+        printf "DiOMP / MPI on devices, Gpoints/s:      %.3f\n", a / b
+        printf "DiOMP on devices / by host threads:     %.3f\n", a / h }'
+fi
 if [ -n "${DIOMP_TEST_HOSTS:-}" ]; then
     traces=$(mktemp -d -p "$bin/..") # TMPDIR is each host's own
     trap 'rm -rf "$results" "$traces"' EXIT

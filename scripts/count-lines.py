@@ -21,6 +21,8 @@ APPS = pathlib.Path(__file__).resolve().parent.parent / "apps"
 ROWS = [
     ("minimod: halo exchange", "minimod/halo_diomp.c", "minimod/halo_mpi.c", True),
     ("matmul: ring shift", "matmul/ring_diomp.c", "matmul/ring_mpi.c", True),
+    ("minimod on devices", "minimod/halo_target.c", "minimod/halo_target_mpi.c", True),
+    ("matmul on devices", "matmul/ring_target.c", "matmul/ring_target_mpi.c", True),
     ("minimod, neighbours only", "minimod/halo_signal.c", "minimod/halo_mpi.c", False),
     ("start-up, memory, gather, reduce", "common/comm_diomp.c", "common/comm_mpi.c", False),
 ]

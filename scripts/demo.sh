@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The demo: a seismic wave on 4 ranks that share one address space, checked against one rank, drawn.
+# The demo: a seismic wave on 4 ranks that share one address space, checked against one rank, drawn. Its halos go from
+# device to device where devices are part of the build.
 #   scripts/demo.sh BUILD_DIR [minimod options]      what `make demo` runs after the build
 # Pictures and data go to demo-output/ in the current folder (DEMO_OUTPUT names another).
 set -eu
@@ -17,8 +18,15 @@ mkdir -p "$out"
 
 # One thread per rank unless the user says otherwise: the ranks are the parallelism here.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-echo "Minimod on 4 ranks: diomp-run -n 4 minimod --grid 320 192 180 --steps 700 ... --check"
-"$build/bin/diomp-run" -n 4 -- "$build/bin/minimod" --grid 320 192 180 --steps 700 --receivers 160 \
+# Steps in target regions if that was built: on LLVM's host devices unless DIOMP_APP_DEVICES named others.
+program=minimod
+place="4 ranks"
+if [ -x "$build/bin/minimod-target" ]; then
+    program=minimod-target
+    place="4 ranks with a device each"
+fi
+echo "Minimod on $place: diomp-run -n 4 $program --grid 320 192 180 --steps 700 ... --check"
+"$build/bin/diomp-run" -n 4 -- "$build/bin/$program" --grid 320 192 180 --steps 700 --receivers 160 \
     --check --progress on --out "$out" "$@"
 
 # Debian's interpreter has Debian's matplotlib; another python3 may come first in the PATH.

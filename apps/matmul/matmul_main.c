@@ -9,7 +9,6 @@
 #include "matmul/matmul_kernel.h"
 #include "matmul/ring.h"
 
-#include <omp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +48,9 @@ static void fill(problem *p) {
             p->c[i * p->n + j] = 0;
         }
     }
+    matmul_load(p->a, p->rows * p->n);
+    matmul_load(p->stripe[0], p->rows * p->n);
+    matmul_load(p->c, p->rows * p->n);
 }
 
 // Own rows in a few pieces, so that the library is called now and then.
@@ -137,34 +139,62 @@ static void *allocate(size_t bytes) {
     return memory;
 }
 
-static int run(const matmul_options *o) {
-    problem p = {.n = (size_t)o->n, .rank = comm_rank(), .ranks = comm_ranks()};
-    p.first = stripe_first(p.n, p.rank, p.ranks);
-    p.rows = stripe_first(p.n, p.rank + 1, p.ranks) - p.first;
-    p.max_rows = (p.n + (size_t)p.ranks - 1) / (size_t)p.ranks;
-    p.a = allocate(p.rows * p.n * sizeof(double));
-    p.c = allocate(p.rows * p.n * sizeof(double));
-    p.stripe[0] = comm_alloc(p.max_rows * p.n * sizeof(double));
-    p.stripe[1] = comm_alloc(p.max_rows * p.n * sizeof(double));
+static problem open_problem(size_t n) {
+    problem p = {.n = n, .rank = comm_rank(), .ranks = comm_ranks()};
+    p.first = stripe_first(n, p.rank, p.ranks);
+    p.rows = stripe_first(n, p.rank + 1, p.ranks) - p.first;
+    p.max_rows = (n + (size_t)p.ranks - 1) / (size_t)p.ranks;
+    p.a = allocate(p.rows * n * sizeof(double));
+    p.c = allocate(p.rows * n * sizeof(double));
+    // The stripes first: what all ranks keep in the same size has the same place on their devices.
+    for (int i = 0; i < 2; ++i) {
+        p.stripe[i] = comm_alloc(p.max_rows * n * sizeof(double));
+        matmul_keep(p.stripe[i], p.max_rows * n);
+    }
+    matmul_keep(p.a, p.rows * n);
+    matmul_keep(p.c, p.rows * n);
+    return p;
+}
+
+static void close_problem(problem *p) {
+    matmul_drop(p->c, p->rows * p->n);
+    matmul_drop(p->a, p->rows * p->n);
+    for (int i = 1; i >= 0; --i) {
+        matmul_drop(p->stripe[i], p->max_rows * p->n);
+        comm_free(p->stripe[i]);
+    }
+    free(p->a);
+    free(p->c);
+}
+
+// The best time of all repetitions; *wait is how much of it was spent waiting for the shift.
+static double measure(problem *p, const matmul_options *o, double *wait) {
     double best = 1e300;
-    double wait = 0;
     progress bar;
-    progress_start(&bar, comm_name(), o->repeat, p.rank == 0 ? o->progress : 0,
-                   2e-9 * (double)p.n * (double)p.n * (double)p.n, "GFLOP/s");
+    progress_start(&bar, comm_name(), o->repeat, p->rank == 0 ? o->progress : 0,
+                   2e-9 * (double)p->n * (double)p->n * (double)p->n, "GFLOP/s");
     for (int r = 0; r < o->repeat; ++r) {
-        fill(&p);
-        p.wait_seconds = 0;
+        fill(p);
+        p->wait_seconds = 0;
         comm_barrier();
         const double start = seconds_now();
-        product(&p, o->overlap);
+        product(p, o->overlap);
         const double seconds = comm_max(seconds_now() - start);
         if (seconds < best) {
             best = seconds;
-            wait = comm_max(p.wait_seconds);
+            *wait = comm_max(p->wait_seconds);
         }
         progress_update(&bar, r + 1);
     }
     progress_finish(&bar);
+    matmul_unload(p->c, p->rows * p->n);
+    return best;
+}
+
+static int run(const matmul_options *o) {
+    problem p = open_problem((size_t)o->n);
+    double wait = 0;
+    const double best = measure(&p, o, &wait);
     size_t checked = 0;
     const size_t wrong = count_wrong(&p, &checked);
     const uint64_t all_checked = comm_sum(checked);
@@ -172,9 +202,11 @@ static int run(const matmul_options *o) {
     const uint64_t checksum = comm_sum(digest(&p));
     if (p.rank == 0) {
         const double flops = 2 * (double)p.n * (double)p.n * (double)p.n;
+        char where[64];
+        matmul_where(where, sizeof where);
         printf("matrix      %d x %d, doubles\n", o->n, o->n);
-        printf("ranks       %d (%s), %d threads each, overlap %s\n", p.ranks, comm_name(),
-               omp_get_max_threads(), o->overlap ? "on" : "off");
+        printf("ranks       %d (%s), %s, overlap %s\n", p.ranks, comm_name(), where,
+               o->overlap ? "on" : "off");
         printf("time        %.4f s (best of %d), %.4f s of it waiting for the shift\n", best,
                o->repeat, wait);
         printf("speed       %.2f GFLOP/s\n", flops / best * 1e-9);
@@ -184,10 +216,7 @@ static int run(const matmul_options *o) {
                (unsigned long long)all_checked);
         fflush(stdout);
     }
-    free(p.a);
-    free(p.c);
-    comm_free(p.stripe[0]);
-    comm_free(p.stripe[1]);
+    close_problem(&p);
     return all_wrong != 0;
 }
 

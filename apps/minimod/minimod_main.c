@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Minimod: a proxy for seismic modelling. The same main serves DiOMP and MPI.
 #include "common/comm.h"
+#include "minimod/compute.h"
 #include "minimod/minimod_model.h"
 #include "minimod/minimod_options.h"
 #include "minimod/minimod_run.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,10 @@ static void report(const model *m, const minimod_options *o, const run_result *r
     const double per_step = 1e6 / o->steps;
     printf("grid        %d x %d x %d, dx %g m, %d steps of %.4g s, Ricker %.3g Hz\n", g->nx, g->ny,
            g->nz, o->dx, o->steps, m->dt, m->frequency);
-    printf("ranks       %d (%s), %d threads each, overlap %s\n", g->ranks, comm_name(),
-           omp_get_max_threads(), o->overlap ? "on" : "off");
+    char where[64];
+    compute_where(where, sizeof where);
+    printf("ranks       %d (%s), %s, overlap %s\n", g->ranks, comm_name(), where,
+           o->overlap ? "on" : "off");
     printf("time        %.3f s, %.1f us per step\n", seconds, seconds * per_step);
     printf("exchange    %.1f us per step to send, %.1f us to wait (largest of all ranks)\n",
            put * per_step, wait * per_step);

@@ -274,21 +274,23 @@ static double ricker(double frequency, double time) {
     return (1 - 2 * a * a) * exp(-a * a);
 }
 
+float model_push(const model *m, int step) {
+    return (float)ricker(m->frequency, (step - 1) * m->dt);
+}
+
 void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end) {
     minimod_step(&m->part, &m->medium, field, now, x_begin, x_end);
     if (m->source_x >= x_begin && m->source_x < x_end) {
-        const float push = (float)ricker(m->frequency, (step - 1) * m->dt);
-        grid_plane(&m->part, field, m->source_x)[m->source_at] += m->source_scale * push;
+        const float push = model_push(m, step);
+        *model_source(m, field) += m->source_scale * push;
     }
 }
 
 void model_record(const model *m, float *field, float *trace) {
-    const grid *g = &m->part;
     for (int r = 0; r < m->num_receivers; ++r) {
-        const int *at = m->receivers + 3 * (size_t)r;
-        const int x = at[0] - g->first_x;
-        if (x >= 0 && x < g->local_nx) {
-            trace[r] = grid_plane(g, field, x)[(size_t)at[1] * g->pitch + (size_t)at[2]];
+        const float *point = model_receiver(m, field, r);
+        if (point != NULL) {
+            trace[r] = *point;
         }
     }
 }

@@ -34,6 +34,24 @@ void model_free(model *m);
 // there. `field` holds step - 2 before and `step` afterwards; `now` holds step - 1.
 void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end);
 
+// What the source adds to its point in `step`, before scaling with source_scale.
+float model_push(const model *m, int step);
+
+static inline float *model_source(const model *m, float *field) {
+    return grid_plane(&m->part, field, m->source_x) + m->source_at;
+}
+
+// The point of receiver r; NULL if another rank has it.
+static inline float *model_receiver(const model *m, float *field, int r) {
+    const grid *g = &m->part;
+    const int *at = m->receivers + 3 * (size_t)r;
+    const int x = at[0] - g->first_x;
+    if (x < 0 || x >= g->local_nx) {
+        return NULL;
+    }
+    return grid_plane(g, field, x) + (size_t)at[1] * g->pitch + (size_t)at[2];
+}
+
 // Stores what the receivers in own planes see into trace[r]; leaves the others alone.
 void model_record(const model *m, float *field, float *trace);
 

@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/comm.h"
 #include "common/progress.h"
+#include "minimod/compute.h"
 #include "minimod/halo.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 static void step_without_overlap(const model *m, float *field, float *now, int step,
                                  run_result *result) {
     const grid *g = &m->part;
-    model_advance(m, field, now, step, 0, g->local_nx);
+    compute_advance(m, field, now, step, 0, g->local_nx);
     const double start = seconds_now();
     halo_start(g, field, step);
     const double started = seconds_now();
@@ -27,15 +28,15 @@ static void step_with_overlap(const model *m, float *field, float *now, int step
     const grid *g = &m->part;
     // With fewer than two edges' planes, the edges are all there is.
     const int interior_end = g->local_nx >= 2 * HALO ? g->local_nx - HALO : HALO;
-    model_advance(m, field, now, step, 0, HALO);
-    model_advance(m, field, now, step, interior_end, g->local_nx);
+    compute_advance(m, field, now, step, 0, HALO);
+    compute_advance(m, field, now, step, interior_end, g->local_nx);
     const double start = seconds_now();
     halo_start(g, field, step);
     const double started = seconds_now();
     const int stride = halo_progress_interval > 0 ? halo_progress_interval : interior_end;
     for (int x = HALO; x < interior_end; x += stride) {
         const int x_end = x + stride < interior_end ? x + stride : interior_end;
-        model_advance(m, field, now, step, x, x_end);
+        compute_advance(m, field, now, step, x, x_end);
         if (halo_progress_interval > 0) {
             halo_progress();
         }
@@ -54,8 +55,7 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
         fprintf(stderr, "minimod: no memory for the seismogram\n");
         comm_abort(1);
     }
-    minimod_clear(g, fields[0]);
-    minimod_clear(g, fields[1]);
+    compute_enter(m, fields, result->seismogram, o->steps);
     halo_init(g);
     progress bar;
     progress_start(&bar, comm_name(), o->steps, g->rank == 0 ? o->progress : 0,
@@ -70,13 +70,14 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
         } else {
             step_without_overlap(m, field, now, step, result);
         }
-        model_record(m, field, result->seismogram + (size_t)(step - 1) * (size_t)m->num_receivers);
+        compute_record(m, field, result->seismogram, step);
         progress_update(&bar, step);
     }
     result->seconds = seconds_now() - start;
     comm_barrier();
     progress_finish(&bar);
     result->field = fields[o->steps % 2];
+    compute_leave(m, fields, result->seismogram, o->steps);
     comm_sum_to_root(result->seismogram, samples);
     halo_free();
 }

@@ -4,7 +4,10 @@
 #include "offload/table.h"
 #include "rma/copy.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
+#include <strings.h>
+#include <utility>
 
 using namespace diomp;
 using api::g_fast;
@@ -28,9 +31,9 @@ struct known_route {
     offload::route route;
 };
 struct route_memory {
-    static constexpr unsigned num = 8;
-    known_route routes[num];
-    unsigned last = 0; ///< the one used last
+    static constexpr unsigned num = 7;
+    known_route current; ///< at a fixed place: a put after a fence waits for every load in a chain
+    known_route others[num];
     unsigned oldest = 0;
 };
 thread_local route_memory t_puts;
@@ -53,13 +56,13 @@ find_route(route_memory &memory, int rank, const void *remote, int remote_device
     auto const right = [&](const known_route &known) {
         return fits(known, rank, remote, remote_device, local, local_device, nbytes);
     };
-    if (right(memory.routes[memory.last])) [[likely]] {
-        return &memory.routes[memory.last].route;
+    if (right(memory.current)) [[likely]] {
+        return &memory.current.route;
     }
-    for (unsigned i = 0; i < route_memory::num; ++i) {
-        if (right(memory.routes[i])) {
-            memory.last = i;
-            return &memory.routes[i].route;
+    for (known_route &other : memory.others) {
+        if (right(other)) {
+            std::swap(other, memory.current);
+            return &memory.current.route;
         }
     }
     return nullptr;
@@ -68,9 +71,9 @@ find_route(route_memory &memory, int rank, const void *remote, int remote_device
 void remember(route_memory &memory, int rank, int remote_device, int local_device,
               const offload::route &learned) {
     if (learned.epoch != 0 && g_fast.is_plain.load(std::memory_order_relaxed)) {
-        memory.last = memory.oldest;
+        memory.others[memory.oldest] = memory.current;
         memory.oldest = (memory.oldest + 1) % route_memory::num;
-        memory.routes[memory.last] = {rank, remote_device, local_device, learned};
+        memory.current = {rank, remote_device, local_device, learned};
     }
 }
 
@@ -158,6 +161,12 @@ Function *openmp_function(const char *name) {
         });
 }
 
+/// libomptarget still counts its devices then, but no region runs there (OpenMP 5.2, 21.2.8).
+bool offload_is_disabled() {
+    const char *const policy = std::getenv("OMP_TARGET_OFFLOAD");
+    return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
+}
+
 result<ompx_mem_kind_t> kind_of(std::uintptr_t allocator) {
     switch (allocator) {
     case OMPX_SYMMETRIC_MEM_ALLOC_VALUE_:
@@ -185,6 +194,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void *(const void *, int)>("omp_get_mapped_ptr"),
             openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
             openmp_function<void(void *, int)>("omp_target_free"),
+            offload_is_disabled(),
         },
         g_epoch);
     forget_routes();

@@ -25,9 +25,9 @@ namespace diomp::conduit {
 struct window_options {
     std::uint64_t base = 0;           ///< 0: the default of this build
     std::size_t usable_bytes = 0;     ///< per slot; 0: the node's memory, less in a very large job
-    std::size_t device_bytes = 0;     ///< per slot, behind that
-    bool choose_device_bytes = false; ///< device_bytes as large as usable_bytes
     std::size_t control_bytes = 0;    ///< per rank, multiple of the page size
+    std::size_t device_bytes = 0;     ///< per slot, behind the usable ones
+    bool choose_device_bytes = false; ///< device_bytes as large as usable_bytes
 };
 
 /// Immutable after create; any thread.

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Plan of the short way. A target region maps, runs and unmaps, and the next one does the same: the
+// same blocks come and go, in the order of a stack. The heap's choices depend on its state alone,
+// so a block that is freed when the heap is as it was right after its allocation leaves the state
+// from before it, and the same request would get the same place again. Such a block *rests*: it is
+// free for everybody who asks, but the heap still holds it. If the next request is the same, it
+// wakes up; before anything else happens to the heap, what rests is given back in earnest. So no
+// offset is ever another than without resting.
+//
+// `state_` numbers the states: each allocation makes a new one and remembers the one before.
 #include "offload/device_segment.h"
 
 #include <algorithm>
@@ -12,9 +22,42 @@ device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
       symmetric_(heap::direction::from_front, nbytes), private_(heap::direction::from_end, nbytes) {
 }
 
+std::optional<std::uint64_t> device_segment::wake(const device_allocation &wanted,
+                                                  std::size_t alignment) {
+    if (resting_.empty() || wanted.kind != OMPX_MEM_LOCAL) {
+        return std::nullopt;
+    }
+    record &candidate = resting_.back().mapped();
+    if (candidate.before != state_ || candidate.nbytes != wanted.nbytes ||
+        candidate.alignment != alignment) {
+        return std::nullopt;
+    }
+    candidate.host = wanted.host;
+    state_ = candidate.after;
+    std::uint64_t const offset = resting_.back().key();
+    records_.insert(std::move(resting_.back()));
+    resting_.pop_back();
+    return offset;
+}
+
+void device_segment::settle() {
+    for (; !resting_.empty(); resting_.pop_back()) {
+        give_to_heap(resting_.back().key(), false);
+    }
+}
+
+heap::released_block device_segment::give_to_heap(std::uint64_t offset, bool is_symmetric) {
+    return is_symmetric ? *symmetric_.release(offset, size_bytes_ - private_.extent())
+                        : *private_.release(offset, size_bytes_ - symmetric_.extent());
+}
+
 std::optional<std::uint64_t> device_segment::allocate(const device_allocation &wanted,
                                                       std::size_t alignment) {
     std::lock_guard const guard(mutex_);
+    if (auto const again = wake(wanted, alignment)) {
+        return again;
+    }
+    settle();
     auto const offset =
         wanted.kind == OMPX_MEM_SYMMETRIC
             ? symmetric_.allocate(wanted.nbytes, alignment, size_bytes_ - private_.extent())
@@ -22,7 +65,14 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
     if (!offset) {
         return std::nullopt;
     }
-    records_.insert_or_assign(*offset, record{wanted.host, wanted.number, {}});
+    record made;
+    made.host = wanted.host;
+    made.number = wanted.number;
+    made.nbytes = wanted.nbytes;
+    made.alignment = alignment;
+    made.before = state_;
+    made.after = state_ = ++last_state_;
+    records_.emplace(*offset, std::move(made));
     if (wanted.kind == OMPX_MEM_ASYMMETRIC) {
         numbers_.emplace(wanted.number, *offset);
     }
@@ -44,10 +94,11 @@ std::optional<device_allocation> device_segment::look_up(std::uint64_t offset) c
         }
         return look_up(offset - 1);
     }
-    if (!found) {
+    auto const entry = found ? records_.find(found->offset) : records_.end();
+    if (entry == records_.end()) { // nothing, or at rest
         return std::nullopt;
     }
-    record const &known = records_.at(found->offset);
+    record const &known = entry->second;
     ompx_mem_kind_t const kind = is_symmetric        ? OMPX_MEM_SYMMETRIC
                                  : known.number != 0 ? OMPX_MEM_ASYMMETRIC
                                                      : OMPX_MEM_LOCAL;
@@ -97,10 +148,10 @@ std::optional<device_allocation> device_segment::tell_asymmetric(std::uint64_t n
                    is_mapped);
 }
 
-void device_segment::mark_counterpart(std::uint64_t offset) {
+void device_segment::mark_used(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
     if (auto const found = records_.find(offset); found != records_.end()) {
-        found->second.known_by.is_counterpart = true;
+        found->second.known_by.is_used = true;
     }
 }
 
@@ -114,20 +165,40 @@ std::optional<device_segment::told> device_segment::retire(std::uint64_t offset)
     return found->second.known_by;
 }
 
-std::optional<device_segment::freed> device_segment::release(std::uint64_t offset) {
+std::optional<heap::released_block> device_segment::release(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
     auto const what = records_.contains(offset) ? look_up(offset) : std::nullopt;
     if (!what) {
         return std::nullopt;
     }
-    auto const block = what->kind == OMPX_MEM_SYMMETRIC
-                           ? symmetric_.release(offset, size_bytes_ - private_.extent())
-                           : private_.release(offset, size_bytes_ - symmetric_.extent());
+    settle();
+    state_ = ++last_state_;
     records_.erase(offset);
     if (what->kind == OMPX_MEM_ASYMMETRIC) {
         numbers_.erase(what->number);
     }
-    return freed{*what, *block};
+    return give_to_heap(offset, what->kind == OMPX_MEM_SYMMETRIC);
+}
+
+bool device_segment::release_unknown(std::uint64_t offset, std::size_t limit_bytes) {
+    std::lock_guard const guard(mutex_);
+    auto const found = records_.find(offset);
+    // Symmetric and asymmetric memory is freed together with others; who frees it looks closer.
+    if (found == records_.end() || !found->second.known_by.nobody() || found->second.is_retired ||
+        found->second.nbytes >= limit_bytes || found->second.number != 0 ||
+        symmetric_.find(offset)) {
+        return false;
+    }
+    if (found->second.after == state_) {
+        state_ = found->second.before;
+        resting_.push_back(records_.extract(found));
+        return true;
+    }
+    settle();
+    state_ = ++last_state_;
+    records_.erase(found);
+    give_to_heap(offset, false);
+    return true;
 }
 
 std::size_t device_segment::num_allocations() const {
@@ -135,13 +206,15 @@ std::size_t device_segment::num_allocations() const {
     return records_.size();
 }
 
-std::uint64_t device_segment::used_bytes() const {
+std::uint64_t device_segment::used_bytes() {
     std::lock_guard const guard(mutex_);
+    settle();
     return symmetric_.used_bytes() + private_.used_bytes();
 }
 
-ompx_segment_info_t device_segment::info() const {
+ompx_segment_info_t device_segment::info() {
     std::lock_guard const guard(mutex_);
+    settle();
     ompx_segment_info_t told{};
     told.base = base_;
     told.nbytes = size_bytes_;

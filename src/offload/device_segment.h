@@ -58,38 +58,49 @@ public:
     struct told {
         bool mapped_ranks = false; ///< some that read our published state
         std::vector<world_rank> others;
-        bool is_counterpart = false; ///< this rank has reached for others' memory by it
+        bool is_used = false; ///< by this rank, see mark_used
+
+        [[nodiscard]] bool nobody() const { return !mapped_ranks && !is_used && others.empty(); }
     };
     /// find() or find_asymmetric(), and from then on `asker` counts as told.
     std::optional<device_allocation> tell(std::uint64_t offset, world_rank asker, bool is_mapped);
     std::optional<device_allocation> tell_asymmetric(std::uint64_t number, world_rank asker,
                                                      bool is_mapped);
-    /// Notes that this rank keeps answers about counterparts of it.
-    void mark_counterpart(std::uint64_t offset);
+    /// Notes that this rank keeps what it has learned about the allocation or its counterparts.
+    void mark_used(std::uint64_t offset);
     /// Before release(): from now on nobody is told any more. Returns who was; nullopt: nothing
     /// begins there.
     std::optional<told> retire(std::uint64_t offset);
 
-    struct freed {
-        device_allocation what;
-        memory::heap::released_block block;
-    };
-    std::optional<freed> release(std::uint64_t offset);
+    /// The block that has become free, empty if nothing begins there.
+    std::optional<memory::heap::released_block> release(std::uint64_t offset);
+    /// The same at once if nobody knows of the allocation and it is below `limit_bytes`; else
+    /// false.
+    bool release_unknown(std::uint64_t offset, std::size_t limit_bytes);
 
     [[nodiscard]] std::size_t num_allocations() const;
-    [[nodiscard]] std::uint64_t used_bytes() const;
-    [[nodiscard]] ompx_segment_info_t info() const;
+    [[nodiscard]] std::uint64_t used_bytes();
+    [[nodiscard]] ompx_segment_info_t info();
 
 private:
     struct record {
         const void *host = nullptr;
         std::uint64_t number = 0; ///< 0: not asymmetric
+        std::size_t nbytes = 0;
+        std::size_t alignment = 0;
+        std::uint64_t before = 0; ///< state_ when it was allocated
+        std::uint64_t after = 0;  ///< state_ then
         told known_by;
         bool is_retired = false;
     };
+    using record_map = std::unordered_map<std::uint64_t, record>; ///< by offset
+
     [[nodiscard]] std::optional<device_allocation> look_up(std::uint64_t offset) const;
     std::optional<device_allocation> tell_of(std::optional<device_allocation> what,
                                              world_rank asker, bool is_mapped);
+    std::optional<std::uint64_t> wake(const device_allocation &wanted, std::size_t alignment);
+    void settle();
+    memory::heap::released_block give_to_heap(std::uint64_t offset, bool is_symmetric);
 
     int device_;
     std::byte *base_;
@@ -97,8 +108,12 @@ private:
     mutable std::mutex mutex_; ///< leaf lock over everything below
     memory::heap symmetric_;
     memory::heap private_;
-    std::unordered_map<std::uint64_t, record> records_;        ///< by offset
+    record_map records_;
     std::unordered_map<std::uint64_t, std::uint64_t> numbers_; ///< of asymmetric ones: their offset
+    /// Blocks that are free, but that the heap still holds; see the plan in device_segment.cpp.
+    std::vector<record_map::node_type> resting_;
+    std::uint64_t state_ = 0;
+    std::uint64_t last_state_ = 0;
 };
 
 } // namespace diomp::offload

@@ -107,7 +107,7 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     }
     auto address = device_address(pointer, device);
     DIOMP_TRY(address);
-    device_segment const *const segment = known_segment(device);
+    device_segment *const segment = known_segment(device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
     if (!offset) {
         // Memory that libomptarget got elsewhere: on host devices the processor reaches it all the
@@ -126,6 +126,7 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
         return past_end(fmt::format("the allocation of {} on device {}", describe(*found), device),
                         left, nbytes);
     }
+    segment->mark_used(found->offset);
     local_side side{address.value(), {}};
     if (is_linear(*found, pointer, side.address)) {
         side.reach = reach_of(pointer, side.address, inside, found->nbytes);
@@ -216,7 +217,7 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
                      same_order);
     }
     if (!told.was_kept && !asymmetric) {
-        segment.mark_counterpart(own->offset);
+        segment.mark_used(own->offset);
     }
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {

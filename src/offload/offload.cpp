@@ -96,6 +96,9 @@ bool devices::release(int device, void *address) {
     if (!offset) {
         return false;
     }
+    if (segment->release_unknown(*offset, return_pages_bytes)) {
+        return true;
+    }
     if (status const given = give_back(*segment, *offset); !given) {
         log(log_level::warn, "freeing {} on device {}: {}", address, device,
             given.failure().message());
@@ -115,18 +118,16 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
     if (epoch_ != nullptr) {
         epoch_->fetch_add(1, std::memory_order_acq_rel);
     }
-    if (known_by->is_counterpart) {
+    if (known_by->is_used) {
         ledger_.forget(segment.device(), offset);
     }
     status withdrawn = ledger_.withdraw(segment.device(), offset, *known_by);
-    if (auto const freed = segment.release(offset)) {
-        auto const &block = freed->block;
-        if (block.reserved >= return_pages_bytes) {
-            window_.release_pages(place_,
-                                  static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) +
-                                      block.offset,
-                                  block.reserved);
-        }
+    auto const block = segment.release(offset);
+    if (block && block->reserved >= return_pages_bytes) {
+        window_.release_pages(place_,
+                              static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) +
+                                  block->offset,
+                              block->reserved);
     }
     return withdrawn;
 }

@@ -34,6 +34,8 @@ struct openmp {
     void *(*mapped_address)(const void *host, int device) = nullptr;
     void *(*allocate)(std::size_t nbytes, int device) = nullptr;
     void (*free)(void *address, int device) = nullptr;
+    /// OMP_TARGET_OFFLOAD=DISABLED: every device is the host, nothing is mapped.
+    bool is_disabled = false;
 };
 
 /// Pointers of one side of a transfer, from `begin` on, that lead somewhere by adding a distance.
@@ -109,7 +111,9 @@ private:
     [[nodiscard]] int num_devices() const {
         return openmp_.num_devices == nullptr ? 0 : openmp_.num_devices();
     }
-    [[nodiscard]] bool is_host(int device, int num) const { return device == -1 || device == num; }
+    [[nodiscard]] bool is_host(int device, int num) const {
+        return device == -1 || device == num || openmp_.is_disabled;
+    }
     status check_device(int device, int num, const char *argument) const;
     status check_devices(int dst_device, int src_device) const;
     [[nodiscard]] device_segment *known_segment(int device) const;

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <vector>
+
 using namespace diomp;
+using memory::heap;
 using offload::device_allocation;
 using offload::device_segment;
 
@@ -68,11 +72,11 @@ TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retire
     EXPECT_TRUE(segment_.tell(offset, world_rank{4}, false));
     EXPECT_TRUE(segment_.tell(offset + 8, world_rank{4}, false));
     EXPECT_TRUE(segment_.tell(offset, world_rank{2}, true));
-    segment_.mark_counterpart(offset);
+    segment_.mark_used(offset);
     auto const known_by = segment_.retire(offset);
     ASSERT_TRUE(known_by);
     EXPECT_TRUE(known_by->mapped_ranks);
-    EXPECT_TRUE(known_by->is_counterpart);
+    EXPECT_TRUE(known_by->is_used);
     ASSERT_EQ(known_by->others.size(), 1u);
     EXPECT_EQ(known_by->others.front(), world_rank{4});
     EXPECT_FALSE(segment_.tell(offset, world_rank{5}, false));
@@ -91,6 +95,57 @@ TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
     auto const told = segment_.info();
     EXPECT_EQ(told.num_allocations, 1u);
     EXPECT_EQ(told.local_used, size_bytes - 64);
+}
+
+/// Whatever comes and goes, the offsets are those of a heap that frees at once.
+TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
+    heap plain(heap::direction::from_end, size_bytes);
+    struct block {
+        std::uint64_t offset;
+        std::size_t nbytes;
+    };
+    std::vector<block> held;
+    std::minstd_rand random(7);
+    int rested = 0;
+    for (int step = 0; step < 20000; ++step) {
+        bool const full = held.size() > 20;
+        if (held.empty() || (!full && random() % 2 == 0)) {
+            std::size_t const nbytes = 1 + random() % 5 * 100;
+            auto const here = take(OMPX_MEM_LOCAL, nbytes);
+            ASSERT_EQ(here, plain.allocate(nbytes, 64, size_bytes)) << step;
+            held.push_back({here, nbytes});
+        } else {
+            // The newest as a rule, so that many rest.
+            std::size_t const which = random() % 4 != 0 ? held.size() - 1 : random() % held.size();
+            std::uint64_t const offset = held[which].offset;
+            ASSERT_TRUE(plain.release(offset));
+            ASSERT_TRUE(segment_.release_unknown(offset, size_bytes)) << step;
+            ASSERT_FALSE(segment_.find(offset).has_value() &&
+                         segment_.find(offset)->offset == offset);
+            ASSERT_FALSE(segment_.release_unknown(offset, size_bytes));
+            rested += which + 1 == held.size() ? 1 : 0;
+            held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+        ASSERT_EQ(segment_.num_allocations(), held.size());
+    }
+    EXPECT_GT(rested, 1000);
+    for (block const &each : held) {
+        ASSERT_TRUE(segment_.release_unknown(each.offset, size_bytes));
+    }
+    EXPECT_EQ(segment_.used_bytes(), 0u);
+}
+
+TEST_F(segment_of_a_device, what_somebody_knows_is_not_released_in_passing) {
+    auto const told = take(OMPX_MEM_LOCAL, 64);
+    auto const used = take(OMPX_MEM_LOCAL, 64);
+    auto const large = take(OMPX_MEM_LOCAL, 4096);
+    auto const together = take(OMPX_MEM_SYMMETRIC, 64);
+    segment_.tell(told, world_rank{1}, true);
+    segment_.mark_used(used);
+    for (auto const offset : {told, used, large, together}) {
+        EXPECT_FALSE(segment_.release_unknown(offset, 4096));
+        EXPECT_TRUE(segment_.find(offset));
+    }
 }
 
 } // namespace

@@ -10,8 +10,9 @@
 // from the device's segment, so that other ranks reach it; otherwise the calls
 // go on to LLVM's own functions.
 //
-// The idea of taking over libomptarget's allocations is that of DiOMP-Offloading
-// (2025), section on device memory; doing it at link time is ours.
+// The idea of taking over libomptarget's allocations is that of
+// DiOMP-Offloading (2025), section on device memory; doing it at link time is
+// ours.
 //
 //===----------------------------------------------------------------------===//
 

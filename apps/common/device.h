@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// OpenMP's default device, for the apps that compute in target regions.
+#ifndef APPS_COMMON_DEVICE_H
+#define APPS_COMMON_DEVICE_H
+
+#include <stddef.h>
+
+// 1 if its threads want neighbouring data in lockstep; 0 if it is a processor with caches and
+// vector instructions (LLVM's host devices, or the host itself where there is no device).
+int device_is_gpu(void);
+// For the report: "device 0 of 4 each (a processor, 2 threads)".
+void device_describe(char *text, size_t text_size);
+
+#endif

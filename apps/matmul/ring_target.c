@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ring shift with DiOMP between devices: one put per step from this device's stripe into the spare
+// one on the left neighbour's device.
+//
+// The stripes are mapped on the default device of every rank, first and in the same order, so one's
+// own pointer names the neighbour's device copy. Why nothing is overwritten early: see
+// ring_diomp.c, the order of calls is the same.
+#include "common/comm.h"
+#include "diomp.h"
+#include "matmul/ring.h"
+
+void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity) {
+    (void)capacity;
+    /* comm:begin */
+    const int left = (comm_rank() + comm_ranks() - 1) % comm_ranks();
+    const int device = omp_get_default_device();
+    ompx_target_put(left, spare, device, stripe, device, bytes);
+    /* comm:end */
+}
+
+void ring_progress(void) {}
+
+void ring_finish(void) {
+    /* comm:begin */
+    ompx_barrier();
+    /* comm:end */
+}
