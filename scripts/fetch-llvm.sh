@@ -11,9 +11,9 @@ set -eu
 
 major=19
 package=llvm-toolchain-$major
-version=$(dpkg-query -W -f='${Version}' "llvm-$major-dev" 2>/dev/null || true)
+version=$(dpkg-query -W -f='${source:Version}' "llvm-$major-dev" 2>/dev/null || true)
 upstream=$(printf '%s' "$version" | sed 's/^[0-9]*://; s/-.*//')
-folder=${DIOMP_LLVM_SOURCE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/diomp/llvm-${upstream:-$major}}
+folder=${DIOMP_LLVM_SOURCE:-${XDG_CACHE_HOME:-${HOME:?is not set; set DIOMP_LLVM_SOURCE}/.cache}/diomp/llvm-${upstream:-$major}}
 case ${1:-} in
 --folder) echo "$folder" && exit ;;
 '') ;;
@@ -26,9 +26,20 @@ if [ -z "$version" ]; then
     exit 1
 fi
 
-work=$(mktemp -d)
+if [ -e "$folder" ]; then
+    echo "fetch-llvm.sh: $folder is there, but not made by this script (no file 'version'): remove it, or set" \
+        "DIOMP_LLVM_SOURCE to another folder" >&2
+    exit 1
+fi
+mkdir -p "$(dirname "$folder")"
+# One at a time; who comes second finds it done.
+exec 9>"$folder.lock"
+flock 9
+[ ! -s "$folder/version" ] || { echo "$folder" && exit; }
+
+work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial" "$work/tree" "$(dirname "$folder")"
+mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial" "$work/tree"
 # The machine's own package sources, asked for source packages instead of binary ones. Nothing of the system changes.
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
     case $file in
@@ -51,13 +62,16 @@ echo "fetch-llvm.sh: fetching the source of $package $version" >&2
     echo "fetch-llvm.sh: the source package $package could not be fetched; the lines above say why." >&2
     exit 1
 }
-archive=$(find "$work" -maxdepth 1 -name '*.orig.tar.xz' | head -n 1)
+archive=$(find "$work" -maxdepth 1 -name "*_$upstream.orig.tar.xz" | head -n 1)
+if [ -z "$archive" ]; then
+    echo "fetch-llvm.sh: the package archive has no source of version $upstream, which is installed" >&2
+    exit 1
+fi
 top=$(basename "$archive" .orig.tar.xz)
-# The folders that the offload build reads, and its tests, which scripts/conformance.sh runs.
+# The folders that the offload build reads, and its tests, which scripts/offload-conformance.py runs.
 tar -xJf "$archive" -C "$work/tree" --strip-components=1 \
     "$top/offload" "$top/openmp/runtime/src" "$top/openmp/cmake" "$top/cmake" "$top/llvm/cmake" "$top/llvm/utils/lit" \
     "$top/runtimes" "$top/third-party/unittest"
-rm -rf "$folder"
-mv "$work/tree" "$folder"
-echo "$version" >"$folder/version"
+echo "$version" >"$work/tree/version"
+mv -T "$work/tree" "$folder"
 echo "$folder"

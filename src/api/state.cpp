@@ -176,6 +176,8 @@ status finish_runtime() {
     if (running == nullptr) {
         return state_error();
     }
+    // Memory of devices that OpenMP frees from now on stays as it is: the window outlives it.
+    close_devices();
     if (status finished = running->finish(); !finished) {
         return finished;
     }

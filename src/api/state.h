@@ -46,8 +46,10 @@ void refresh_fast_view(runtime::runtime &running);
 
 /// Tells libomptarget and the runtime of each other; in target.cpp.
 void publish_devices(runtime::runtime &running);
-/// Before the runtime ends.
+/// What transfers between devices have learned is void.
 void forget_routes();
+/// Before the runtime ends: waits until libomptarget is out of it and keeps it out from then on.
+void close_devices();
 
 /// Starts the runtime if it never ran. Prints and ends the process if that fails.
 status start_runtime();

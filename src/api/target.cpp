@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <sched.h>
 #include <strings.h>
 #include <utility>
 
@@ -22,6 +23,9 @@ std::atomic<std::size_t> g_window_span{0};
 /// Changes before device memory of this rank goes away, and when the runtime starts or ends. Routes
 /// of an earlier epoch are void.
 std::atomic<std::uint64_t> g_epoch{1};
+
+/// Of g_visitors.
+constexpr int closed = -1;
 
 /// Routes that a thread has used lately. Programs exchange few arrays with few ranks at a time.
 struct known_route {
@@ -77,9 +81,41 @@ void remember(route_memory &memory, int rank, int remote_device, int local_devic
     }
 }
 
+/// Calls of libomptarget that are inside the runtime; below 0 while it is closed to them. OpenMP
+/// goes on when the runtime ends, on any thread.
+std::atomic<int> g_visitors{closed};
+
+class visit {
+public:
+    visit() {
+        int before = g_visitors.load(std::memory_order_relaxed);
+        while (before >= 0 &&
+               !g_visitors.compare_exchange_weak(before, before + 1, std::memory_order_acquire)) {
+        }
+        if (before >= 0) {
+            running_ = api::g_runtime.load(std::memory_order_acquire);
+        }
+        entered_ = before >= 0;
+    }
+    ~visit() {
+        if (entered_) {
+            g_visitors.fetch_sub(1, std::memory_order_release);
+        }
+    }
+    visit(const visit &) = delete;
+    visit &operator=(const visit &) = delete;
+
+    /// Null: closed.
+    [[nodiscard]] runtime::runtime *running() const { return running_; }
+
+private:
+    runtime::runtime *running_ = nullptr;
+    bool entered_ = false;
+};
+
 void *allocate_for_libomptarget(const diomp_offload_request *request) {
-    auto *const running = api::g_runtime.load(std::memory_order_acquire);
-    return running == nullptr ? nullptr : running->devices().allocate(*request);
+    visit const inside;
+    return inside.running() == nullptr ? nullptr : inside.running()->devices().allocate(*request);
 }
 
 int release_for_libomptarget(std::int32_t device, void *address) {
@@ -87,8 +123,8 @@ int release_for_libomptarget(std::int32_t device, void *address) {
         g_window_span.load(std::memory_order_relaxed)) {
         return 0;
     }
-    auto *const running = api::g_runtime.load(std::memory_order_acquire);
-    if (running != nullptr && !running->devices().release(device, address)) {
+    visit const inside;
+    if (inside.running() != nullptr && !inside.running()->devices().release(device, address)) {
         return 0; // libomptarget reports it
     }
     return 1;
@@ -198,6 +234,15 @@ void diomp::api::publish_devices(runtime::runtime &running) {
         },
         g_epoch);
     forget_routes();
+    g_visitors.store(0, std::memory_order_release);
+}
+
+void diomp::api::close_devices() {
+    forget_routes();
+    for (int none = 0; !g_visitors.compare_exchange_weak(none, closed, std::memory_order_acquire);
+         none = 0) {
+        ::sched_yield();
+    }
 }
 
 void diomp::api::forget_routes() { g_epoch.fetch_add(1, std::memory_order_acq_rel); }

@@ -53,17 +53,35 @@ struct geometry {
 
 /// What is left to the job's choice: the node's memory, or a share of what one slot can be.
 void choose_sizes(geometry &mine, const window_options &options, std::size_t slots) {
+    std::size_t const most = window::max_span() / slots / slot_granule * slot_granule;
+    auto const left = [most](std::size_t taken) {
+        return most - std::min(most, round_up(std::min(taken, most), slot_granule));
+    };
     if (options.usable_bytes == 0) {
-        std::size_t const most = window::max_span() / slots / slot_granule * slot_granule;
-        std::size_t const devices = round_up(options.device_bytes, slot_granule);
-        std::size_t const left =
-            options.choose_device_bytes ? most / 2 : most - std::min(most, devices);
+        std::size_t const share =
+            options.choose_device_bytes ? most / 2 : left(options.device_bytes);
         mine.usable_bytes =
-            std::min<std::size_t>(physical_memory_bytes(), left / slot_granule * slot_granule);
+            std::min<std::size_t>(physical_memory_bytes(), share / slot_granule * slot_granule);
     }
     if (options.choose_device_bytes) {
-        mine.device_bytes = round_up(mine.usable_bytes, slot_granule);
+        // Not next to nothing, and no more than the program's own choice leaves.
+        std::size_t const same = round_up(std::min(mine.usable_bytes, most), slot_granule);
+        mine.device_bytes = std::min(left(mine.usable_bytes), std::max(same, options.device_bytes));
     }
+}
+
+/// Sums of sizes must not overflow, and a segment of nothing is none.
+status check_sizes(const geometry &mine) {
+    if (mine.usable_bytes > window::max_span() || mine.device_bytes > window::max_span() ||
+        mine.usable_bytes == 0) {
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("segments of {} with {} for devices behind them do not fit into "
+                                 "the address window of {}",
+                                 format_size(mine.usable_bytes), format_size(mine.device_bytes),
+                                 format_size(window::max_span())),
+                     "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
+    }
+    return {};
 }
 
 /// Rank 0 decides for the whole job, so that an address means the same everywhere.
@@ -175,6 +193,7 @@ result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
     auto const &job = launcher.info();
     auto const slots = static_cast<std::size_t>(job.size);
     geometry const &shape = agreed.value();
+    DIOMP_TRY(check_sizes(shape));
     std::size_t const slot_bytes = shape.slot_bytes();
     if (slot_bytes > window::max_span() / slots) {
         return error(OMPX_ERR_NOMEM,

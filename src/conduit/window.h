@@ -23,11 +23,12 @@
 namespace diomp::conduit {
 
 struct window_options {
-    std::uint64_t base = 0;           ///< 0: the default of this build
-    std::size_t usable_bytes = 0;     ///< per slot; 0: the node's memory, less in a very large job
-    std::size_t control_bytes = 0;    ///< per rank, multiple of the page size
-    std::size_t device_bytes = 0;     ///< per slot, behind the usable ones
-    bool choose_device_bytes = false; ///< device_bytes as large as usable_bytes
+    std::uint64_t base = 0;        ///< 0: the default of this build
+    std::size_t usable_bytes = 0;  ///< per slot; 0: the node's memory, less in a very large job
+    std::size_t control_bytes = 0; ///< per rank, multiple of the page size
+    std::size_t device_bytes = 0;  ///< per slot, behind the usable ones
+    /// As large as usable_bytes, at least device_bytes, and not more than there is room for.
+    bool choose_device_bytes = false;
 };
 
 /// Immutable after create; any thread.

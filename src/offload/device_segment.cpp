@@ -19,12 +19,13 @@ using memory::heap;
 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
     : device_(device), base_(base), size_bytes_(nbytes),
-      symmetric_(heap::direction::from_front, nbytes), private_(heap::direction::from_end, nbytes) {
-}
+      half_(nbytes / 2 / heap::granule_bytes * heap::granule_bytes),
+      symmetric_(heap::direction::from_front, half_), private_(heap::direction::from_end, half_),
+      mapped_(heap::direction::from_end, nbytes - half_) {}
 
 std::optional<std::uint64_t> device_segment::wake(const device_allocation &wanted,
                                                   std::size_t alignment) {
-    if (resting_.empty() || wanted.kind != OMPX_MEM_LOCAL) {
+    if (resting_.empty() || !wanted.by_openmp) {
         return std::nullopt;
     }
     record &candidate = resting_.back().mapped();
@@ -42,13 +43,20 @@ std::optional<std::uint64_t> device_segment::wake(const device_allocation &wante
 
 void device_segment::settle() {
     for (; !resting_.empty(); resting_.pop_back()) {
-        give_to_heap(resting_.back().key(), false);
+        give_to_heap(resting_.back().key());
     }
 }
 
-heap::released_block device_segment::give_to_heap(std::uint64_t offset, bool is_symmetric) {
-    return is_symmetric ? *symmetric_.release(offset, size_bytes_ - private_.extent())
-                        : *private_.release(offset, size_bytes_ - symmetric_.extent());
+heap::released_block device_segment::give_to_heap(std::uint64_t offset) {
+    if (offset >= half_) {
+        auto block = *mapped_.release(offset - half_, mapped_.capacity_bytes());
+        block.offset += half_;
+        block.free_begin += half_;
+        block.free_end += half_;
+        return block;
+    }
+    auto const block = symmetric_.release(offset, half_ - private_.extent());
+    return block ? *block : *private_.release(offset, half_ - symmetric_.extent());
 }
 
 std::optional<std::uint64_t> device_segment::allocate(const device_allocation &wanted,
@@ -58,10 +66,15 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
         return again;
     }
     settle();
-    auto const offset =
-        wanted.kind == OMPX_MEM_SYMMETRIC
-            ? symmetric_.allocate(wanted.nbytes, alignment, size_bytes_ - private_.extent())
-            : private_.allocate(wanted.nbytes, alignment, size_bytes_ - symmetric_.extent());
+    std::optional<std::uint64_t> offset;
+    if (wanted.by_openmp) {
+        offset = mapped_.allocate(wanted.nbytes, alignment, mapped_.capacity_bytes());
+        offset = offset ? std::optional(*offset + half_) : std::nullopt;
+    } else if (wanted.kind == OMPX_MEM_SYMMETRIC) {
+        offset = symmetric_.allocate(wanted.nbytes, alignment, half_ - private_.extent());
+    } else {
+        offset = private_.allocate(wanted.nbytes, alignment, half_ - symmetric_.extent());
+    }
     if (!offset) {
         return std::nullopt;
     }
@@ -70,6 +83,7 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
     made.number = wanted.number;
     made.nbytes = wanted.nbytes;
     made.alignment = alignment;
+    made.by_openmp = wanted.by_openmp;
     made.before = state_;
     made.after = state_ = ++last_state_;
     records_.emplace(*offset, std::move(made));
@@ -79,30 +93,36 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
     return offset;
 }
 
-std::optional<device_allocation> device_segment::look_up(std::uint64_t offset) const {
-    auto found = symmetric_.find(offset);
-    bool const is_symmetric = found.has_value();
-    if (!found) {
-        found = private_.find(offset);
-    }
-    if (!found && offset > 0) {
-        // The end of what fills its granules to the last byte.
-        auto before = symmetric_.find(offset - 1);
-        before = before ? before : private_.find(offset - 1);
-        if (!before || before->offset + before->nbytes != offset) {
-            return std::nullopt;
+std::optional<heap::block> device_segment::find_block(std::uint64_t offset) const {
+    if (offset >= half_) {
+        auto block = mapped_.find(offset - half_);
+        if (block) {
+            block->offset += half_;
         }
-        return look_up(offset - 1);
+        return block;
     }
-    auto const entry = found ? records_.find(found->offset) : records_.end();
-    if (entry == records_.end()) { // nothing, or at rest
-        return std::nullopt;
+    auto const block = symmetric_.find(offset);
+    return block ? block : private_.find(offset);
+}
+
+std::optional<device_allocation> device_segment::look_up(std::uint64_t offset) const {
+    auto const found = find_block(offset);
+    if (!found) {
+        // The end of what fills its granules to the last byte.
+        auto const before = offset == 0 ? std::nullopt : find_block(offset - 1);
+        return before && before->offset + before->nbytes == offset ? look_up(offset - 1)
+                                                                   : std::nullopt;
+    }
+    auto const entry = records_.find(found->offset);
+    if (entry == records_.end()) {
+        return std::nullopt; // at rest
     }
     record const &known = entry->second;
-    ompx_mem_kind_t const kind = is_symmetric        ? OMPX_MEM_SYMMETRIC
-                                 : known.number != 0 ? OMPX_MEM_ASYMMETRIC
-                                                     : OMPX_MEM_LOCAL;
-    return device_allocation{kind, found->offset, found->nbytes, known.host, known.number};
+    ompx_mem_kind_t const kind = known.number != 0                             ? OMPX_MEM_ASYMMETRIC
+                                 : known.by_openmp || !symmetric_.find(offset) ? OMPX_MEM_LOCAL
+                                                                               : OMPX_MEM_SYMMETRIC;
+    return device_allocation{kind,          known.by_openmp, found->offset,
+                             found->nbytes, known.host,      known.number};
 }
 
 std::optional<device_allocation> device_segment::find(std::uint64_t offset) const {
@@ -148,11 +168,31 @@ std::optional<device_allocation> device_segment::tell_asymmetric(std::uint64_t n
                    is_mapped);
 }
 
-void device_segment::mark_used(std::uint64_t offset) {
+std::optional<device_allocation> device_segment::find_and_use(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
-    if (auto const found = records_.find(offset); found != records_.end()) {
-        found->second.known_by.is_used = true;
+    auto const found = look_up(offset);
+    if (!found) {
+        return found;
     }
+    record &known = records_.at(found->offset);
+    if (known.is_retired) {
+        return std::nullopt;
+    }
+    if (!known.known_by.is_used) {
+        known.known_by.is_used = true;
+        used_.push_back(found->offset);
+    }
+    return found;
+}
+
+bool device_segment::uses_host_range(const void *host, std::size_t nbytes) const {
+    std::lock_guard const guard(mutex_);
+    auto const begin = reinterpret_cast<std::uintptr_t>(host);
+    return std::ranges::any_of(used_, [&](std::uint64_t offset) {
+        record const &known = records_.at(offset);
+        auto const start = reinterpret_cast<std::uintptr_t>(known.host);
+        return known.host != nullptr && start < begin + nbytes && begin < start + known.nbytes;
+    });
 }
 
 std::optional<device_segment::told> device_segment::retire(std::uint64_t offset) {
@@ -165,39 +205,44 @@ std::optional<device_segment::told> device_segment::retire(std::uint64_t offset)
     return found->second.known_by;
 }
 
+device_segment::record_map::node_type device_segment::take_out(record_map::iterator of) {
+    if (of->second.known_by.is_used) {
+        std::erase(used_, of->first);
+    }
+    if (of->second.number != 0) {
+        numbers_.erase(of->second.number);
+    }
+    return records_.extract(of);
+}
+
 std::optional<heap::released_block> device_segment::release(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
-    auto const what = records_.contains(offset) ? look_up(offset) : std::nullopt;
-    if (!what) {
+    auto const found = records_.find(offset);
+    if (found == records_.end()) {
         return std::nullopt;
     }
     settle();
     state_ = ++last_state_;
-    records_.erase(offset);
-    if (what->kind == OMPX_MEM_ASYMMETRIC) {
-        numbers_.erase(what->number);
-    }
-    return give_to_heap(offset, what->kind == OMPX_MEM_SYMMETRIC);
+    take_out(found);
+    return give_to_heap(offset);
 }
 
 bool device_segment::release_unknown(std::uint64_t offset, std::size_t limit_bytes) {
     std::lock_guard const guard(mutex_);
     auto const found = records_.find(offset);
-    // Symmetric and asymmetric memory is freed together with others; who frees it looks closer.
-    if (found == records_.end() || !found->second.known_by.nobody() || found->second.is_retired ||
-        found->second.nbytes >= limit_bytes || found->second.number != 0 ||
-        symmetric_.find(offset)) {
+    if (found == records_.end() || !found->second.by_openmp || found->second.is_retired ||
+        !found->second.known_by.nobody() || found->second.nbytes >= limit_bytes) {
         return false;
     }
     if (found->second.after == state_) {
         state_ = found->second.before;
-        resting_.push_back(records_.extract(found));
+        resting_.push_back(take_out(found));
         return true;
     }
     settle();
     state_ = ++last_state_;
-    records_.erase(found);
-    give_to_heap(offset, false);
+    take_out(found);
+    give_to_heap(offset);
     return true;
 }
 
@@ -209,7 +254,7 @@ std::size_t device_segment::num_allocations() const {
 std::uint64_t device_segment::used_bytes() {
     std::lock_guard const guard(mutex_);
     settle();
-    return symmetric_.used_bytes() + private_.used_bytes();
+    return symmetric_.used_bytes() + private_.used_bytes() + mapped_.used_bytes();
 }
 
 ompx_segment_info_t device_segment::info() {
@@ -219,9 +264,10 @@ ompx_segment_info_t device_segment::info() {
     told.base = base_;
     told.nbytes = size_bytes_;
     told.symmetric_used = symmetric_.used_bytes();
-    told.local_used = private_.used_bytes();
-    told.largest_free = std::max(symmetric_.largest_free(size_bytes_ - private_.extent()),
-                                 private_.largest_free(size_bytes_ - symmetric_.extent()));
+    told.local_used = private_.used_bytes() + mapped_.used_bytes();
+    told.largest_free = std::max({symmetric_.largest_free(half_ - private_.extent()),
+                                  private_.largest_free(half_ - symmetric_.extent()),
+                                  mapped_.largest_free(mapped_.capacity_bytes())});
     told.num_allocations = records_.size();
     return told;
 }

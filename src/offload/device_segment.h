@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The part of a device's memory that is in the global address space, on its owner: which ranges of
-// it are taken and for what. Like the host segment it has two heaps: symmetric allocations, which
-// all ranks make together, grow from the front; everything that a rank does on its own, what OpenMP
-// maps above all, from the end. So maps that come and go on one rank alone never move the symmetric
-// ones of the next allocation.
+// it are taken and for what. The first half is for ompx_target_alloc: symmetric memory, which all
+// ranks allocate together, grows from its front, asymmetric and local memory from its end. The
+// second half is for what OpenMP maps and allocates. So neither what a rank has for itself nor
+// parts of different sizes move what ranks map alike.
 //
 // Ranks that map the same things in the same order get the same offsets, since a heap's choices
 // depend on its history only. Whether they did is verified when one reaches for the other's memory
@@ -26,7 +26,8 @@
 namespace diomp::offload {
 
 struct device_allocation {
-    ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< symmetric, asymmetric or local; mapped data is local
+    ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< symmetric, asymmetric or local
+    bool by_openmp = false;               ///< mapped, or of omp_target_alloc; local
     std::uint64_t offset = 0;             ///< from the start of the segment
     std::size_t nbytes = 0;               ///< as asked for
     const void *host = nullptr;           ///< what is mapped there, or null
@@ -58,7 +59,7 @@ public:
     struct told {
         bool mapped_ranks = false; ///< some that read our published state
         std::vector<world_rank> others;
-        bool is_used = false; ///< by this rank, see mark_used
+        bool is_used = false; ///< by this rank, see find_and_use
 
         [[nodiscard]] bool nobody() const { return !mapped_ranks && !is_used && others.empty(); }
     };
@@ -66,8 +67,11 @@ public:
     std::optional<device_allocation> tell(std::uint64_t offset, world_rank asker, bool is_mapped);
     std::optional<device_allocation> tell_asymmetric(std::uint64_t number, world_rank asker,
                                                      bool is_mapped);
-    /// Notes that this rank keeps what it has learned about the allocation or its counterparts.
-    void mark_used(std::uint64_t offset);
+    /// find(), and notes that this rank will keep what it learns about the allocation or its
+    /// counterparts. Not of one that is about to be freed.
+    std::optional<device_allocation> find_and_use(std::uint64_t offset);
+    /// Whether an allocation that is used has been mapped from a part of [host, host + nbytes).
+    [[nodiscard]] bool uses_host_range(const void *host, std::size_t nbytes) const;
     /// Before release(): from now on nobody is told any more. Returns who was; nullopt: nothing
     /// begins there.
     std::optional<told> retire(std::uint64_t offset);
@@ -88,6 +92,7 @@ private:
         std::uint64_t number = 0; ///< 0: not asymmetric
         std::size_t nbytes = 0;
         std::size_t alignment = 0;
+        bool by_openmp = false;
         std::uint64_t before = 0; ///< state_ when it was allocated
         std::uint64_t after = 0;  ///< state_ then
         told known_by;
@@ -100,14 +105,19 @@ private:
                                              world_rank asker, bool is_mapped);
     std::optional<std::uint64_t> wake(const device_allocation &wanted, std::size_t alignment);
     void settle();
-    memory::heap::released_block give_to_heap(std::uint64_t offset, bool is_symmetric);
+    [[nodiscard]] std::optional<memory::heap::block> find_block(std::uint64_t offset) const;
+    memory::heap::released_block give_to_heap(std::uint64_t offset);
+    record_map::node_type take_out(record_map::iterator of);
 
     int device_;
     std::byte *base_;
     std::size_t size_bytes_;
     mutable std::mutex mutex_; ///< leaf lock over everything below
+    std::uint64_t half_;       ///< where the second half begins
     memory::heap symmetric_;
     memory::heap private_;
+    memory::heap mapped_;             ///< its offsets count from half_
+    std::vector<std::uint64_t> used_; ///< offsets of those that are used
     record_map records_;
     std::unordered_map<std::uint64_t, std::uint64_t> numbers_; ///< of asymmetric ones: their offset
     /// Blocks that are free, but that the heap still holds; see the plan in device_segment.cpp.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <link.h>
 
 namespace diomp::offload {
 namespace {
@@ -29,14 +30,16 @@ identity identify(const void *host, const memory::segment &own) {
     if (offset < own.symmetric_extent()) {
         return {identity::origin::symmetric, 0, offset};
     }
-    Dl_info found{};
-    if (::dladdr(host, &found) == 0 || found.dli_fname == nullptr) {
+    // Not dladdr: it takes the dynamic linker's lock, which a thread may hold that waits for us.
+    dl_find_object found{};
+    if (::_dl_find_object(const_cast<void *>(host), &found) != 0) {
         return {};
     }
-    const char *const slash = std::strrchr(found.dli_fname, '/');
-    return {identity::origin::variable, hash_of(slash == nullptr ? found.dli_fname : slash + 1),
+    const char *const name = found.dlfo_link_map->l_name;
+    const char *const slash = std::strrchr(name, '/');
+    return {identity::origin::variable, hash_of(slash == nullptr ? name : slash + 1),
             reinterpret_cast<std::uintptr_t>(host) -
-                reinterpret_cast<std::uintptr_t>(found.dli_fbase)};
+                reinterpret_cast<std::uintptr_t>(found.dlfo_map_start)};
 }
 
 std::string describe(const identity &what) {

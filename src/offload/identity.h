@@ -28,7 +28,7 @@ struct identity {
 };
 static_assert(sizeof(identity) == 16);
 
-/// Null is unknown. Any thread; some microseconds.
+/// Null is unknown. Any thread, also in handlers.
 identity identify(const void *host, const memory::segment &own);
 
 /// "static data at +0x4040", "symmetric memory at +0x100", "" if unknown.

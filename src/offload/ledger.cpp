@@ -61,7 +61,7 @@ result<ledger::finding> ledger::find(world_rank owner, int device, named_by way,
                                      std::size_t nbytes) {
     ledger::key const wanted{owner.value(), device, way, key};
     if (auto const known = look_up(wanted)) {
-        return finding{known, true, true};
+        return finding{known, true, true, 0, 0};
     }
     std::uint64_t const withdrawals = [this] {
         std::shared_lock const guard(mutex_);
@@ -75,17 +75,25 @@ result<ledger::finding> ledger::find(world_rank owner, int device, named_by way,
     DIOMP_TRY(told);
     answer const &fresh = told.value();
     if (fresh.found == 0) {
-        return finding{std::nullopt, fresh.device_in_use != 0, false};
+        return finding{std::nullopt, fresh.device_in_use != 0, false, 0, 0};
+    }
+    return finding{fresh.what, true, false, fresh.generation, withdrawals};
+}
+
+void ledger::keep(world_rank owner, int device, named_by way, std::uint64_t key,
+                  const finding &found) {
+    if (found.was_kept || !found.what) {
+        return;
     }
     std::lock_guard const guard(mutex_);
     if (kept_.size() >= max_kept) {
         kept_.clear();
     }
     // A withdrawal may have overtaken the answer that it is about.
-    if (num_withdrawals_ == withdrawals) {
-        kept_.insert_or_assign(wanted, kept{fresh.what, fresh.generation});
+    if (num_withdrawals_ == found.withdrawals) {
+        kept_.insert_or_assign(ledger::key{owner.value(), device, way, key},
+                               kept{*found.what, found.generation});
     }
-    return finding{fresh.what, true, false};
 }
 
 void ledger::forget(int device, std::uint64_t offset) {

@@ -50,12 +50,16 @@ public:
         std::optional<remote_allocation> what; ///< nothing: the owner has nothing there
         bool device_in_use = false;            ///< the owner has a segment on that device
         bool was_kept = false;                 ///< it is not the first use
+        std::uint64_t generation = 0;          ///< for keep()
+        std::uint64_t withdrawals = 0;         ///< the same
     };
     /// Waits for the owner's progress thread on first use. By offset, whatever the owner has in
     /// [key, key + nbytes) is an answer, so that an error can name it.
     result<finding> find(world_rank owner, int device, named_by way, std::uint64_t key,
                          std::size_t nbytes = 0);
 
+    /// Keeps an answer that has been found to be right. Nothing to do if it was kept before.
+    void keep(world_rank owner, int device, named_by way, std::uint64_t key, const finding &found);
     /// Drops what is kept about counterparts of an own allocation.
     void forget(int device, std::uint64_t offset);
 

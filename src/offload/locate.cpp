@@ -17,19 +17,22 @@ error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes) 
             "check the size and the offset of the transfer, and the mapped section"};
 }
 
-/// Whether all of an allocation is meant by pointers at one distance: they are device addresses, or
-/// what was mapped when the memory was allocated for it.
-bool is_linear(const device_allocation &what, const void *pointer, const std::byte *address) {
-    return pointer == address || what.host != nullptr;
-}
-
-/// All pointers from `start` on that lead into an allocation of nbytes as `pointer` leads to
-/// `address`, which is `inside` bytes from its beginning.
-stretch reach_of(const void *pointer, const std::byte *address, std::uint64_t inside,
-                 std::size_t nbytes) {
+/// The pointers that lead into an allocation as `pointer` leads to `place`, which is `inside` bytes
+/// from its beginning: all of it for device addresses; for host addresses what was mapped when the
+/// memory was allocated. That may begin some bytes inside, where libomptarget aligns a structure.
+stretch reach_of(const device_allocation &what, const void *pointer, bool is_device_address,
+                 const std::byte *place, std::uint64_t inside) {
     auto const from = reinterpret_cast<std::uintptr_t>(pointer);
-    return {from - inside, nbytes,
-            static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(address) - from)};
+    auto const distance =
+        static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(place) - from);
+    if (is_device_address) {
+        return {from - inside, what.nbytes, distance};
+    }
+    auto const host = reinterpret_cast<std::uintptr_t>(what.host);
+    if (what.host == nullptr || from < host || inside < from - host) {
+        return {};
+    }
+    return {host, what.nbytes - (inside - (from - host)), distance};
 }
 
 constexpr const char *same_order =
@@ -108,13 +111,16 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     auto address = device_address(pointer, device);
     DIOMP_TRY(address);
     device_segment *const segment = known_segment(device);
-    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
+    if (segment == nullptr) {
+        return no_segment(device);
+    }
+    auto const offset = segment->offset_of(address.value());
     if (!offset) {
-        // Memory that libomptarget got elsewhere: on host devices the processor reaches it all the
-        // same; its size is not known here.
+        // Memory that libomptarget got elsewhere, since the segment is full: the processor reaches
+        // it all the same; its size is not known here.
         return local_side{address.value(), {}};
     }
-    auto const found = segment->find(*offset);
+    auto const found = segment->find_and_use(*offset);
     if (!found) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is in no allocation of device {}", pointer, device),
@@ -126,11 +132,8 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
         return past_end(fmt::format("the allocation of {} on device {}", describe(*found), device),
                         left, nbytes);
     }
-    segment->mark_used(found->offset);
     local_side side{address.value(), {}};
-    if (is_linear(*found, pointer, side.address)) {
-        side.reach = reach_of(pointer, side.address, inside, found->nbytes);
-    }
+    side.reach = reach_of(*found, pointer, pointer == side.address, side.address, inside);
     return side;
 }
 
@@ -167,7 +170,7 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
                      "rank alone: use map, omp_target_alloc or ompx_target_alloc, and "
                      "DIOMP_DEVICE_SEGMENT_SIZE; or run with DiOMP's libomptarget");
     }
-    auto const own = segment->find(*offset);
+    auto const own = segment->find_and_use(*offset);
     if (!own) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is in no allocation of device {}", pointer, device),
@@ -177,9 +180,9 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     DIOMP_TRY(place);
     remote_side side{place.value(), {}};
     // An asymmetric counterpart may be shorter than the own part: asked for each time.
-    if (side.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC &&
-        is_linear(*own, pointer, address.value())) {
-        side.reach = reach_of(pointer, side.place.direct, *offset - own->offset, own->nbytes);
+    if (side.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
+        side.reach = reach_of(*own, pointer, pointer == address.value(), side.place.direct,
+                              *offset - own->offset);
     }
     return side;
 }
@@ -190,9 +193,9 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
     const device_allocation *const own = &allocation;
     std::uint64_t const inside = offset - own->offset;
     bool const asymmetric = own->kind == OMPX_MEM_ASYMMETRIC;
-    auto asked = asymmetric ? ledger_.find(rank, segment.device(), named_by::number, own->number)
-                            : ledger_.find(rank, segment.device(), named_by::offset, own->offset,
-                                           own->nbytes);
+    named_by const way = asymmetric ? named_by::number : named_by::offset;
+    std::uint64_t const key = asymmetric ? own->number : own->offset;
+    auto asked = ledger_.find(rank, segment.device(), way, key, asymmetric ? 0 : own->nbytes);
     DIOMP_TRY(asked);
     ledger::finding const &told = asked.value();
     if (!told.what) {
@@ -207,7 +210,6 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
     remote_allocation const &there = *told.what;
     if (!asymmetric && (there.offset != own->offset || there.nbytes != own->nbytes ||
                         (!told.was_kept && !there.what.may_equal(identify(own->host, host_))))) {
-        ledger_.forget(segment.device(), own->offset); // the next transfer shall see it too
         std::string const text = offload::describe(there.what);
         return error(OMPX_ERR_MISMATCH,
                      fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
@@ -216,9 +218,7 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
                                  text.empty() ? "" : " (" + text + ")", describe(*own)),
                      same_order);
     }
-    if (!told.was_kept && !asymmetric) {
-        segment.mark_used(own->offset);
-    }
+    ledger_.keep(rank, segment.device(), way, key, told);
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {
         return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),

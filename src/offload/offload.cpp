@@ -28,6 +28,9 @@ bool is_host_plugin(const char *name) {
 /// pay a page fault per page each time.
 constexpr std::size_t return_pages_bytes = std::size_t{32} << 20;
 
+/// Segments begin at multiples of this.
+constexpr std::size_t heap_unit = std::size_t{1} << 16;
+
 } // namespace
 
 devices::devices(memory::address_space &space, const memory::segment &host,
@@ -46,8 +49,7 @@ device_segment *devices::known_segment(int device) const {
 }
 
 device_segment *devices::make_segment(const diomp_offload_request &request) {
-    std::size_t const each = window_.device_bytes() / num_host_devices /
-                             conduit::window::max_alignment * conduit::window::max_alignment;
+    std::size_t const each = window_.device_bytes() / num_host_devices / heap_unit * heap_unit;
     if (request.device < 0 || request.device >= max_devices || each == 0 ||
         !is_host_plugin(request.plugin) || request.plugin_device >= num_host_devices) {
         return nullptr;
@@ -73,7 +75,13 @@ void *devices::allocate(const diomp_offload_request &request) {
     }
     auto const nbytes = static_cast<std::size_t>(request.nbytes);
     if (segment != nullptr) {
-        device_allocation const wanted{OMPX_MEM_LOCAL, 0, nbytes, request.host, 0};
+        // libomptarget forgets a mapping before it frees its memory. If the same data is mapped
+        // again in between, what threads know of the old copy must not serve for it.
+        if (request.host != nullptr && epoch_ != nullptr &&
+            segment->uses_host_range(request.host, nbytes)) {
+            epoch_->fetch_add(1, std::memory_order_acq_rel);
+        }
+        device_allocation const wanted{OMPX_MEM_LOCAL, true, 0, nbytes, request.host, 0};
         if (auto const offset = segment->allocate(wanted, memory::heap::granule_bytes)) {
             return segment->base() + *offset;
         }
@@ -91,15 +99,21 @@ void *devices::allocate(const diomp_offload_request &request) {
 }
 
 bool devices::release(int device, void *address) {
-    device_segment *const segment = known_segment(device);
-    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
-    if (!offset) {
+    device_segment *const segment = segment_around(address);
+    if (segment == nullptr) {
         return false;
     }
-    if (segment->release_unknown(*offset, return_pages_bytes)) {
+    std::uint64_t const offset = *segment->offset_of(address);
+    if (segment->release_unknown(offset, return_pages_bytes)) {
         return true;
     }
-    if (status const given = give_back(*segment, *offset); !given) {
+    auto const found = segment->find(offset);
+    if (found && !found->by_openmp) {
+        log(log_level::warn,
+            "{} on device {} is memory of ompx_target_alloc: it is not freed [remedy: free it with "
+            "ompx_target_free, on all ranks if it is symmetric or asymmetric]",
+            address, device);
+    } else if (status const given = give_back(*segment, offset); !given) {
         log(log_level::warn, "freeing {} on device {}: {}", address, device,
             given.failure().message());
     }
@@ -121,15 +135,25 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
     if (known_by->is_used) {
         ledger_.forget(segment.device(), offset);
     }
-    status withdrawn = ledger_.withdraw(segment.device(), offset, *known_by);
-    auto const block = segment.release(offset);
-    if (block && block->reserved >= return_pages_bytes) {
-        window_.release_pages(place_,
-                              static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) +
-                                  block->offset,
-                              block->reserved);
+    // If somebody cannot be told, the block is never used again: better lost than written to.
+    DIOMP_TRY(ledger_.withdraw(segment.device(), offset, *known_by));
+    auto const what = segment.find(offset);
+    if (what && what->nbytes >= return_pages_bytes) {
+        // Before anybody else can have it.
+        window_.release_pages(
+            place_, static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) + what->offset,
+            what->nbytes);
     }
-    return withdrawn;
+    segment.release(offset);
+    return {};
+}
+
+error devices::no_segment(int device) const {
+    return {OMPX_ERR_UNSUPPORTED,
+            fmt::format("the memory of device {} is not in the global address space", device),
+            num_foreign_.load() == 0
+                ? "run with DiOMP's libomptarget: compile with diompcc, or start with diomp-run"
+                : "only devices of the processor have segments in this version"};
 }
 
 result<device_segment *> devices::segment_of(int device) {
@@ -145,13 +169,7 @@ result<device_segment *> devices::segment_of(int device) {
     }
     device_segment *const segment = known_segment(device);
     if (segment == nullptr) {
-        return error(
-            OMPX_ERR_UNSUPPORTED,
-            fmt::format("the memory of device {} is not in the global address space", device),
-            num_foreign_.load() == 0
-                ? "run with DiOMP's libomptarget: compile with diompcc, or start with "
-                  "diomp-run"
-                : "only devices of the processor have segments in this version");
+        return no_segment(device);
     }
     return segment;
 }
@@ -169,7 +187,7 @@ result<std::uint64_t> devices::take(int device, ompx_mem_kind_t kind, std::size_
     DIOMP_TRY(segment);
     device_segment &from = *segment.value();
     auto const offset =
-        from.allocate({kind, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
+        from.allocate({kind, false, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
     if (!offset) {
         return error(
             OMPX_ERR_NOMEM,

@@ -69,6 +69,8 @@ class devices {
 public:
     /// Host devices per rank that can have a segment: as many as LLVM's host plugin has.
     static constexpr int num_host_devices = 4;
+    /// Of a segment whose size the user left open.
+    static constexpr std::size_t least_segment_bytes = std::size_t{64} << 20;
 
     devices(memory::address_space &space, const memory::segment &host,
             const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
@@ -115,6 +117,8 @@ private:
         return device == -1 || device == num || openmp_.is_disabled;
     }
     status check_device(int device, int num, const char *argument) const;
+    /// The error about a device whose memory is not in the address space.
+    [[nodiscard]] error no_segment(int device) const;
     status check_devices(int dst_device, int src_device) const;
     [[nodiscard]] device_segment *known_segment(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);

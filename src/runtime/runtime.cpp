@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -55,13 +56,22 @@ status runtime::build() {
     conduit::window_options window_options;
     window_options.base = settings_.segment_base;
     window_options.usable_bytes = wanted;
-    window_options.device_bytes = settings_.device_segment_size_bytes *
-                                  static_cast<std::size_t>(offload::devices::num_host_devices);
-    window_options.choose_device_bytes = settings_.device_segment_size_bytes == 0;
+    bool const chosen = settings_.device_segment_size_bytes == 0;
+    // Saturating: what is too large is an error with a sentence.
+    std::size_t const each = chosen ? offload::devices::least_segment_bytes
+                                    : std::min<std::size_t>(settings_.device_segment_size_bytes,
+                                                            conduit::window::max_span());
+    window_options.device_bytes =
+        each * static_cast<std::size_t>(offload::devices::num_host_devices);
+    window_options.choose_device_bytes = chosen;
     window_options.control_bytes = conduit::control_bytes_per_rank();
     auto window = conduit::window::create(*launcher_, window_options);
     DIOMP_TRY(window);
     window_ = window.take();
+    if (window_->usable_bytes() <= memory::internal_bytes) {
+        return error(OMPX_ERR_NOMEM, "there is no room for segments in the address window",
+                     "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
+    }
     conduit::conduit_options conduit_options;
     conduit_options.cross_memory_attach = settings_.cross_memory_attach;
     conduit_options.ucx_workers = settings_.ucx_workers;

@@ -54,9 +54,12 @@ status runtime::free_on_device(int device, void *ptr) {
                                  device),
                      "free each allocation once, with the address that the allocation returned");
     }
-    if (found->host != nullptr) {
-        return error(OMPX_ERR_ADDRESS, "the memory is mapped: OpenMP frees it when it is unmapped",
-                     "end the mapping instead (target exit data)");
+    if (found->by_openmp) {
+        return error(OMPX_ERR_ADDRESS,
+                     found->host != nullptr
+                         ? "the memory is mapped: OpenMP frees it when it is unmapped"
+                         : "the memory is OpenMP's own",
+                     "end the mapping (target exit data), or call omp_target_free");
     }
     if (found->kind != OMPX_MEM_LOCAL) {
         DIOMP_TRY(transfers_->fence());

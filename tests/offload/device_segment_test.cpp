@@ -21,7 +21,9 @@ protected:
     static std::byte *base() { return reinterpret_cast<std::byte *>(0x10000000); }
 
     std::uint64_t take(ompx_mem_kind_t kind, std::size_t nbytes, std::uint64_t number = 0) {
-        auto const offset = segment_.allocate({kind, 0, nbytes, nullptr, number}, 64);
+        // Local memory here is what OpenMP maps.
+        auto const offset =
+            segment_.allocate({kind, kind == OMPX_MEM_LOCAL, 0, nbytes, nullptr, number}, 64);
         EXPECT_TRUE(offset.has_value());
         return offset.value_or(0);
     }
@@ -33,7 +35,7 @@ TEST_F(segment_of_a_device, symmetric_memory_does_not_depend_on_what_is_mapped) 
     device_segment other(0, base(), size_bytes);
     take(OMPX_MEM_LOCAL, 5000);
     auto const here = take(OMPX_MEM_SYMMETRIC, 300);
-    auto const there = other.allocate({OMPX_MEM_SYMMETRIC, 0, 300, nullptr, 0}, 64);
+    auto const there = other.allocate({OMPX_MEM_SYMMETRIC, false, 0, 300, nullptr, 0}, 64);
     EXPECT_EQ(here, there);
 }
 
@@ -72,7 +74,7 @@ TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retire
     EXPECT_TRUE(segment_.tell(offset, world_rank{4}, false));
     EXPECT_TRUE(segment_.tell(offset + 8, world_rank{4}, false));
     EXPECT_TRUE(segment_.tell(offset, world_rank{2}, true));
-    segment_.mark_used(offset);
+    segment_.find_and_use(offset);
     auto const known_by = segment_.retire(offset);
     ASSERT_TRUE(known_by);
     EXPECT_TRUE(known_by->mapped_ranks);
@@ -86,20 +88,50 @@ TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retire
     EXPECT_FALSE(segment_.release(offset));
 }
 
+TEST_F(segment_of_a_device, what_is_mapped_does_not_depend_on_what_the_program_allocates) {
+    device_segment other(0, base(), size_bytes);
+    take(OMPX_MEM_ASYMMETRIC, 5000, 1);
+    ASSERT_TRUE(other.allocate({OMPX_MEM_ASYMMETRIC, false, 0, 64, nullptr, 1}, 64));
+    ASSERT_TRUE(other.allocate({OMPX_MEM_LOCAL, false, 0, 64, nullptr, 0}, 64));
+    auto const here = take(OMPX_MEM_LOCAL, 4096);
+    EXPECT_EQ(here, other.allocate({OMPX_MEM_LOCAL, true, 0, 4096, nullptr, 0}, 64));
+    EXPECT_EQ(segment_.find(here)->kind, OMPX_MEM_LOCAL);
+    EXPECT_TRUE(segment_.find(here)->by_openmp);
+}
+
 TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
-    auto const first = take(OMPX_MEM_LOCAL, size_bytes - 64);
-    EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, 0, 128, nullptr, 0}, 64));
-    EXPECT_FALSE(segment_.allocate({OMPX_MEM_SYMMETRIC, 0, 128, nullptr, 0}, 64));
+    std::size_t const half = size_bytes / 2;
+    auto const first = take(OMPX_MEM_LOCAL, half - 64);
+    EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, true, 0, 128, nullptr, 0}, 64));
+    auto const symmetric = take(OMPX_MEM_SYMMETRIC, half - 64);
+    EXPECT_FALSE(segment_.allocate({OMPX_MEM_ASYMMETRIC, false, 0, 128, nullptr, 1}, 64));
     ASSERT_TRUE(segment_.release(first));
-    EXPECT_EQ(take(OMPX_MEM_LOCAL, size_bytes - 64), first);
+    ASSERT_TRUE(segment_.release(symmetric));
+    EXPECT_EQ(take(OMPX_MEM_LOCAL, half - 64), first);
     auto const told = segment_.info();
     EXPECT_EQ(told.num_allocations, 1u);
-    EXPECT_EQ(told.local_used, size_bytes - 64);
+    EXPECT_EQ(told.local_used, half - 64);
+    EXPECT_EQ(told.symmetric_used, 0u);
+}
+
+TEST_F(segment_of_a_device, knows_which_host_data_its_answers_are_about) {
+    char data[128];
+    auto const offset = segment_.allocate({OMPX_MEM_LOCAL, true, 0, 100, data, 0}, 64);
+    ASSERT_TRUE(offset);
+    EXPECT_FALSE(segment_.uses_host_range(data, 8)); // nobody has asked
+    ASSERT_TRUE(segment_.find_and_use(*offset + 10));
+    EXPECT_TRUE(segment_.uses_host_range(data + 99, 20));
+    EXPECT_FALSE(segment_.uses_host_range(data + 100, 20));
+    ASSERT_TRUE(segment_.retire(*offset));
+    EXPECT_FALSE(segment_.find_and_use(*offset));
+    ASSERT_TRUE(segment_.release(*offset));
+    EXPECT_FALSE(segment_.uses_host_range(data, 100));
 }
 
 /// Whatever comes and goes, the offsets are those of a heap that frees at once.
 TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
-    heap plain(heap::direction::from_end, size_bytes);
+    std::uint64_t const half = size_bytes / 2;
+    heap plain(heap::direction::from_end, half);
     struct block {
         std::uint64_t offset;
         std::size_t nbytes;
@@ -112,13 +144,13 @@ TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
         if (held.empty() || (!full && random() % 2 == 0)) {
             std::size_t const nbytes = 1 + random() % 5 * 100;
             auto const here = take(OMPX_MEM_LOCAL, nbytes);
-            ASSERT_EQ(here, plain.allocate(nbytes, 64, size_bytes)) << step;
+            ASSERT_EQ(here - half, plain.allocate(nbytes, 64, half)) << step;
             held.push_back({here, nbytes});
         } else {
             // The newest as a rule, so that many rest.
             std::size_t const which = random() % 4 != 0 ? held.size() - 1 : random() % held.size();
             std::uint64_t const offset = held[which].offset;
-            ASSERT_TRUE(plain.release(offset));
+            ASSERT_TRUE(plain.release(offset - half));
             ASSERT_TRUE(segment_.release_unknown(offset, size_bytes)) << step;
             ASSERT_FALSE(segment_.find(offset).has_value() &&
                          segment_.find(offset)->offset == offset);
@@ -141,7 +173,7 @@ TEST_F(segment_of_a_device, what_somebody_knows_is_not_released_in_passing) {
     auto const large = take(OMPX_MEM_LOCAL, 4096);
     auto const together = take(OMPX_MEM_SYMMETRIC, 64);
     segment_.tell(told, world_rank{1}, true);
-    segment_.mark_used(used);
+    segment_.find_and_use(used);
     for (auto const offset : {told, used, large, together}) {
         EXPECT_FALSE(segment_.release_unknown(offset, 4096));
         EXPECT_TRUE(segment_.find(offset));

@@ -160,6 +160,33 @@ static void stale_knowledge(void) {
     meet();
 }
 
+/* OpenMP's free does not know of the other ranks: nothing is freed, and the heaps stay alike. */
+static void freed_by_the_wrong_call(void) {
+    char *symmetric = ompx_target_alloc(256, 0, ompx_symmetric_mem_alloc);
+    CHECK(symmetric != NULL);
+    meet();
+    if (me == 0) {
+        omp_target_free(symmetric, 0);
+    }
+    meet();
+    char *after = ompx_target_alloc(256, 0, ompx_symmetric_mem_alloc);
+    CHECK(after == symmetric + 256);
+    int64_t const sent = me;
+    int64_t seen = -1;
+    CHECK(ompx_target_put(next, symmetric, 0, &sent, host, sizeof(sent)) == 0);
+    meet();
+    CHECK(ompx_target_get(&seen, host, me, symmetric, 0, sizeof(seen)) == 0);
+    CHECK(seen == (me + ranks - 1) % ranks);
+    meet();
+    CHECK(ompx_target_free(after, 0) == 0);
+    CHECK(ompx_target_free(symmetric, 0) == 0);
+    /* With the number of another device it is still the same memory. */
+    omp_target_free(omp_target_alloc(64, 0), 1);
+    void *openmps = omp_target_alloc(64, 0);
+    FAILS(ompx_target_free(openmps, 0), OMPX_ERR_ADDRESS, "OpenMP's own");
+    omp_target_free(openmps, 0);
+}
+
 /* More than the segment holds: OpenMP goes on, other ranks cannot reach it. */
 static void out_of_segment(void) {
     size_t const nbytes = (size_t)200 << 20;
@@ -199,6 +226,7 @@ int main(void) {
     ranges();
     disagreements();
     stale_knowledge();
+    freed_by_the_wrong_call();
     out_of_segment();
     return 0;
 }

@@ -165,6 +165,59 @@ static void allocators(int device) {
     CHECK(after.num_allocations == before.num_allocations);
 }
 
+/* What ranks have for themselves, of different sizes, does not move what they map alike. */
+static void maps_beside_own_memory(void) {
+    void *parts = ompx_target_alloc(64 + 4096 * (size_t)me, 0, ompx_asymmetric_mem_alloc);
+    void *own = me == 0 ? ompx_target_alloc(5000, 0, ompx_local_mem_alloc) : NULL;
+    int64_t *first = malloc(4096);
+    int64_t *second = malloc(4096);
+    memset(first, 0, 4096);
+    memset(second, 0, 4096);
+#pragma omp target enter data map(to : first[0 : 512])
+#pragma omp target enter data map(to : second[0 : 512])
+    meet();
+    int64_t const sent = value(me, 3);
+    CHECK(ompx_target_put(next, second, 0, &sent, host, sizeof(sent)) == 0);
+    meet();
+#pragma omp target update from(first[0 : 512], second[0 : 512])
+    CHECK(first[0] == 0 && second[0] == value(previous, 3));
+    meet();
+#pragma omp target exit data map(release : first[0 : 512])
+#pragma omp target exit data map(release : second[0 : 512])
+    free(first);
+    free(second);
+    CHECK(ompx_target_free(own, 0) == 0);
+    CHECK(ompx_target_free(parts, 0) == 0);
+}
+
+/* libomptarget aligns the copy of a part of a structure: there is room before it that is not the
+ * member that lies before it on the host. */
+static void parts_of_a_structure(void) {
+    struct {
+        double a, b;
+        double *p;
+    } *s = omp_aligned_alloc(64, sizeof(*s), omp_default_mem_alloc);
+    double data[4] = {1, 2, 3, 4};
+    s->a = 10;
+    s->b = 20;
+    s->p = data;
+#pragma omp target enter data map(to : s->a)
+#pragma omp target enter data map(to : s->b, s->p[0 : 4])
+    double const b = 21;
+    double const a = 11;
+    for (int i = 0; i < 2; ++i) {
+        CHECK(ompx_target_put(me, &s->b, 0, &b, host, sizeof(b)) == 0);
+        CHECK(ompx_target_put(me, &s->a, 0, &a, host, sizeof(a)) == 0);
+    }
+#pragma omp target update from(s->a)
+#pragma omp target update from(s->b)
+    CHECK(s->a == 11 && s->b == 21);
+#pragma omp target exit data map(release : s->b, s->p[0 : 4])
+#pragma omp target exit data map(release : s->a)
+    omp_free(s, omp_default_mem_alloc);
+    meet();
+}
+
 /* One rank drives several devices from its threads. */
 static void threads_and_devices(void) {
     int const devices = omp_get_num_devices();
@@ -215,6 +268,8 @@ int main(void) {
         by_device_address(omp_get_num_devices() - 1);
         between_host_and_device();
         allocators(round % 2);
+        maps_beside_own_memory();
+        parts_of_a_structure();
     }
     threads_and_devices();
     /* Nothing to move. */
