@@ -188,14 +188,13 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
 }
 
 result<memory::place> devices::locate_counterpart(world_rank rank, device_segment &segment,
-                                                  const device_allocation &allocation,
+                                                  const device_allocation &own,
                                                   std::uint64_t offset, std::size_t nbytes) {
-    const device_allocation *const own = &allocation;
-    std::uint64_t const inside = offset - own->offset;
-    bool const asymmetric = own->kind == OMPX_MEM_ASYMMETRIC;
+    std::uint64_t const inside = offset - own.offset;
+    bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
     named_by const way = asymmetric ? named_by::number : named_by::offset;
-    std::uint64_t const key = asymmetric ? own->number : own->offset;
-    auto asked = ledger_.find(rank, segment.device(), way, key, asymmetric ? 0 : own->nbytes);
+    std::uint64_t const key = asymmetric ? own.number : own.offset;
+    auto asked = ledger_.find(rank, segment.device(), way, key, asymmetric ? 0 : own.nbytes);
     DIOMP_TRY(asked);
     ledger::finding const &told = asked.value();
     if (!told.what) {
@@ -203,19 +202,19 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
             OMPX_ERR_ADDRESS,
             told.device_in_use
                 ? fmt::format("rank {} has nothing on device {} where this rank has {}",
-                              rank.value(), segment.device(), describe(*own))
+                              rank.value(), segment.device(), describe(own))
                 : fmt::format("rank {} has not used device {} yet", rank.value(), segment.device()),
             same_order);
     }
     remote_allocation const &there = *told.what;
-    if (!asymmetric && (there.offset != own->offset || there.nbytes != own->nbytes ||
-                        (!told.was_kept && !there.what.may_equal(identify(own->host, host_))))) {
+    if (!asymmetric && (there.offset != own.offset || there.nbytes != own.nbytes ||
+                        (!told.was_kept && !there.what.may_equal(identify(own.host, host_))))) {
         std::string const text = offload::describe(there.what);
         return error(OMPX_ERR_MISMATCH,
                      fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
                                  "has {}",
                                  segment.device(), rank.value(), there.nbytes, there.offset,
-                                 text.empty() ? "" : " (" + text + ")", describe(*own)),
+                                 text.empty() ? "" : " (" + text + ")", describe(own)),
                      same_order);
     }
     ledger_.keep(rank, segment.device(), way, key, told);
