@@ -3,6 +3,9 @@
  * @file diomp/target.h
  * Device memory in the global address space. Part of diomp.h, whose conventions hold; include that.
  */
+#ifndef DIOMP_H
+#include "../diomp.h" /* which includes this file in its place */
+#endif
 #ifndef DIOMP_TARGET_H
 #define DIOMP_TARGET_H
 
