@@ -13,13 +13,7 @@
 
 using namespace diomp;
 
-namespace {
-
-/// omp_allocator_handle_t: an enumeration of pointer size in libomp and libgomp alike.
-using allocator_handle = std::uintptr_t;
-constexpr allocator_handle null_allocator = 0;
-
-ompx_mem_kind_t kind_of(allocator_handle allocator) {
+ompx_mem_kind_t diomp::api::kind_of_allocator(std::uintptr_t allocator) {
     switch (allocator) {
     case OMPX_SYMMETRIC_MEM_ALLOC_VALUE_:
         return OMPX_MEM_SYMMETRIC;
@@ -31,6 +25,12 @@ ompx_mem_kind_t kind_of(allocator_handle allocator) {
         return OMPX_MEM_NONE;
     }
 }
+
+namespace {
+
+/// omp_allocator_handle_t: an enumeration of pointer size in libomp and libgomp alike.
+using allocator_handle = std::uintptr_t;
+constexpr allocator_handle null_allocator = 0;
 
 const char *name_of(ompx_mem_kind_t kind) {
     switch (kind) {
@@ -176,7 +176,7 @@ void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind) noexcept
 int ompx_free(void *ptr) noexcept { return release("ompx_free", DIOMP_SITE, ptr); }
 
 OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate("omp_alloc", DIOMP_SITE, kind, nbytes, 0);
     }
     static auto *const forward = next<void *(*)(size_t, allocator_handle)>("omp_alloc");
@@ -184,7 +184,7 @@ OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
 }
 
 OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate("omp_aligned_alloc", DIOMP_SITE, kind, nbytes, alignment);
     }
     static auto *const forward =
@@ -194,7 +194,7 @@ OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_han
 }
 
 OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate_zeroed("omp_calloc", DIOMP_SITE, kind, product(count, size), 0);
     }
     static auto *const forward = next<void *(*)(size_t, size_t, allocator_handle)>("omp_calloc");
@@ -203,7 +203,7 @@ OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator
 
 OMPX_API_ void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
                                    allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate_zeroed("omp_aligned_calloc", DIOMP_SITE, kind, product(count, size),
                                alignment);
     }
@@ -217,7 +217,7 @@ OMPX_API_ void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
 }
 
 OMPX_API_ void omp_free(void *ptr, allocator_handle allocator) {
-    if (is_global(ptr) || (ptr != nullptr && kind_of(allocator) != OMPX_MEM_NONE)) {
+    if (is_global(ptr) || (ptr != nullptr && api::kind_of_allocator(allocator) != OMPX_MEM_NONE)) {
         release("omp_free", DIOMP_SITE, ptr);
         return;
     }
@@ -231,7 +231,7 @@ OMPX_API_ void omp_free(void *ptr, allocator_handle allocator) {
 
 OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator,
                             allocator_handle free_allocator) {
-    ompx_mem_kind_t const kind = kind_of(allocator);
+    ompx_mem_kind_t const kind = api::kind_of_allocator(allocator);
     if (ptr == nullptr && kind != OMPX_MEM_NONE) {
         return allocate("omp_realloc", DIOMP_SITE, kind, nbytes, 0);
     }
@@ -268,7 +268,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
 // number.
 
 OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, 0);
     }
     static auto *const forward = next<void *(*)(int, size_t, allocator_handle)>("__kmpc_alloc");
@@ -277,7 +277,7 @@ OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocat
 
 OMPX_API_ void *__kmpc_aligned_alloc(int thread, size_t alignment, size_t nbytes,
                                      allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = kind_of(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
         return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, alignment);
     }
     static auto *const forward =

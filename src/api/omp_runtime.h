@@ -4,11 +4,16 @@
 #pragma once
 
 #include "base/result.h"
+#include "diomp.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace diomp::api {
+
+/// What a handle of DiOMP's allocators stands for; OMPX_MEM_NONE if it is none of them. Handles are
+/// an enumeration of pointer size in libomp and libgomp alike.
+ompx_mem_kind_t kind_of_allocator(std::uintptr_t allocator);
 
 /// OMPX_ERR_UNSUPPORTED if the program's OpenMP has no omp_fulfill_event.
 status can_fulfill();

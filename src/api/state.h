@@ -106,6 +106,18 @@ inline status check_pointer(const void *pointer, const char *argument) {
     return {};
 }
 
+/// The arguments that every transfer has.
+inline status check_transfer(runtime::runtime &running, int rank, const void *dst, const void *src,
+                             std::size_t nbytes) {
+    DIOMP_TRY(check_rank(running, rank));
+    DIOMP_TRY(check_size(nbytes));
+    if (nbytes > 0) {
+        DIOMP_TRY(check_pointer(dst, "dst"));
+        DIOMP_TRY(check_pointer(src, "src"));
+    }
+    return {};
+}
+
 /// What a call has to say to the statistics.
 struct account {
     const char *way = "";

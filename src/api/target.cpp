@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Device memory: the calls of diomp/target.h, and the table that libomptarget asks for.
+#include "api/omp_runtime.h"
 #include "api/state.h"
 #include "offload/table.h"
 #include "rma/copy.h"
@@ -89,16 +90,13 @@ class visit {
 public:
     visit() {
         int before = g_visitors.load(std::memory_order_relaxed);
-        while (before >= 0 &&
+        while (before != closed &&
                !g_visitors.compare_exchange_weak(before, before + 1, std::memory_order_acquire)) {
         }
-        if (before >= 0) {
-            running_ = api::g_runtime.load(std::memory_order_acquire);
-        }
-        entered_ = before >= 0;
+        is_inside_ = before != closed;
     }
     ~visit() {
-        if (entered_) {
+        if (is_inside_) {
             g_visitors.fetch_sub(1, std::memory_order_release);
         }
     }
@@ -106,16 +104,18 @@ public:
     visit &operator=(const visit &) = delete;
 
     /// Null: closed.
-    [[nodiscard]] runtime::runtime *running() const { return running_; }
+    [[nodiscard]] runtime::runtime *running() const {
+        return is_inside_ ? api::g_runtime.load(std::memory_order_acquire) : nullptr;
+    }
 
 private:
-    runtime::runtime *running_ = nullptr;
-    bool entered_ = false;
+    bool is_inside_;
 };
 
 void *allocate_for_libomptarget(const diomp_offload_request *request) {
     visit const inside;
-    return inside.running() == nullptr ? nullptr : inside.running()->devices().allocate(*request);
+    auto *const running = inside.running();
+    return running == nullptr ? nullptr : running->devices().allocate(*request);
 }
 
 int release_for_libomptarget(std::int32_t device, void *address) {
@@ -124,7 +124,8 @@ int release_for_libomptarget(std::int32_t device, void *address) {
         return 0;
     }
     visit const inside;
-    if (inside.running() != nullptr && !inside.running()->devices().release(device, address)) {
+    auto *const running = inside.running();
+    if (running != nullptr && !running->devices().release(device, address)) {
         return 0; // libomptarget reports it
     }
     return 1;
@@ -132,27 +133,6 @@ int release_for_libomptarget(std::int32_t device, void *address) {
 
 constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION, allocate_for_libomptarget,
                                     release_for_libomptarget};
-
-std::string describe_move(const char *order, int rank, const void *dst, int dst_device,
-                          const void *src, int src_device, std::size_t nbytes) {
-    return *order == 'p' ? fmt::format("rank={}, dst={}, dst_device={}, src={}, src_device={}, "
-                                       "nbytes={}",
-                                       rank, dst, dst_device, src, src_device, nbytes)
-                         : fmt::format("dst={}, dst_device={}, rank={}, src={}, src_device={}, "
-                                       "nbytes={}",
-                                       dst, dst_device, rank, src, src_device, nbytes);
-}
-
-status check_move(runtime::runtime &running, int rank, const void *dst, const void *src,
-                  std::size_t nbytes) {
-    DIOMP_TRY(api::check_rank(running, rank));
-    DIOMP_TRY(api::check_size(nbytes));
-    if (nbytes > 0) {
-        DIOMP_TRY(api::check_pointer(dst, "dst"));
-        DIOMP_TRY(api::check_pointer(src, "src"));
-    }
-    return {};
-}
 
 /// From libomptarget itself where there is one: libomp has functions of the same names, which look
 /// for libomptarget's with every call.
@@ -167,9 +147,12 @@ Function *openmp_function(const char *name) {
                                 const void *src, int src_device, std::size_t nbytes) noexcept {
     return api::call(
         "ompx_target_put", site,
-        [&] { return describe_move("put", rank, dst, dst_device, src, src_device, nbytes); },
+        [&] {
+            return fmt::format("rank={}, dst={}, dst_device={}, src={}, src_device={}, nbytes={}",
+                               rank, dst, dst_device, src, src_device, nbytes);
+        },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_move(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             offload::route learned;
             auto moved = running.devices().put(world_rank{rank}, dst, dst_device, src, src_device,
                                                nbytes, learned);
@@ -184,9 +167,12 @@ Function *openmp_function(const char *name) {
                                 const void *src, int src_device, std::size_t nbytes) noexcept {
     return api::call(
         "ompx_target_get", site,
-        [&] { return describe_move("get", rank, dst, dst_device, src, src_device, nbytes); },
+        [&] {
+            return fmt::format("dst={}, dst_device={}, rank={}, src={}, src_device={}, nbytes={}",
+                               dst, dst_device, rank, src, src_device, nbytes);
+        },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_move(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             offload::route learned;
             auto moved = running.devices().get(dst, dst_device, world_rank{rank}, src, src_device,
                                                nbytes, learned);
@@ -201,21 +187,6 @@ Function *openmp_function(const char *name) {
 bool offload_is_disabled() {
     const char *const policy = std::getenv("OMP_TARGET_OFFLOAD");
     return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
-}
-
-result<ompx_mem_kind_t> kind_of(std::uintptr_t allocator) {
-    switch (allocator) {
-    case OMPX_SYMMETRIC_MEM_ALLOC_VALUE_:
-        return OMPX_MEM_SYMMETRIC;
-    case OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_:
-        return OMPX_MEM_ASYMMETRIC;
-    case OMPX_LOCAL_MEM_ALLOC_VALUE_:
-        return OMPX_MEM_LOCAL;
-    default:
-        return error(OMPX_ERR_ARG, fmt::format("{} is no allocator of DiOMP", allocator),
-                     "pass ompx_symmetric_mem_alloc, ompx_asymmetric_mem_alloc or "
-                     "ompx_local_mem_alloc");
-    }
 }
 
 } // namespace
@@ -262,9 +233,13 @@ void *ompx_target_alloc(size_t nbytes, int device, uintptr_t allocator) noexcept
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_size(nbytes));
-            auto kind = kind_of(allocator);
-            DIOMP_TRY(kind);
-            auto allocated = running.allocate_on_device(device, kind.value(), nbytes);
+            ompx_mem_kind_t const kind = api::kind_of_allocator(allocator);
+            if (kind == OMPX_MEM_NONE) {
+                return error(OMPX_ERR_ARG, fmt::format("{} is no allocator of DiOMP", allocator),
+                             "pass ompx_symmetric_mem_alloc, ompx_asymmetric_mem_alloc or "
+                             "ompx_local_mem_alloc");
+            }
+            auto allocated = running.allocate_on_device(device, kind, nbytes);
             DIOMP_TRY(allocated);
             counted = {"device", nbytes};
             made = allocated.value();

@@ -32,17 +32,6 @@ std::string describe_get(const void *dst, int rank, const void *src, std::size_t
     return nullptr;
 }
 
-status check_transfer(runtime::runtime &running, int rank, const void *dst, const void *src,
-                      std::size_t nbytes) {
-    DIOMP_TRY(api::check_rank(running, rank));
-    DIOMP_TRY(api::check_size(nbytes));
-    if (nbytes > 0) {
-        DIOMP_TRY(api::check_pointer(dst, "dst"));
-        DIOMP_TRY(api::check_pointer(src, "src"));
-    }
-    return {};
-}
-
 template <typename Move>
 status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
     auto moved = move();
@@ -56,7 +45,7 @@ status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
     return api::call(
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return account_for(counted, nbytes, [&] {
                 return running.transfers().put(world_rank{rank}, dst, src, nbytes);
             });
@@ -68,7 +57,7 @@ status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
     return api::call(
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return account_for(counted, nbytes, [&] {
                 return running.transfers().get(world_rank{rank}, src, dst, nbytes);
             });
@@ -139,7 +128,7 @@ std::size_t box_bytes(const rma::box &shape) {
     return api::call(
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return account_for(counted, nbytes, [&] {
                 return running.transfers().start_put(world_rank{rank}, dst, src, nbytes, event);
             });
@@ -151,7 +140,7 @@ std::size_t box_bytes(const rma::box &shape) {
     return api::call(
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return account_for(counted, nbytes, [&] {
                 return running.transfers().start_get(world_rank{rank}, src, dst, nbytes, event);
             });
@@ -211,7 +200,7 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
     return api::call(
         "ompx_put_detach", DIOMP_SITE, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             DIOMP_TRY(api::can_fulfill());
             return account_for(counted, nbytes, [&] {
                 return running.transfers().put_then(world_rank{rank}, dst, src, nbytes,
@@ -225,7 +214,7 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
     return api::call(
         "ompx_get_detach", DIOMP_SITE, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             DIOMP_TRY(api::can_fulfill());
             return account_for(counted, nbytes, [&] {
                 return running.transfers().get_then(world_rank{rank}, src, dst, nbytes,
@@ -241,7 +230,7 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
         "ompx_put_rect", DIOMP_SITE,
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, 1));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
             auto shape = make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
                                    dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
@@ -258,7 +247,7 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
         "ompx_get_rect", DIOMP_SITE,
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, 1));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
             auto shape = make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
                                    src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
@@ -278,7 +267,7 @@ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_
                                static_cast<int>(op));
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             DIOMP_TRY(api::check_pointer(signal, "signal"));
             if (op != OMPX_SIGNAL_SET && op != OMPX_SIGNAL_ADD) {
                 return error(OMPX_ERR_ARG, "unknown signal operation",

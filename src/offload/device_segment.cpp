@@ -29,11 +29,11 @@ std::optional<std::uint64_t> device_segment::wake(const device_allocation &wante
         return std::nullopt;
     }
     record &candidate = resting_.back().mapped();
-    if (candidate.before != state_ || candidate.nbytes != wanted.nbytes ||
+    if (candidate.before != state_ || candidate.what.nbytes != wanted.nbytes ||
         candidate.alignment != alignment) {
         return std::nullopt;
     }
-    candidate.host = wanted.host;
+    candidate.what.host = wanted.host;
     state_ = candidate.after;
     std::uint64_t const offset = resting_.back().key();
     records_.insert(std::move(resting_.back()));
@@ -59,11 +59,24 @@ heap::released_block device_segment::give_to_heap(std::uint64_t offset) {
     return block ? *block : *private_.release(offset, half_ - symmetric_.extent());
 }
 
+bool device_segment::is_mapped_and_used(const device_allocation &wanted) const {
+    auto const begin = reinterpret_cast<std::uintptr_t>(wanted.host);
+    return wanted.host != nullptr && std::ranges::any_of(used_, [&](std::uint64_t offset) {
+               device_allocation const &other = records_.at(offset).what;
+               auto const start = reinterpret_cast<std::uintptr_t>(other.host);
+               return other.host != nullptr && start < begin + wanted.nbytes &&
+                      begin < start + other.nbytes;
+           });
+}
+
 std::optional<std::uint64_t> device_segment::allocate(const device_allocation &wanted,
-                                                      std::size_t alignment) {
+                                                      std::size_t alignment, bool *again) {
     std::lock_guard const guard(mutex_);
-    if (auto const again = wake(wanted, alignment)) {
-        return again;
+    if (again != nullptr) {
+        *again = is_mapped_and_used(wanted);
+    }
+    if (auto const woken = wake(wanted, alignment)) {
+        return woken;
     }
     settle();
     std::optional<std::uint64_t> offset;
@@ -79,11 +92,9 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
         return std::nullopt;
     }
     record made;
-    made.host = wanted.host;
-    made.number = wanted.number;
-    made.nbytes = wanted.nbytes;
+    made.what = wanted;
+    made.what.offset = *offset;
     made.alignment = alignment;
-    made.by_openmp = wanted.by_openmp;
     made.before = state_;
     made.after = state_ = ++last_state_;
     records_.emplace(*offset, std::move(made));
@@ -114,26 +125,13 @@ std::optional<device_allocation> device_segment::look_up(std::uint64_t offset) c
                                                                    : std::nullopt;
     }
     auto const entry = records_.find(found->offset);
-    if (entry == records_.end()) {
-        return std::nullopt; // at rest
-    }
-    record const &known = entry->second;
-    ompx_mem_kind_t const kind = known.number != 0                             ? OMPX_MEM_ASYMMETRIC
-                                 : known.by_openmp || !symmetric_.find(offset) ? OMPX_MEM_LOCAL
-                                                                               : OMPX_MEM_SYMMETRIC;
-    return device_allocation{kind,          known.by_openmp, found->offset,
-                             found->nbytes, known.host,      known.number};
+    return entry == records_.end() ? std::nullopt // at rest
+                                   : std::optional(entry->second.what);
 }
 
 std::optional<device_allocation> device_segment::find(std::uint64_t offset) const {
     std::lock_guard const guard(mutex_);
     return look_up(offset);
-}
-
-std::optional<device_allocation> device_segment::find_asymmetric(std::uint64_t number) const {
-    std::lock_guard const guard(mutex_);
-    auto const found = numbers_.find(number);
-    return found == numbers_.end() ? std::nullopt : look_up(found->second);
 }
 
 std::optional<device_allocation> device_segment::tell_of(std::optional<device_allocation> what,
@@ -185,16 +183,6 @@ std::optional<device_allocation> device_segment::find_and_use(std::uint64_t offs
     return found;
 }
 
-bool device_segment::uses_host_range(const void *host, std::size_t nbytes) const {
-    std::lock_guard const guard(mutex_);
-    auto const begin = reinterpret_cast<std::uintptr_t>(host);
-    return std::ranges::any_of(used_, [&](std::uint64_t offset) {
-        record const &known = records_.at(offset);
-        auto const start = reinterpret_cast<std::uintptr_t>(known.host);
-        return known.host != nullptr && start < begin + nbytes && begin < start + known.nbytes;
-    });
-}
-
 std::optional<device_segment::told> device_segment::retire(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
     auto const found = records_.find(offset);
@@ -209,8 +197,8 @@ device_segment::record_map::node_type device_segment::take_out(record_map::itera
     if (of->second.known_by.is_used) {
         std::erase(used_, of->first);
     }
-    if (of->second.number != 0) {
-        numbers_.erase(of->second.number);
+    if (of->second.what.number != 0) {
+        numbers_.erase(of->second.what.number);
     }
     return records_.extract(of);
 }
@@ -230,8 +218,8 @@ std::optional<heap::released_block> device_segment::release(std::uint64_t offset
 bool device_segment::release_unknown(std::uint64_t offset, std::size_t limit_bytes) {
     std::lock_guard const guard(mutex_);
     auto const found = records_.find(offset);
-    if (found == records_.end() || !found->second.by_openmp || found->second.is_retired ||
-        !found->second.known_by.nobody() || found->second.nbytes >= limit_bytes) {
+    if (found == records_.end() || !found->second.what.by_openmp || found->second.is_retired ||
+        !found->second.known_by.nobody() || found->second.what.nbytes >= limit_bytes) {
         return false;
     }
     if (found->second.after == state_) {

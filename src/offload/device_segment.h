@@ -17,7 +17,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -48,12 +47,13 @@ public:
         return offset < size_bytes_ ? std::optional(offset) : std::nullopt;
     }
 
-    /// Space for `wanted`, whose offset is chosen here. nullopt: there is no room.
-    std::optional<std::uint64_t> allocate(const device_allocation &wanted, std::size_t alignment);
+    /// Space for `wanted`, whose offset is chosen here. nullopt: there is no room. If what is
+    /// mapped from there is mapped already, and used (find_and_use), *again becomes true.
+    std::optional<std::uint64_t> allocate(const device_allocation &wanted, std::size_t alignment,
+                                          bool *again = nullptr);
     /// What contains the offset. One past its end belongs to it, unless something else begins
     /// there.
     [[nodiscard]] std::optional<device_allocation> find(std::uint64_t offset) const;
-    [[nodiscard]] std::optional<device_allocation> find_asymmetric(std::uint64_t number) const;
 
     /// Who has been told about an allocation, and so has to hear of its end.
     struct told {
@@ -63,15 +63,14 @@ public:
 
         [[nodiscard]] bool nobody() const { return !mapped_ranks && !is_used && others.empty(); }
     };
-    /// find() or find_asymmetric(), and from then on `asker` counts as told.
+    /// find(), and from then on `asker` counts as told. Nothing of what is about to be freed.
     std::optional<device_allocation> tell(std::uint64_t offset, world_rank asker, bool is_mapped);
+    /// The same by the number of an asymmetric allocation.
     std::optional<device_allocation> tell_asymmetric(std::uint64_t number, world_rank asker,
                                                      bool is_mapped);
     /// find(), and notes that this rank will keep what it learns about the allocation or its
     /// counterparts. Not of one that is about to be freed.
     std::optional<device_allocation> find_and_use(std::uint64_t offset);
-    /// Whether an allocation that is used has been mapped from a part of [host, host + nbytes).
-    [[nodiscard]] bool uses_host_range(const void *host, std::size_t nbytes) const;
     /// Before release(): from now on nobody is told any more. Returns who was; nullopt: nothing
     /// begins there.
     std::optional<told> retire(std::uint64_t offset);
@@ -88,11 +87,8 @@ public:
 
 private:
     struct record {
-        const void *host = nullptr;
-        std::uint64_t number = 0; ///< 0: not asymmetric
-        std::size_t nbytes = 0;
+        device_allocation what;
         std::size_t alignment = 0;
-        bool by_openmp = false;
         std::uint64_t before = 0; ///< state_ when it was allocated
         std::uint64_t after = 0;  ///< state_ then
         told known_by;
@@ -103,6 +99,7 @@ private:
     [[nodiscard]] std::optional<device_allocation> look_up(std::uint64_t offset) const;
     std::optional<device_allocation> tell_of(std::optional<device_allocation> what,
                                              world_rank asker, bool is_mapped);
+    [[nodiscard]] bool is_mapped_and_used(const device_allocation &wanted) const;
     std::optional<std::uint64_t> wake(const device_allocation &wanted, std::size_t alignment);
     void settle();
     [[nodiscard]] std::optional<memory::heap::block> find_block(std::uint64_t offset) const;

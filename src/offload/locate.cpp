@@ -52,12 +52,6 @@ status devices::check_device(int device, int num, const char *argument) const {
     return {};
 }
 
-status devices::check_devices(int dst_device, int src_device) const {
-    int const num = num_devices();
-    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
-    return check_device(src_device, num, "src_device");
-}
-
 std::string devices::describe(const device_allocation &what) const {
     std::string const text = offload::describe(identify(what.host, host_));
     return fmt::format("{} bytes at offset {}{}", what.nbytes, what.offset,
@@ -102,9 +96,9 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
     return static_cast<std::byte *>(mapped);
 }
 
-result<devices::local_side> devices::locate_local(const void *pointer, int device,
+result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
                                                   std::size_t nbytes) const {
-    if (is_host(device, num_devices())) {
+    if (is_host(device, num)) {
         return local_side{static_cast<std::byte *>(const_cast<void *>(pointer)),
                           {0, std::numeric_limits<std::size_t>::max(), 0}};
     }
@@ -138,14 +132,14 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
 }
 
 result<devices::remote_side> devices::locate_remote(world_rank rank, const void *pointer,
-                                                    int device, std::size_t nbytes) {
-    if (is_host(device, num_devices())) {
+                                                    int device, int num, std::size_t nbytes) {
+    if (is_host(device, num)) {
         auto place = space_.locate(rank, pointer, nbytes);
         DIOMP_TRY(place);
         return remote_side{place.value(), {}};
     }
     if (rank == self_) {
-        auto here = locate_local(pointer, device, nbytes);
+        auto here = locate_local(pointer, device, num, nbytes);
         DIOMP_TRY(here);
         auto *const address = here.value().address;
         return remote_side{{address, reinterpret_cast<std::uintptr_t>(address), true},
@@ -245,6 +239,7 @@ result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *
                                  rank.value(), device),
                      "the memory was freed or unmapped, or the address or device is wrong");
     }
+    ledger_.keep(rank, device, named_by::address, address, asked.value());
     remote_allocation const &there = *asked.value().what;
     std::uint64_t const left =
         there.base + there.nbytes - std::min(address, there.base + there.nbytes);
@@ -257,8 +252,8 @@ result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *
 }
 
 result<devices::both_sides> devices::locate(world_rank rank, const void *remote, int remote_device,
-                                            const void *local, int local_device, std::size_t nbytes,
-                                            route &learned) {
+                                            const void *local, int local_device, int num,
+                                            std::size_t nbytes, route &learned) {
     // Before anything is looked up: what changes meanwhile voids the route.
     route found;
     found.epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
@@ -266,12 +261,11 @@ result<devices::both_sides> devices::locate(world_rank rank, const void *remote,
     if (found.peer_generation != nullptr) {
         found.generation = found.peer_generation->load(std::memory_order_acquire);
     }
-    both_sides sides;
-    auto here = locate_local(local, local_device, nbytes);
+    auto here = locate_local(local, local_device, num, nbytes);
     DIOMP_TRY(here);
-    auto there = locate_remote(rank, remote, remote_device, nbytes);
+    auto there = locate_remote(rank, remote, remote_device, num, nbytes);
     DIOMP_TRY(there);
-    sides = {here.value(), there.value()};
+    both_sides const sides{here.value(), there.value()};
     found.here = sides.here.reach;
     found.there = sides.there.reach;
     if (found.peer_generation != nullptr && found.here.nbytes > 0 && found.there.nbytes > 0) {
@@ -282,22 +276,26 @@ result<devices::both_sides> devices::locate(world_rank rank, const void *remote,
 
 result<rma::path> devices::put(world_rank rank, void *dst, int dst_device, const void *src,
                                int src_device, std::size_t nbytes, route &learned) {
-    DIOMP_TRY(check_devices(dst_device, src_device));
+    int const num = num_devices();
+    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
+    DIOMP_TRY(check_device(src_device, num, "src_device"));
     if (nbytes == 0) {
         return rma::path::self;
     }
-    auto sides = locate(rank, dst, dst_device, src, src_device, nbytes, learned);
+    auto sides = locate(rank, dst, dst_device, src, src_device, num, nbytes, learned);
     DIOMP_TRY(sides);
     return transfers_.put_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
 }
 
 result<rma::path> devices::get(void *dst, int dst_device, world_rank rank, const void *src,
                                int src_device, std::size_t nbytes, route &learned) {
-    DIOMP_TRY(check_devices(dst_device, src_device));
+    int const num = num_devices();
+    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
+    DIOMP_TRY(check_device(src_device, num, "src_device"));
     if (nbytes == 0) {
         return rma::path::self;
     }
-    auto sides = locate(rank, src, src_device, dst, dst_device, nbytes, learned);
+    auto sides = locate(rank, src, src_device, dst, dst_device, num, nbytes, learned);
     DIOMP_TRY(sides);
     return transfers_.get_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
 }

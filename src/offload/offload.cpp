@@ -75,14 +75,14 @@ void *devices::allocate(const diomp_offload_request &request) {
     }
     auto const nbytes = static_cast<std::size_t>(request.nbytes);
     if (segment != nullptr) {
-        // libomptarget forgets a mapping before it frees its memory. If the same data is mapped
-        // again in between, what threads know of the old copy must not serve for it.
-        if (request.host != nullptr && epoch_ != nullptr &&
-            segment->uses_host_range(request.host, nbytes)) {
-            epoch_->fetch_add(1, std::memory_order_acq_rel);
-        }
         device_allocation const wanted{OMPX_MEM_LOCAL, true, 0, nbytes, request.host, 0};
-        if (auto const offset = segment->allocate(wanted, memory::heap::granule_bytes)) {
+        bool again = false;
+        if (auto const offset = segment->allocate(wanted, memory::heap::granule_bytes, &again)) {
+            // libomptarget forgets a mapping before it frees its memory. If the same data is mapped
+            // in between, what threads know of the old copy must not serve for it.
+            if (again && epoch_ != nullptr) {
+                epoch_->fetch_add(1, std::memory_order_acq_rel);
+            }
             return segment->base() + *offset;
         }
         if (!has_warned_.exchange(true)) {

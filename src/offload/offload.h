@@ -119,11 +119,11 @@ private:
     status check_device(int device, int num, const char *argument) const;
     /// The error about a device whose memory is not in the address space.
     [[nodiscard]] error no_segment(int device) const;
-    status check_devices(int dst_device, int src_device) const;
     [[nodiscard]] device_segment *known_segment(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
 
     // locate.cpp. Each gives the stretch that the pointer lies in, if all of it leads the same way.
+    // `num` is num_devices(), which takes a lock: asked once for a transfer.
     struct local_side {
         std::byte *address = nullptr;
         stretch reach;
@@ -139,8 +139,9 @@ private:
     /// The device address that a pointer means here: as it is, or of what is mapped.
     result<std::byte *> device_address(const void *pointer, int device) const;
     [[nodiscard]] device_segment *segment_around(const void *address) const;
-    result<local_side> locate_local(const void *pointer, int device, std::size_t nbytes) const;
-    result<remote_side> locate_remote(world_rank rank, const void *pointer, int device,
+    result<local_side> locate_local(const void *pointer, int device, int num,
+                                    std::size_t nbytes) const;
+    result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
     result<memory::place> locate_counterpart(world_rank rank, device_segment &segment,
                                              const device_allocation &own, std::uint64_t offset,
@@ -149,7 +150,7 @@ private:
                                               std::size_t nbytes);
     /// Both ends of a transfer, and the route if there is one.
     result<both_sides> locate(world_rank rank, const void *remote, int remote_device,
-                              const void *local, int local_device, std::size_t nbytes,
+                              const void *local, int local_device, int num, std::size_t nbytes,
                               route &learned);
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 

@@ -62,11 +62,12 @@ TEST_F(segment_of_a_device, one_past_the_end_of_full_granules_belongs_to_the_blo
 TEST_F(segment_of_a_device, asymmetric_parts_are_found_by_number) {
     take(OMPX_MEM_LOCAL, 1000);
     auto const offset = take(OMPX_MEM_ASYMMETRIC, 10, 3);
-    ASSERT_TRUE(segment_.find_asymmetric(3));
-    EXPECT_EQ(segment_.find_asymmetric(3)->offset, offset);
+    auto const told = segment_.tell_asymmetric(3, world_rank{1}, true);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->offset, offset);
     EXPECT_EQ(segment_.find(offset)->kind, OMPX_MEM_ASYMMETRIC);
     ASSERT_TRUE(segment_.release(offset));
-    EXPECT_FALSE(segment_.find_asymmetric(3));
+    EXPECT_FALSE(segment_.tell_asymmetric(3, world_rank{1}, true));
 }
 
 TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retirement) {
@@ -114,18 +115,26 @@ TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
     EXPECT_EQ(told.symmetric_used, 0u);
 }
 
-TEST_F(segment_of_a_device, knows_which_host_data_its_answers_are_about) {
+TEST_F(segment_of_a_device, says_when_data_is_mapped_again_whose_copy_is_used) {
     char data[128];
+    auto const map_again = [&](const char *from, std::size_t nbytes) {
+        bool again = false;
+        auto const offset =
+            segment_.allocate({OMPX_MEM_LOCAL, true, 0, nbytes, from, 0}, 64, &again);
+        EXPECT_TRUE(offset && segment_.release(*offset));
+        return again;
+    };
     auto const offset = segment_.allocate({OMPX_MEM_LOCAL, true, 0, 100, data, 0}, 64);
     ASSERT_TRUE(offset);
-    EXPECT_FALSE(segment_.uses_host_range(data, 8)); // nobody has asked
+    EXPECT_FALSE(map_again(data, 8)); // nobody has asked
     ASSERT_TRUE(segment_.find_and_use(*offset + 10));
-    EXPECT_TRUE(segment_.uses_host_range(data + 99, 20));
-    EXPECT_FALSE(segment_.uses_host_range(data + 100, 20));
+    EXPECT_TRUE(map_again(data + 99, 20));
+    EXPECT_FALSE(map_again(data + 100, 20));
     ASSERT_TRUE(segment_.retire(*offset));
     EXPECT_FALSE(segment_.find_and_use(*offset));
+    EXPECT_TRUE(map_again(data, 8)); // until it is free
     ASSERT_TRUE(segment_.release(*offset));
-    EXPECT_FALSE(segment_.uses_host_range(data, 100));
+    EXPECT_FALSE(map_again(data, 100));
 }
 
 /// Whatever comes and goes, the offsets are those of a heap that frees at once.
