@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/device.h"
 
+#include "base/settings.h"
+
 #include <fmt/core.h>
 
 namespace diomp::device {
@@ -11,6 +13,12 @@ status check_device(const backend &of, device_id device) {
     }
     return error(OMPX_ERR_ARG, fmt::format("device {} does not exist: {} has devices 0 to {}",
                                            device.value(), of.name(), of.num_devices() - 1));
+}
+
+error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {
+    return {OMPX_ERR_RANGE,
+            fmt::format("cannot commit {} at offset {}: {} are reserved", format_size(nbytes),
+                        offset_bytes, format_size(of.reserved_bytes()))};
 }
 
 } // namespace diomp::device

@@ -3,8 +3,8 @@
 // only.
 //
 // Glossary: backend: one vendor's devices (or parts of host memory that stand for devices).
-// reservation: a range of device addresses that never moves. committed: the part of it, from its
-// start, that has memory behind it. peer memory: a reservation of another process, mapped into this
+// reservation: a range of device addresses that never moves. committed: the parts of it that have
+// memory behind them. peer memory: a reservation of another process, mapped into this
 // one. queue: copies that a device works off one after the other (a "stream" of the papers and
 // vendors). pinned: host memory that a device reads and writes without a detour. to reach: to copy
 // from and to another device's memory directly, without a detour through the host.
@@ -59,7 +59,7 @@ struct shared_part {
     std::array<std::byte, 64> token{}; ///< counts only if fd is not valid
 };
 
-/// Consecutive pieces of a reservation. May be destroyed, with its descriptors, once it is opened.
+/// Pieces of a reservation. May be destroyed, with its descriptors, once it is opened.
 struct shared_handle {
     std::uint64_t reserved_bytes = 0;
     std::vector<shared_part> parts;
@@ -77,14 +77,16 @@ public:
     [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
     [[nodiscard]] virtual std::size_t committed_bytes() const = 0;
 
-    /// Commits at least the first `to_bytes`; what is committed already stays as it is. New memory
-    /// has any contents. Each call that commits adds a part to share: few large steps. Errors:
-    /// OMPX_ERR_RANGE past the reservation, OMPX_ERR_NOMEM; nothing has changed then.
-    virtual status grow(std::size_t to_bytes) = 0;
+    /// Commits at least [offset_bytes, offset_bytes + nbytes); what is committed already stays as
+    /// it is. New memory has any contents. Each stretch that was missing becomes a part to share:
+    /// few large steps. Errors: OMPX_ERR_RANGE past the reservation, OMPX_ERR_NOMEM; stretches
+    /// before the one that failed stay.
+    virtual status commit(std::size_t offset_bytes, std::size_t nbytes) = 0;
 
-    /// The committed parts that start at `from_bytes` or behind it: 0 for all, the committed size
-    /// at an earlier call for those added since. Blocks shortly. OMPX_ERR_UNSUPPORTED: not here.
-    virtual result<shared_handle> share(std::size_t from_bytes) = 0;
+    [[nodiscard]] virtual std::size_t num_parts() const = 0;
+    /// The committed parts but the first `num_known`, in the order in which they were committed.
+    /// Blocks shortly. OMPX_ERR_UNSUPPORTED: not here.
+    virtual result<shared_handle> share(std::size_t num_known) = 0;
 };
 
 /// Memory of another process, mapped here; destroying it ends the mapping. The owner must keep the
@@ -99,7 +101,7 @@ public:
     /// Where the owner's base lies in this process.
     [[nodiscard]] virtual std::byte *base() const = 0;
     [[nodiscard]] virtual std::size_t mapped_bytes() const = 0;
-    /// Maps what the owner has added: the parts must start where those mapped end (OMPX_ERR_ARG).
+    /// Maps what the owner has added. OMPX_ERR_ARG: a part overlaps another or the range's end.
     virtual status map_more(const shared_handle &added) = 0;
 };
 
@@ -208,5 +210,7 @@ result<std::unique_ptr<backend>> create_host(const std::vector<host_range> &rang
 
 /// For backends: the error about a device that does not exist.
 status check_device(const backend &of, device_id device);
+/// For backends: the error about a range that is not in the reservation.
+error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes);
 
 } // namespace diomp::device

@@ -73,8 +73,8 @@ TEST_F(cuda_test, memory_is_shared_with_another_process_and_grows_there) {
     });
     create();
     auto segment = reserve(zero, 16 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
-    ASSERT_TRUE(segment->grow(4 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     put(zero, segment->base() + 2 * mebibyte - 3, "across");
     auto shared = segment->share(0);
     ASSERT_TRUE(shared.ok());
@@ -83,12 +83,38 @@ TEST_F(cuda_test, memory_is_shared_with_another_process_and_grows_there) {
     ASSERT_TRUE(child.await_word());
     EXPECT_EQ(get(zero, segment->base() + 100, 6), "answer");
 
-    std::size_t const before = segment->committed_bytes();
-    ASSERT_TRUE(segment->grow(6 * mebibyte).ok());
+    std::size_t const before = segment->num_parts();
+    ASSERT_TRUE(segment->commit(0, 6 * mebibyte).ok());
     put(zero, segment->base() + 5 * mebibyte, "later");
     auto added = segment->share(before);
     ASSERT_TRUE(added.ok());
     ASSERT_TRUE(send_handle(child.socket(), added.value()));
+    EXPECT_EQ(child.exit_code(), 0);
+}
+
+TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
+    second_process child([](int socket) {
+        auto const of = create_in_child();
+        shared_handle handle;
+        require(receive_handle(socket, handle), "handle");
+        require(handle.parts.size() == 3, "three stretches");
+        std::swap(handle.parts[0], handle.parts[2]);
+        auto opened = of->open_shared(child_device, handle);
+        require(opened.ok(), "opened");
+        char text[8] = {};
+        copy_in_child(*of, text, opened.value()->base() + 8 * mebibyte - 3, 6);
+        require(std::strcmp(text, "across") == 0, "the parent's text across two parts");
+    });
+    create();
+    auto segment = reserve(zero, 16 * mebibyte);
+    ASSERT_TRUE(segment->commit(8 * mebibyte, 1).ok());
+    ASSERT_TRUE(segment->commit(6 * mebibyte, 6 * mebibyte).ok()); // around it
+    EXPECT_EQ(segment->num_parts(), 3U);
+    EXPECT_EQ(segment->committed_bytes(), 6 * mebibyte);
+    put(zero, segment->base() + 8 * mebibyte - 3, "across");
+    auto shared = segment->share(0);
+    ASSERT_TRUE(shared.ok());
+    ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
 }
 
@@ -106,8 +132,8 @@ TEST_F(cuda_test, memory_that_is_not_committed_is_shared_as_nothing) {
 TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
-    ASSERT_TRUE(segment->grow(4 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     int const before = alive();
     auto const refuse = [&](auto spoil) {
         auto shared = segment->share(0);
@@ -116,7 +142,7 @@ TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
         EXPECT_FALSE(backend_->open_shared(zero, shared.value()).ok());
         EXPECT_EQ(alive(), before);
     };
-    refuse([](shared_handle &of) { std::swap(of.parts[0], of.parts[1]); });
+    refuse([](shared_handle &of) { of.parts[1].offset_bytes = 0; });
     refuse([](shared_handle &of) { of.parts[1].offset_bytes += 2 * mebibyte; });
     refuse([](shared_handle &of) { of.reserved_bytes = 2 * mebibyte; });
     refuse([](shared_handle &of) { of.parts[1].fd = unique_fd(); });
@@ -127,8 +153,8 @@ TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
 TEST_F(cuda_test, export_that_fails_closes_what_it_had) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
-    ASSERT_TRUE(segment->grow(4 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     int const next = ::dup(0); // the lowest free number
     ::close(next);
     ::setenv("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle#2=999", 1);
@@ -159,8 +185,8 @@ TEST_F(plain_cuda_test, reservation_is_there_in_full_and_does_not_grow) {
     auto segment = reserve(zero, 3 * mebibyte);
     EXPECT_EQ(segment->committed_bytes(), 4 * mebibyte);
     EXPECT_EQ(backend_->describe(zero).value().free_bytes, 60 * mebibyte);
-    EXPECT_TRUE(segment->grow(4 * mebibyte).ok());
-    EXPECT_EQ(segment->grow(4 * mebibyte + 1).failure().code(), OMPX_ERR_RANGE);
+    EXPECT_TRUE(segment->commit(0, 4 * mebibyte).ok());
+    EXPECT_EQ(segment->commit(0, 4 * mebibyte + 1).failure().code(), OMPX_ERR_RANGE);
     put(zero, segment->base() + 4 * mebibyte - 4, "last");
     EXPECT_EQ(get(zero, segment->base() + 4 * mebibyte - 4, 4), "last");
     EXPECT_EQ(backend_->reserve(zero, 61 * mebibyte).failure().code(), OMPX_ERR_NOMEM);
@@ -203,7 +229,7 @@ TEST_F(plain_cuda_test, memory_is_shared_by_token) {
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
     EXPECT_EQ(get(zero, segment->base(), 6), "answer");
-    EXPECT_TRUE(segment->share(2 * mebibyte).value().parts.empty());
+    EXPECT_TRUE(segment->share(1).value().parts.empty());
 }
 
 } // namespace

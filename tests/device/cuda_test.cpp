@@ -73,10 +73,10 @@ TEST_F(cuda_test, reservation_costs_nothing_and_grows_in_place) {
     EXPECT_EQ(backend_->describe(zero).value().free_bytes, 64 * mebibyte);
     std::byte *const base = segment->base();
 
-    ASSERT_TRUE(segment->grow(1).ok());
+    ASSERT_TRUE(segment->commit(0, 1).ok());
     EXPECT_EQ(segment->committed_bytes(), 2 * mebibyte);
     put(zero, base, "kept");
-    ASSERT_TRUE(segment->grow(5 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 5 * mebibyte).ok());
     EXPECT_EQ(segment->committed_bytes(), 6 * mebibyte);
     EXPECT_EQ(segment->base(), base);
     EXPECT_EQ(backend_->describe(zero).value().free_bytes, 58 * mebibyte);
@@ -84,17 +84,17 @@ TEST_F(cuda_test, reservation_costs_nothing_and_grows_in_place) {
     put(zero, base + 2 * mebibyte - 3, "across");
     EXPECT_EQ(get(zero, base + 2 * mebibyte - 3, 6), "across");
 
-    ASSERT_TRUE(segment->grow(3).ok());
+    ASSERT_TRUE(segment->commit(0, 3).ok());
     EXPECT_EQ(segment->committed_bytes(), 6 * mebibyte);
 }
 
 TEST_F(cuda_test, growth_that_fails_changes_nothing) {
     create();
     auto segment = reserve(zero, 128 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     int const before = alive();
     auto const expect_refusal = [&](std::size_t to_bytes, ompx_status code, const char *text) {
-        auto const outcome = segment->grow(to_bytes);
+        auto const outcome = segment->commit(0, to_bytes);
         ASSERT_FALSE(outcome.ok());
         EXPECT_EQ(outcome.failure().code(), code);
         EXPECT_THAT(outcome.failure().message(), HasSubstr(text));
@@ -108,7 +108,7 @@ TEST_F(cuda_test, growth_that_fails_changes_nothing) {
     ::setenv("FAKE_CUDA_FAIL", "cuMemSetAccess=801", 1);
     expect_refusal(4 * mebibyte, OMPX_ERR_UNSUPPORTED, "cuMemSetAccess");
     ::unsetenv("FAKE_CUDA_FAIL");
-    ASSERT_TRUE(segment->grow(4 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     put(zero, segment->base() + 3 * mebibyte, "well");
     EXPECT_EQ(get(zero, segment->base() + 3 * mebibyte, 4), "well");
 }
@@ -128,7 +128,7 @@ TEST_F(cuda_test, reservation_that_fails_leaves_nothing) {
 TEST_F(cuda_test, queue_is_idle_only_after_its_copies) {
     create();
     auto segment = reserve(zero, 2 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     auto made = backend_->make_queue(zero);
     ASSERT_TRUE(made.ok());
     queue &on = *made.value();
@@ -152,7 +152,7 @@ TEST_F(cuda_test, queue_is_idle_only_after_its_copies) {
 TEST_F(cuda_test, copy_past_what_is_committed_is_an_error_with_the_addresses) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     auto made = backend_->make_queue(zero);
     ASSERT_TRUE(made.ok());
     char text[16] = {};
@@ -164,21 +164,21 @@ TEST_F(cuda_test, copy_past_what_is_committed_is_an_error_with_the_addresses) {
 TEST_F(cuda_test, other_device_reaches_memory_once_it_was_asked_for) {
     create();
     auto segment = reserve(zero, 8 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     put(zero, segment->base(), "early");
     EXPECT_FALSE(may_touch(one, segment->base()));
 
     EXPECT_TRUE(backend_->can_reach(one, zero).value());
     EXPECT_EQ(get(one, segment->base(), 5), "early");
-    ASSERT_TRUE(segment->grow(4 * mebibyte).ok()); // what comes later too
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok()); // what comes later too
     put(one, segment->base() + 3 * mebibyte, "late");
     EXPECT_EQ(get(zero, segment->base() + 3 * mebibyte, 4), "late");
     auto second = reserve(zero, 2 * mebibyte);
-    ASSERT_TRUE(second->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(second->commit(0, 2 * mebibyte).ok());
     EXPECT_TRUE(may_touch(one, second->base()));
 
     auto opposite = reserve(one, 2 * mebibyte); // one way is not both
-    ASSERT_TRUE(opposite->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(opposite->commit(0, 2 * mebibyte).ok());
     EXPECT_FALSE(may_touch(zero, opposite->base()));
 
     EXPECT_TRUE(backend_->can_reach(one, zero).value());
@@ -191,10 +191,10 @@ TEST_F(cuda_test, memory_that_is_gone_is_not_opened_to_other_devices) {
     create();
     {
         auto segment = reserve(zero, 4 * mebibyte);
-        ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+        ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     }
     auto second = reserve(zero, 4 * mebibyte);
-    ASSERT_TRUE(second->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(second->commit(0, 2 * mebibyte).ok());
     EXPECT_TRUE(backend_->can_reach(one, zero).value());
     EXPECT_TRUE(may_touch(one, second->base()));
 }
@@ -219,7 +219,7 @@ TEST_F(cuda_test, peer_access_that_the_program_has_enabled_is_no_error) {
 TEST_F(cuda_test, addresses_have_owners) {
     create();
     auto segment = reserve(one, 4 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     auto pinned = backend_->allocate_pinned(100);
     ASSERT_TRUE(pinned.ok());
     EXPECT_EQ(backend_->owner_of(segment->base() + 2 * mebibyte - 1), one);
@@ -238,7 +238,7 @@ TEST_F(cuda_test, memory_queue_and_pinned_memory_outlive_the_backend) {
     ASSERT_TRUE(pinned.ok());
     backend_.reset();
     EXPECT_GT(alive(), 0);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     std::memcpy(pinned.value().base(), "goodbye", 8);
     ASSERT_TRUE(made.value()->copy(segment->base(), pinned.value().base(), 8).ok());
     ASSERT_TRUE(made.value()->wait().ok());
@@ -248,7 +248,7 @@ TEST_F(cuda_test, stream_pool_copies_side_by_side) {
     ::setenv("FAKE_CUDA_PATIENCE", "50", 1);
     create();
     auto segment = reserve(zero, 2 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     stream_pool pool(*backend_, {.max_active = 4});
     std::array<int, 100> from{};
     std::array<int, 100> into{};
@@ -274,7 +274,7 @@ TEST_F(cuda_test, stream_pool_copies_side_by_side) {
 TEST_F(cuda_test, stream_that_fails_is_told_by_the_pool_in_the_drivers_words) {
     create();
     auto segment = reserve(zero, 2 * mebibyte);
-    ASSERT_TRUE(segment->grow(2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     stream_pool pool(*backend_, {.max_active = 4});
     int const from = 1;
     auto const started = pool.copy(zero, segment->base(), &from, sizeof(from));

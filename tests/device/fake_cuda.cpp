@@ -71,8 +71,7 @@ bool exists(int device) { return device >= 0 && device < static_cast<int>(all().
 
 void carry_out(stream &of) {
     for (pending_copy const &each : of.pending) {
-        std::memmove(reinterpret_cast<void *>(each.dst), reinterpret_cast<void *>(each.src),
-                     each.size);
+        move_bytes(each.dst, each.src, each.size);
     }
     of.pending.clear();
 }
@@ -163,7 +162,7 @@ EXPORTED int cuDeviceGetUuid_v2(void *bytes, int device) {
 
 EXPORTED int cuDeviceTotalMem_v2(std::size_t *size, int device) {
     FAKE_CUDA_ENTER
-    *size = device_bytes;
+    *size = device_bytes();
     return exists(device) ? ok : invalid_device;
 }
 

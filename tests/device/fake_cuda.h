@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A stand-in for CUDA's driver: what tests load in place of libcuda.so.1. Host memory stands for
-// device memory, memfds for physical memory, so that it can really be shared with a process.
+// A stand-in for CUDA's driver: what tests load in place of libcuda.so.1. Memfds stand for device
+// memory, so that it can really be shared with a process. The processor cannot load or store it:
+// whoever takes a device address for one of the host gets a segmentation fault.
 //
 // It is strict where the driver is documented to be: a context must be current, sizes are multiples
 // of the granularity, mappings are unmapped before they are freed, and a copy touches only what its
@@ -11,6 +12,7 @@
 // waits.
 //
 //     FAKE_CUDA_DEVICES=n        number of devices, 2
+//     FAKE_CUDA_MEBIBYTES=n      memory of each device, 64
 //     FAKE_CUDA_PEERS=none       no device reaches another
 //     FAKE_CUDA_VMM=none         no virtual memory management
 //     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
@@ -46,7 +48,7 @@ inline constexpr int peer_access_already_enabled = 704;
 inline constexpr int not_supported = 801;
 
 inline constexpr std::size_t granularity = std::size_t{2} << 20;
-inline constexpr std::size_t device_bytes = std::size_t{64} << 20;
+std::size_t device_bytes();
 
 using device_address = unsigned long long;
 inline void *pointer(device_address where) { return reinterpret_cast<void *>(where); }
@@ -147,6 +149,9 @@ std::size_t used_on(int device);
 bool may_touch(int device, device_address from, std::size_t size);
 /// The device in whose memory the address lies; -1: none.
 int owner_of(device_address where);
+
+/// Carries out a copy between device memory and host memory of any sort.
+void move_bytes(device_address dst, device_address src, std::size_t size);
 
 physical make_physical(int device, std::size_t size, bool exportable);
 /// Reads what a descriptor is; -1 in fd: no device memory.

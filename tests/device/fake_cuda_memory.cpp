@@ -2,6 +2,7 @@
 // The stand-in's memory: virtual memory management and what is known of addresses.
 #include "device/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -70,6 +71,59 @@ physical open_physical(int fd) {
     return found;
 }
 
+std::size_t device_bytes() {
+    const char *const set = std::getenv("FAKE_CUDA_MEBIBYTES");
+    return static_cast<std::size_t>(set == nullptr ? 64 : std::atoi(set)) << 20;
+}
+
+namespace {
+
+/// Where the bytes of an address are: in a memfd, or (-1) in host memory.
+struct spot {
+    int fd = -1;
+    std::size_t offset = 0;
+    std::size_t left = SIZE_MAX; ///< until something else begins
+};
+
+spot find_spot(device_address where) {
+    world &w = all();
+    if (auto const mapped = holding(w.mappings, where); mapped != w.mappings.end()) {
+        std::size_t const inside = where - mapped->first;
+        return {w.handles.at(mapped->second.handle).fd, inside, mapped->second.size - inside};
+    }
+    if (auto const own = holding(w.allocations, where); own != w.allocations.end()) {
+        std::size_t const inside = where - own->first;
+        return {own->second.of.fd, inside, own->second.size - inside};
+    }
+    return {};
+}
+
+void transfer(bool reading, device_address where, char *buffer, std::size_t size) {
+    while (size > 0) {
+        spot const at = find_spot(where);
+        std::size_t const part = std::min(size, at.left);
+        auto const offset = static_cast<off_t>(at.offset);
+        if (at.fd < 0) {
+            std::memcpy(reading ? buffer : pointer(where), reading ? pointer(where) : buffer, part);
+        } else if ((reading
+                        ? ::pread(at.fd, buffer, part, offset)
+                        : ::pwrite(at.fd, buffer, part, offset)) != static_cast<ssize_t>(part)) {
+            std::abort();
+        }
+        where += part;
+        buffer += part;
+        size -= part;
+    }
+}
+
+} // namespace
+
+void move_bytes(device_address dst, device_address src, std::size_t size) {
+    std::vector<char> between(size);
+    transfer(true, src, between.data(), size);
+    transfer(false, dst, between.data(), size);
+}
+
 int owner_of(device_address where) {
     world &w = all();
     if (auto const mapped = holding(w.mappings, where); mapped != w.mappings.end()) {
@@ -136,8 +190,8 @@ using namespace fake_cuda;
 
 EXPORTED int cuMemGetInfo_v2(std::size_t *free_bytes, std::size_t *total_bytes) {
     FAKE_CUDA_ENTER_CONTEXT
-    *total_bytes = device_bytes;
-    *free_bytes = device_bytes - used_on(current);
+    *total_bytes = device_bytes();
+    *free_bytes = device_bytes() - used_on(current);
     return ok;
 }
 
@@ -191,7 +245,7 @@ EXPORTED int cuMemCreate(unsigned long long *handle, std::size_t size,
         of->compression != 0 || flags != 0 || size == 0 || size % granularity != 0) {
         return complain(__func__, "properties, size or flags", invalid_value);
     }
-    if (used_on(of->where.id) + size > device_bytes) {
+    if (used_on(of->where.id) + size > device_bytes()) {
         return out_of_memory;
     }
     *handle = ++all().last_handle;
@@ -222,7 +276,6 @@ EXPORTED int cuMemMap(device_address base, std::size_t size, std::size_t offset,
         (next != all().mappings.end() && next->first < base + size)) {
         return complain(__func__, "something is mapped there", already_mapped);
     }
-    ::mmap(pointer(base), size, PROT_NONE, MAP_SHARED | MAP_FIXED, found->second.fd, 0);
     ++found->second.references;
     all().mappings[base] = {size, handle, {}};
     return ok;
@@ -234,8 +287,6 @@ EXPORTED int cuMemUnmap(device_address base, std::size_t size) {
     if (found == all().mappings.end() || found->second.size != size) {
         return complain(__func__, "no such mapping", invalid_value);
     }
-    ::mmap(pointer(base), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-           -1, 0);
     drop(all().handles.find(found->second.handle));
     all().mappings.erase(found);
     return ok;
@@ -258,7 +309,6 @@ EXPORTED int cuMemSetAccess(device_address base, std::size_t size, const access_
         }
         found->second.readers.insert(of[i].where.id);
     }
-    ::mprotect(pointer(base), size, PROT_READ | PROT_WRITE);
     return ok;
 }
 

@@ -13,11 +13,11 @@ using namespace fake_cuda;
 
 EXPORTED int cuMemAlloc_v2(device_address *base, std::size_t size) {
     FAKE_CUDA_ENTER_CONTEXT
-    if (used_on(current) + size > device_bytes) {
+    if (used_on(current) + size > device_bytes()) {
         return out_of_memory;
     }
     physical const made = make_physical(current, size, false);
-    void *const found = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
+    void *const found = ::mmap(nullptr, size, PROT_NONE, MAP_SHARED, made.fd, 0);
     *base = reinterpret_cast<device_address>(found);
     all().allocations[*base] = {size, made, false};
     return ok;
@@ -76,8 +76,7 @@ EXPORTED int cuIpcOpenMemHandle_v2(device_address *base, token of, unsigned flag
     int const fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     physical const found = open_physical(fd);
     ::close(fd);
-    void *const mapped =
-        ::mmap(nullptr, found.size, PROT_READ | PROT_WRITE, MAP_SHARED, found.fd, 0);
+    void *const mapped = ::mmap(nullptr, found.size, PROT_NONE, MAP_SHARED, found.fd, 0);
     *base = reinterpret_cast<device_address>(mapped);
     all().allocations[*base] = {found.size, found, true};
     return ok;

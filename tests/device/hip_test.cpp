@@ -129,8 +129,8 @@ TEST_F(hip_test, reservation_is_there_in_full_and_does_not_grow) {
     memory &segment = *reserved.value();
     EXPECT_EQ(segment.committed_bytes(), 3 * mebibyte);
     EXPECT_EQ(backend_->describe(one).value().free_bytes, 61 * mebibyte);
-    EXPECT_TRUE(segment.grow(3 * mebibyte).ok());
-    EXPECT_EQ(segment.grow(3 * mebibyte + 1).failure().code(), OMPX_ERR_RANGE);
+    EXPECT_TRUE(segment.commit(0, 3 * mebibyte).ok());
+    EXPECT_EQ(segment.commit(0, 3 * mebibyte + 1).failure().code(), OMPX_ERR_RANGE);
     EXPECT_EQ(backend_->owner_of(segment.base() + 3 * mebibyte - 1), one);
     EXPECT_EQ(backend_->owner_of(&segment), std::nullopt);
     auto const too_much = backend_->reserve(one, 62 * mebibyte);
@@ -202,7 +202,7 @@ TEST_F(hip_test, memory_is_shared_with_another_process) {
     ASSERT_TRUE(copy(*backend_, zero, text, base, 6).ok());
     EXPECT_STREQ(text, "answer");
 
-    EXPECT_TRUE(reserved.value()->share(mebibyte).value().parts.empty());
+    EXPECT_TRUE(reserved.value()->share(1).value().parts.empty());
     EXPECT_EQ(backend_->open_shared(one, {}).failure().code(), OMPX_ERR_ARG);
 }
 

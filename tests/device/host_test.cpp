@@ -36,11 +36,11 @@ TEST_F(host_test, reservation_lies_where_the_caller_said_and_grows) {
     EXPECT_EQ(segment.base(), second_.data());
     EXPECT_EQ(segment.reserved_bytes(), 8000U);
     EXPECT_EQ(segment.committed_bytes(), 0U);
-    ASSERT_TRUE(segment.grow(100).ok());
+    ASSERT_TRUE(segment.commit(0, 100).ok());
     EXPECT_EQ(segment.committed_bytes(), 100U);
-    ASSERT_TRUE(segment.grow(50).ok());
+    ASSERT_TRUE(segment.commit(0, 50).ok());
     EXPECT_EQ(segment.committed_bytes(), 100U);
-    auto const outcome = segment.grow(8001);
+    auto const outcome = segment.commit(0, 8001);
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.failure().code(), OMPX_ERR_RANGE);
     EXPECT_EQ(segment.committed_bytes(), 100U);
@@ -134,7 +134,7 @@ TEST_F(host_test, reservation_outlives_its_backend) {
     auto reserved = backend_->reserve(zero, 4096);
     ASSERT_TRUE(reserved.ok());
     backend_.reset();
-    ASSERT_TRUE(reserved.value()->grow(4096).ok());
+    ASSERT_TRUE(reserved.value()->commit(0, 4096).ok());
     EXPECT_EQ(reserved.value()->committed_bytes(), 4096U);
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -20,13 +21,13 @@ std::size_t round_up(std::size_t size_bytes, std::size_t unit) {
 std::byte *pointer(address base) { return reinterpret_cast<std::byte *>(base); }
 
 /// Members in the order in which they may be undone: chunks go before the range they lie in.
-class growable_memory final : public memory, public mapped_memory {
+class mapped_reservation final : public memory, public mapped_memory {
 public:
-    growable_memory(std::shared_ptr<context> on, abilities can, allocation_properties kind,
-                    address_range range, std::size_t unit)
+    mapped_reservation(std::shared_ptr<context> on, abilities can, allocation_properties kind,
+                       address_range range, std::size_t unit)
         : on_(std::move(on)), can_(can), kind_(kind), unit_(unit),
           range_(std::make_unique<address_range>(std::move(range))) {}
-    ~growable_memory() override {
+    ~mapped_reservation() override {
         on_->forget(*this);
         auto const inside = context::current::enter(*on_);
         chunks_.clear();
@@ -39,31 +40,26 @@ public:
         return committed_.load(std::memory_order_relaxed);
     }
 
-    status grow(std::size_t to_bytes) override {
-        std::size_t const had = committed_bytes();
-        if (to_bytes <= had) {
-            return {};
-        }
-        if (to_bytes > reserved_bytes()) {
-            return error(OMPX_ERR_RANGE,
-                         fmt::format("cannot grow to {}: {} are reserved", format_size(to_bytes),
-                                     format_size(reserved_bytes())));
+    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
+        if (nbytes > reserved_bytes() || offset_bytes > reserved_bytes() - nbytes) {
+            return outside(*this, offset_bytes, nbytes);
         }
         auto inside = context::current::enter(*on_);
         DIOMP_TRY(inside);
-        auto made = chunk::create(on_->driver(), round_up(to_bytes - had, unit_), kind_);
-        DIOMP_TRY(made);
-        return on_->map_for_readers(*this, [&](std::span<const ordinal> readers) -> status {
-            chunk added = made.take();
-            DIOMP_TRY(added.map(range_->base() + had));
-            DIOMP_TRY(added.admit(readers));
-            committed_.store(had + added.size_bytes(), std::memory_order_relaxed);
-            chunks_.push_back(std::move(added));
-            return {};
-        });
+        std::size_t const end = round_up(offset_bytes + nbytes, unit_);
+        for (std::size_t begin = offset_bytes / unit_ * unit_; begin < end;) {
+            extent const next = first_committed(begin, end);
+            if (next.begin > begin) {
+                DIOMP_TRY(add(begin, next.begin - begin));
+            }
+            begin = next.end;
+        }
+        return {};
     }
 
-    result<shared_handle> share(std::size_t from_bytes) override {
+    [[nodiscard]] std::size_t num_parts() const override { return chunks_.size(); }
+
+    result<shared_handle> share(std::size_t num_known) override {
         if (!can_.exports) {
             return error(
                 OMPX_ERR_UNSUPPORTED,
@@ -73,17 +69,15 @@ public:
         DIOMP_TRY(inside);
         shared_handle shared;
         shared.reserved_bytes = reserved_bytes();
-        for (chunk const &each : chunks_) {
-            std::size_t const offset = each.base() - range_->base();
-            if (offset < from_bytes) {
-                continue;
-            }
+        for (std::size_t i = num_known; i < chunks_.size(); ++i) {
+            chunk const &each = chunks_[i];
             int fd = -1;
             DIOMP_TRY(check(on_->driver(),
                             on_->driver().mem_export(&fd, each.physical(), handle_descriptor, 0),
                             "cuMemExportToShareableHandle"));
-            shared.parts.push_back(
-                {.offset_bytes = offset, .size_bytes = each.size_bytes(), .fd = unique_fd(fd)});
+            shared.parts.push_back({.offset_bytes = each.base() - range_->base(),
+                                    .size_bytes = each.size_bytes(),
+                                    .fd = unique_fd(fd)});
         }
         return shared;
     }
@@ -96,6 +90,34 @@ public:
     }
 
 private:
+    struct extent {
+        std::size_t begin;
+        std::size_t end;
+    };
+    /// The first chunk in [begin, end), or what is behind the end.
+    [[nodiscard]] extent first_committed(std::size_t begin, std::size_t end) const {
+        extent first{end, end};
+        for (chunk const &each : chunks_) {
+            std::size_t const at = each.base() - range_->base();
+            if (at < first.begin && at + each.size_bytes() > begin) {
+                first = {at, at + each.size_bytes()};
+            }
+        }
+        return first;
+    }
+    status add(std::size_t offset_bytes, std::size_t nbytes) {
+        auto made = chunk::create(on_->driver(), nbytes, kind_);
+        DIOMP_TRY(made);
+        return on_->map_for_readers(*this, [&](std::span<const ordinal> readers) -> status {
+            chunk added = made.take();
+            DIOMP_TRY(added.map(range_->base() + offset_bytes));
+            DIOMP_TRY(added.admit(readers));
+            committed_.fetch_add(nbytes, std::memory_order_relaxed);
+            chunks_.push_back(std::move(added));
+            return {};
+        });
+    }
+
     std::shared_ptr<context> on_;
     abilities const can_;
     allocation_properties const kind_;
@@ -123,32 +145,38 @@ public:
         auto inside = context::current::enter(*on_);
         DIOMP_TRY(inside);
         std::vector<chunk> fresh; // all of them or none
-        std::size_t end = mapped_;
         for (shared_part const &part : added.parts) {
-            if (part.offset_bytes != end || part.size_bytes > range_->size_bytes() - end ||
-                !part.fd.valid()) {
+            if (overlaps(chunks_, part) || overlaps(fresh, part) || !part.fd.valid() ||
+                part.size_bytes > range_->size_bytes() ||
+                part.offset_bytes > range_->size_bytes() - part.size_bytes) {
                 return error(OMPX_ERR_ARG,
-                             fmt::format("a shared part of {} at {} does not continue the {} that "
-                                         "are mapped of {}",
-                                         part.size_bytes, part.offset_bytes, end,
-                                         range_->size_bytes()));
+                             fmt::format("a shared part of {} at {} overlaps what is mapped, or "
+                                         "does not fit into the {} of the reservation",
+                                         part.size_bytes, part.offset_bytes, range_->size_bytes()));
             }
             auto imported = chunk::import(on_->driver(), part.fd.get(), part.size_bytes);
             DIOMP_TRY(imported);
             ordinal const device = on_->device();
-            DIOMP_TRY(imported.value().map(range_->base() + end));
+            DIOMP_TRY(imported.value().map(range_->base() + part.offset_bytes));
             DIOMP_TRY(imported.value().admit({&device, 1}));
-            end += part.size_bytes;
             fresh.push_back(imported.take());
         }
         for (chunk &each : fresh) {
+            mapped_ += each.size_bytes();
             chunks_.push_back(std::move(each));
         }
-        mapped_ = end;
         return {};
     }
 
 private:
+    [[nodiscard]] bool overlaps(const std::vector<chunk> &mapped, const shared_part &part) const {
+        return std::ranges::any_of(mapped, [&](const chunk &each) {
+            std::uint64_t const at = each.base() - range_->base();
+            return part.offset_bytes < at + each.size_bytes() &&
+                   at < part.offset_bytes + part.size_bytes;
+        });
+    }
+
     std::shared_ptr<context> on_;
     std::unique_ptr<address_range> range_;
     std::vector<chunk> chunks_;
@@ -202,7 +230,7 @@ result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, abil
         address_range::reserve(on->driver(), round_up(max_bytes, unit.value()), unit.value());
     DIOMP_TRY(range);
     return std::unique_ptr<memory>(
-        std::make_unique<growable_memory>(on, can, kind, range.take(), unit.value()));
+        std::make_unique<mapped_reservation>(on, can, kind, range.take(), unit.value()));
 }
 
 result<std::unique_ptr<peer_memory>> open(const std::shared_ptr<context> &on,

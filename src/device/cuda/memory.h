@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reservations with CUDA's virtual memory management: a range of addresses into which physical
-// memory is mapped as the reservation grows. Physical memory leaves the process as a descriptor.
+// memory is mapped as it is committed. Physical memory leaves the process as a descriptor.
 //
 // A device without virtual memory management (some virtual machines, very old ones) gets what
 // cuMemAlloc gives: all at once, shared by the older interprocess handles.

@@ -25,18 +25,19 @@ public:
     [[nodiscard]] std::size_t reserved_bytes() const override { return size_bytes_; }
     [[nodiscard]] std::size_t committed_bytes() const override { return size_bytes_; }
 
-    status grow(std::size_t to_bytes) override {
-        if (to_bytes <= size_bytes_) {
-            return {};
+    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
+        if (nbytes > size_bytes_ || offset_bytes > size_bytes_ - nbytes) {
+            return outside(*this, offset_bytes, nbytes);
         }
-        return error(OMPX_ERR_RANGE, fmt::format("cannot grow to {}: {} are reserved",
-                                                 format_size(to_bytes), format_size(size_bytes_)));
+        return {};
     }
 
-    result<shared_handle> share(std::size_t from_bytes) override {
+    [[nodiscard]] std::size_t num_parts() const override { return 1; }
+
+    result<shared_handle> share(std::size_t num_known) override {
         shared_handle shared;
         shared.reserved_bytes = size_bytes_;
-        if (from_bytes > 0) {
+        if (num_known > 0) {
             return shared;
         }
         auto inside = context::current::enter(*on_);

@@ -27,19 +27,19 @@ public:
     [[nodiscard]] std::size_t reserved_bytes() const override { return reserved_bytes_; }
     [[nodiscard]] std::size_t committed_bytes() const override { return of_->committed_bytes; }
 
-    status grow(std::size_t to_bytes) override {
-        if (to_bytes > reserved_bytes_) {
-            return error(OMPX_ERR_RANGE,
-                         fmt::format("cannot grow to {}: {} are reserved", format_size(to_bytes),
-                                     format_size(reserved_bytes_)));
+    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
+        if (nbytes > reserved_bytes_ || offset_bytes > reserved_bytes_ - nbytes) {
+            return outside(*this, offset_bytes, nbytes);
         }
-        if (to_bytes > of_->committed_bytes) {
-            of_->committed_bytes = to_bytes;
+        if (offset_bytes + nbytes > of_->committed_bytes) {
+            of_->committed_bytes = offset_bytes + nbytes;
         }
         return {};
     }
 
-    result<shared_handle> share(std::size_t /*from_bytes*/) override {
+    [[nodiscard]] std::size_t num_parts() const override { return 1; }
+
+    result<shared_handle> share(std::size_t /*num_known*/) override {
         return error(OMPX_ERR_UNSUPPORTED,
                      "memory of the host backend is mapped in every process already");
     }
