@@ -48,6 +48,16 @@ OMPX_API_ int ompx_target_put(int rank, void *dst, int dst_device, const void *s
 /** The other way; dst holds the bytes on return. */
 OMPX_API_ int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
                               size_t nbytes) OMPX_NOEXCEPT_;
+/**
+ * The same without waiting, as ompx_put_nb() and ompx_get_nb(): the local side belongs to the
+ * transfer until `*event` is complete or, with a null `event`, until the next ompx_fence(). Copies
+ * by a GPU go on by themselves (DiOMP 2025, stream pool). Memory of an own device that is freed or
+ * unmapped meanwhile is freed when they are over.
+ */
+OMPX_API_ int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src,
+                                 int src_device, size_t nbytes, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src,
+                                 int src_device, size_t nbytes, ompx_event_t *event) OMPX_NOEXCEPT_;
 
 /** As ompx_segment_info() for a device. `resident` is 0. */
 OMPX_API_ int ompx_target_segment_info(int device, ompx_segment_info_t *info) OMPX_NOEXCEPT_;

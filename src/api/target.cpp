@@ -119,8 +119,10 @@ void *allocate_for_libomptarget(const diomp_offload_request *request) {
 }
 
 int release_for_libomptarget(std::int32_t device, void *address) {
-    if (reinterpret_cast<std::uintptr_t>(address) - g_window_base.load(std::memory_order_relaxed) >=
-        g_window_span.load(std::memory_order_relaxed)) {
+    bool const in_window =
+        reinterpret_cast<std::uintptr_t>(address) - g_window_base.load(std::memory_order_relaxed) <
+        g_window_span.load(std::memory_order_relaxed);
+    if (!in_window && !offload::devices::was_ours(address)) {
         return 0;
     }
     visit const inside;
@@ -143,44 +145,68 @@ Function *openmp_function(const char *name) {
     return reinterpret_cast<Function *>(found == nullptr ? ::dlsym(RTLD_DEFAULT, name) : found);
 }
 
-[[gnu::noinline]] int put_fully(const void *site, int rank, void *dst, int dst_device,
-                                const void *src, int src_device, std::size_t nbytes) noexcept {
+std::string describe(const char *order, int rank, const offload::devices::side &dst,
+                     const offload::devices::side &src, std::size_t nbytes) {
+    return fmt::format(fmt::runtime(order), fmt::arg("rank", rank), fmt::arg("dst", dst.pointer),
+                       fmt::arg("dst_device", dst.device), fmt::arg("src", src.pointer),
+                       fmt::arg("src_device", src.device), fmt::arg("nbytes", nbytes));
+}
+
+using side = offload::devices::side;
+
+/// A put or get that takes no route.
+[[gnu::noinline]] int move_fully(const char *function, const void *site, offload::devices::when how,
+                                 int rank, const side &dst, const side &src,
+                                 std::size_t nbytes) noexcept {
     return api::call(
-        "ompx_target_put", site,
+        function, site,
         [&] {
-            return fmt::format("rank={}, dst={}, dst_device={}, src={}, src_device={}, nbytes={}",
-                               rank, dst, dst_device, src, src_device, nbytes);
+            return describe(how.is_put ? "rank={rank}, dst={dst}, dst_device={dst_device}, "
+                                         "src={src}, src_device={src_device}, nbytes={nbytes}"
+                                       : "dst={dst}, dst_device={dst_device}, rank={rank}, "
+                                         "src={src}, src_device={src_device}, nbytes={nbytes}",
+                            rank, dst, src, nbytes);
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, nbytes));
             offload::route learned;
-            auto moved = running.devices().put(world_rank{rank}, dst, dst_device, src, src_device,
-                                               nbytes, learned);
+            side const &remote = how.is_put ? dst : src;
+            side const &local = how.is_put ? src : dst;
+            auto moved =
+                running.devices().move(how, world_rank{rank}, remote, local, nbytes, learned);
             DIOMP_TRY(moved);
-            remember(t_puts, rank, dst_device, src_device, learned);
+            if (how.at_once && !running.transfers().all_direct()) {
+                g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+            }
+            remember(how.is_put ? t_puts : t_gets, rank, remote.device, local.device, learned);
             counted = {rma::name(moved.value()), nbytes};
             return {};
         });
 }
 
-[[gnu::noinline]] int get_fully(const void *site, void *dst, int dst_device, int rank,
-                                const void *src, int src_device, std::size_t nbytes) noexcept {
-    return api::call(
-        "ompx_target_get", site,
-        [&] {
-            return fmt::format("dst={}, dst_device={}, rank={}, src={}, src_device={}, nbytes={}",
-                               dst, dst_device, rank, src, src_device, nbytes);
-        },
-        [&](runtime::runtime &running, api::account &counted) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            offload::route learned;
-            auto moved = running.devices().get(dst, dst_device, world_rank{rank}, src, src_device,
-                                               nbytes, learned);
-            DIOMP_TRY(moved);
-            remember(t_gets, rank, src_device, dst_device, learned);
-            counted = {rma::name(moved.value()), nbytes};
-            return {};
-        });
+/// By a route that is known; false: there is none.
+[[gnu::always_inline]] inline bool put_by_route(int rank, void *dst, int dst_device,
+                                                const void *src, int src_device,
+                                                std::size_t nbytes) {
+    auto const *const route = find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes);
+    if (route == nullptr || src == nullptr) {
+        return false;
+    }
+    rma::copy_bytes(route->there.place(dst), route->here.place(src), nbytes,
+                    g_fast.stream_threshold);
+    return true;
+}
+
+[[gnu::always_inline]] inline bool get_by_route(void *dst, int dst_device, int rank,
+                                                const void *src, int src_device,
+                                                std::size_t nbytes) {
+    auto const *const route = find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
+    if (route == nullptr || dst == nullptr) {
+        return false;
+    }
+    rma::copy_bytes(route->here.place(dst), route->there.place(src), nbytes,
+                    g_fast.stream_threshold);
+    return true;
 }
 
 /// libomptarget still counts its devices then, but no region runs there (OpenMP 5.2, 21.2.8).
@@ -259,26 +285,46 @@ int ompx_target_free(void *ptr, int device) noexcept {
 
 int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    if (auto const *const route =
-            find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes);
-        route != nullptr && src != nullptr) [[likely]] {
-        rma::copy_bytes(route->there.place(dst), route->here.place(src), nbytes,
-                        g_fast.stream_threshold);
+    if (put_by_route(rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
         return OMPX_SUCCESS;
     }
-    return put_fully(DIOMP_SITE, rank, dst, dst_device, src, src_device, nbytes);
+    return move_fully("ompx_target_put", DIOMP_SITE, {.is_put = true}, rank,
+                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 
 int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    if (auto const *const route =
-            find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
-        route != nullptr && dst != nullptr) [[likely]] {
-        rma::copy_bytes(route->here.place(dst), route->there.place(src), nbytes,
-                        g_fast.stream_threshold);
+    if (get_by_route(dst, dst_device, rank, src, src_device, nbytes)) [[likely]] {
         return OMPX_SUCCESS;
     }
-    return get_fully(DIOMP_SITE, dst, dst_device, rank, src, src_device, nbytes);
+    return move_fully("ompx_target_get", DIOMP_SITE, {.is_put = false}, rank,
+                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+}
+
+int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src, int src_device,
+                       size_t nbytes, ompx_event_t *event) noexcept {
+    if (put_by_route(rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
+        if (event != nullptr) {
+            *event = nullptr;
+        }
+        return OMPX_SUCCESS;
+    }
+    return move_fully("ompx_target_put_nb", DIOMP_SITE,
+                      {.is_put = true, .at_once = true, .event = event}, rank,
+                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+}
+
+int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src, int src_device,
+                       size_t nbytes, ompx_event_t *event) noexcept {
+    if (get_by_route(dst, dst_device, rank, src, src_device, nbytes)) [[likely]] {
+        if (event != nullptr) {
+            *event = nullptr;
+        }
+        return OMPX_SUCCESS;
+    }
+    return move_fully("ompx_target_get_nb", DIOMP_SITE,
+                      {.is_put = false, .at_once = true, .event = event}, rank,
+                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 
 int ompx_target_segment_info(int device, ompx_segment_info_t *info) noexcept {

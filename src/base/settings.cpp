@@ -119,7 +119,7 @@ std::string show_auto_number(int value, int chosen) {
     return value == chosen ? "auto" : fmt::format("{}", value);
 }
 
-constexpr std::array<setting_row, 18> rows{{
+constexpr std::array<setting_row, 22> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -129,11 +129,50 @@ constexpr std::array<setting_row, 18> rows{{
     {"DIOMP_DEVICE_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per device that a rank uses, for what OpenMP maps and allocates "
      "there. "
-     "auto: for host devices a quarter of the size of the rank's own segment.",
+     "auto: for host devices a quarter of the size of the rank's own segment, 64 MiB at least; on "
+     "a "
+     "GPU twice its memory where reserving costs nothing, else the ranks' share of four fifths.",
      [](settings &s, const std::string &t) {
          return parse_auto_size(s.device_segment_size_bytes, t);
      },
      [](const settings &s) { return show_auto_size(s.device_segment_size_bytes); }},
+    {"DIOMP_DEVICE_PATHS", "all|no-ipc|no-peer|bounce", "all",
+     "Ways of transfers with GPU memory. no-ipc: other ranks' memory is not mapped here; no-peer: "
+     "devices of a rank do not reach each other; bounce: neither. For tests, and where the "
+     "hardware's way is broken.",
+     [](settings &s, const std::string &t) -> status {
+         if (t != "all" && t != "no-ipc" && t != "no-peer" && t != "bounce") {
+             return malformed(t, "one of all, no-ipc, no-peer, bounce");
+         }
+         s.device_ipc = t == "all" || t == "no-peer";
+         s.device_peer = t == "all" || t == "no-ipc";
+         return {};
+     },
+     [](const settings &s) -> std::string {
+         return s.device_ipc ? (s.device_peer ? "all" : "no-peer")
+                             : (s.device_peer ? "no-ipc" : "bounce");
+     }},
+    {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
+     "Copies of a GPU that are under way at a time, per rank; at the limit half of them are waited "
+     "for.",
+     [](settings &s, const std::string &t) {
+         return parse_auto_number(s.max_active_streams, t, 1, 32);
+     },
+     [](const settings &s) { return fmt::format("{}", s.max_active_streams); }},
+    {"DIOMP_CUDA_LIBRARY", "path", "",
+     "CUDA's driver library. Empty: libcuda.so.1, where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.cuda_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.cuda_library; }},
+    {"DIOMP_HIP_LIBRARY", "path", "",
+     "HIP's library. Empty: libamdhip64.so, where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.hip_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.hip_library; }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",

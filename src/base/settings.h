@@ -22,6 +22,11 @@ struct settings {
     std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
     /// Of each device; 0: chosen as that.
     std::size_t device_segment_size_bytes = 0;
+    std::string cuda_library;
+    std::string hip_library;
+    bool device_peer = true;
+    bool device_ipc = true;
+    int max_active_streams = 32;
     std::uint64_t segment_base = 0;         ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
     int spin_count = -1;                    ///< -1: chosen from ranks and cores

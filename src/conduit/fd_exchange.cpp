@@ -52,6 +52,20 @@ status wait_readable(int fd, int timeout_ms, const char *what) {
     return {};
 }
 
+/// The next of ours at the listener. Strangers who found the name are sent away.
+result<unique_fd> accept_peer(int listener, int timeout_ms, const char *what) {
+    for (;;) {
+        DIOMP_TRY(wait_readable(listener, timeout_ms, what));
+        unique_fd peer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+        if (peer.valid() && same_user(peer.get())) {
+            return peer;
+        }
+        if (!peer.valid() && errno != EINTR && errno != ECONNABORTED) {
+            return system_error("accept", errno);
+        }
+    }
+}
+
 /// Room for one descriptor in a control message.
 union descriptor_message {
     cmsghdr header;
@@ -83,7 +97,7 @@ status send_descriptor(int socket, int fd) {
 result<unique_fd> listen_for_peers(const std::string &name, int num_peers) {
     auto address = make_address(name);
     DIOMP_TRY(address);
-    unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    unique_fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!listener.valid()) {
         return system_error("socket(AF_UNIX)", errno);
     }
@@ -98,21 +112,11 @@ result<unique_fd> listen_for_peers(const std::string &name, int num_peers) {
 }
 
 status serve_descriptor(int listener, int fd, int num_peers, int timeout_ms) {
-    for (int served = 0; served < num_peers;) {
-        DIOMP_TRY(wait_readable(listener, timeout_ms,
-                                "the other ranks of this node to fetch the segment"));
-        unique_fd const peer(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-        if (!peer.valid()) {
-            if (errno == EINTR || errno == ECONNABORTED) {
-                continue;
-            }
-            return system_error("accept", errno);
-        }
-        if (!same_user(peer.get())) {
-            continue; // a stranger found the name: not one of us
-        }
-        DIOMP_TRY(send_descriptor(peer.get(), fd));
-        ++served;
+    for (int served = 0; served < num_peers; ++served) {
+        auto peer =
+            accept_peer(listener, timeout_ms, "the other ranks of this node to fetch the segment");
+        DIOMP_TRY(peer);
+        DIOMP_TRY(send_descriptor(peer.value().get(), fd));
     }
     return {};
 }
@@ -120,7 +124,7 @@ status serve_descriptor(int listener, int fd, int num_peers, int timeout_ms) {
 result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms) {
     auto address = make_address(name);
     DIOMP_TRY(address);
-    unique_fd const socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    unique_fd const socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (!socket.valid()) {
         return system_error("socket(AF_UNIX)", errno);
     }
@@ -151,6 +155,88 @@ result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms) {
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
     return unique_fd(fd);
+}
+
+namespace {
+
+/// Room for the descriptors of a delivery in a control message.
+union delivery_message {
+    cmsghdr header;
+    char bytes[CMSG_SPACE(max_descriptors * sizeof(int))];
+};
+
+} // namespace
+
+status deliver(const std::string &name, std::span<const std::byte> bytes,
+               std::span<const int> fds) {
+    auto address = make_address(name);
+    DIOMP_TRY(address);
+    unique_fd const socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid() ||
+        ::connect(socket.get(), reinterpret_cast<const sockaddr *>(&address.value().address),
+                  address.value().length) != 0) {
+        return system_error(fmt::format("connecting to the socket '{}'", name), errno);
+    }
+    if (!same_user(socket.get())) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("the socket '{}' belongs to another user", name));
+    }
+    iovec data{const_cast<std::byte *>(bytes.data()), bytes.size()};
+    delivery_message control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    if (!fds.empty()) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(fds.size_bytes());
+        cmsghdr *const header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(fds.size_bytes());
+        std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
+    }
+    if (::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        static_cast<ssize_t>(bytes.size())) {
+        return system_error("sending descriptors to a rank of this node", errno);
+    }
+    return {};
+}
+
+result<delivery> accept_delivery(int listener, int timeout_ms) {
+    constexpr const char *what = "descriptors of a rank of this node";
+    auto peer = accept_peer(listener, timeout_ms, what);
+    DIOMP_TRY(peer);
+    DIOMP_TRY(wait_readable(peer.value().get(), timeout_ms, what));
+    delivery got;
+    got.bytes.resize(max_delivery_bytes);
+    iovec data{got.bytes.data(), got.bytes.size()};
+    delivery_message control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
+    ssize_t const length = ::recvmsg(peer.value().get(), &message, MSG_CMSG_CLOEXEC);
+    if (length <= 0) {
+        return system_error("receiving descriptors of a rank of this node", errno);
+    }
+    got.bytes.resize(static_cast<std::size_t>(length));
+    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        std::size_t const count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
+            got.fds.emplace_back(fd);
+        }
+    }
+    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+        return error(OMPX_ERR_SYSTEM, "descriptors of a rank of this node did not all arrive",
+                     "see the limit of open files (ulimit -n)");
+    }
+    return got;
 }
 
 } // namespace diomp::conduit

@@ -11,6 +11,9 @@
 // `state_` numbers the states: each allocation makes a new one and remembers the one before.
 #include "offload/device_segment.h"
 
+#include "base/log.h"
+#include "offload/segment_memory.h"
+
 #include <algorithm>
 
 namespace diomp::offload {
@@ -22,6 +25,15 @@ device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
       half_(nbytes / 2 / heap::granule_bytes * heap::granule_bytes),
       symmetric_(heap::direction::from_front, half_), private_(heap::direction::from_end, half_),
       mapped_(heap::direction::from_end, nbytes - half_) {}
+
+device_segment::device_segment(int device, std::unique_ptr<segment_memory> memory)
+    : device_segment(device, memory->base(), memory->size_bytes()) {
+    memory_ = std::move(memory);
+}
+
+device_segment::~device_segment() = default;
+
+void device_segment::abandon_memory() { static_cast<void>(memory_.release()); }
 
 std::optional<std::uint64_t> device_segment::wake(const device_allocation &wanted,
                                                   std::size_t alignment) {
@@ -90,6 +102,13 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
     }
     if (!offset) {
         return std::nullopt;
+    }
+    if (memory_ != nullptr) {
+        if (status const committed = memory_->commit(*offset, wanted.nbytes); !committed) {
+            log(log_level::info, "device {}: {}", device_, committed.failure().message());
+            give_to_heap(*offset);
+            return std::nullopt;
+        }
     }
     record made;
     made.what = wanted;

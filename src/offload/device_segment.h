@@ -17,12 +17,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 namespace diomp::offload {
+
+class segment_memory;
 
 struct device_allocation {
     ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< symmetric, asymmetric or local
@@ -36,18 +39,27 @@ struct device_allocation {
 /// Any thread.
 class device_segment {
 public:
+    /// In memory that is there.
     device_segment(int device, std::byte *base, std::size_t nbytes);
+    /// In memory of an accelerator, which is committed as allocations need it.
+    device_segment(int device, std::unique_ptr<segment_memory> memory);
+    ~device_segment();
 
     [[nodiscard]] int device() const { return device_; }
     [[nodiscard]] std::byte *base() const { return base_; }
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+    /// Null: the processor loads and stores it.
+    [[nodiscard]] segment_memory *memory() const { return memory_.get(); }
+    /// Leaves the accelerator's memory to the process, whose device data outlives the runtime.
+    void abandon_memory();
     [[nodiscard]] std::optional<std::uint64_t> offset_of(const void *address) const {
         std::uint64_t const offset =
             reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
         return offset < size_bytes_ ? std::optional(offset) : std::nullopt;
     }
 
-    /// Space for `wanted`, whose offset is chosen here. nullopt: there is no room. If what is
+    /// Space for `wanted`, whose offset is chosen here. nullopt: no room, in the segment or on the
+    /// device. If what is
     /// mapped from there is mapped already, and used (find_and_use), *again becomes true.
     std::optional<std::uint64_t> allocate(const device_allocation &wanted, std::size_t alignment,
                                           bool *again = nullptr);
@@ -107,6 +119,7 @@ private:
     record_map::node_type take_out(record_map::iterator of);
 
     int device_;
+    std::unique_ptr<segment_memory> memory_;
     std::byte *base_;
     std::size_t size_bytes_;
     mutable std::mutex mutex_; ///< leaf lock over everything below

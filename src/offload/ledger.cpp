@@ -21,8 +21,8 @@ struct ledger::question {
 struct ledger::answer {
     remote_allocation what;
     std::uint64_t generation = 0;
-    std::uint32_t found = 0;
-    std::uint32_t device_in_use = 0;
+    std::uint16_t found = 0;
+    std::uint16_t device_in_use = 0;
 };
 
 struct ledger::withdrawal {
@@ -130,7 +130,8 @@ void ledger::on_question(const conduit::message &incoming) {
         if (found) {
             told.found = 1;
             told.what = {reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
-                         found->nbytes, found->offset, identify(found->host, host_)};
+                         found->nbytes, found->offset, identify(found->host, host_),
+                         segment->memory() != nullptr ? 1U : 0U};
         }
     }
     calls_.reply(incoming.source, asked.header.id, told);

@@ -36,6 +36,7 @@ struct remote_allocation {
     std::uint64_t nbytes = 0;
     std::uint64_t offset = 0; ///< in the device's segment
     identity what;
+    std::uint32_t on_accelerator = 0; ///< 0: the processors of the owner's node load and store it
 };
 
 /// Any thread. Create before engine.start().

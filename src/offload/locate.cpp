@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which memory a pointer and a device number mean, here and at another rank.
 #include "offload/offload.h"
+#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -59,7 +60,7 @@ std::string devices::describe(const device_allocation &what) const {
 }
 
 device_segment *devices::segment_around(const void *address) const {
-    if (!space_.in_window(address)) {
+    if (!space_.in_window(address) && !has_accelerators_.load(std::memory_order_acquire)) {
         return nullptr;
     }
     for (int device = 0; device < max_devices; ++device) {
@@ -99,7 +100,7 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
 result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
                                                   std::size_t nbytes) const {
     if (is_host(device, num)) {
-        return local_side{static_cast<std::byte *>(const_cast<void *>(pointer)),
+        return local_side{{static_cast<std::byte *>(const_cast<void *>(pointer)), nullptr},
                           {0, std::numeric_limits<std::size_t>::max(), 0}};
     }
     auto address = device_address(pointer, device);
@@ -108,11 +109,13 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     if (segment == nullptr) {
         return no_segment(device);
     }
+    end const at{address.value(),
+                 segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
     auto const offset = segment->offset_of(address.value());
     if (!offset) {
-        // Memory that libomptarget got elsewhere, since the segment is full: the processor reaches
+        // Memory that libomptarget got elsewhere, since the segment is full: this process reaches
         // it all the same; its size is not known here.
-        return local_side{address.value(), {}};
+        return local_side{at, {}};
     }
     auto const found = segment->find_and_use(*offset);
     if (!found) {
@@ -126,9 +129,11 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
         return past_end(fmt::format("the allocation of {} on device {}", describe(*found), device),
                         left, nbytes);
     }
-    local_side side{address.value(), {}};
-    side.reach = reach_of(*found, pointer, pointer == side.address, side.address, inside);
-    return side;
+    local_side found_side{at, {}};
+    if (at.on == nullptr) {
+        found_side.reach = reach_of(*found, pointer, pointer == at.address, at.address, inside);
+    }
+    return found_side;
 }
 
 result<devices::remote_side> devices::locate_remote(world_rank rank, const void *pointer,
@@ -136,20 +141,22 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     if (is_host(device, num)) {
         auto place = space_.locate(rank, pointer, nbytes);
         DIOMP_TRY(place);
-        return remote_side{place.value(), {}};
+        return remote_side{place.value(), {}, nullptr, {}};
     }
     if (rank == self_) {
         auto here = locate_local(pointer, device, num, nbytes);
         DIOMP_TRY(here);
-        auto *const address = here.value().address;
-        return remote_side{{address, reinterpret_cast<std::uintptr_t>(address), true},
-                           here.value().reach};
+        end const &at = here.value().at;
+        return remote_side{{at.address, reinterpret_cast<std::uintptr_t>(at.address), true},
+                           here.value().reach,
+                           at.on,
+                           {}};
     }
     if (space_.in_window(pointer) && segment_around(pointer) == nullptr &&
         !space_.own_offset(pointer)) {
         auto place = locate_as_peer_sees(rank, pointer, device, nbytes);
         DIOMP_TRY(place);
-        return remote_side{place.value(), {}};
+        return remote_side{place.value(), {}, nullptr, {}};
     }
     auto address = device_address(pointer, device);
     DIOMP_TRY(address);
@@ -170,20 +177,20 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
                      fmt::format("{} is in no allocation of device {}", pointer, device),
                      "the memory was freed or unmapped, or the address is wrong");
     }
-    auto place = locate_counterpart(rank, *segment, *own, *offset, nbytes);
-    DIOMP_TRY(place);
-    remote_side side{place.value(), {}};
+    auto found = locate_counterpart(rank, *segment, *own, *offset, nbytes);
+    DIOMP_TRY(found);
+    remote_side &there = found.value();
     // An asymmetric counterpart may be shorter than the own part: asked for each time.
-    if (side.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
-        side.reach = reach_of(*own, pointer, pointer == address.value(), side.place.direct,
-                              *offset - own->offset);
+    if (there.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
+        there.reach = reach_of(*own, pointer, pointer == address.value(), there.place.direct,
+                               *offset - own->offset);
     }
-    return side;
+    return found;
 }
 
-result<memory::place> devices::locate_counterpart(world_rank rank, device_segment &segment,
-                                                  const device_allocation &own,
-                                                  std::uint64_t offset, std::size_t nbytes) {
+result<devices::remote_side> devices::locate_counterpart(world_rank rank, device_segment &segment,
+                                                         const device_allocation &own,
+                                                         std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const inside = offset - own.offset;
     bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
     named_by const way = asymmetric ? named_by::number : named_by::offset;
@@ -218,7 +225,10 @@ result<memory::place> devices::locate_counterpart(world_rank rank, device_segmen
                                     there.nbytes, segment.device()),
                         left, nbytes);
     }
-    return space_.place_at(rank, there.base + inside);
+    if (there.on_accelerator != 0) {
+        return remote_side{{}, {}, nullptr, far_memory{segment.device(), there.offset + inside}};
+    }
+    return remote_side{space_.place_at(rank, there.base + inside), {}, nullptr, {}};
 }
 
 result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *pointer, int device,
@@ -251,9 +261,8 @@ result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *
     return space_.place_at(rank, address);
 }
 
-result<devices::both_sides> devices::locate(world_rank rank, const void *remote, int remote_device,
-                                            const void *local, int local_device, int num,
-                                            std::size_t nbytes, route &learned) {
+result<devices::both_sides> devices::locate(world_rank rank, const side &remote, const side &local,
+                                            int num, std::size_t nbytes, route &learned) {
     // Before anything is looked up: what changes meanwhile voids the route.
     route found;
     found.epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
@@ -261,9 +270,9 @@ result<devices::both_sides> devices::locate(world_rank rank, const void *remote,
     if (found.peer_generation != nullptr) {
         found.generation = found.peer_generation->load(std::memory_order_acquire);
     }
-    auto here = locate_local(local, local_device, num, nbytes);
+    auto here = locate_local(local.pointer, local.device, num, nbytes);
     DIOMP_TRY(here);
-    auto there = locate_remote(rank, remote, remote_device, num, nbytes);
+    auto there = locate_remote(rank, remote.pointer, remote.device, num, nbytes);
     DIOMP_TRY(there);
     both_sides const sides{here.value(), there.value()};
     found.here = sides.here.reach;
@@ -272,32 +281,6 @@ result<devices::both_sides> devices::locate(world_rank rank, const void *remote,
         learned = found;
     }
     return sides;
-}
-
-result<rma::path> devices::put(world_rank rank, void *dst, int dst_device, const void *src,
-                               int src_device, std::size_t nbytes, route &learned) {
-    int const num = num_devices();
-    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
-    DIOMP_TRY(check_device(src_device, num, "src_device"));
-    if (nbytes == 0) {
-        return rma::path::self;
-    }
-    auto sides = locate(rank, dst, dst_device, src, src_device, num, nbytes, learned);
-    DIOMP_TRY(sides);
-    return transfers_.put_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
-}
-
-result<rma::path> devices::get(void *dst, int dst_device, world_rank rank, const void *src,
-                               int src_device, std::size_t nbytes, route &learned) {
-    int const num = num_devices();
-    DIOMP_TRY(check_device(dst_device, num, "dst_device"));
-    DIOMP_TRY(check_device(src_device, num, "src_device"));
-    if (nbytes == 0) {
-        return rma::path::self;
-    }
-    auto sides = locate(rank, src, src_device, dst, dst_device, num, nbytes, learned);
-    DIOMP_TRY(sides);
-    return transfers_.get_at(rank, sides.value().there.place, sides.value().here.address, nbytes);
 }
 
 } // namespace diomp::offload

@@ -4,9 +4,11 @@
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cstring>
 
 namespace diomp::offload {
@@ -31,16 +33,58 @@ constexpr std::size_t return_pages_bytes = std::size_t{32} << 20;
 /// Segments begin at multiples of this.
 constexpr std::size_t heap_unit = std::size_t{1} << 16;
 
+/// Where segments of accelerators are or were, for devices::was_ours. Written once, the base last.
+struct range {
+    std::atomic<std::uintptr_t> base{0};
+    std::atomic<std::size_t> nbytes{0};
+};
+std::array<range, max_devices> g_ranges;
+
+void remember_range(const std::byte *base, std::size_t nbytes) {
+    for (range &each : g_ranges) {
+        if (each.base.load(std::memory_order_relaxed) == 0) {
+            each.nbytes.store(nbytes, std::memory_order_relaxed);
+            each.base.store(reinterpret_cast<std::uintptr_t>(base), std::memory_order_release);
+            return;
+        }
+    }
+}
+
 } // namespace
 
-devices::devices(memory::address_space &space, const memory::segment &host,
+bool devices::was_ours(const void *address) {
+    for (range const &each : g_ranges) {
+        std::uintptr_t const base = each.base.load(std::memory_order_acquire);
+        if (base == 0) {
+            return false;
+        }
+        if (reinterpret_cast<std::uintptr_t>(address) - base <
+            each.nbytes.load(std::memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+devices::devices(memory::address_space &space, memory::segment &host,
                  const conduit::window &window, conduit::engine &engine,
                  conduit::call_service &calls, rma::transfers &transfers,
-                 const launch::job_info &job)
-    : space_(space), host_(host), window_(window), transfers_(transfers), self_(job.rank),
-      place_(job.local), ledger_(segments_, host, engine, calls, job.rank) {}
+                 const launch::job_info &job, const options &chosen)
+    : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
+      self_(job.rank), place_(job.local), num_local_(job.local_size),
+      ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
+      accelerators_(chosen.accelerators), peers_(segments_, accelerators_, engine, calls),
+      bounce_(segments_, space, host, engine, calls, transfers, job.rank) {
+    transfers.ask_devices([this] { return accelerators_.poll(); });
+}
 
-devices::~devices() = default;
+devices::~devices() {
+    for (auto const &each : made_) {
+        if (each->memory() != nullptr && each->num_allocations() > 0) {
+            each->abandon_memory();
+        }
+    }
+}
 
 device_segment *devices::known_segment(int device) const {
     return device < 0 || device >= max_devices
@@ -49,9 +93,7 @@ device_segment *devices::known_segment(int device) const {
 }
 
 device_segment *devices::make_segment(const diomp_offload_request &request) {
-    std::size_t const each = window_.device_bytes() / num_host_devices / heap_unit * heap_unit;
-    if (request.device < 0 || request.device >= max_devices || each == 0 ||
-        !is_host_plugin(request.plugin) || request.plugin_device >= num_host_devices) {
+    if (request.device < 0 || request.device >= max_devices) {
         return nullptr;
     }
     std::lock_guard const guard(making_);
@@ -59,13 +101,47 @@ device_segment *devices::make_segment(const diomp_offload_request &request) {
     if (device_segment *const there = entry.load(); there != nullptr) {
         return there;
     }
-    std::byte *const base = window_.slot(self_) + window_.device_offset() +
-                            static_cast<std::size_t>(request.plugin_device) * each;
-    made_.push_back(std::make_unique<device_segment>(request.device, base, each));
+    auto made = is_host_plugin(request.plugin) ? make_host_segment(request)
+                                               : make_accelerator_segment(request);
+    if (made == nullptr) {
+        return nullptr;
+    }
     log(log_level::info, "device {} ({} {}): segment of {} at {}", request.device, request.plugin,
-        request.plugin_device, format_size(each), static_cast<void *>(base));
+        request.plugin_device, format_size(made->size_bytes()),
+        static_cast<const void *>(made->base()));
+    made_.push_back(std::move(made));
     entry.store(made_.back().get(), std::memory_order_release);
     return made_.back().get();
+}
+
+std::unique_ptr<device_segment> devices::make_host_segment(const diomp_offload_request &request) {
+    std::size_t const each = window_.device_bytes() / num_host_devices / heap_unit * heap_unit;
+    if (each == 0 || request.plugin_device >= num_host_devices) {
+        return nullptr;
+    }
+    std::byte *const base = window_.slot(self_) + window_.device_offset() +
+                            static_cast<std::size_t>(request.plugin_device) * each;
+    return std::make_unique<device_segment>(request.device, base, each);
+}
+
+std::unique_ptr<device_segment>
+devices::make_accelerator_segment(const diomp_offload_request &request) {
+    accelerator const *const on = accelerators_.find(request.plugin, request.plugin_device);
+    if (on == nullptr) {
+        return nullptr;
+    }
+    auto memory = segment_memory::create(*on, options_.segment_bytes, num_local_);
+    if (!memory) {
+        log(log_level::warn,
+            "device {} gets no segment, other ranks cannot reach its memory: {} [remedy: set "
+            "DIOMP_DEVICE_SEGMENT_SIZE to what the device has room for]",
+            request.device, memory.failure().message());
+        return nullptr;
+    }
+    remember_range(memory.value()->base(), memory.value()->size_bytes());
+    has_accelerators_.store(true, std::memory_order_release);
+    transfers_.expect_device_copies();
+    return std::make_unique<device_segment>(request.device, memory.take());
 }
 
 void *devices::allocate(const diomp_offload_request &request) {
@@ -103,6 +179,7 @@ bool devices::release(int device, void *address) {
     if (segment == nullptr) {
         return false;
     }
+    finish_copies();
     std::uint64_t const offset = *segment->offset_of(address);
     if (segment->release_unknown(offset, return_pages_bytes)) {
         return true;
@@ -121,6 +198,7 @@ bool devices::release(int device, void *address) {
 }
 
 status devices::give_back(device_segment &segment, std::uint64_t offset) {
+    finish_copies();
     auto const known_by = segment.retire(offset);
     if (!known_by) {
         return error(OMPX_ERR_ADDRESS,
@@ -138,7 +216,7 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
     // If somebody cannot be told, the block is never used again: better lost than written to.
     DIOMP_TRY(ledger_.withdraw(segment.device(), offset, *known_by));
     auto const what = segment.find(offset);
-    if (what && what->nbytes >= return_pages_bytes) {
+    if (what && what->nbytes >= return_pages_bytes && segment.memory() == nullptr) {
         // Before anybody else can have it.
         window_.release_pages(
             place_, static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) + what->offset,
@@ -153,7 +231,7 @@ error devices::no_segment(int device) const {
             fmt::format("the memory of device {} is not in the global address space", device),
             num_foreign_.load() == 0
                 ? "run with DiOMP's libomptarget: compile with diompcc, or start with diomp-run"
-                : "only devices of the processor have segments in this version"};
+                : "see the warnings of the runtime about this device"};
 }
 
 result<device_segment *> devices::segment_of(int device) {

@@ -10,12 +10,16 @@
 //
 // Host devices, which run target regions on the processor, have their segments in the device area
 // of the rank's slot in the window, so the ranks of the node load and store them, and conduits
-// carry them, as they do with host segments.
+// carry them, as they do with host segments. Accelerators have memory of their own: their segments
+// are reserved there, and their queues copy.
 #pragma once
 
 #include "memory/memory.h"
+#include "offload/accelerators.h"
+#include "offload/bounce.h"
 #include "offload/device_segment.h"
 #include "offload/ledger.h"
+#include "offload/peer_segments.h"
 #include "offload/table.h"
 #include "rma/rma.h"
 
@@ -64,6 +68,12 @@ struct route {
     stretch there;
 };
 
+struct options {
+    accelerators::options accelerators;
+    allowed_paths paths;
+    std::size_t segment_bytes = 0; ///< of an accelerator; 0: as much as is useful
+};
+
 /// Any thread. Create before engine.start().
 class devices {
 public:
@@ -72,9 +82,9 @@ public:
     /// Of a segment whose size the user left open.
     static constexpr std::size_t least_segment_bytes = std::size_t{64} << 20;
 
-    devices(memory::address_space &space, const memory::segment &host,
+    devices(memory::address_space &space, memory::segment &host,
             const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
-            rma::transfers &transfers, launch::job_info const &job);
+            rma::transfers &transfers, launch::job_info const &job, const options &chosen);
     ~devices();
 
     /// Before the first transfer; without it there are no devices. `epoch` is counted up before
@@ -95,19 +105,32 @@ public:
     /// The kinds of ompx_target_alloc. `number` as in device_allocation.
     result<std::uint64_t> take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
                                std::uint64_t number);
-    /// Waits for those who know of it.
+    /// Waits for own transfers of devices, and for those who know of it.
     status give_back(device_segment &segment, std::uint64_t offset);
 
-    /// Put blocks until the source may be reused, get until the bytes are there. Pointers are not
-    /// null unless nbytes is 0; the rank is valid. `learned` gets the route if it can be used
-    /// again.
-    result<rma::path> put(world_rank rank, void *dst, int dst_device, const void *src,
-                          int src_device, std::size_t nbytes, route &learned);
-    result<rma::path> get(void *dst, int dst_device, world_rank rank, const void *src,
-                          int src_device, std::size_t nbytes, route &learned);
+    /// One side of a transfer, in a device's memory or the host's. The pointer is not null unless
+    /// nothing is transferred.
+    struct side {
+        const void *pointer = nullptr;
+        int device = 0;
+        const char *argument = ""; ///< "dst" or "src"
+    };
+    /// When a transfer may still be under way on return.
+    struct when {
+        bool is_put = false;
+        bool at_once = false;          ///< returns as soon as it can, and `event` or a fence waits
+        ompx_event_t *event = nullptr; ///< may be null
+    };
+    /// Put blocks until the source may be reused, get until the bytes are there, unless they are to
+    /// return at once. The rank is valid. `learned` gets the route if it can be used again.
+    result<rma::path> move(when how, world_rank rank, const side &remote, const side &local,
+                           std::size_t nbytes, route &learned);
 
     /// Whether a device still uses memory in the window.
     [[nodiscard]] bool in_use() const;
+    /// Whether memory at this address has been in an accelerator's segment, also when the runtime
+    /// has ended: it is never libomptarget's own.
+    static bool was_ours(const void *address);
 
 private:
     [[nodiscard]] int num_devices() const {
@@ -121,16 +144,25 @@ private:
     [[nodiscard]] error no_segment(int device) const;
     [[nodiscard]] device_segment *known_segment(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
+    std::unique_ptr<device_segment> make_host_segment(const diomp_offload_request &request);
+    std::unique_ptr<device_segment> make_accelerator_segment(const diomp_offload_request &request);
 
     // locate.cpp. Each gives the stretch that the pointer lies in, if all of it leads the same way.
     // `num` is num_devices(), which takes a lock: asked once for a transfer.
     struct local_side {
-        std::byte *address = nullptr;
+        end at;
         stretch reach;
+    };
+    /// In the segment of another rank's accelerator.
+    struct far_memory {
+        int device = 0;
+        std::uint64_t offset = 0;
     };
     struct remote_side {
         memory::place place;
         stretch reach;
+        const accelerator *on = nullptr; ///< of this rank
+        std::optional<far_memory> far;
     };
     struct both_sides {
         local_side here;
@@ -143,29 +175,50 @@ private:
                                     std::size_t nbytes) const;
     result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
-    result<memory::place> locate_counterpart(world_rank rank, device_segment &segment,
-                                             const device_allocation &own, std::uint64_t offset,
-                                             std::size_t nbytes);
+    result<remote_side> locate_counterpart(world_rank rank, device_segment &segment,
+                                           const device_allocation &own, std::uint64_t offset,
+                                           std::size_t nbytes);
     result<memory::place> locate_as_peer_sees(world_rank rank, const void *pointer, int device,
                                               std::size_t nbytes);
     /// Both ends of a transfer, and the route if there is one.
-    result<both_sides> locate(world_rank rank, const void *remote, int remote_device,
-                              const void *local, int local_device, int num, std::size_t nbytes,
-                              route &learned);
+    result<both_sides> locate(world_rank rank, const side &remote, const side &local, int num,
+                              std::size_t nbytes, route &learned);
+
+    // move.cpp: with accelerators on at least one side.
+    result<rma::path> move_by_queue(when how, world_rank rank, const both_sides &sides,
+                                    std::size_t nbytes);
+    result<rma::path> move_far(when how, world_rank rank, const far_memory &there, const end &here,
+                               std::size_t nbytes);
+    result<rma::path> move_within(when how, world_rank rank, const end &there, const end &here,
+                                  std::size_t nbytes);
+    result<rma::path> move_host(when how, world_rank rank, const memory::place &there,
+                                const end &here, std::size_t nbytes);
+    result<rma::path> run(when how, world_rank rank, const accelerator &by, std::byte *there,
+                          std::byte *here, std::size_t nbytes, rma::path way);
+    /// Before device memory is freed: copies that are under way may use it.
+    void finish_copies();
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 
     memory::address_space &space_;
     const memory::segment &host_;
     const conduit::window &window_;
+    conduit::engine &engine_;
     rma::transfers &transfers_;
     world_rank self_;
     local_rank place_;
+    int num_local_;
     openmp openmp_;
     std::atomic<std::uint64_t> *epoch_ = nullptr;
     ledger::segment_table segments_{}; ///< by OpenMP's device number; never change once there
     std::mutex making_;                ///< over the creation of segments
     std::vector<std::unique_ptr<device_segment>> made_;
     ledger ledger_;
+    options const options_;
+    accelerators accelerators_;
+    peer_segments peers_;
+    bounce bounce_;
+    std::atomic<bool> has_accelerators_{false}; ///< some segment lies on one
+    std::atomic<bool> may_copy_{false};         ///< copies have been started that nobody waited for
     std::atomic<bool> has_warned_{false};
     std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
 };

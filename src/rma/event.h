@@ -10,13 +10,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace diomp::rma {
 
-/// A transfer through the network that an event stands for. Lives as long as the event: who gives
-/// up waiting still has it.
+/// A transfer through the network, or a device's copy, that an event stands for. Lives as long as
+/// the event: who gives up waiting still has it.
 struct moving {
     conduit::completion count;
     world_rank peer;
@@ -24,6 +26,8 @@ struct moving {
     std::size_t nbytes = 0;
     std::chrono::steady_clock::time_point begin; ///< if somebody observes flights
     bool is_put = false;
+    /// Asks for the outcome of a device's copy; empty: it is the network's transfer.
+    std::function<std::optional<status>()> copy;
     bool flush_due = false; ///< a put whose completion at the target nobody has asked for yet
 };
 

@@ -107,24 +107,35 @@ result<path> transfers::start_get(world_rank peer, const void *remote, void *loc
 
 result<path> transfers::start(verb way, world_rank peer, const void *remote, void *local,
                               std::size_t nbytes, ompx_event_t *event) {
-    if (nbytes == 0 || !is_remote(peer)) {
-        auto moved = move(way, peer, remote, local, nbytes);
+    if (nbytes == 0) {
+        if (event != nullptr) {
+            *event = nullptr;
+        }
+        return path::self;
+    }
+    auto place = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(place);
+    return start_at(way, peer, place.value(), local, nbytes, event);
+}
+
+result<path> transfers::start_at(verb way, world_rank peer, const memory::place &place, void *local,
+                                 std::size_t nbytes, ompx_event_t *event) {
+    if (!is_remote(peer)) {
+        auto moved = move_to(way, peer, place, local, nbytes);
         DIOMP_TRY(moved);
         if (event != nullptr) {
             *event = nullptr;
         }
         return moved;
     }
-    auto place = space_.locate(peer, remote, nbytes);
-    DIOMP_TRY(place);
     if (event == nullptr) {
-        return start_unnamed(way, peer, place.value(), local, nbytes);
+        return start_unnamed(way, peer, place, local, nbytes);
     }
     auto made = std::make_unique<ompx_event>();
     made->moving = std::make_unique<moving>();
     moving &going = *made->moving;
     going.peer = peer;
-    going.place = place.value();
+    going.place = place;
     going.nbytes = nbytes;
     going.is_put = way == verb::put;
     if (options_.on_flight) {
@@ -185,6 +196,12 @@ void transfers::advance(ompx_event &event) {
         going.flush_due = false;
         flush_into(going.peer, going.count);
     }
+    if (going.copy) {
+        if (auto outcome = going.copy()) {
+            event.complete(std::move(*outcome));
+        }
+        return;
+    }
     if (going.count.is_done()) {
         if (options_.on_flight) {
             options_.on_flight(going.is_put, going.peer, going.nbytes, going.begin);
@@ -244,14 +261,44 @@ status transfers::wait_for_acks() {
     return acks_.take_failure();
 }
 
+status transfers::wait_for_devices() {
+    if (!devices_copy_.load(std::memory_order_relaxed)) {
+        return {};
+    }
+    result<bool> idle = true;
+    DIOMP_TRY(engine_.wait_for_network(
+        [&] {
+            idle = devices_are_idle_();
+            return !idle || idle.value();
+        },
+        [] { return std::string("waiting for copies of devices"); }));
+    DIOMP_TRY(idle);
+    return {};
+}
+
+status transfers::flush(world_rank peer) {
+    if (is_remote(peer)) {
+        conduit::flight flight;
+        DIOMP_TRY(engine_.transport().flush(peer, flight.count()));
+        DIOMP_TRY(flight.wait(engine_, [peer] {
+            return fmt::format("waiting for puts to be complete at rank {}", peer.value());
+        }));
+    }
+    full_fence();
+    return {};
+}
+
 status transfers::fence() {
     if (!all_direct_) {
         conduit::flight flight;
         DIOMP_TRY(engine_.transport().flush_all(flight.count()));
+        DIOMP_TRY(wait_for_devices());
         DIOMP_TRY(flight.wait(
             engine_, [] { return std::string("waiting for puts to be complete at all ranks"); }));
         DIOMP_TRY(unnamed_.wait(engine_));
         DIOMP_TRY(wait_for_acks());
+    } else {
+        DIOMP_TRY(wait_for_devices());
     }
     full_fence();
     return {};
@@ -272,6 +319,7 @@ status transfers::fence(std::span<const world_rank> peers) {
         DIOMP_TRY(unnamed_.wait(engine_));
         DIOMP_TRY(wait_for_acks());
     }
+    DIOMP_TRY(wait_for_devices());
     full_fence();
     return {};
 }

@@ -33,8 +33,8 @@
 namespace diomp::rma {
 
 /// The ways that a transfer can take, for statistics and tests.
-enum class path { self, direct, attach, message, conduit };
-inline constexpr std::size_t num_paths = 5;
+enum class path { self, direct, attach, message, conduit, device, peer_device, ipc, bounce };
+inline constexpr std::size_t num_paths = 9;
 [[nodiscard]] const char *name(path way);
 
 /// Told of a transfer that was under way after its call had returned, when this rank knows that it
@@ -81,6 +81,15 @@ public:
                            ompx_event_t *event);
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
                            ompx_event_t *event);
+    /// The same for a remote side that has been located already.
+    result<path> start_put_at(world_rank peer, const memory::place &remote, const void *local,
+                              std::size_t nbytes, ompx_event_t *event) {
+        return start_at(verb::put, peer, remote, const_cast<void *>(local), nbytes, event);
+    }
+    result<path> start_get_at(world_rank peer, const memory::place &remote, void *local,
+                              std::size_t nbytes, ompx_event_t *event) {
+        return start_at(verb::get, peer, remote, local, nbytes, event);
+    }
     /// Whoever looks at an event of theirs calls this first, one thread at a time: it completes the
     /// event if its transfer has arrived.
     void advance(ompx_event &event);
@@ -104,8 +113,22 @@ public:
     /// Completes everything that this rank has started, at all peers or at least at those given.
     status fence();
     status fence(std::span<const world_rank> peers);
-    /// A fence has only to order memory: no rank is remote.
-    [[nodiscard]] bool all_direct() const { return all_direct_; }
+    /// A fence has only to order memory: no rank is remote, and no device copies.
+    [[nodiscard]] bool all_direct() const {
+        return all_direct_ && !devices_copy_.load(std::memory_order_relaxed);
+    }
+    /// Completes the puts to one peer, and leaves the rest alone.
+    status flush(world_rank peer);
+
+    /// Whether no copy of a device is under way. Must not block. An error is about one of them.
+    using idle_question = std::function<result<bool>()>;
+    /// Fences wait for copies of devices too, and look at devices and network in one loop
+    /// (DiOMP-Offloading 2025, hybrid polling). Create before engine.start().
+    void ask_devices(idle_question are_idle) { devices_are_idle_ = std::move(are_idle); }
+    /// Waits until there are none.
+    status wait_for_devices();
+    /// From now on such copies happen.
+    void expect_device_copies() { devices_copy_.store(true, std::memory_order_relaxed); }
 
     [[nodiscard]] std::size_t stream_threshold() const { return options_.stream_threshold_bytes; }
 
@@ -143,6 +166,8 @@ private:
                                  std::byte *local, const box_walk &walk);
     result<path> start(verb way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
+    result<path> start_at(verb way, world_rank peer, const memory::place &place, void *local,
+                          std::size_t nbytes, ompx_event_t *event);
     result<path> start_unnamed(verb way, world_rank peer, const memory::place &place, void *local,
                                std::size_t nbytes);
     /// Asks for the completion of a put at its target; failures count as the transfer's.
@@ -181,6 +206,8 @@ private:
     conduit::call_service &calls_;
     options options_;
     bool all_direct_ = true;
+    idle_question devices_are_idle_;
+    std::atomic<bool> devices_copy_{false};
     conduit::handler_id request_handler_;
     conduit::handler_id signal_handler_;
     conduit::handler_id acknowledgement_handler_;

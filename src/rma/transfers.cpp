@@ -10,8 +10,9 @@
 namespace diomp::rma {
 
 const char *name(path way) {
-    constexpr std::array<const char *, num_paths> names{"self", "direct", "cross-memory attach",
-                                                        "messages", "conduit"};
+    constexpr std::array<const char *, num_paths> names{
+        "self",   "direct",      "cross-memory attach", "messages", "conduit",
+        "device", "peer device", "device IPC",          "bounce"};
     return names[static_cast<std::size_t>(way)];
 }
 

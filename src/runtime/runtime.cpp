@@ -100,8 +100,12 @@ status runtime::build() {
     transfers_ = std::make_unique<rma::transfers>(
         *space_, *segment_, *directory_, *engine_, *calls_,
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
-    devices_ = std::make_unique<offload::devices>(*space_, *segment_, *window_, *engine_, *calls_,
-                                                  *transfers_, info);
+    devices_ = std::make_unique<offload::devices>(
+        *space_, *segment_, *window_, *engine_, *calls_, *transfers_, info,
+        offload::options{
+            {settings_.cuda_library, settings_.hip_library, settings_.max_active_streams},
+            {settings_.device_peer, settings_.device_ipc},
+            settings_.device_segment_size_bytes});
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);

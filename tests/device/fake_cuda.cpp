@@ -9,7 +9,27 @@
 namespace fake_cuda {
 
 namespace {
-thread_local std::vector<device *> contexts; ///< of the thread, the current one last
+/// Of the thread, the current one last. Without a destructor: the runtime ends after a thread's own
+/// variables are gone.
+class context_stack {
+public:
+    [[nodiscard]] bool empty() const { return depth_ == 0; }
+    [[nodiscard]] std::size_t size() const { return depth_; }
+    [[nodiscard]] device *back() const { return contexts_[depth_ - 1]; }
+    void push_back(device *of) {
+        if (depth_ == limit) {
+            std::abort();
+        }
+        contexts_[depth_++] = of;
+    }
+    void pop_back() { --depth_; }
+
+private:
+    static constexpr std::size_t limit = 16;
+    device *contexts_[limit];
+    std::size_t depth_;
+};
+thread_local constinit context_stack contexts{};
 } // namespace
 
 world &all() {
@@ -106,6 +126,12 @@ EXPORTED int fake_cuda_alive() {
 /// Which device of this process reads the address; for tests of access.
 EXPORTED int fake_cuda_may_touch(int device, const void *where) {
     return may_touch(device, reinterpret_cast<device_address>(where), 1) ? 1 : 0;
+}
+
+/// What a kernel would do: the processor cannot.
+EXPORTED void fake_cuda_copy(void *dst, const void *src, std::size_t size) {
+    std::lock_guard const guard(all().mutex);
+    move_bytes(reinterpret_cast<device_address>(dst), reinterpret_cast<device_address>(src), size);
 }
 
 EXPORTED int cuInit(unsigned flags) {

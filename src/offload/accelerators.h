@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The devices with memory of their own that this process uses: libomptarget says which one it
+// means, the vendor's library is loaded then.
+#pragma once
+
+#include "device/device.h"
+#include "device/stream_pool.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace diomp::offload {
+
+enum class vendor : std::uint32_t { none, cuda, hip };
+
+/// Which ways transfers with accelerators may take; for tests, and against broken hardware.
+struct allowed_paths {
+    bool peer = true; ///< from device to device of this process
+    bool ipc = true;  ///< into memory of other processes of the node
+};
+
+/// One device. Lives as long as `accelerators`.
+struct accelerator {
+    vendor made_by = vendor::none;
+    device::device_id id;
+    device::backend *backend = nullptr;
+    device::stream_pool *streams = nullptr;
+    device::properties about; ///< as it was at first use
+};
+
+/// Any thread.
+class accelerators {
+public:
+    struct options {
+        std::string cuda_library; ///< as device::library_path_option
+        std::string hip_library;
+        int max_active_streams = 32; ///< per device
+    };
+
+    explicit accelerators(options chosen) : options_(std::move(chosen)) {}
+
+    /// By the name that LLVM gives its plugin. nullptr: a host plugin, or the vendor's library is
+    /// of no use, which the log says once.
+    const accelerator *find(const std::string &plugin, int plugin_device);
+    /// The device of this process with that identity, also if the program has not used it. nullptr:
+    /// it is not visible here.
+    const accelerator *find(vendor made_by, const std::array<std::byte, 16> &uuid);
+
+    /// Looks once at all copies in flight; true: there are none. Does not block. An error is about
+    /// a copy whose starter has not been told.
+    result<bool> poll();
+    [[nodiscard]] bool any() const { return any_.load(std::memory_order_acquire); }
+
+private:
+    struct maker {
+        std::unique_ptr<device::backend> backend;
+        std::unique_ptr<device::stream_pool> streams;
+        std::vector<std::unique_ptr<accelerator>> known; ///< [device]
+        bool failed = false;
+    };
+
+    maker *load(vendor of);
+    static const accelerator *describe(maker &with, vendor of, int number);
+
+    options options_;
+    std::mutex mutex_; ///< over the rest
+    std::map<vendor, maker> makers_;
+    std::atomic<bool> any_{false};
+};
+
+} // namespace diomp::offload

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers between an accelerator and memory that its queues do not reach, through host memory:
+// between devices of this process that do not reach each other; to and from host memory of other
+// nodes; and, with the owner's help, device memory of other ranks that cannot be opened here (other
+// nodes, no device IPC). All of it in pieces, so that the device and the network work side by side.
+//
+// Memory of another rank's accelerator: the asker puts a piece into a buffer in its own host
+// segment and names it to the owner, whose bounce thread fetches it and copies it to the device;
+// the other way round for gets. Several pieces are under way at a time.
+#pragma once
+
+#include "base/function_ref.h"
+#include "conduit/call.h"
+#include "offload/accelerators.h"
+#include "offload/ledger.h"
+#include "rma/rma.h"
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace diomp::offload {
+
+/// One side of a copy in this process.
+struct end {
+    std::byte *address = nullptr;
+    const accelerator *on = nullptr; ///< null: host memory
+};
+
+/// Any thread. Create before engine.start(); destroy after it has stopped.
+class bounce {
+public:
+    enum class direction : std::uint32_t { put, get };
+
+    bounce(const ledger::segment_table &own, memory::address_space &space, memory::segment &host,
+           conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
+           world_rank self);
+    ~bounce();
+    bounce(const bounce &) = delete;
+    bounce &operator=(const bounce &) = delete;
+
+    /// Starts a copy by a queue of `by` and waits for it; messages are served meanwhile.
+    status copy(const accelerator &by, void *dst, const void *src, std::size_t nbytes);
+
+    /// Moves nbytes between host memory and wherever: the piece at `host`, `done` bytes after the
+    /// beginning. The host memory may be reused on return.
+    using piece_function =
+        function_ref<status(std::byte *host, std::size_t done, std::size_t nbytes)>;
+    /// Gives all of the source in pieces to `take`, while the next piece comes from the device.
+    status out_of(const accelerator &from, const std::byte *src, std::size_t nbytes,
+                  piece_function take);
+    /// Fills the destination with the pieces of `give`, while the last one goes to the device.
+    status into(const accelerator &to, std::byte *dst, std::size_t nbytes, piece_function give);
+
+    /// Between [offset, offset + nbytes) of the segment of `owner`'s device and `local`. Blocks
+    /// until the bytes are there.
+    status ask_owner(direction way, world_rank owner, int device, std::uint64_t offset,
+                     const end &local, std::size_t nbytes);
+
+private:
+    struct request {
+        conduit::request_header header;
+        std::uint64_t offset = 0;  ///< in the segment of the device
+        std::uint64_t staging = 0; ///< in the asker's slot, as everybody names it
+        std::uint32_t nbytes = 0;
+        std::int32_t device = 0;
+        direction way = direction::put;
+    };
+    struct answer {
+        std::int32_t failure = 0;
+    };
+    struct job {
+        world_rank asker;
+        request asked;
+    };
+    /// A job whose copy to the device is under way; over if `on` is null.
+    struct going {
+        job what;
+        const accelerator *on = nullptr;
+        device::ticket copy;
+    };
+    struct lane; ///< pinned memory for two pieces, while somebody uses it
+
+    status wait_for(const accelerator &by, const device::ticket &of);
+    result<device::pinned_memory> take_pinned(const accelerator &of);
+    void give_pinned(const accelerator &of, device::pinned_memory &&memory);
+
+    // The asker's side.
+    std::byte *staging();
+    result<conduit::call_service::open_call> begin_piece(request asked, world_rank owner,
+                                                         std::byte *slot, const end &local);
+    status end_piece(direction way, world_rank owner, const conduit::call_service::open_call &call,
+                     const std::byte *slot, const end &local, std::size_t nbytes);
+
+    // The owner's side.
+    void on_request(const conduit::message &incoming);
+    void serve(); ///< body of the bounce thread
+    result<going> carry_out(const job &what,
+                            std::map<const device::backend *, device::pinned_memory> &pinned,
+                            std::size_t slot_number);
+    void answer_job(const job &what, status outcome);
+
+    const ledger::segment_table &own_;
+    memory::address_space &space_;
+    memory::segment &host_;
+    conduit::engine &engine_;
+    conduit::call_service &calls_;
+    rma::transfers &transfers_;
+    world_rank self_;
+    conduit::handler_id request_handler_;
+
+    std::mutex asking_;            ///< held for the length of ask_owner; never taken in handlers
+    std::byte *staging_ = nullptr; ///< under asking_
+
+    std::mutex pinned_mutex_; ///< leaf lock over free_
+    std::vector<std::pair<const device::backend *, device::pinned_memory>> free_;
+
+    std::mutex jobs_mutex_; ///< leaf lock over the rest
+    std::condition_variable jobs_changed_;
+    std::deque<job> jobs_;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+} // namespace diomp::offload

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers whose two ends have been found: who copies, and through what.
+#include "base/log.h"
+#include "offload/offload.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+namespace diomp::offload {
+
+result<rma::path> devices::move(when how, world_rank rank, const side &remote, const side &local,
+                                std::size_t nbytes, route &learned) {
+    int const num = num_devices();
+    DIOMP_TRY(check_device(remote.device, num, remote.argument));
+    DIOMP_TRY(check_device(local.device, num, local.argument));
+    if (how.event != nullptr) {
+        *how.event = nullptr;
+    }
+    if (nbytes == 0) {
+        return rma::path::self;
+    }
+    auto found = locate(rank, remote, local, num, nbytes, learned);
+    DIOMP_TRY(found);
+    both_sides const &sides = found.value();
+    if (sides.here.at.on != nullptr || sides.there.on != nullptr || sides.there.far) {
+        return move_by_queue(how, rank, sides, nbytes);
+    }
+    memory::place const &there = sides.there.place;
+    std::byte *const here = sides.here.at.address;
+    if (how.at_once) {
+        return how.is_put ? transfers_.start_put_at(rank, there, here, nbytes, how.event)
+                          : transfers_.start_get_at(rank, there, here, nbytes, how.event);
+    }
+    return how.is_put ? transfers_.put_at(rank, there, here, nbytes)
+                      : transfers_.get_at(rank, there, here, nbytes);
+}
+
+result<rma::path> devices::move_by_queue(when how, world_rank rank, const both_sides &sides,
+                                         std::size_t nbytes) {
+    end const &here = sides.here.at;
+    remote_side const &there = sides.there;
+    if (there.far) {
+        return move_far(how, rank, *there.far, here, nbytes);
+    }
+    if (there.on != nullptr) {
+        return move_within(how, rank, {there.place.direct, there.on}, here, nbytes);
+    }
+    return move_host(how, rank, there.place, here, nbytes);
+}
+
+/// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
+result<rma::path> devices::move_far(when how, world_rank rank, const far_memory &there,
+                                    const end &here, std::size_t nbytes) {
+    if (options_.paths.ipc && engine_.transport().direct_base(rank) != nullptr) {
+        auto opened = peers_.open(rank, there.device, there.offset, nbytes, here.on);
+        if (opened) {
+            return run(how, rank, *opened.value().by, opened.value().address, here.address, nbytes,
+                       rma::path::ipc);
+        }
+        if (opened.failure().code() != OMPX_ERR_UNSUPPORTED) {
+            return opened.take_failure();
+        }
+    }
+    DIOMP_TRY(bounce_.ask_owner(how.is_put ? bounce::direction::put : bounce::direction::get, rank,
+                                there.device, there.offset, here, nbytes));
+    return rma::path::bounce;
+}
+
+/// Both ends in this process, at least one of them on an accelerator.
+result<rma::path> devices::move_within(when how, world_rank rank, const end &there, const end &here,
+                                       std::size_t nbytes) {
+    accelerator const &by = here.on != nullptr ? *here.on : *there.on;
+    if (here.on == nullptr || here.on == there.on) {
+        return run(how, rank, by, there.address, here.address, nbytes, rma::path::device);
+    }
+    if (options_.paths.peer && here.on->backend == there.on->backend) {
+        auto const reached = by.backend->can_reach(by.id, there.on->id);
+        if (reached && reached.value()) {
+            return run(how, rank, by, there.address, here.address, nbytes, rma::path::peer_device);
+        }
+    }
+    end const &from = how.is_put ? here : there;
+    end const &to = how.is_put ? there : here;
+    DIOMP_TRY(bounce_.out_of(*from.on, from.address, nbytes,
+                             [&](std::byte *host, std::size_t done, std::size_t count) {
+                                 return bounce_.copy(*to.on, to.address + done, host, count);
+                             }));
+    return rma::path::bounce;
+}
+
+/// Between an own accelerator and host memory of any rank.
+result<rma::path> devices::move_host(when how, world_rank rank, const memory::place &there,
+                                     const end &here, std::size_t nbytes) {
+    if (there.direct != nullptr) {
+        return run(how, rank, *here.on, there.direct, here.address, nbytes, rma::path::device);
+    }
+    auto const piece = [&](std::size_t done) {
+        memory::place shifted = there;
+        shifted.remote_address += done;
+        return shifted;
+    };
+    if (how.is_put) {
+        DIOMP_TRY(
+            bounce_.out_of(*here.on, here.address, nbytes,
+                           [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+                               DIOMP_TRY(transfers_.put_at(rank, piece(done), host, count));
+                               return {};
+                           }));
+    } else {
+        DIOMP_TRY(bounce_.into(*here.on, here.address, nbytes,
+                               [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+                                   DIOMP_TRY(transfers_.get_at(rank, piece(done), host, count));
+                                   return {};
+                               }));
+    }
+    return rma::path::bounce;
+}
+
+/// One copy by a queue of `by`.
+result<rma::path> devices::run(when how, world_rank rank, const accelerator &by, std::byte *there,
+                               std::byte *here, std::size_t nbytes, rma::path way) {
+    std::byte *const dst = how.is_put ? there : here;
+    std::byte *const src = how.is_put ? here : there;
+    if (!how.at_once) {
+        DIOMP_TRY(bounce_.copy(by, dst, src, nbytes));
+        return way;
+    }
+    may_copy_.store(true, std::memory_order_release);
+    auto started = by.streams->copy(by.id, dst, src, nbytes);
+    DIOMP_TRY(started);
+    if (how.event == nullptr) {
+        return way; // the pool knows of it, and fences ask the pool
+    }
+    auto event = std::make_unique<ompx_event>();
+    event->moving = std::make_unique<rma::moving>();
+    rma::moving &going = *event->moving;
+    going.peer = rank;
+    going.nbytes = nbytes;
+    going.is_put = how.is_put;
+    going.copy = [streams = by.streams, ticket = started.take()]() -> std::optional<status> {
+        auto const done = streams->is_done(ticket);
+        if (done) {
+            return done.value() ? std::optional(status{}) : std::nullopt;
+        }
+        return status(error(done.failure().code(), done.failure().message()));
+    };
+    *how.event = event.release();
+    return way;
+}
+
+void devices::finish_copies() {
+    if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
+        return;
+    }
+    if (status const finished = transfers_.wait_for_devices(); !finished) {
+        log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
+            finished.failure().message());
+    }
+}
+
+} // namespace diomp::offload

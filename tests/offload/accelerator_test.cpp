@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Segments on devices with memory of their own, between ranks. ctest runs it with every way that
+// transfers can take; the paths that were taken are in DIOMP_STATS.
+#include "offload/scripted_openmp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+namespace {
+
+using scripted::map;
+using scripted::read;
+using scripted::unmap;
+using scripted::write;
+using values = std::vector<std::int32_t>;
+
+int me() { return ompx_get_rank_num(); }
+int ranks() { return ompx_get_num_ranks(); }
+int next() { return (me() + 1) % ranks(); }
+int previous() { return (me() + ranks() - 1) % ranks(); }
+constexpr int host = -1;
+
+values pattern(int of, std::size_t count) {
+    values made(count);
+    std::iota(made.begin(), made.end(), of * 100'000'000);
+    return made;
+}
+
+void meet() {
+    ASSERT_EQ(ompx_fence(), 0);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+/// Mapped on a device as long as it lives.
+class mapped {
+public:
+    mapped(std::size_t count, int device) : array_(count), device_(device) {
+        address_ = map(array_.data(), array_.size() * sizeof(array_[0]), device);
+    }
+    ~mapped() { unmap(array_.data(), device_); }
+    mapped(const mapped &) = delete;
+    mapped &operator=(const mapped &) = delete;
+
+    [[nodiscard]] std::int32_t *host_pointer() { return array_.data(); }
+    [[nodiscard]] void *device_pointer() const { return address_; }
+    [[nodiscard]] values on_device() const { return read<std::int32_t>(address_, array_.size()); }
+    void set_on_device(const values &to) const { write(address_, to); }
+
+private:
+    values array_;
+    int device_;
+    void *address_;
+};
+
+class accelerators : public testing::TestWithParam<std::size_t> {};
+
+/// Lengths in elements: one, a few, and more than one piece of a bounce.
+INSTANTIATE_TEST_SUITE_P(lengths, accelerators, testing::Values(1, 1000, 700'001));
+
+TEST_P(accelerators, put_and_get_from_device_to_device_by_mapped_pointers) {
+    for (auto const &[from, to] : {std::pair(0, 0), std::pair(0, 1), std::pair(1, 0)}) {
+        mapped source(GetParam(), from);
+        mapped target(GetParam(), to);
+        std::size_t const nbytes = GetParam() * sizeof(std::int32_t);
+        source.set_on_device(pattern(me(), GetParam()));
+        target.set_on_device(values(GetParam()));
+        meet();
+        ASSERT_EQ(
+            ompx_target_put(next(), target.host_pointer(), to, source.host_pointer(), from, nbytes),
+            0);
+        meet();
+        EXPECT_EQ(target.on_device(), pattern(previous(), GetParam()));
+        EXPECT_EQ(target.host_pointer()[0], 0); // the host's copy is another
+        source.set_on_device(values(GetParam()));
+        ASSERT_EQ(ompx_target_get(source.device_pointer(), from, next(), target.device_pointer(),
+                                  to, nbytes),
+                  0);
+        EXPECT_EQ(source.on_device(), pattern(me(), GetParam()));
+        meet();
+    }
+}
+
+TEST_P(accelerators, host_memory_on_either_side) {
+    mapped device(GetParam(), 0);
+    auto *const shared = static_cast<std::int32_t *>(
+        ompx_alloc(GetParam() * sizeof(std::int32_t), 0, OMPX_MEM_SYMMETRIC));
+    std::size_t const nbytes = GetParam() * sizeof(std::int32_t);
+    values mine = pattern(me(), GetParam());
+    meet();
+    // Private host memory to the neighbour's device, and back into private memory.
+    ASSERT_EQ(ompx_target_put(next(), device.host_pointer(), 0, mine.data(), host, nbytes), 0);
+    meet();
+    EXPECT_EQ(device.on_device(), pattern(previous(), GetParam()));
+    values fetched(GetParam());
+    ASSERT_EQ(ompx_target_get(fetched.data(), host, next(), device.host_pointer(), 0, nbytes), 0);
+    EXPECT_EQ(fetched, mine);
+    meet();
+    // Own device to the neighbour's host memory, and back to the device.
+    device.set_on_device(mine);
+    meet();
+    ASSERT_EQ(ompx_target_put(next(), shared, host, device.host_pointer(), 0, nbytes), 0);
+    meet();
+    EXPECT_EQ(values(shared, shared + GetParam()), pattern(previous(), GetParam()));
+    device.set_on_device(values(GetParam()));
+    ASSERT_EQ(ompx_target_get(device.host_pointer(), 0, next(), shared, host, nbytes), 0);
+    EXPECT_EQ(device.on_device(), mine);
+    meet();
+    ompx_free(shared);
+}
+
+TEST(accelerator_memory, within_a_rank) {
+    mapped first(5000, 0);
+    mapped second(5000, 1);
+    first.set_on_device(pattern(7, 5000));
+    ASSERT_EQ(ompx_target_put(me(), second.host_pointer(), 1, first.host_pointer(), 0, 20000), 0);
+    EXPECT_EQ(second.on_device(), pattern(7, 5000));
+    values fetched(5000);
+    ASSERT_EQ(ompx_target_get(fetched.data(), host, me(), second.device_pointer(), 1, 20000), 0);
+    EXPECT_EQ(fetched, pattern(7, 5000));
+    meet();
+}
+
+TEST(accelerator_memory, symmetric_asymmetric_and_local_allocations) {
+    mapped in_the_way(static_cast<std::size_t>(1000 * (me() + 1)), 0); // ranks map different things
+    auto *const symmetric = ompx_target_alloc(4096, 0, OMPX_SYMMETRIC_MEM_ALLOC_VALUE_);
+    auto *const asymmetric = ompx_target_alloc(static_cast<std::size_t>(4096 * (me() + 1)), 0,
+                                               OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_);
+    auto *const local = ompx_target_alloc(512, 0, OMPX_LOCAL_MEM_ALLOC_VALUE_);
+    ASSERT_NE(symmetric, nullptr);
+    ASSERT_NE(asymmetric, nullptr);
+    ASSERT_NE(local, nullptr);
+    write(local, pattern(me(), 128));
+    for (void *const there : {symmetric, asymmetric}) {
+        ASSERT_EQ(ompx_target_put(next(), there, 0, local, 0, 512), 0);
+        meet();
+        EXPECT_EQ(read<std::int32_t>(there, 128), pattern(previous(), 128));
+        meet();
+    }
+    EXPECT_EQ(ompx_target_free(local, 0), 0);
+    EXPECT_EQ(ompx_target_free(asymmetric, 0), 0);
+    EXPECT_EQ(ompx_target_free(symmetric, 0), 0);
+}
+
+TEST(accelerator_memory, what_is_committed_later_is_followed) {
+    constexpr std::size_t large = (std::size_t{48} << 20) / sizeof(std::int32_t);
+    std::vector<std::unique_ptr<mapped>> all;
+    for (int i = 0; i < 4; ++i) { // each needs more than was committed before
+        all.push_back(std::make_unique<mapped>(large, 0));
+        ASSERT_NE(all.back()->device_pointer(), nullptr);
+        meet();
+        std::int32_t const marker = 100 * me() + i;
+        ASSERT_EQ(ompx_target_put(next(), all.back()->host_pointer() + large - 1, 0, &marker, host,
+                                  sizeof(marker)),
+                  0);
+        meet();
+        auto const *const last =
+            static_cast<const std::int32_t *>(all.back()->device_pointer()) + large - 1;
+        EXPECT_EQ(read<std::int32_t>(last, 1)[0], 100 * previous() + i);
+    }
+    meet();
+}
+
+TEST(accelerator_memory, events_and_fences_complete_what_is_under_way) {
+    mapped source(64, 0);
+    mapped target(64, 0);
+    source.set_on_device(pattern(me(), 64));
+    meet();
+    ompx_event_t event = nullptr;
+    ASSERT_EQ(
+        ompx_target_put_nb(next(), target.host_pointer(), 0, source.host_pointer(), 0, 256, &event),
+        0);
+    ASSERT_EQ(ompx_event_wait(&event), 0);
+    meet();
+    EXPECT_EQ(target.on_device(), pattern(previous(), 64));
+    target.set_on_device(values(64));
+    meet();
+    for (int i = 0; i < 64; ++i) { // one element each; more than there are streams
+        ASSERT_EQ(ompx_target_get_nb(target.host_pointer() + i, 0, next(),
+                                     source.host_pointer() + i, 0, 4, nullptr),
+                  0);
+    }
+    ASSERT_EQ(ompx_fence(), 0);
+    EXPECT_EQ(target.on_device(), pattern(next(), 64));
+    meet();
+}
+
+TEST(accelerator_memory, unmapping_waits_for_transfers_under_way) {
+    auto *const inbox = static_cast<std::int32_t *>(ompx_alloc(4096, 0, OMPX_MEM_SYMMETRIC));
+    {
+        mapped source(1024, 0);
+        source.set_on_device(pattern(me(), 1024));
+        ASSERT_EQ(ompx_target_put_nb(next(), inbox, host, source.host_pointer(), 0, 4096, nullptr),
+                  0);
+    }
+    mapped reused(1024, 0); // the same memory
+    reused.set_on_device(values(1024));
+    meet();
+    EXPECT_EQ(values(inbox, inbox + 1024), pattern(previous(), 1024));
+    ompx_free(inbox);
+}
+
+TEST(accelerator_memory, mistakes_are_errors_with_names) {
+    mapped array(100, 0);
+    meet();
+    values private_memory(100);
+    EXPECT_EQ(ompx_target_put(next(), private_memory.data(), 0, array.host_pointer(), 0, 4),
+              OMPX_ERR_ADDRESS);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("neither mapped on device 0"));
+    EXPECT_EQ(ompx_target_put(next(), array.host_pointer(), 5, array.host_pointer(), 0, 4),
+              OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_target_put(next(), array.host_pointer() + 50, 0, array.host_pointer(), 0, 400),
+              OMPX_ERR_RANGE);
+    EXPECT_EQ(ompx_target_put(next(), array.device_pointer(), 1, array.host_pointer(), 0, 4),
+              OMPX_ERR_ADDRESS);
+    meet();
+    if (ranks() > 1) {
+        mapped different(static_cast<std::size_t>(10 + me()), 0);
+        meet();
+        EXPECT_EQ(ompx_target_put(next(), different.host_pointer(), 0, array.host_pointer(), 0, 4),
+                  OMPX_ERR_MISMATCH);
+        EXPECT_THAT(ompx_last_error(), testing::HasSubstr("where this rank has"));
+        meet();
+    }
+}
+
+TEST(accelerator_memory, a_full_device_is_said_and_left_to_libomptarget) {
+    ompx_segment_info_t info;
+    mapped small(1, 0);
+    ASSERT_EQ(ompx_target_segment_info(0, &info), 0);
+    EXPECT_GT(info.nbytes, std::size_t{64} << 20);
+    values const data(1);
+    EXPECT_EQ(map(data.data(), std::size_t{8} << 30, 0), nullptr); // more than the device has
+    mapped after(10, 0);                                           // goes on
+    EXPECT_NE(after.device_pointer(), nullptr);
+    meet();
+}
+
+TEST(accelerator_memory, rules_of_cuda_are_kept) { EXPECT_STREQ(scripted::complaints(), ""); }
+
+} // namespace
