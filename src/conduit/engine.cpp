@@ -281,9 +281,11 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         if (now - quiet_since > nap_after) {
             std::uint32_t const seen = conduit_.activity();
             polling.leave();
-            if (!ready()) {
-                conduit_.sleep(seen, nap);
+            // A true answer is the last one: whoever took something to give it cannot repeat it.
+            if (ready()) {
+                return {};
             }
+            conduit_.sleep(seen, nap);
             polling.enter();
             nap = std::min(nap * 2, longest_nap);
             round = std::max(spins, yields_per_look) / yields_per_look * yields_per_look +

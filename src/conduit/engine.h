@@ -73,6 +73,9 @@ public:
 
     /// Waits until ready() is true. For conditions that other ranks or threads bring about by
     /// writing memory. `describe` names what is missing; it is called only when the wait gets long.
+    /// ready() is called any number of times until it has returned true, and never after that: it
+    /// may take what it finds, or send. Errors: OMPX_ERR_TIMEOUT, OMPX_ERR_PEER; then it has not
+    /// returned true.
     template <typename Ready, typename Describe>
     status wait(Ready &&ready, Describe &&describe) {
         int const spins = spin_count_.load(std::memory_order_relaxed);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How the engine waits, over a conduit that decides when what is waited for comes.
+#include "support/thread_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace {
+
+using namespace diomp;
+
+/// One rank. What it waits for comes at the worst moment: when a waiting thread has just stopped
+/// polling in order to sleep.
+class late_conduit final : public test::thread_conduit {
+public:
+    using thread_conduit::thread_conduit;
+    void begin_polling() override { ++num_begun; }
+    bool end_polling() override {
+        ++num_ended;
+        has_come = true;
+        return false;
+    }
+    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
+        ++num_sleeps;
+        thread_conduit::sleep(seen, limit);
+    }
+
+    bool has_come = false;
+    int num_begun = 0;
+    int num_ended = 0;
+    int num_sleeps = 0;
+};
+
+struct lonely_rank {
+    test::thread_arena arena{1, 4096};
+    std::vector<std::unique_ptr<test::mailbox>> boxes = [] {
+        std::vector<std::unique_ptr<test::mailbox>> made;
+        made.push_back(std::make_unique<test::mailbox>());
+        return made;
+    }();
+    late_conduit transport{arena, boxes, world_rank{0}};
+    conduit::engine engine{
+        transport,
+        {.spin_count = 20, .timeout_s = 0.5, .warn_after_s = 0, .progress_thread = false}};
+};
+
+auto const describe = [] { return std::string("waiting for what comes late"); };
+
+// Conditions may take what they find (a note that a peer is ready) or send a message: their answer
+// cannot be had twice.
+TEST(engine, a_wait_ends_with_the_first_true_answer_also_just_before_a_nap) {
+    lonely_rank rank;
+    auto const take = [&] { return std::exchange(rank.transport.has_come, false); };
+    EXPECT_TRUE(rank.engine.wait(take, describe).ok());
+    EXPECT_TRUE(rank.engine.wait_for_message(take, describe).ok());
+    EXPECT_TRUE(rank.engine.wait_for_network(take, describe).ok());
+    EXPECT_EQ(rank.transport.num_sleeps, 0);
+    EXPECT_EQ(rank.transport.num_ended, 3);
+    EXPECT_EQ(rank.transport.num_begun, rank.transport.num_ended);
+}
+
+TEST(engine, a_wait_naps_until_its_time_is_over_and_keeps_its_promises_to_poll) {
+    lonely_rank rank;
+    auto const waited = rank.engine.wait([] { return false; }, describe);
+    ASSERT_FALSE(waited.ok());
+    EXPECT_EQ(waited.failure().code(), OMPX_ERR_TIMEOUT);
+    EXPECT_GT(rank.transport.num_sleeps, 0);
+    EXPECT_EQ(rank.transport.num_begun, rank.transport.num_ended);
+}
+
+} // namespace
