@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+/**
+ * @file diomp/collective.h
+ * Collectives over groups. Part of diomp.h, whose conventions hold; include that.
+ */
+#ifndef DIOMP_H
+#include "../diomp.h" /* which includes this file in its place */
+#endif
+#ifndef DIOMP_COLLECTIVE_H
+#define DIOMP_COLLECTIVE_H
+
+/* ---- OMPCCL: collectives ---- */
+
+/*
+ * Collective over the group, blocking. Buffers are any memory of the calling process. nbytes and
+ * count are per rank and must be equal on all members. dst == src means in place where a call has
+ * both. The _nb forms return at once; buffers belong to the operation until *event is complete.
+ * Calls on one group must come in the same order on all its members; calls on different groups may
+ * run at once from different threads.
+ */
+OMPX_API_ int ompx_bcast(void *ptr, size_t nbytes,
+                         ompx_group_t group) OMPX_NOEXCEPT_; /**< root: group rank 0 */
+OMPX_API_ int ompx_bcast_from(void *ptr, size_t nbytes, int root,
+                              ompx_group_t group) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_reduce(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                          int root,
+                          ompx_group_t group) OMPX_NOEXCEPT_; /**< dst is used at root only */
+OMPX_API_ int ompx_allreduce(void *dst, const void *src, size_t count, ompx_type_t type,
+                             ompx_op_t op, ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[size][nbytes] at root, src[nbytes] everywhere. In place at root: src == dst + root * nbytes.
+ */
+OMPX_API_ int ompx_gather(void *dst, const void *src, size_t nbytes, int root,
+                          ompx_group_t group) OMPX_NOEXCEPT_;
+/** src[size][nbytes] at root, dst[nbytes] everywhere. In place at root: dst == src + root * nbytes.
+ */
+OMPX_API_ int ompx_scatter(void *dst, const void *src, size_t nbytes, int root,
+                           ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[size][nbytes], src[nbytes]. In place: src == dst + rank * nbytes. */
+OMPX_API_ int ompx_allgather(void *dst, const void *src, size_t nbytes,
+                             ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[count], src[size][count]: member r gets block r of the reduction. In place: dst == src. */
+OMPX_API_ int ompx_reduce_scatter(void *dst, const void *src, size_t count, ompx_type_t type,
+                                  ompx_op_t op, ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[size][nbytes], src[size][nbytes]: block i of src goes to member i. In place: dst == src. */
+OMPX_API_ int ompx_alltoall(void *dst, const void *src, size_t nbytes,
+                            ompx_group_t group) OMPX_NOEXCEPT_;
+
+OMPX_API_ int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
+                            ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_reduce_nb(void *dst, const void *src, size_t count, ompx_type_t type,
+                             ompx_op_t op, int root, ompx_group_t group,
+                             ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_allreduce_nb(void *dst, const void *src, size_t count, ompx_type_t type,
+                                ompx_op_t op, ompx_group_t group,
+                                ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_gather_nb(void *dst, const void *src, size_t nbytes, int root,
+                             ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_scatter_nb(void *dst, const void *src, size_t nbytes, int root,
+                              ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_allgather_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
+                                ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_reduce_scatter_nb(void *dst, const void *src, size_t count, ompx_type_t type,
+                                     ompx_op_t op, ompx_group_t group,
+                                     ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
+                               ompx_event_t *event) OMPX_NOEXCEPT_;
+
+#endif /* DIOMP_COLLECTIVE_H */
