@@ -2,8 +2,7 @@
 #include "device/cuda/plain_memory.h"
 
 #include "base/settings.h"
-
-#include <fmt/core.h>
+#include "device/fixed_memory.h"
 
 namespace diomp::device::cuda {
 namespace {
@@ -12,73 +11,43 @@ namespace {
 /// whole block: another process would see another base. Whole blocks have none of that.
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
-class plain_memory final : public memory {
+class plain_memory final : public fixed_memory {
 public:
-    plain_memory(std::shared_ptr<context> on, address base, std::size_t size_bytes)
-        : on_(std::move(on)), base_(base), size_bytes_(size_bytes) {}
+    plain_memory(std::shared_ptr<context> on, address start, std::size_t size_bytes)
+        : fixed_memory(reinterpret_cast<void *>(start), size_bytes), on_(std::move(on)),
+          start_(start) {}
     ~plain_memory() override {
         auto const inside = context::current::enter(*on_);
-        report(on_->driver(), on_->driver().mem_free(base_), "cuMemFree");
+        report(on_->driver(), on_->driver().mem_free(start_), "cuMemFree");
     }
 
-    [[nodiscard]] std::byte *base() const override { return reinterpret_cast<std::byte *>(base_); }
-    [[nodiscard]] std::size_t reserved_bytes() const override { return size_bytes_; }
-    [[nodiscard]] std::size_t committed_bytes() const override { return size_bytes_; }
-
-    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
-        if (nbytes > size_bytes_ || offset_bytes > size_bytes_ - nbytes) {
-            return outside(*this, offset_bytes, nbytes);
-        }
-        return {};
-    }
-
-    [[nodiscard]] std::size_t num_parts() const override { return 1; }
-
-    result<shared_handle> share(std::size_t num_known) override {
-        shared_handle shared;
-        shared.reserved_bytes = size_bytes_;
-        if (num_known > 0) {
-            return shared;
-        }
+private:
+    result<std::array<std::byte, 64>> make_token() override {
         auto inside = context::current::enter(*on_);
         DIOMP_TRY(inside);
         ipc_handle token;
-        DIOMP_TRY(check(on_->driver(), on_->driver().ipc_get_mem_handle(&token, base_),
+        DIOMP_TRY(check(on_->driver(), on_->driver().ipc_get_mem_handle(&token, start_),
                         "cuIpcGetMemHandle"));
-        shared.parts.push_back(
-            {.offset_bytes = 0, .size_bytes = size_bytes_, .fd = {}, .token = token.bytes});
-        return shared;
+        return token.bytes;
     }
 
-private:
     std::shared_ptr<context> on_;
-    address base_;
-    std::size_t size_bytes_;
+    address start_;
 };
 
-class plain_peer final : public peer_memory {
+class plain_peer final : public fixed_peer {
 public:
-    plain_peer(std::shared_ptr<context> on, address base, std::size_t size_bytes)
-        : on_(std::move(on)), base_(base), size_bytes_(size_bytes) {}
+    plain_peer(std::shared_ptr<context> on, address start, std::size_t size_bytes)
+        : fixed_peer(reinterpret_cast<void *>(start), size_bytes), on_(std::move(on)),
+          start_(start) {}
     ~plain_peer() override {
         auto const inside = context::current::enter(*on_);
-        report(on_->driver(), on_->driver().ipc_close_mem_handle(base_), "cuIpcCloseMemHandle");
-    }
-
-    [[nodiscard]] std::byte *base() const override { return reinterpret_cast<std::byte *>(base_); }
-    [[nodiscard]] std::size_t mapped_bytes() const override { return size_bytes_; }
-
-    status map_more(const shared_handle &added) override {
-        if (added.parts.empty()) {
-            return {};
-        }
-        return error(OMPX_ERR_ARG, "memory without virtual memory management does not grow");
+        report(on_->driver(), on_->driver().ipc_close_mem_handle(start_), "cuIpcCloseMemHandle");
     }
 
 private:
     std::shared_ptr<context> on_;
-    address base_;
-    std::size_t size_bytes_;
+    address start_;
 };
 
 } // namespace

@@ -2,82 +2,49 @@
 #include "device/hip/memory.h"
 
 #include "base/settings.h"
+#include "device/fixed_memory.h"
 
 #include <fmt/core.h>
 
 namespace diomp::device::hip {
 namespace {
 
-class hip_memory final : public memory {
+class hip_memory final : public fixed_memory {
 public:
     hip_memory(std::shared_ptr<const library> runtime, int device, void *base,
                std::size_t size_bytes)
-        : runtime_(std::move(runtime)), device_(device), base_(base), size_bytes_(size_bytes) {}
+        : fixed_memory(base, size_bytes), runtime_(std::move(runtime)), device_(device) {}
     ~hip_memory() override {
         auto const inside = current_device::enter(*runtime_, device_);
-        report(*runtime_, runtime_->free(base_), "hipFree");
+        report(*runtime_, runtime_->free(base()), "hipFree");
     }
 
-    [[nodiscard]] std::byte *base() const override { return static_cast<std::byte *>(base_); }
-    [[nodiscard]] std::size_t reserved_bytes() const override { return size_bytes_; }
-    [[nodiscard]] std::size_t committed_bytes() const override { return size_bytes_; }
-
-    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
-        if (nbytes > size_bytes_ || offset_bytes > size_bytes_ - nbytes) {
-            return outside(*this, offset_bytes, nbytes);
-        }
-        return {};
-    }
-
-    [[nodiscard]] std::size_t num_parts() const override { return 1; }
-
-    result<shared_handle> share(std::size_t num_known) override {
-        shared_handle shared;
-        shared.reserved_bytes = size_bytes_;
-        if (num_known > 0) {
-            return shared;
-        }
+private:
+    result<std::array<std::byte, 64>> make_token() override {
         auto inside = current_device::enter(*runtime_, device_);
         DIOMP_TRY(inside);
         ipc_handle token;
         DIOMP_TRY(
-            check(*runtime_, runtime_->ipc_get_mem_handle(&token, base_), "hipIpcGetMemHandle"));
-        shared.parts.push_back(
-            {.offset_bytes = 0, .size_bytes = size_bytes_, .fd = {}, .token = token.bytes});
-        return shared;
+            check(*runtime_, runtime_->ipc_get_mem_handle(&token, base()), "hipIpcGetMemHandle"));
+        return token.bytes;
     }
 
-private:
     std::shared_ptr<const library> runtime_;
     int const device_;
-    void *const base_;
-    std::size_t const size_bytes_;
 };
 
-class hip_peer final : public peer_memory {
+class hip_peer final : public fixed_peer {
 public:
     hip_peer(std::shared_ptr<const library> runtime, int device, void *base, std::size_t size_bytes)
-        : runtime_(std::move(runtime)), device_(device), base_(base), size_bytes_(size_bytes) {}
+        : fixed_peer(base, size_bytes), runtime_(std::move(runtime)), device_(device) {}
     ~hip_peer() override {
         auto const inside = current_device::enter(*runtime_, device_);
-        report(*runtime_, runtime_->ipc_close_mem_handle(base_), "hipIpcCloseMemHandle");
-    }
-
-    [[nodiscard]] std::byte *base() const override { return static_cast<std::byte *>(base_); }
-    [[nodiscard]] std::size_t mapped_bytes() const override { return size_bytes_; }
-
-    status map_more(const shared_handle &added) override {
-        if (added.parts.empty()) {
-            return {};
-        }
-        return error(OMPX_ERR_ARG, "memory of HIP's devices does not grow");
+        report(*runtime_, runtime_->ipc_close_mem_handle(base()), "hipIpcCloseMemHandle");
     }
 
 private:
     std::shared_ptr<const library> runtime_;
     int const device_;
-    void *const base_;
-    std::size_t const size_bytes_;
 };
 
 } // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// For backends: memory that is there in full from the start and cannot grow, shared as one token of
+// 64 bytes. A vendor's class says how to make the token and, in its destructor, how to give the
+// memory back.
+#pragma once
+
+#include "device/device.h"
+
+#include <array>
+#include <cstddef>
+
+namespace diomp::device {
+
+class fixed_memory : public memory {
+public:
+    [[nodiscard]] std::byte *base() const final { return base_; }
+    [[nodiscard]] std::size_t reserved_bytes() const final { return size_bytes_; }
+    [[nodiscard]] std::size_t committed_bytes() const final { return size_bytes_; }
+    status commit(std::size_t offset_bytes, std::size_t nbytes) final;
+    [[nodiscard]] std::size_t num_parts() const final { return 1; }
+    result<shared_handle> share(std::size_t num_known) final;
+
+protected:
+    fixed_memory(void *base, std::size_t size_bytes)
+        : base_(static_cast<std::byte *>(base)), size_bytes_(size_bytes) {}
+
+    /// What another process of the node opens the whole memory with. Blocks shortly.
+    virtual result<std::array<std::byte, 64>> make_token() = 0;
+
+private:
+    std::byte *const base_;
+    std::size_t const size_bytes_;
+};
+
+class fixed_peer : public peer_memory {
+public:
+    [[nodiscard]] std::byte *base() const final { return base_; }
+    [[nodiscard]] std::size_t mapped_bytes() const final { return size_bytes_; }
+    status map_more(const shared_handle &added) final;
+
+protected:
+    fixed_peer(void *base, std::size_t size_bytes)
+        : base_(static_cast<std::byte *>(base)), size_bytes_(size_bytes) {}
+
+private:
+    std::byte *const base_;
+    std::size_t const size_bytes_;
+};
+
+} // namespace diomp::device
