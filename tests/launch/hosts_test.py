@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from job_tools import END_LIMIT_S, LIMIT_S, PROBE, RUN, job_case
+from job_tools import LIMIT_S, PROBE, RUN, job_case
 
 # As ssh does: what follows the host is joined by blanks and split again by a shell of the other side.
 REMOTE_SHELL = """#!/bin/sh
@@ -180,9 +180,7 @@ class hosts_test(job_case):
         self.assertEqual(sorted(err.splitlines()), ["[0] e", "[1] e"])
 
     def test_large_output_is_complete(self):
-        size = 2_000_000
-        status, out, _ = self.hosts("a,b", "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x; echo")
-        self.assertEqual((status, out.count("x")), (0, 2 * size))
+        self.check_large_output(2_000_000, "--hosts", "a,b")
 
     def test_output_dir(self):
         where = os.path.join(self.place.name, "new")
@@ -193,42 +191,31 @@ class hosts_test(job_case):
                 self.assertEqual(file.read(), f"{rank} {host}\n")
 
     def test_slow_reader_stops_ranks_but_not_signals(self):
-        process = self.start("--hosts", "a,b", "yes")
-        process.stdout.read(10)  # and no more: every pipe and window fills up
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.check_signal_with_slow_reader("--hosts", "a,b")
 
     def test_reader_that_leaves_ends_the_job(self):
-        process = self.start("--hosts", "a,b", "yes")
-        process.stdout.read(10)
-        process.stdout.close()
-        self.assertEqual(process.wait(timeout=LIMIT_S), 128 + signal.SIGPIPE)
-        self.assertEqual(process.stderr.read(), "")
+        self.check_reader_that_leaves("--hosts", "a,b")
 
     # ---- Ends
 
     def test_status_of_the_failing_rank(self):
-        began = time.monotonic()
-        status, _, err = self.hosts("a:2,b:2", "sh", "-c", "test $DIOMP_RANK != 3 || exit 7; exec sleep 60")
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        with self.ends_soon():
+            status, _, err = self.hosts("a:2,b:2", "sh", "-c", "test $DIOMP_RANK != 3 || exit 7; exec sleep 60")
         self.assertEqual(status, 7)
         self.assertRegex(self.one_message(err), r"rank 3 on b \(pid \d+, sh\) exited with status 7")
 
     def test_killed_rank_is_named(self):
         process, pids = self.ready("a,b", "echo $DIOMP_RANK $$; exec sleep 60", 2)
         pid = dict(line.split() for line in pids)["1"]
-        began = time.monotonic()
-        os.kill(int(pid), signal.SIGKILL)
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        with self.ends_soon():
+            os.kill(int(pid), signal.SIGKILL)
+            _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 137)
         self.assertIn(f"rank 1 on b (pid {pid}, sh) was killed by signal 9 (SIGKILL", self.one_message(err))
 
     def test_abort_ends_the_job_with_its_code(self):
-        began = time.monotonic()
-        status, _, err = self.hosts("a:2,b:2", PROBE, "abort", "2", "42")
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        with self.ends_soon():
+            status, _, err = self.hosts("a:2,b:2", PROBE, "abort", "2", "42")
         self.assertEqual(status, 42)
         self.assertRegex(self.one_message(err), r"rank 2 on b \(pid \d+, .*\) aborted the job with status 42")
 
@@ -324,10 +311,9 @@ class hosts_test(job_case):
 
     def test_kill_nine_of_an_agent(self):
         process, _ = self.ready("a,b", self.GRANDCHILDREN + "wait", 2)
-        began = time.monotonic()
-        os.kill(self.agent_of("b"), signal.SIGKILL)
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        with self.ends_soon():
+            os.kill(self.agent_of("b"), signal.SIGKILL)
+            _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 1)
         self.assertRegex(self.one_message(err), r"lost host b \(ranks 1 to 1\): the connection")
         self.wait_until(lambda: self.marked() == [], "the job's processes to end")

@@ -4,8 +4,10 @@
 Every process of a test carries a variable with a value of its own, by which stragglers are found.
 Waiting is for an event, with a limit; nothing depends on how long a sleep takes.
 """
+import contextlib
 import os
 import select
+import signal
 import subprocess
 import time
 import unittest
@@ -73,3 +75,31 @@ class job_case(unittest.TestCase):
         lines = [line for line in err.splitlines() if line.startswith("diomp-run: ")]
         self.assertEqual(len(lines), 1, err)
         return lines[0]
+
+    @contextlib.contextmanager
+    def ends_soon(self):
+        """What is inside takes as long as a job may after a rank has failed."""
+        began = time.monotonic()
+        yield
+        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+
+    # ---- Tests of jobs of two ranks, wherever those are
+
+    def check_large_output(self, size, *placement):
+        status, out, _ = self.run_job(*placement, "--", "sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x; echo")
+        self.assertEqual((status, out.count("x")), (0, 2 * size))
+
+    def check_signal_with_slow_reader(self, *placement):
+        process = self.start(*placement, "yes")
+        process.stdout.read(10)  # and no more: every pipe fills up
+        process.send_signal(signal.SIGTERM)
+        # Ends its ranks, and then needs a reader for what they have written.
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+
+    def check_reader_that_leaves(self, *placement):
+        process = self.start(*placement, "yes")
+        process.stdout.read(10)
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=LIMIT_S), 128 + signal.SIGPIPE)
+        self.assertEqual(process.stderr.read(), "")
