@@ -51,14 +51,8 @@ inline const std::vector<subcommand> &common_subcommands() {
     return table;
 }
 
-/// Options stand before or after the subcommands, of which there may be several.
-inline void declare_options(CLI::App &app, options &into) {
-    app.add_option("--sizes", into.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false));
-    app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 1024));
+/// How long to measure, and where the rows go.
+inline void declare_measurement(CLI::App &app, options &into) {
     app.add_option("--min-time", into.how.min_time_s, "least seconds per sample")
         ->check(CLI::Range(1e-6, 60.0))
         ->capture_default_str();
@@ -67,6 +61,17 @@ inline void declare_options(CLI::App &app, options &into) {
         ->capture_default_str();
     app.add_option("--json", into.json, "write the rows to this file as JSON");
     app.add_option("--csv", into.csv, "write the rows to this file as CSV");
+}
+
+/// Options stand before or after the subcommands, of which there may be several.
+inline void declare_options(CLI::App &app, options &into) {
+    app.add_option("--sizes", into.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
+        ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false));
+    app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1024));
+    declare_measurement(app, into);
     app.require_subcommand(1, 0);
     app.fallthrough();
     for (const subcommand &entry : common_subcommands()) {

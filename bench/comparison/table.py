@@ -67,13 +67,14 @@ def show(value):
 
 
 def print_rows(rows, names):
-    """Times are microseconds, except resident_kib; the ratios are ours / peer."""
+    """Times are microseconds, except resident_kib; the ratios are ours / peer. Without goals there are no verdicts."""
     columns = names + (["copy_limit"] if any("copy_limit" in row["us"] for row in rows) else [])
     peers = [name for name in columns if name != "diomp"]
     print(f"\n{'operation':<20} {'buffers':<8} {'ranks':>5} {'thr':>3} {'bytes':>9} {'diomp':>10}", end="")
     for name in peers:
         print(f" {name:>10} {'ratio':>6}", end="")
-    print(f"  {'goal':<24} verdict")
+    judged = any(row["goal"] for row in rows)
+    print(f"  {'goal':<24} verdict" if judged else "")
     for row in rows:
         us = row["us"]
         if row["operation"].startswith(("memcpy_", "stream_")):
@@ -83,6 +84,8 @@ def print_rows(rows, names):
         for name in peers:
             ratio = row["ratio"].get(name)
             print(f" {show(us.get(name)):>10} {'-' if ratio is None else format(ratio, '.2f'):>6}", end="")
-        print(f"  {row['goal']:<24} {row['verdict']}")
+        print(f"  {row['goal']:<24} {row['verdict']}" if judged else "")
+    if not judged:
+        return
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("PASS", "MISS", "n/a")}
     print("\n" + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))

@@ -1,77 +1,97 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * Times of target regions and maps on the default device, for bench/compare-offload. Knows nothing
- * of DiOMP. Prints lines
- * "<what> <nbytes> <median us>". A sample is the mean of so many calls that it takes about a
- * millisecond. */
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Target regions, maps and allocations on the default device, for bench/compare-offload. Knows
+// nothing of DiOMP. Rows: region (an empty one), map_tofrom (a region that maps an array and
+// changes its first byte), enter_exit (enter data and exit data of an array, without copies),
+// target_alloc (omp_target_alloc and omp_target_free).
+#include "bench/session.h"
+
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { SAMPLES = 31 };
+namespace diomp::bench {
+namespace {
 
-static char *array;
-static size_t length;
+[[noreturn]] void fail(const char *message) {
+    std::fprintf(stderr, "region_latency: %s\n", message);
+    std::exit(1);
+}
 
-static void region(void) {
+void region() {
 #pragma omp target
     {
     }
 }
 
-static void map_to_and_from(void) {
-#pragma omp target map(tofrom : array[0 : length])
-    array[0] += 1;
+void map_to_and_from(char *array, std::size_t nbytes) {
+#pragma omp target map(tofrom : array[0 : nbytes])
+    array[0] = static_cast<char>(array[0] + 1);
 }
 
-static void enter_and_exit(void) {
-#pragma omp target enter data map(alloc : array[0 : length])
-#pragma omp target exit data map(release : array[0 : length])
+void enter_and_exit(const char *array, std::size_t nbytes) {
+#pragma omp target enter data map(alloc : array[0 : nbytes])
+#pragma omp target exit data map(release : array[0 : nbytes])
 }
 
-static void allocate(void) {
+void allocate(int device, std::size_t nbytes) {
+    void *const memory = omp_target_alloc(nbytes, device);
+    if (memory == nullptr) {
+        fail("no memory on the device");
+    }
+    omp_target_free(memory, device);
+}
+
+/// Without a device, regions run on the host, and their times mean nothing.
+void require_device() {
+    int on_host = 1;
+#pragma omp target map(from : on_host)
+    on_host = omp_is_initial_device();
+    if (on_host != 0) {
+        fail("target regions run on the host");
+    }
+}
+
+void add(report &results, const char *operation, std::size_t nbytes, const timing &time) {
+    results.add({.benchmark = "offload",
+                 .operation = operation,
+                 .buffers = "-",
+                 .size_bytes = nbytes,
+                 .time = time});
+}
+
+void measure_size(const sampling &how, report &results, std::size_t nbytes) {
     int const device = omp_get_default_device();
-    omp_target_free(omp_target_alloc(length, device), device);
+    buffer const memory = private_buffer(nbytes);
+    char *const array = memory.get();
+    unsigned char changes = 0;
+    std::vector<body> const bodies{alone([&changes, array, nbytes] {
+                                       map_to_and_from(array, nbytes);
+                                       ++changes;
+                                   }),
+                                   alone([array, nbytes] { enter_and_exit(array, nbytes); }),
+                                   alone([device, nbytes] { allocate(device, nbytes); })};
+    std::vector<timing> const times = measure(bodies, how);
+    if (static_cast<unsigned char>(array[0]) != changes) {
+        fail("a region's change did not come back");
+    }
+    add(results, "map_tofrom", nbytes, times[0]);
+    add(results, "enter_exit", nbytes, times[1]);
+    add(results, "target_alloc", nbytes, times[2]);
 }
 
-static int ascending(const void *left, const void *right) {
-    double const l = *(const double *)left;
-    double const r = *(const double *)right;
-    return (l > r) - (l < r);
-}
+} // namespace
+} // namespace diomp::bench
 
-static void measure(const char *what, void (*call)(void)) {
-    double samples[SAMPLES];
-    for (int i = 0; i < 20; ++i) {
-        call();
+int main(int argc, char **argv) {
+    using namespace diomp::bench;
+    CLI::App app{"Target regions and maps on the default device"};
+    options wanted;
+    declare_measurement(app, wanted);
+    CLI11_PARSE(app, argc, argv);
+    require_device();
+    report results({"libomptarget", "-", 1}, true);
+    body const empty = alone(region);
+    add(results, "region", 0, measure(std::span(&empty, 1), wanted.how).front());
+    for (std::size_t const nbytes : {std::size_t{64}, 4 * kib, 64 * kib, mib, 16 * mib}) {
+        measure_size(wanted.how, results, nbytes);
     }
-    double const begin = omp_get_wtime();
-    call();
-    double const once = omp_get_wtime() - begin;
-    int const calls = once > 1e-3 ? 1 : (int)(1e-3 / (once > 1e-7 ? once : 1e-7)) + 1;
-    for (int i = 0; i < SAMPLES; ++i) {
-        double const start = omp_get_wtime();
-        for (int k = 0; k < calls; ++k) {
-            call();
-        }
-        samples[i] = (omp_get_wtime() - start) / calls;
-    }
-    qsort(samples, SAMPLES, sizeof(double), ascending);
-    printf("%s %zu %.4f\n", what, length, samples[SAMPLES / 2] * 1e6);
-}
-
-int main(void) {
-    static const size_t sizes[] = {64, 4096, 65536, (size_t)1 << 20, (size_t)16 << 20};
-    array = malloc((size_t)16 << 20);
-    memset(array, 1, (size_t)16 << 20);
-    length = 0;
-    measure("region", region);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
-        length = sizes[i];
-        measure("map-tofrom", map_to_and_from);
-        measure("enter-exit", enter_and_exit);
-        measure("target-alloc", allocate);
-    }
-    free(array);
-    return 0;
+    return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
 }

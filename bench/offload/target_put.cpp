@@ -1,86 +1,141 @@
-/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * A put with fence to the other rank's host memory, and device to device, in turn, for
- * bench/compare-offload. 2 ranks; rank 0 puts. Prints lines "<what> <nbytes> <median us>". */
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A put with fence from rank 0 to rank 1, for bench/compare-offload: between host memory ("host"),
+// between allocations of the default device ("device"), and between arrays that are mapped there
+// ("mapped"). The three are measured in turn.
+#include "bench/session.h"
+
+#include <array>
 #include <diomp.h>
 #include <omp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { SAMPLES = 41, KINDS = 3 };
+namespace diomp::bench {
+namespace {
 
-static int device;
+constexpr std::size_t largest_bytes = 16 * mib;
+constexpr int target_rank = 1;
 
+void check(int status) {
+    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; else the job has ended
+        ompx_abort(1);
+    }
+}
+
+/// One kind of memory: a source, and a target that means the same place at every rank.
 struct arrays {
-    char *source, *target;
+    const char *kind;
+    int device; ///< of both
+    char *source;
+    char *target;
 };
 
-static void put_host(struct arrays a, size_t nbytes) {
-    ompx_put(1, a.target, a.source, nbytes);
-    ompx_fence();
+void put(const arrays &between, std::size_t nbytes) {
+    check(ompx_target_put(target_rank, between.target, between.device, between.source,
+                          between.device, nbytes));
+    check(ompx_fence());
 }
 
-static void put_device(struct arrays a, size_t nbytes) {
-    ompx_target_put(1, a.target, device, a.source, device, nbytes);
-    ompx_fence();
+void put_host(const arrays &between, std::size_t nbytes) {
+    check(ompx_put(target_rank, between.target, between.source, nbytes));
+    check(ompx_fence());
 }
 
-static int ascending(const void *left, const void *right) {
-    double const l = *(const double *)left;
-    double const r = *(const double *)right;
-    return (l > r) - (l < r);
+void fill_source(const arrays &of, const char *pattern) {
+    check(ompx_target_put(ompx_get_rank_num(), of.source, of.device, pattern,
+                          omp_get_initial_device(), largest_bytes));
 }
 
-static double sample(void (*put)(struct arrays, size_t), struct arrays a, size_t nbytes,
-                     int calls) {
-    double const start = omp_get_wtime();
-    for (int k = 0; k < calls; ++k) {
-        put(a, nbytes);
+/// Whether the target holds what the source does.
+void check_target(const arrays &between) {
+    buffer const back = private_buffer(largest_bytes);
+    check(ompx_target_get(back.get(), omp_get_initial_device(), target_rank, between.target,
+                          between.device, largest_bytes));
+    std::string const error = pattern_error(back.get(), largest_bytes, largest_bytes);
+    if (!error.empty()) {
+        std::fprintf(stderr, "target_put, %s: moved wrong data: %s\n", between.kind, error.c_str());
+        ompx_abort(1);
     }
-    return (omp_get_wtime() - start) / calls;
 }
 
-int main(void) {
-    static const size_t sizes[] = {8, 4096, 65536, (size_t)1 << 20, (size_t)16 << 20};
-    static const char *const names[KINDS] = {"host-put", "device-put", "mapped-put"};
-    size_t const most = (size_t)16 << 20;
-    device = omp_get_default_device();
-    struct arrays a[KINDS];
-    a[0].source = omp_alloc(most, ompx_symmetric_mem_alloc);
-    a[0].target = omp_alloc(most, ompx_symmetric_mem_alloc);
-    a[1].source = ompx_target_alloc(most, device, ompx_symmetric_mem_alloc);
-    a[1].target = ompx_target_alloc(most, device, ompx_symmetric_mem_alloc);
-    char *source = a[2].source = malloc(most);
-    char *target = a[2].target = malloc(most);
-    memset(source, 3, most);
-    memset(target, 4, most);
-#pragma omp target enter data map(to : source[0 : most], target[0 : most])
-    memset(a[0].source, 1, most);
-    ompx_target_put(ompx_get_rank_num(), a[1].source, device, source, omp_get_initial_device(),
-                    most);
-    ompx_barrier();
+void measure_size(const std::array<arrays, 3> &kinds, const sampling &how, report &results,
+                  std::size_t nbytes) {
+    std::vector<body> bodies;
+    for (const arrays &between : kinds) {
+        bool const on_host = between.device == omp_get_initial_device();
+        bodies.push_back(alone([&between, nbytes, operation = on_host ? put_host : put] {
+            operation(between, nbytes);
+        }));
+    }
+    std::vector<timing> const times = measure(bodies, how);
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        results.add({.benchmark = "offload",
+                     .operation = "put",
+                     .buffers = kinds[i].kind,
+                     .size_bytes = nbytes,
+                     .time = times[i]});
+    }
+}
+
+void measure_all(const std::array<arrays, 3> &kinds, const sampling &how, report &results) {
+    for (std::size_t const nbytes : {std::size_t{8}, 4 * kib, 64 * kib, mib, largest_bytes}) {
+        measure_size(kinds, how, results, nbytes);
+    }
+    for (const arrays &between : kinds) {
+        check_target(between);
+    }
+}
+
+char *allocate(int device) {
+    void *const memory = device == omp_get_initial_device()
+                             ? omp_alloc(largest_bytes, ompx_symmetric_mem_alloc)
+                             : ompx_target_alloc(largest_bytes, device, ompx_symmetric_mem_alloc);
+    if (memory == nullptr) {
+        ompx_abort(1);
+    }
+    return static_cast<char *>(memory);
+}
+
+void measure_puts(const sampling &how, report &results) {
+    int const host = omp_get_initial_device();
+    int const device = omp_get_default_device();
+    buffer const mapped_source = private_buffer(largest_bytes);
+    buffer const mapped_target = private_buffer(largest_bytes);
+    char *const source = mapped_source.get();
+    char *const target = mapped_target.get();
+#pragma omp target enter data map(to : source[0 : largest_bytes], target[0 : largest_bytes])
+    std::array<arrays, 3> const kinds{{{"host", host, allocate(host), allocate(host)},
+                                       {"device", device, allocate(device), allocate(device)},
+                                       {"mapped", device, source, target}}};
+    buffer const pattern = private_buffer(largest_bytes);
+    fill_pattern(pattern.get(), largest_bytes, largest_bytes);
+    for (const arrays &each : kinds) {
+        fill_source(each, pattern.get());
+    }
+    check(ompx_barrier());
     if (ompx_get_rank_num() == 0) {
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
-            double samples[KINDS][SAMPLES];
-            int const calls = (int)((size_t)4 << 20) / (int)(sizes[i] + 200) + 1;
-            for (int s = -2; s < SAMPLES; ++s) {
-                for (int kind = 0; kind < KINDS; ++kind) {
-                    double const t =
-                        sample(kind == 0 ? put_host : put_device, a[kind], sizes[i], calls);
-                    if (s >= 0) {
-                        samples[kind][s] = t;
-                    }
-                }
-            }
-            for (int kind = 0; kind < KINDS; ++kind) {
-                qsort(samples[kind], SAMPLES, sizeof(double), ascending);
-                printf("%s %zu %.5f\n", names[kind], sizes[i], samples[kind][SAMPLES / 2] * 1e6);
-            }
-        }
+        measure_all(kinds, how, results);
     }
-    ompx_barrier();
-#pragma omp target exit data map(release : source[0 : most], target[0 : most])
-    ompx_target_free(a[1].target, device);
-    ompx_target_free(a[1].source, device);
-    return 0;
+    check(ompx_barrier());
+#pragma omp target exit data map(release : source[0 : largest_bytes], target[0 : largest_bytes])
+    check(ompx_target_free(kinds[1].target, device));
+    check(ompx_target_free(kinds[1].source, device));
+    check(ompx_free(kinds[0].target));
+    check(ompx_free(kinds[0].source));
+}
+
+} // namespace
+} // namespace diomp::bench
+
+int main(int argc, char **argv) {
+    using namespace diomp::bench;
+    CLI::App app{"A put with fence between host memory and between devices; 2 ranks"};
+    options wanted;
+    declare_measurement(app, wanted);
+    CLI11_PARSE(app, argc, argv);
+    if (ompx_get_num_ranks() != 2) {
+        std::fprintf(stderr, "target_put: run it with 2 ranks\n");
+        return 1;
+    }
+    report results({"diomp", "shm", 2}, ompx_get_rank_num() == 0);
+    measure_puts(wanted.how, results);
+    return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
 }
