@@ -24,6 +24,11 @@ struct options {
     [[nodiscard]] bool wants(const std::string &benchmark) const {
         return std::find(benchmarks.begin(), benchmarks.end(), benchmark) != benchmarks.end();
     }
+    /// Only `rate` calls from more than one thread. Elsewhere a library need not lock.
+    [[nodiscard]] bool several_threads() const {
+        return wants("rate") &&
+               std::any_of(threads.begin(), threads.end(), [](int n) { return n > 1; });
+    }
 };
 
 struct subcommand {
@@ -78,6 +83,11 @@ inline void declare_options(CLI::App &app, options &into) {
         app.add_subcommand(entry.name, entry.help)->fallthrough();
     }
     app.add_subcommand("all", "all of the above")->fallthrough();
+}
+
+/// For a program whose start-up bench/compare times.
+inline void declare_hello(CLI::App &app) {
+    app.add_subcommand("hello", "start, meet, end: for timing the start-up")->fallthrough();
 }
 
 inline void collect_benchmarks(const CLI::App &app, options &into) {

@@ -150,12 +150,9 @@ int main(int argc, char **argv) {
     CLI::App app{"The benchmarks of diomp-bench over MPI"};
     options wanted;
     declare_options(app, wanted);
-    app.add_subcommand("hello", "start, meet, end: for timing the start-up")->fallthrough();
+    declare_hello(app);
     CLI11_PARSE(app, argc, argv);
     collect_benchmarks(app, wanted);
-    const bool several_threads =
-        wanted.wants("rate") &&
-        std::any_of(wanted.threads.begin(), wanted.threads.end(), [](int n) { return n > 1; });
     if (wanted.wants("hello")) {
         MPI_Init(nullptr, nullptr);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -163,7 +160,7 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return 0;
     }
-    mpi_library library(2 * symmetric_bytes(wanted) + mib, several_threads);
+    mpi_library library(2 * symmetric_bytes(wanted) + mib, wanted.several_threads());
     report results = make_report(library);
     run_suite(library, wanted, results);
     return results.write_files(wanted.json, wanted.csv) ? 0 : 1;

@@ -141,13 +141,10 @@ int main(int argc, char **argv) {
     CLI::App app{"The benchmarks of diomp-bench over OpenSHMEM"};
     options wanted;
     declare_options(app, wanted);
-    app.add_subcommand("hello", "start, meet, end: for timing the start-up")->fallthrough();
+    declare_hello(app);
     CLI11_PARSE(app, argc, argv);
     collect_benchmarks(app, wanted);
-    const bool several_threads =
-        wanted.wants("rate") &&
-        std::any_of(wanted.threads.begin(), wanted.threads.end(), [](int n) { return n > 1; });
-    shmem_library library(several_threads);
+    shmem_library library(wanted.several_threads());
     if (wanted.wants("hello")) {
         print_resident_memory();
         shmem_library::leave(0);
