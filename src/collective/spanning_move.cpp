@@ -35,6 +35,31 @@ std::size_t first_of(const group::node_layout &layout, std::size_t node) {
     return first;
 }
 
+/// What a speaker holds of a gather or scatter: a piece of its node's blocks, the root's speaker of
+/// all blocks, ordered by node.
+struct speaker_blocks {
+    explicit speaker_blocks(spanning_call &call)
+        : layout(call.layout()), pieces(cut_blocks(call, call.num_members)) {
+        if (call.is_root()) {
+            order = order_by_node(layout);
+        }
+        if (call.across.speaks()) {
+            std::size_t const num = call.is_root() ? call.num_members : call.num_here();
+            all = call.across.scratch(num * pieces.chunk);
+        }
+    }
+
+    /// At the root.
+    [[nodiscard]] std::span<std::byte> of_node(std::size_t node, std::size_t piece_bytes) const {
+        return {all + first_of(layout, node) * piece_bytes, layout.sizes[node] * piece_bytes};
+    }
+
+    const group::node_layout &layout;
+    chunking pieces;                  ///< alike on all members
+    std::vector<std::uint32_t> order; ///< at the root
+    std::byte *all = nullptr;
+};
+
 // A binomial tree over the nodes; each letter goes on as soon as it is there.
 status bcast_far(spanning_call &call, std::span<std::byte> data, bool agrees_first) {
     group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
@@ -85,37 +110,27 @@ status spanning_bcast(spanning_call &call) {
 
 // Each speaker collects the blocks of its node and sends them to the root.
 status spanning_gather(spanning_call &call) {
-    group::bridge &across = call.across;
-    const group::node_layout &layout = call.layout();
-    chunking const pieces = cut_blocks(call, call.num_members);
-    std::vector<std::uint32_t> const order =
-        call.is_root() ? order_by_node(layout) : std::vector<std::uint32_t>{};
-    std::byte *const all =
-        across.speaks()
-            ? across.scratch((call.is_root() ? call.num_members : call.num_here()) * pieces.chunk)
-            : nullptr;
-    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
-        range const piece = pieces[i];
+    const group::bridge &across = call.across;
+    speaker_blocks const blocks(call);
+    for (std::size_t i = 0; i < blocks.pieces.num_chunks(); ++i) {
+        range const piece = blocks.pieces[i];
         stream letters(call);
-        auto const of_node = [&](std::size_t node) {
-            return std::span(all + first_of(layout, node) * piece.count,
-                             layout.sizes[node] * piece.count);
-        };
         for (std::size_t node = 0; call.is_root() && node < call.num_nodes(); ++node) {
             if (node != call.own_node()) {
-                letters.expect(across.speaker_of(node), of_node(node));
+                letters.expect(across.speaker_of(node), blocks.of_node(node, piece.count));
             }
         }
-        std::byte *const near = call.is_root() ? of_node(call.own_node()).data() : all;
+        std::byte *const near =
+            call.is_root() ? blocks.of_node(call.own_node(), piece.count).data() : blocks.all;
         DIOMP_TRY(call.run_near(operation::gather, near, call.src() + piece.begin, piece.count,
                                 call.speaker_place()));
         if (call.is_root()) {
             DIOMP_TRY(letters.await_all());
-            for (std::size_t block = 0; block < order.size(); ++block) {
-                std::memcpy(call.dst() + order[block] * call.block_bytes() + piece.begin,
-                            all + block * piece.count, piece.count);
+            for (std::size_t block = 0; block < blocks.order.size(); ++block) {
+                std::memcpy(call.dst() + blocks.order[block] * call.block_bytes() + piece.begin,
+                            blocks.all + block * piece.count, piece.count);
             }
-        } else if (across.speaks() && call.own_node() != layout.node(call.root())) {
+        } else if (across.speaks() && call.own_node() != blocks.layout.node(call.root())) {
             DIOMP_TRY(letters.send(call.root(), {near, call.num_here() * piece.count}));
             DIOMP_TRY(letters.finish());
         }
@@ -125,36 +140,28 @@ status spanning_gather(spanning_call &call) {
 
 // The root sends each speaker the blocks of its node.
 status spanning_scatter(spanning_call &call) {
-    group::bridge &across = call.across;
-    const group::node_layout &layout = call.layout();
-    chunking const pieces = cut_blocks(call, call.num_members);
-    std::vector<std::uint32_t> const order =
-        call.is_root() ? order_by_node(layout) : std::vector<std::uint32_t>{};
-    std::byte *const all =
-        across.speaks()
-            ? across.scratch((call.is_root() ? call.num_members : call.num_here()) * pieces.chunk)
-            : nullptr;
-    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
-        range const piece = pieces[i];
+    const group::bridge &across = call.across;
+    speaker_blocks const blocks(call);
+    for (std::size_t i = 0; i < blocks.pieces.num_chunks(); ++i) {
+        range const piece = blocks.pieces[i];
         stream letters(call);
-        std::byte *near = all;
+        std::byte *near = blocks.all;
         if (call.is_root()) {
-            for (std::size_t block = 0; block < order.size(); ++block) {
-                std::memcpy(all + block * piece.count,
-                            call.src() + order[block] * call.block_bytes() + piece.begin,
+            for (std::size_t block = 0; block < blocks.order.size(); ++block) {
+                std::memcpy(blocks.all + block * piece.count,
+                            call.src() + blocks.order[block] * call.block_bytes() + piece.begin,
                             piece.count);
             }
             for (std::size_t node = 0; node < call.num_nodes(); ++node) {
-                std::byte *const blocks = all + first_of(layout, node) * piece.count;
+                std::span<std::byte> const part = blocks.of_node(node, piece.count);
                 if (node == call.own_node()) {
-                    near = blocks;
+                    near = part.data();
                 } else {
-                    DIOMP_TRY(letters.send(across.speaker_of(node),
-                                           {blocks, layout.sizes[node] * piece.count}));
+                    DIOMP_TRY(letters.send(across.speaker_of(node), part));
                 }
             }
         } else if (across.speaks()) {
-            letters.expect(call.root(), {all, call.num_here() * piece.count});
+            letters.expect(call.root(), {blocks.all, call.num_here() * piece.count});
             DIOMP_TRY(letters.await_all());
         }
         DIOMP_TRY(call.run_near(operation::scatter, call.dst() + piece.begin, near, piece.count,
