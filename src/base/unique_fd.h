@@ -13,17 +13,22 @@ public:
     explicit unique_fd(int fd) : fd_(fd) {}
     unique_fd(unique_fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     unique_fd &operator=(unique_fd &&other) noexcept {
-        std::swap(fd_, other.fd_);
+        if (this != &other) {
+            reset();
+            fd_ = other.release();
+        }
         return *this;
     }
-    ~unique_fd() {
-        if (fd_ >= 0) {
-            ::close(fd_);
+    ~unique_fd() { reset(); }
+
+    void reset() {
+        if (valid()) {
+            ::close(release());
         }
     }
-
     [[nodiscard]] int get() const { return fd_; }
     [[nodiscard]] bool valid() const { return fd_ >= 0; }
+    explicit operator bool() const { return valid(); }
     int release() { return std::exchange(fd_, -1); }
 
 private:

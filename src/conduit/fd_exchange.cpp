@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/fd_exchange.h"
 
+#include "base/descriptor_message.h"
+
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -66,27 +68,11 @@ result<unique_fd> accept_peer(int listener, int timeout_ms, const char *what) {
     }
 }
 
-/// Room for one descriptor in a control message.
-union descriptor_message {
-    cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 status send_descriptor(int socket, int fd) {
     char byte = 0;
-    iovec data{&byte, 1};
-    descriptor_message control{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
-    cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-    if (::sendmsg(socket, &message, MSG_NOSIGNAL) != 1) {
+    descriptor_message message(&byte, 1);
+    message.attach(fd);
+    if (::sendmsg(socket, message.header(), MSG_NOSIGNAL) != 1) {
         return system_error("sending the segment's descriptor to a rank of this node", errno);
     }
     return {};
@@ -138,34 +124,16 @@ result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms) {
     }
     DIOMP_TRY(wait_readable(socket.get(), timeout_ms, "the node's first rank to send the segment"));
     char byte = 0;
-    iovec data{&byte, 1};
-    descriptor_message control{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
-    if (::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC) != 1) {
+    descriptor_message message(&byte, 1);
+    if (::recvmsg(socket.get(), message.header(), MSG_CMSG_CLOEXEC) != 1) {
         return system_error("receiving the segment's descriptor", errno);
     }
-    cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) {
+    unique_fd received = message.take();
+    if (!received.valid()) {
         return error(OMPX_ERR_SYSTEM, "the node's first rank sent no descriptor");
     }
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    return unique_fd(fd);
+    return received;
 }
-
-namespace {
-
-/// Room for the descriptors of a delivery in a control message.
-union delivery_message {
-    cmsghdr header;
-    char bytes[CMSG_SPACE(max_descriptors * sizeof(int))];
-};
-
-} // namespace
 
 status deliver(const std::string &name, std::span<const std::byte> bytes,
                std::span<const int> fds) {
@@ -180,21 +148,10 @@ status deliver(const std::string &name, std::span<const std::byte> bytes,
     if (!same_user(socket.get())) {
         return error(OMPX_ERR_SYSTEM, fmt::format("the socket '{}' belongs to another user", name));
     }
-    iovec data{const_cast<std::byte *>(bytes.data()), bytes.size()};
-    delivery_message control{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    if (!fds.empty()) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-        cmsghdr *const header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(fds.size_bytes());
-        std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-    }
-    if (::sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+    descriptors_message<max_descriptors> message(const_cast<std::byte *>(bytes.data()),
+                                                 bytes.size());
+    message.attach(fds);
+    if (::sendmsg(socket.get(), message.header(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
         static_cast<ssize_t>(bytes.size())) {
         return system_error("sending descriptors to a rank of this node", errno);
     }
@@ -208,31 +165,14 @@ result<delivery> accept_delivery(int listener, int timeout_ms) {
     DIOMP_TRY(wait_readable(peer.value().get(), timeout_ms, what));
     delivery got;
     got.bytes.resize(max_delivery_bytes);
-    iovec data{got.bytes.data(), got.bytes.size()};
-    delivery_message control{};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
-    ssize_t const length = ::recvmsg(peer.value().get(), &message, MSG_CMSG_CLOEXEC);
+    descriptors_message<max_descriptors> message(got.bytes.data(), got.bytes.size());
+    ssize_t const length = ::recvmsg(peer.value().get(), message.header(), MSG_CMSG_CLOEXEC);
     if (length <= 0) {
         return system_error("receiving descriptors of a rank of this node", errno);
     }
     got.bytes.resize(static_cast<std::size_t>(length));
-    for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr;
-         header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        std::size_t const count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (std::size_t i = 0; i < count; ++i) {
-            int fd = -1;
-            std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(fd));
-            got.fds.emplace_back(fd);
-        }
-    }
-    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    got.fds = message.take_all();
+    if ((message.header()->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         return error(OMPX_ERR_SYSTEM, "descriptors of a rank of this node did not all arrive",
                      "see the limit of open files (ulimit -n)");
     }

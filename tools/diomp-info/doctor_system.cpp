@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Each function tries the thing itself where it can: what a container or a security module forbids
 // shows nowhere else.
+#include "base/descriptor_message.h"
 #include "base/unique_fd.h"
 #include "conduit/window.h"
 #include "doctor.h"
@@ -170,31 +171,17 @@ finding unix_sockets() {
     unique_fd const near(ends[0]);
     unique_fd const far(ends[1]);
     char byte = 'd';
-    iovec data{&byte, 1};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), ends.data(), sizeof(int));
-    if (sendmsg(near.get(), &header, MSG_NOSIGNAL) != 1) {
+    descriptor_message leaving(&byte, 1);
+    leaving.attach(near.get());
+    if (sendmsg(near.get(), leaving.header(), MSG_NOSIGNAL) != 1) {
         return {"Unix sockets", verdict::bad, "a descriptor cannot be sent: " + reason(),
                 "allow SCM_RIGHTS in the container"};
     }
-    control.fill(0);
-    header.msg_controllen = control.size();
-    if (recvmsg(far.get(), &header, MSG_CMSG_CLOEXEC) != 1 || CMSG_FIRSTHDR(&header) == nullptr) {
+    descriptor_message arriving(&byte, 1);
+    if (recvmsg(far.get(), arriving.header(), MSG_CMSG_CLOEXEC) != 1 || !arriving.take()) {
         return {"Unix sockets", verdict::bad, "a descriptor does not arrive: " + reason(),
                 "allow SCM_RIGHTS in the container"};
     }
-    int received = -1;
-    std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof received);
-    unique_fd const close_it(received);
     return {"Unix sockets", verdict::fine, "descriptors travel between processes", ""};
 }
 

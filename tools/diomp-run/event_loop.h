@@ -2,7 +2,8 @@
 // One epoll set with a function per descriptor. One thread.
 #pragma once
 
-#include "launch/local/socket.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <cstdint>
 #include <functional>
@@ -10,8 +11,6 @@
 #include <unordered_map>
 
 namespace diomp::run {
-
-using launch::local::unique_fd;
 
 class event_loop {
 public:

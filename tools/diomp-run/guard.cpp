@@ -53,8 +53,8 @@ result<guard> guard::start(const std::string &mark) {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
         return system_error("pipe2", errno);
     }
-    launch::local::unique_fd const reading(ends[0]);
-    launch::local::unique_fd writing(ends[1]);
+    unique_fd const reading(ends[0]);
+    unique_fd writing(ends[1]);
     pid_t const pid = fork();
     if (pid < 0) {
         return system_error("fork", errno);

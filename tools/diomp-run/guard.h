@@ -4,7 +4,8 @@
 // holds one end of a pipe and wakes when the other end goes.
 #pragma once
 
-#include "launch/local/socket.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <string>
 #include <sys/types.h>
@@ -27,10 +28,10 @@ public:
     [[nodiscard]] pid_t pid() const { return pid_; }
 
 private:
-    guard(pid_t pid, launch::local::unique_fd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
+    guard(pid_t pid, unique_fd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
 
     pid_t pid_;
-    launch::local::unique_fd pipe_;
+    unique_fd pipe_;
 };
 
 } // namespace diomp::run

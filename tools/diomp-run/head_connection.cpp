@@ -19,7 +19,6 @@ namespace diomp::run {
 namespace {
 
 namespace local = launch::local;
-using local::unique_fd;
 
 /// One way to the head that is being tried.
 struct attempt {

@@ -10,7 +10,7 @@ namespace diomp::run {
 result<agent_invitation> read_invitation();
 /// Tries all addresses at once; the first that shows the head's half of the secret gets ours, in
 /// `hello`. Blocks for at most the invitation's time. A non-blocking socket.
-result<launch::local::unique_fd> connect_to_head(const agent_invitation &invitation);
+result<unique_fd> connect_to_head(const agent_invitation &invitation);
 
 /// `size` random bytes as text.
 result<std::string> make_secret(std::size_t size);

@@ -115,8 +115,7 @@ result<output_ends> open_output_files(int rank, const std::string &directory) {
     output_ends ends;
     for (auto [end, kind] : {std::pair(&ends.out, "out"), std::pair(&ends.err, "err")}) {
         std::string const path = fmt::format("{}/rank-{}.{}", directory, rank, kind);
-        *end = launch::local::unique_fd(
-            open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        *end = unique_fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
         if (!*end) {
             return system_error("cannot write " + path, errno);
         }

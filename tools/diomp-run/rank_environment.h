@@ -2,7 +2,8 @@
 // The environment of ranks and the files for their output.
 #pragma once
 
-#include "launch/local/socket.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <optional>
 #include <string>
@@ -32,8 +33,8 @@ std::string libomptarget_folder();
 /// Nothing to do for an empty name.
 status make_output_directory(const std::string &path);
 struct output_ends {
-    launch::local::unique_fd out;
-    launch::local::unique_fd err;
+    unique_fd out;
+    unique_fd err;
 };
 /// Files rank-N.out and rank-N.err in a directory that exists.
 result<output_ends> open_output_files(int rank, const std::string &directory);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rank_link.h"
 
+#include "launch/local/socket.h"
+
 #include <fmt/format.h>
 
 #include <array>
