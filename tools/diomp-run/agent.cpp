@@ -55,31 +55,21 @@ int agent::run() {
 status agent::set_up() {
     fill_standard_descriptors();
     auto invitation = read_invitation();
-    if (!invitation) {
-        return invitation.take_failure();
-    }
+    DIOMP_TRY(invitation);
     invitation_ = invitation.take();
     auto socket = connect_to_head(invitation_);
-    if (!socket) {
-        return socket.take_failure();
-    }
+    DIOMP_TRY(socket);
     unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
     dup2(null.get(), STDIN_FILENO);
     auto loop = event_loop::create();
-    if (!loop) {
-        return loop.take_failure();
-    }
+    DIOMP_TRY(loop);
     loop_ = std::make_unique<event_loop>(loop.take());
     auto signals =
         signal_port::create(*loop_, [this](const signalfd_siginfo &info) { on_signal(info); });
-    if (!signals) {
-        return signals.take_failure();
-    }
+    DIOMP_TRY(signals);
     signals_ = signals.take();
     auto link = frame_link::create(*loop_, *this, socket.take(), invitation_.timeout_s);
-    if (!link) {
-        return link.take_failure();
-    }
+    DIOMP_TRY(link);
     head_ = link.take();
     head_->accept_frames_up_to(max_frame_bytes);
     double const interval_s = heartbeat_interval(invitation_.timeout_s);
@@ -90,11 +80,10 @@ status agent::set_up() {
         }
         alive_->arm(interval_s);
     });
-    auto farewell = add_timer(*loop_, [this] { head_->close(); });
-    if (!alive || !farewell) {
-        return (alive ? farewell : alive).take_failure();
-    }
+    DIOMP_TRY(alive);
     alive_ = alive.take();
+    auto farewell = add_timer(*loop_, [this] { head_->close(); });
+    DIOMP_TRY(farewell);
     alive_->arm(interval_s);
     farewell_ = farewell.take();
     frame_writer hello(frame_type::hello);

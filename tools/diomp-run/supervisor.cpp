@@ -53,25 +53,17 @@ status supervisor::set_up_common() {
     // Every rank takes up to five descriptors here.
     original_open_files_ = raise_open_files(static_cast<std::size_t>(options_.ranks) * 8 + 64);
     auto loop = event_loop::create();
-    if (!loop) {
-        return loop.take_failure();
-    }
+    DIOMP_TRY(loop);
     loop_ = std::make_unique<event_loop>(loop.take());
     auto signals =
         signal_port::create(*loop_, [this](const signalfd_siginfo &info) { on_signal(info); });
-    if (!signals) {
-        return signals.take_failure();
-    }
+    DIOMP_TRY(signals);
     signals_ = signals.take();
     auto output = output_hub::create(*loop_, options_.tag_output);
-    if (!output) {
-        return output.take_failure();
-    }
+    DIOMP_TRY(output);
     output_ = output.take();
     auto timeout = add_timer(*loop_, [this] { on_timeout(); });
-    if (!timeout) {
-        return timeout.take_failure();
-    }
+    DIOMP_TRY(timeout);
     timeout_ = timeout.take();
     return {};
 }
