@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "guard.h"
 
+#include "pipe.h"
 #include "strays.h"
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -49,20 +48,17 @@ namespace {
 } // namespace
 
 result<guard> guard::start(const std::string &mark) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    unique_fd const reading(ends[0]);
-    unique_fd writing(ends[1]);
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends ends = opened.take();
     pid_t const pid = fork();
     if (pid < 0) {
         return system_error("fork", errno);
     }
     if (pid == 0) {
-        keep_watch(reading.get(), mark);
+        keep_watch(ends.reading.get(), mark);
     }
-    return guard(pid, std::move(writing));
+    return guard(pid, std::move(ends.writing));
 }
 
 guard::guard(guard &&other) noexcept

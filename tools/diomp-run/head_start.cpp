@@ -2,6 +2,7 @@
 // The part of a job on several hosts before its ranks run.
 #include "head.h"
 #include "head_connection.h"
+#include "pipe.h"
 #include "program.h"
 #include "remote_shell.h"
 #include "spawn.h"
@@ -9,10 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -145,15 +144,12 @@ status head::start_agent(std::size_t index) {
     host &which = hosts_[index];
     agent_invitation const invitation{static_cast<int>(index), head_secret_, agent_secret_,
                                       lost_after_s_, door_.addresses};
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    unique_fd const reading(ends[0]);
-    unique_fd const writing(ends[1]);
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends const ends = opened.take();
     std::string const text = encode_invitation(invitation);
     // It fits: a pipe takes 64 KiB, and the agent refuses more.
-    if (write(writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    if (write(ends.writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
         return system_error("write", errno);
     }
     unique_fd errors;
@@ -170,7 +166,7 @@ status head::start_agent(std::size_t index) {
     for (char **each = environ; *each != nullptr; ++each) {
         request.environment.emplace_back(*each);
     }
-    request.standard_input = reading.get();
+    request.standard_input = ends.reading.get();
     request.standard_output = errors.get(); // nothing of the ranks' comes here
     request.standard_error = errors.get();
     request.signal_mask = signals_->original_mask();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "input_forwarder.h"
 
+#include "pipe.h"
+
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -18,16 +20,13 @@ result<unique_fd> input_forwarder::open(event_loop &loop,
         }
         return copy;
     }
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    unique_fd reading(ends[0]);
-    unique_fd writing(ends[1]);
-    fcntl(writing.get(), F_SETFL, O_NONBLOCK);
-    forwarder.reset(new input_forwarder(loop, std::move(writing)));
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends ends = opened.take();
+    DIOMP_TRY(stop_blocking(ends.writing));
+    forwarder.reset(new input_forwarder(loop, std::move(ends.writing)));
     forwarder->resume();
-    return reading;
+    return std::move(ends.reading);
 }
 
 input_forwarder::~input_forwarder() {

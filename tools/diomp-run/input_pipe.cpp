@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "input_pipe.h"
 
-#include <array>
+#include "pipe.h"
+
 #include <cerrno>
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -11,17 +11,13 @@ namespace diomp::run {
 
 result<std::unique_ptr<input_pipe>> input_pipe::create(event_loop &loop, unique_fd &reading_end,
                                                        std::function<void(std::size_t)> on_taken) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    reading_end = unique_fd(ends[0]);
-    unique_fd writing(ends[1]);
-    if (fcntl(writing.get(), F_SETFL, O_NONBLOCK) != 0) {
-        return system_error("fcntl", errno);
-    }
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends ends = opened.take();
+    DIOMP_TRY(stop_blocking(ends.writing));
+    reading_end = std::move(ends.reading);
     return std::unique_ptr<input_pipe>(
-        new input_pipe(loop, std::move(writing), std::move(on_taken)));
+        new input_pipe(loop, std::move(ends.writing), std::move(on_taken)));
 }
 
 void input_pipe::add(std::string_view text) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -28,11 +27,9 @@ result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events
         return keeper.take_failure();
     }
     std::unique_ptr<node> made(new node(loop, events, keeper.take()));
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    made->watch_ = {unique_fd(ends[0]), unique_fd(ends[1])};
+    auto watch = open_pipe();
+    DIOMP_TRY(watch);
+    made->watch_ = watch.take();
     auto grace = add_timer(loop, [self = made.get()] { self->on_grace_over(); });
     if (!grace) {
         return grace.take_failure();
@@ -71,7 +68,7 @@ status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit
     welcome.job_id = plan_.job_id;
     welcome.host = plan_.host;
     unique_fd rank_end;
-    auto link = rank_link::create(loop_, events_, welcome, watch_[0].get(), rank_end);
+    auto link = rank_link::create(loop_, events_, welcome, watch_.reading.get(), rank_end);
     if (!link) {
         return link.take_failure();
     }
@@ -178,7 +175,7 @@ void node::reap(pid_t pid) {
 
 void node::end(int signal_number, bool tell) {
     if (tell) {
-        watch_[1].reset();
+        watch_.writing.reset();
     }
     signal(signal_number);
     signal(SIGCONT); // a stopped process would not follow
@@ -187,7 +184,7 @@ void node::end(int signal_number, bool tell) {
 
 void node::kill() {
     killed_ = true;
-    watch_[1].reset();
+    watch_.writing.reset();
     signal(SIGKILL);
     grace_->arm(kill_limit_s);
 }

@@ -5,11 +5,11 @@
 #include "cpu_layout.h"
 #include "event_loop.h"
 #include "guard.h"
+#include "pipe.h"
 #include "rank_link.h"
 #include "report.h"
 #include "spawn.h"
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -103,7 +103,7 @@ private:
     guard guard_;
     node_plan plan_;
     /// Ranks hold the reading end; its end of file tells them that the job is over.
-    std::array<unique_fd, 2> watch_;
+    pipe_ends watch_;
     std::unique_ptr<timer> grace_;
     std::vector<rank_process> ranks_; ///< [rank - first_rank]
     std::size_t started_ = 0;

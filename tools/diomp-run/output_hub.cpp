@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "output_hub.h"
 
+#include "pipe.h"
+
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,18 +85,13 @@ result<std::unique_ptr<output_hub>> output_hub::create(event_loop &loop, bool ta
 }
 
 status output_hub::open_channel(std::string prefix, stream &to, unique_fd &writing_end) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    unique_fd reading(ends[0]);
-    writing_end = unique_fd(ends[1]);
-    // Only our end: its flags are not shared with the rank's.
-    if (fcntl(reading.get(), F_SETFL, O_NONBLOCK) != 0) {
-        return system_error("fcntl", errno);
-    }
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends ends = opened.take();
+    DIOMP_TRY(stop_blocking(ends.reading));
+    writing_end = std::move(ends.writing);
     std::size_t const source = to.lines.add_source(std::move(prefix));
-    channels_.push_back(std::unique_ptr<channel>(new channel{to, std::move(reading), source}));
+    channels_.push_back(std::unique_ptr<channel>(new channel{to, std::move(ends.reading), source}));
     channel &added = *channels_.back();
     auto token = loop_.add(added.fd.get(), EPOLLIN, [this, &added](std::uint32_t) {
         read_some(added);

@@ -2,11 +2,11 @@
 #include "output_relay.h"
 
 #include "agent_protocol.h"
+#include "pipe.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -24,17 +24,13 @@ output_relay::~output_relay() {
 }
 
 status output_relay::open_channel(int rank, int which, unique_fd &writing_end) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return system_error("pipe2", errno);
-    }
-    unique_fd reading(ends[0]);
-    writing_end = unique_fd(ends[1]);
-    // Only our end: its flags are not shared with the rank's.
-    if (fcntl(reading.get(), F_SETFL, O_NONBLOCK) != 0) {
-        return system_error("fcntl", errno);
-    }
-    channels_.push_back(std::unique_ptr<channel>(new channel{rank, which, std::move(reading)}));
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends ends = opened.take();
+    DIOMP_TRY(stop_blocking(ends.reading));
+    writing_end = std::move(ends.writing);
+    channels_.push_back(
+        std::unique_ptr<channel>(new channel{rank, which, std::move(ends.reading)}));
     watch(*channels_.back());
     return {};
 }
