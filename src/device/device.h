@@ -200,6 +200,12 @@ result<std::unique_ptr<backend>> create_cuda(const library_path_option &option);
 /// The same of HIP.
 result<std::unique_ptr<backend>> create_hip(const library_path_option &option);
 
+/// NUMA node of each device that create_cuda would show, [device], -1 where nobody says. Starts no
+/// context. Errors as there.
+result<std::vector<int>> numa_nodes_of_cuda(const library_path_option &option);
+/// The same of HIP.
+result<std::vector<int>> numa_nodes_of_hip(const library_path_option &option);
+
 /// A part of host memory that stands for a device's memory. It stays the caller's.
 struct host_range {
     void *base = nullptr;

@@ -108,6 +108,16 @@ TEST_F(hip_test, no_device_is_an_error_that_says_so) {
     EXPECT_THAT(made.failure().message(), HasSubstr("no device"));
 }
 
+TEST_F(hip_test, nodes_of_all_devices_without_a_backend) {
+    auto const nodes = numa_nodes_of_hip({.path = FAKE_HIP_LIBRARY});
+    ASSERT_TRUE(nodes.ok());
+    EXPECT_THAT(nodes.value(), ::testing::ElementsAre(-1, -1)); // no such place on any bus
+    ::setenv("FAKE_HIP_FAIL", "hipDeviceGetPCIBusId=101", 1);
+    EXPECT_THAT(numa_nodes_of_hip({.path = FAKE_HIP_LIBRARY}).failure().message(),
+                HasSubstr("hipDeviceGetPCIBusId"));
+    EXPECT_EQ(numa_nodes_of_hip({.path = "/nowhere"}).failure().code(), OMPX_ERR_UNSUPPORTED);
+}
+
 TEST_F(hip_test, description) {
     create();
     auto const found = backend_->describe(one);

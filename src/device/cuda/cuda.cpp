@@ -155,7 +155,14 @@ std::optional<device_id> cuda_backend::owner_of(const void *address) {
 
 namespace diomp::device {
 
-result<std::unique_ptr<backend>> create_cuda(const library_path_option &option) {
+namespace {
+
+struct visible_devices {
+    std::shared_ptr<const cuda::library> driver;
+    int count = 0; ///< at least 1
+};
+
+result<visible_devices> find_cuda(const library_path_option &option) {
     auto driver = cuda::load_library(option.path);
     DIOMP_TRY(driver);
     int count = 0;
@@ -165,7 +172,30 @@ result<std::unique_ptr<backend>> create_cuda(const library_path_option &option) 
         return error(OMPX_ERR_UNSUPPORTED, "CUDA's driver shows no device",
                      "see nvidia-smi and CUDA_VISIBLE_DEVICES");
     }
-    return std::unique_ptr<backend>(std::make_unique<cuda::cuda_backend>(driver.take(), count));
+    return visible_devices{driver.take(), count};
+}
+
+} // namespace
+
+result<std::unique_ptr<backend>> create_cuda(const library_path_option &option) {
+    auto found = find_cuda(option);
+    DIOMP_TRY(found);
+    return std::unique_ptr<backend>(
+        std::make_unique<cuda::cuda_backend>(found.value().driver, found.value().count));
+}
+
+result<std::vector<int>> numa_nodes_of_cuda(const library_path_option &option) {
+    auto found = find_cuda(option);
+    DIOMP_TRY(found);
+    cuda::library const &driver = *found.value().driver;
+    std::vector<int> nodes;
+    for (int device = 0; device < found.value().count; ++device) {
+        char text[64] = {};
+        DIOMP_TRY(cuda::check(driver, driver.device_get_pci_bus_id(text, sizeof(text) - 1, device),
+                              "cuDeviceGetPCIBusId"));
+        nodes.push_back(numa_node_of(text));
+    }
+    return nodes;
 }
 
 } // namespace diomp::device

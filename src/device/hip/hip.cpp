@@ -107,7 +107,14 @@ std::optional<device_id> hip_backend::owner_of(const void *address) {
 
 namespace diomp::device {
 
-result<std::unique_ptr<backend>> create_hip(const library_path_option &option) {
+namespace {
+
+struct visible_devices {
+    std::shared_ptr<const hip::library> runtime;
+    int count = 0; ///< at least 1
+};
+
+result<visible_devices> find_hip(const library_path_option &option) {
     auto runtime = hip::load_library(option.path);
     DIOMP_TRY(runtime);
     int count = 0;
@@ -118,7 +125,30 @@ result<std::unique_ptr<backend>> create_hip(const library_path_option &option) {
                      "see rocminfo and HIP_VISIBLE_DEVICES");
     }
     DIOMP_TRY(hip::check(*runtime.value(), outcome, "hipGetDeviceCount"));
-    return std::unique_ptr<backend>(std::make_unique<hip::hip_backend>(runtime.take(), count));
+    return visible_devices{runtime.take(), count};
+}
+
+} // namespace
+
+result<std::unique_ptr<backend>> create_hip(const library_path_option &option) {
+    auto found = find_hip(option);
+    DIOMP_TRY(found);
+    return std::unique_ptr<backend>(
+        std::make_unique<hip::hip_backend>(found.value().runtime, found.value().count));
+}
+
+result<std::vector<int>> numa_nodes_of_hip(const library_path_option &option) {
+    auto found = find_hip(option);
+    DIOMP_TRY(found);
+    hip::library const &runtime = *found.value().runtime;
+    std::vector<int> nodes;
+    for (int device = 0; device < found.value().count; ++device) {
+        char text[64] = {};
+        DIOMP_TRY(hip::check(runtime, runtime.device_get_pci_bus_id(text, sizeof(text) - 1, device),
+                             "hipDeviceGetPCIBusId"));
+        nodes.push_back(numa_node_of(text));
+    }
+    return nodes;
 }
 
 } // namespace diomp::device
