@@ -119,7 +119,53 @@ std::string show_auto_number(int value, int chosen) {
     return value == chosen ? "auto" : fmt::format("{}", value);
 }
 
-constexpr std::array<setting_row, 22> rows{{
+status parse_devices_per_rank(settings &into, const std::string &text) {
+    constexpr int most = 1024;
+    int value = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+        return malformed(text, "a number of devices from 1 to 1024");
+    }
+    into.devices_per_rank = value;
+    return {};
+}
+
+status parse_device_nodes(settings &into, const std::string &text) {
+    into.device_numa_nodes.reset();
+    if (text == "auto") {
+        return {};
+    }
+    std::vector<int> nodes;
+    const char *at = text.data();
+    const char *const end = text.data() + text.size();
+    while (true) {
+        int node = 0;
+        auto const [next, code] = std::from_chars(at, end, node);
+        if (code != std::errc{} || node < -1 || (next != end && *next != ',')) {
+            return malformed(text, "a list of NUMA nodes such as 0,0,1,-1, or 'auto'");
+        }
+        nodes.push_back(node);
+        if (next == end) {
+            break;
+        }
+        at = next + 1;
+    }
+    into.device_numa_nodes = std::move(nodes);
+    return {};
+}
+
+std::string show_device_nodes(const settings &from) {
+    if (!from.device_numa_nodes) {
+        return "auto";
+    }
+    std::string text;
+    for (int const node : *from.device_numa_nodes) {
+        text += fmt::format("{}{}", text.empty() ? "" : ",", node);
+    }
+    return text;
+}
+
+constexpr std::array<setting_row, 24> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -159,20 +205,6 @@ constexpr std::array<setting_row, 22> rows{{
          return parse_auto_number(s.max_active_streams, t, 1, 32);
      },
      [](const settings &s) { return fmt::format("{}", s.max_active_streams); }},
-    {"DIOMP_CUDA_LIBRARY", "path", "",
-     "CUDA's driver library. Empty: libcuda.so.1, where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.cuda_library = t;
-         return {};
-     },
-     [](const settings &s) { return s.cuda_library; }},
-    {"DIOMP_HIP_LIBRARY", "path", "",
-     "HIP's library. Empty: libamdhip64.so, where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.hip_library = t;
-         return {};
-     },
-     [](const settings &s) { return s.hip_library; }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",
@@ -279,6 +311,30 @@ constexpr std::array<setting_row, 22> rows{{
          return {};
      },
      [](const settings &s) { return s.ucx_rma; }},
+    {"DIOMP_DEVICES_PER_RANK", "integer", "1",
+     "Devices that a rank drives (diomp-run --devices-per-rank). The first is its default device "
+     "unless OMP_DEFAULT_DEVICE says otherwise; ompx_get_rank_device() names them.",
+     parse_devices_per_rank,
+     [](const settings &s) { return fmt::format("{}", s.devices_per_rank); }},
+    {"DIOMP_DEVICE_NUMA_NODES", "list", "auto",
+     "NUMA node of each GPU, in the order of OpenMP's numbers, -1 where it is not known, for "
+     "machines that do not say. For tests: in programs without GPUs of each host device, which the "
+     "node's ranks share then. auto: from the vendor's library and the kernel.",
+     parse_device_nodes, show_device_nodes},
+    {"DIOMP_CUDA_LIBRARY", "path", "",
+     "CUDA's driver, if not libcuda.so.1 where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.cuda_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.cuda_library; }},
+    {"DIOMP_HIP_LIBRARY", "path", "",
+     "HIP's runtime, if not libamdhip64.so where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.hip_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.hip_library; }},
 }};
 
 } // namespace

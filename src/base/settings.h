@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,6 @@ struct settings {
     std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
     /// Of each device; 0: chosen as that.
     std::size_t device_segment_size_bytes = 0;
-    std::string cuda_library;
-    std::string hip_library;
     bool device_peer = true;
     bool device_ipc = true;
     int max_active_streams = 32;
@@ -43,6 +42,11 @@ struct settings {
     int node_size = 0;   ///< 0: as the launcher says
     int ucx_workers = 0; ///< 0: chosen from the cores
     std::string ucx_rma = "auto";
+    int devices_per_rank = 1;
+    /// [device] -1: not known. None: asked of the vendor's library.
+    std::optional<std::vector<int>> device_numa_nodes;
+    std::string cuda_library; ///< empty: under its usual name
+    std::string hip_library;
 };
 
 /// One row of the table. `parse` stores into a settings object or says why it cannot.
