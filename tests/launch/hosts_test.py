@@ -134,6 +134,11 @@ class hosts_test(job_case):
         line = f"info|forwarded|{libraries}|a 'b'|own||{os.path.realpath(self.place.name)}\n"
         self.assertEqual((status, out), (0, line * 2))
 
+    def test_devices_per_rank_reach_every_host(self):
+        self.environment["DIOMP_DEVICES_PER_RANK"] = "4"
+        status, out, _ = self.hosts("a,b", "--devices-per-rank", "2", "sh", "-c", 'echo "$DIOMP_DEVICES_PER_RANK"')
+        self.assertEqual((status, out.split()), (0, ["2", "2"]))
+
     def test_program_elsewhere_with_an_odd_name(self):
         path = os.path.join(self.place.name, "it's $HOME \"here\"")
         os.symlink(RUN, path)

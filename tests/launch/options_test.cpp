@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "options.h"
+#include "rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +41,16 @@ TEST(options, the_program_keeps_its_own_options) {
 
 TEST(options, two_dashes_end_the_options) {
     EXPECT_THAT(accepted({"--np", "2", "--", "app", "-x"}).command, ElementsAre("app", "-x"));
+}
+
+TEST(options, devices_per_rank_is_a_setting_of_the_ranks_and_wins_over_x) {
+    EXPECT_THAT(accepted({"-n", "2", "app"}).environment, testing::IsEmpty());
+    auto const options =
+        accepted({"-n", "2", "--devices-per-rank", "2", "-x", "DIOMP_DEVICES_PER_RANK=3", "app"});
+    EXPECT_THAT(explicit_settings(options.environment),
+                ElementsAre(testing::Pair("DIOMP_DEVICES_PER_RANK", "2")));
+    EXPECT_THAT(refused({"-n", "2", "--devices-per-rank", "0", "app"}),
+                HasSubstr("--devices-per-rank"));
 }
 
 TEST(options, all_options) {

@@ -99,6 +99,11 @@ void declare(CLI::App &app, run_options &options) {
                    "Default: core if there is a core for each rank, else none")
         ->transform(CLI::Transformer(words))
         ->type_name("core|none");
+    app.add_option("--devices-per-rank", options.devices_per_rank,
+                   "Devices that each rank drives, chosen among the node's by rank and distance; "
+                   "the first is its default device. Default: DIOMP_DEVICES_PER_RANK, or 1")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("N");
     app.add_flag("--tag-output", options.tag_output, "Start each line of output with its [rank]");
     app.add_option("--output-dir", options.output_dir,
                    "Write each rank's output to files rank-N.out and rank-N.err in this directory")
@@ -153,6 +158,11 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
     if (options.remote_shell.empty()) {
         const char *const chosen = std::getenv("DIOMP_RSH");
         options.remote_shell = chosen != nullptr && *chosen != '\0' ? chosen : default_remote_shell;
+    }
+    if (options.devices_per_rank > 0) {
+        // A setting like others, so that it reaches other hosts the same way; behind those of -x.
+        options.environment.emplace_back("DIOMP_DEVICES_PER_RANK",
+                                         std::to_string(options.devices_per_rank));
     }
     options.command = app.remaining();
     if (!options.command.empty() && options.command.front() == "--") {

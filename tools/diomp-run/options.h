@@ -18,6 +18,7 @@ struct run_options {
     int ranks = 0;                    ///< 0: as many as the hosts have slots
     std::vector<std::string> command; ///< program and its arguments
     binding bind = binding::automatic;
+    int devices_per_rank = 0; ///< 0: as the environment says
     bool tag_output = false;
     bool quiet = false;
     bool verbose = false;
