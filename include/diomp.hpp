@@ -19,6 +19,7 @@
 #include "diomp.h"
 #include "diomp/atomic.hpp"
 #include "diomp/collective.hpp"
+#include "diomp/device.hpp"
 #include "diomp/error.hpp"
 #include "diomp/event.hpp"
 #include "diomp/global_ptr.hpp"

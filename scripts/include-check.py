@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
     "collective": ["base", "launch", "conduit", "memory", "rma", "sync", "group"],
     "offload": ["base", "launch", "conduit", "memory", "rma"],
-    "runtime": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload"],
+    "runtime": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
     "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
 }
 
@@ -44,6 +44,8 @@ SHARED = {
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/flight.h",  # counts of transfers, waiting for them
+    "src/device/binding.h",  # arithmetic without devices: diomp-info shows it
+    "src/device/numa.h",
     "src/device/stream_pool.h",  # copies side by side: the fence polls it
     "src/launch/nodes.h",  # tests see one machine as several
     "src/memory/layout.h",
@@ -57,12 +59,15 @@ SHARED = {
     "src/sync/rendezvous.h",
     "src/group/registry.h",
     "src/offload/table.h",  # seen from both sides of dlsym
+    "src/offload/device_names.h",  # the same
+    "src/runtime/rank_devices.h",  # when it is asked for, api decides
 }
 OPEN_ROOMS = {"base"}
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
-    "tools/diomp-info": ["base", "conduit"],  # prints the table of settings; --doctor asks where segments lie
+    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do
+    "tools/diomp-info": ["base", "conduit", "device", "offload"],
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
 }

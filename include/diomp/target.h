@@ -24,6 +24,24 @@
  */
 
 /**
+ * Number of devices that this rank drives: DIOMP_DEVICES_PER_RANK (diomp-run --devices-per-rank, 1
+ * if not set), or 0 if the program has none (no image for devices, none here, OpenMP's offloading
+ * disabled, not DiOMP's libomptarget). GPUs are divided among the ranks of the node that see them,
+ * evenly, then by distance from the rank's processors, then by number; ranks share them if there is
+ * less than one for each. Host devices are each rank's own: it drives the first of them. Other
+ * devices stay usable. Any thread, does not block on other ranks. A negative status after an error
+ * (OMPX_ERR_ARG: there are not that many; found at the start of main already).
+ */
+OMPX_API_ int ompx_get_num_rank_devices(void) OMPX_NOEXCEPT_;
+/**
+ * OpenMP's number of this rank's device `index`, 0 .. ompx_get_num_rank_devices() - 1, nearest
+ * first. That of index 0 is the default device of the initial thread, and so of the threads of its
+ * parallel regions, from the start of main on, unless OMP_DEFAULT_DEVICE is set; threads made in
+ * other ways begin with device 0. OMPX_ERR_ARG: no such index.
+ */
+OMPX_API_ int ompx_get_rank_device(int index) OMPX_NOEXCEPT_;
+
+/**
  * Memory on a device, at least 64-byte aligned. `allocator` is ompx_symmetric_mem_alloc (collective
  * over the world, same size: one's own address names every rank's copy), ompx_asymmetric_mem_alloc
  * (collective, sizes may differ) or ompx_local_mem_alloc. NULL after an error (OMPX_ERR_NOMEM: on

@@ -31,6 +31,7 @@ __attribute__((no_sanitize("function")))
 #endif
 int main_with_handler(int argc, char **argv, char **environment) {
     ::on_exit(record_status, nullptr);
+    diomp::api::bind_devices();
     return g_main(argc, argv, environment);
 }
 

@@ -46,6 +46,9 @@ void refresh_fast_view(runtime::runtime &running);
 
 /// Tells libomptarget and the runtime of each other; in target.cpp.
 void publish_devices(runtime::runtime &running);
+/// Makes the first of the rank's devices OpenMP's default device, unless the user has chosen one.
+/// When the program's images are registered, which is when its main begins; in rank_device.cpp.
+void bind_devices();
 /// What transfers between devices have learned is void.
 void forget_routes();
 /// Before the runtime ends: waits until libomptarget is out of it and keeps it out from then on.

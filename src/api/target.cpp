@@ -209,13 +209,12 @@ using side = offload::devices::side;
     return true;
 }
 
-/// libomptarget still counts its devices then, but no region runs there (OpenMP 5.2, 21.2.8).
-bool offload_is_disabled() {
+} // namespace
+
+bool diomp::api::offload_is_disabled() {
     const char *const policy = std::getenv("OMP_TARGET_OFFLOAD");
     return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
 }
-
-} // namespace
 
 void diomp::api::publish_devices(runtime::runtime &running) {
     g_window_base.store(running.window().base());
@@ -227,7 +226,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void *(const void *, int)>("omp_get_mapped_ptr"),
             openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
             openmp_function<void(void *, int)>("omp_target_free"),
-            offload_is_disabled(),
+            api::offload_is_disabled(),
         },
         g_epoch);
     forget_routes();

@@ -2,6 +2,7 @@
 #include "runtime/runtime.h"
 
 #include "base/log.h"
+#include "runtime/rank_devices.h"
 
 #include <fmt/format.h>
 
@@ -120,6 +121,7 @@ status runtime::build() {
     engine_->start();
     // Handlers and workspaces stand on every rank before anybody uses them.
     if (info.size > 1) {
+        DIOMP_TRY(publish_place(*launcher_));
         DIOMP_TRY(group::publish_node(*launcher_, *conduit_));
         DIOMP_TRY(launcher_->fence());
     }

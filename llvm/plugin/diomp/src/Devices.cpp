@@ -1,0 +1,39 @@
+//===-- Devices.cpp - Tells the runtime what device numbers mean *- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// OpenMP's device numbers are libomptarget's own, and its interface does not
+// say which plugin a device belongs to. The DiOMP runtime has to know, since
+// GPUs are shared by the ranks of a node and host devices are not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PluginManager.h"
+
+#include "offload/device_names.h"
+
+#include <dlfcn.h>
+
+static int32_t nameDevice(int32_t Device, const char **Plugin,
+                          int32_t *PluginDevice) {
+  // The manager comes with the first image and goes with the last one.
+  if (!PM || Device < 0)
+    return 0;
+  auto Devices = PM->getExclusiveDevicesAccessor();
+  if (static_cast<size_t>(Device) >= Devices->size())
+    return 0;
+  const DeviceTy &Found = *(*Devices)[Device];
+  *Plugin = Found.RTL->getName();
+  *PluginDevice = Found.RTLDeviceID;
+  return 1;
+}
+
+/// Named on the linker's command line: nothing else would bring this file out
+/// of its archive.
+extern "C" __attribute__((constructor)) void diompHandOverDevices() {
+  if (auto Take = reinterpret_cast<diomp_offload_devices_function>(
+          dlsym(RTLD_DEFAULT, "diomp_offload_devices")))
+    Take(nameDevice);
+}

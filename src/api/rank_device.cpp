@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The devices of this rank: what libomptarget tells of its device numbers, the default device, and
+// the calls that name the rank's devices.
+#include "api/omp_runtime.h"
+#include "api/state.h"
+#include "base/log.h"
+#include "offload/device_names.h"
+#include "runtime/rank_devices.h"
+
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+#include <vector>
+
+using namespace diomp;
+
+namespace {
+
+/// libomptarget's, from when it is loaded on.
+std::atomic<diomp_device_name_function> g_device_names{nullptr};
+
+/// Images that are loaded later bring new devices, so what is known counts for as many as there
+/// were then.
+struct known_choice {
+    std::mutex mutex;
+    std::size_t num_devices = 0;
+    std::vector<int> chosen;
+};
+/// Never destroyed: exit handlers may ask.
+known_choice &known() {
+    static auto *const only = new known_choice;
+    return *only;
+}
+
+std::vector<runtime::openmp_device> all_devices() {
+    std::vector<runtime::openmp_device> devices;
+    diomp_device_name_function const names = g_device_names.load(std::memory_order_acquire);
+    if (names == nullptr || api::offload_is_disabled()) {
+        return devices;
+    }
+    const char *plugin = nullptr;
+    std::int32_t plugin_device = 0;
+    for (std::int32_t device = 0; names(device, &plugin, &plugin_device) != 0; ++device) {
+        devices.push_back({plugin, plugin_device});
+    }
+    return devices;
+}
+
+result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
+    std::vector<runtime::openmp_device> const devices = all_devices();
+    known_choice &now = known();
+    std::lock_guard const guard(now.mutex);
+    if (now.num_devices == devices.size()) {
+        return now.chosen;
+    }
+    settings const &values = running.values();
+    auto const places = runtime::learn_places(running.launcher());
+    std::size_t const own = running.job().size == 1 ? 0 : running.job().local.index();
+    auto chosen =
+        runtime::choose_devices(values, places, own, devices, runtime::ask_vendors(values));
+    DIOMP_TRY(chosen);
+    now.chosen = chosen.take();
+    now.num_devices = devices.size();
+    if (!now.chosen.empty()) {
+        log(log_level::info, "drives {} of {} devices: {} ({})", now.chosen.size(), devices.size(),
+            fmt::join(now.chosen, ", "),
+            devices[static_cast<std::size_t>(now.chosen.front())].plugin);
+    }
+    return now.chosen;
+}
+
+} // namespace
+
+void diomp::api::bind_devices() {
+    runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
+    if (running == nullptr) {
+        return;
+    }
+    auto const chosen = devices_of_rank(*running);
+    if (!chosen) {
+        fail_later("ompx_init", chosen.failure());
+    }
+    // Without OMP_DEFAULT_DEVICE the default is 0: a program that needs nothing else does not start
+    // its OpenMP here.
+    if (chosen.value().empty() || chosen.value().front() == 0 ||
+        std::getenv("OMP_DEFAULT_DEVICE") != nullptr) {
+        return;
+    }
+    if (auto *const set_default =
+            reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_default_device"));
+        set_default != nullptr) {
+        set_default(chosen.value().front());
+    }
+}
+
+extern "C" {
+
+OMPX_API_ void diomp_offload_devices(diomp_device_name_function names) noexcept;
+void diomp_offload_devices(diomp_device_name_function names) noexcept {
+    g_device_names.store(names, std::memory_order_release);
+}
+
+int ompx_get_num_rank_devices(void) noexcept {
+    int num = 0;
+    int const outcome = api::call(
+        "ompx_get_num_rank_devices", DIOMP_SITE, [] { return std::string(); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            auto chosen = devices_of_rank(running);
+            DIOMP_TRY(chosen);
+            num = static_cast<int>(chosen.value().size());
+            return {};
+        });
+    return outcome == OMPX_SUCCESS ? num : outcome;
+}
+
+int ompx_get_rank_device(int index) noexcept {
+    int device = 0;
+    int const outcome = api::call(
+        "ompx_get_rank_device", DIOMP_SITE, [&] { return fmt::format("index={}", index); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            auto chosen = devices_of_rank(running);
+            DIOMP_TRY(chosen);
+            std::size_t const num = chosen.value().size();
+            if (index < 0 || static_cast<std::size_t>(index) >= num) {
+                return error(OMPX_ERR_ARG,
+                             fmt::format("this rank drives {} device{}", num, num == 1 ? "" : "s"),
+                             "pass an index from 0 to ompx_get_num_rank_devices() - 1");
+            }
+            device = chosen.value()[static_cast<std::size_t>(index)];
+            return {};
+        });
+    return outcome == OMPX_SUCCESS ? device : outcome;
+}
+
+} // extern "C"
