@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What diomp-info says, and what --doctor finds when something is wrong.
-#   diomp_info.sh BIN_DIR
+#   diomp_info.sh BIN_DIR CUDA_STAND_IN HIP_STAND_IN
 set -u
 bin=${1:?directory of diomp-info}
+cuda=${2:?stand-in for the driver of CUDA}
+hip=${3:?stand-in for the runtime of HIP}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
-unset DIOMP_SEGMENT_BASE DIOMP_SEGMENT_SIZE DIOMP_LOG
+unset DIOMP_CUDA_LIBRARY DIOMP_HIP_LIBRARY DIOMP_DEVICES_PER_RANK DIOMP_SEGMENT_BASE DIOMP_SEGMENT_SIZE DIOMP_LOG
 
 wrong() {
     echo "FAILED: $1"
@@ -56,6 +58,55 @@ expect 0 '^note +processors' "$bin/diomp-info" --doctor --ranks 4096
 expect 0 '^note +settings +DIOMP_SEGMNT_SIZE is set' env DIOMP_SEGMNT_SIZE=1G "$bin/diomp-info" --doctor
 expect 1 '^BAD +settings +DIOMP_LOG=loud' env DIOMP_LOG=loud "$bin/diomp-info" --doctor
 expect 1 '^BAD +address window' bash -c "ulimit -v 4000000; '$bin/diomp-info' --doctor"
+# The node without a GPU, then with two and four that a stand-in has.
+none=(env DIOMP_CUDA_LIBRARY=/nowhere/libcuda.so DIOMP_HIP_LIBRARY=/nowhere/libhip.so)
+expect 0 '^NUMA node +0: .* cpus 0' "${none[@]}" "$bin/diomp-info" --topology
+grep -qE '^package +0: [1-9][0-9]* core' "$work/out" || wrong "no package"
+grep -qE '^ +cuda: none: .*/nowhere/libcuda.so' "$work/out" || wrong "no word about CUDA"
+grep -qE '^ +hip: none: .*/nowhere/libhip.so' "$work/out" || wrong "no word about HIP"
+grep -qE '^ +host memory +host memory +the processor copies' "$work/out" || wrong "no path"
+if [ -e "$bin/../lib/diomp/libomptarget.so.19.1" ]; then
+    expect 0 '^  rank 1: host 0, host 1 ' "${none[@]}" "$bin/diomp-info" --topology -n 2 --devices-per-rank 2
+    expect 1 'a rank has 4 host devices' "${none[@]}" "$bin/diomp-info" --topology -n 1 --devices-per-rank 5
+fi
+gpus=(env DIOMP_CUDA_LIBRARY="$cuda" DIOMP_HIP_LIBRARY=/nowhere/libhip.so FAKE_CUDA_DEVICES=4)
+expect 0 '^ +cuda 1: Stand-in 1, FFFF:01:00.0, 64 MiB .*NUMA node not known; shared by IPC; reaches 0, 2, 3$' \
+    "${gpus[@]}" "$bin/diomp-info" --topology
+grep -qE '^  cuda device +itself +the device copies +IPC +bounce' "$work/out" || wrong "path of a device to itself"
+grep -qE '^  cuda device +one it reaches +peer access +IPC and peer access' "$work/out" || wrong "path by peer access"
+grep -qE 'cannot reach' "$work/out" && wrong "a pair that does not exist"
+expect 0 '^  cuda device +one it cannot reach +bounce .* bounce' \
+    "${gpus[@]}" FAKE_CUDA_PEERS=none "$bin/diomp-info" --topology
+expect 0 '^  rank 1: cuda 2, cuda 3 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 2 --devices-per-rank 2
+expect 0 '^  rank 5: cuda 1 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 6
+# A rank on one processor, next to the third device.
+cpu=$(awk '/^Cpus_allowed_list/ { split($2, list, "[-,]"); print list[1] }' /proc/self/status)
+node=$(basename /sys/devices/system/cpu/cpu"$cpu"/node*)
+if [ "$node" != "node*" ]; then
+    near=${node#node}
+    far=$((near + 1))
+    expect 0 "^  rank 0: cuda 2 .*NUMA node $near\\)" "${gpus[@]}" DIOMP_DEVICE_NUMA_NODES=$far,$far,$near,$far \
+        taskset -c "$cpu" "$bin/diomp-info" --topology -n 1
+fi
+expect 1 '3 ranks on this node with 2 devices each: 4 devices are here' \
+    "${gpus[@]}" DIOMP_DEVICES_PER_RANK=2 "$bin/diomp-info" --topology -n 3
+expect 0 '^binding +3 ranks on this node, 1 per rank' "${gpus[@]}" "$bin/diomp-run" -n 3 "$bin/diomp-info" --topology
+[ "$(grep -c '^machine' "$work/out")" = 1 ] || wrong "not exactly one topology from three ranks"
+expect 0 . "${gpus[@]}" DIOMP_HIP_LIBRARY="$hip" "$bin/diomp-info" --topology -n 2 --json
+python3 - "$work/out" <<'END' || wrong "JSON of the topology"
+import json, sys
+found = json.load(open(sys.argv[1]))
+backends = {each["backend"]: each for each in found["backends"]}
+assert [each["name"] for each in backends["cuda"]["devices"]] == [f"Stand-in {i}" for i in range(4)]
+assert backends["cuda"]["reaches"] == [[True] * 4] * 4 and backends["cuda"]["missing"] == ""
+assert len(backends["hip"]["devices"]) == 2 and not backends["host"]["shared_by_ranks"]
+assert [rank["devices"] for rank in found["ranks"]] == [["cuda 0"], ["cuda 1"]]
+assert {"from": "cuda device", "to": "hip device"}.items() <= found["paths"][-1].items()
+assert found["cores"] and all(core["cpus"] for core in found["cores"])
+END
+expect 1 'DIOMP_DEVICE_NUMA_NODES=0;1' env 'DIOMP_DEVICE_NUMA_NODES=0;1' "$bin/diomp-info" --settings
+expect 1 'DIOMP_DEVICES_PER_RANK=0' env DIOMP_DEVICES_PER_RANK=0 "$bin/diomp-info" --settings
+expect 0 'DIOMP_DEVICE_NUMA_NODES = 0,-1  \(set\)' env DIOMP_DEVICE_NUMA_NODES=0,-1 "$bin/diomp-info" --settings
 # Beside a launcher of another version, and without the library.
 mkdir -p "$work/prefix/bin"
 cp "$bin/diomp-info" "$work/prefix/bin/"

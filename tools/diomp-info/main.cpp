@@ -3,6 +3,7 @@
 #include "doctor.h"
 #include "report.h"
 #include "settings_page.h"
+#include "topology.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -17,7 +18,9 @@ int main(int argc, char **argv) {
     bool doctor = false;
     bool settings = false;
     bool markdown = false;
+    bool topology = false;
     bool probe = false;
+    diomp::info::topology_options shape;
     diomp::info::doctor_options options;
     app.set_version_flag("--version", "diomp-info (DiOMP) " DIOMP_VERSION);
     app.add_flag("--json", as_json, "Print JSON");
@@ -27,6 +30,18 @@ int main(int argc, char **argv) {
         ->check(CLI::Range(1, 4096))
         ->needs(doctor_flag)
         ->capture_default_str();
+    auto *topology_flag =
+        app.add_flag("--topology", topology,
+                     "Show the node, its devices, how data gets from one to another, and with -n "
+                     "which rank would drive which device")
+            ->excludes(doctor_flag);
+    app.add_option("-n,--np", shape.ranks, "Ranks of this node that --topology should bind")
+        ->check(CLI::Range(1, 4096))
+        ->needs(topology_flag);
+    app.add_option("--devices-per-rank", shape.devices_per_rank,
+                   "Devices that each of them drives. Default: DIOMP_DEVICES_PER_RANK, or 1")
+        ->check(CLI::Range(1, 1024))
+        ->needs(topology_flag);
     auto *settings_flag = app.add_flag("--settings", settings, "Print only the settings");
     settings_flag->excludes(doctor_flag);
     app.add_flag("--settings-markdown", markdown, "Print docs/settings.md")->excludes(doctor_flag);
@@ -47,6 +62,10 @@ int main(int argc, char **argv) {
     if (doctor) {
         options.as_json = as_json;
         return diomp::info::run_doctor(options);
+    }
+    if (topology) {
+        shape.as_json = as_json;
+        return diomp::info::print_topology(shape);
     }
     return diomp::info::print_report(as_json);
 }

@@ -36,6 +36,7 @@ result<runtime_library> open_runtime() {
     find(handle, "ompx_get_rank_num", library.rank, missing);
     find(handle, "ompx_get_num_ranks", library.num_ranks, missing);
     find(handle, "ompx_get_local_rank_num", library.local_rank, missing);
+    find(handle, "ompx_get_num_local_ranks", library.num_local_ranks, missing);
     find(handle, "ompx_segment_info", library.segment_info, missing);
     find(handle, "ompx_path_info", library.path_info, missing);
     find(handle, "ompx_get", library.get, missing);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "node_devices.h"
+
+#include "device/numa.h"
+#include "offload/offload.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <functional>
+
+namespace diomp::info {
+namespace {
+
+using make_backend =
+    std::function<result<std::unique_ptr<device::backend>>(const device::library_path_option &)>;
+
+device_list ask(const char *name, const make_backend &make, const std::string &library) {
+    device_list list;
+    list.backend = name;
+    auto made = make({.path = library});
+    if (!made) {
+        list.missing = made.failure().message();
+        return list;
+    }
+    device::backend &backend = *made.value();
+    int const count = backend.num_devices();
+    for (int number = 0; number < count; ++number) {
+        listed_device each;
+        if (auto found = backend.describe(device::device_id(number)); found) {
+            each.of = found.take();
+        } else {
+            each.failure = found.failure().message();
+        }
+        list.devices.push_back(std::move(each));
+        std::vector<bool> row;
+        for (int other = 0; other < count; ++other) {
+            auto const can = backend.can_reach(device::device_id(number), device::device_id(other));
+            row.push_back(can.ok() && can.value());
+        }
+        list.reaches.push_back(std::move(row));
+    }
+    return list;
+}
+
+/// LLVM's host devices are there where DiOMP's libomptarget is.
+device_list find_host_devices() {
+    device_list list;
+    list.backend = "host";
+    std::error_code failure;
+    auto const self = std::filesystem::read_symlink("/proc/self/exe", failure);
+    auto const library =
+        (self.parent_path() / DIOMP_BIN_TO_LIB / "diomp/libomptarget.so.19.1").lexically_normal();
+    if (!std::filesystem::exists(library, failure)) {
+        list.missing = "DiOMP's libomptarget is not there: " + library.string();
+        return list;
+    }
+    listed_device each;
+    each.of.name = "LLVM's host plugin";
+    each.of.host_loadable = true;
+    list.devices.assign(offload::devices::num_host_devices, each);
+    list.reaches.assign(list.devices.size(), std::vector<bool>(list.devices.size(), true));
+    return list;
+}
+
+constexpr const char *bounce = "bounce through pinned host memory";
+constexpr const char *bounce_and_conduit = "bounce, then the conduit";
+
+path_row row_within(const device_list &list, bool is_same, bool reaches, bool shares) {
+    path_row row;
+    row.from = list.backend + " device";
+    row.to = is_same ? "itself" : fmt::format("one it {}", reaches ? "reaches" : "cannot reach");
+    row.in_rank = is_same ? "the device copies" : reaches ? "peer access" : bounce;
+    row.between_ranks = !shares || !reaches ? bounce : is_same ? "IPC" : "IPC and peer access";
+    row.between_nodes = bounce_and_conduit;
+    return row;
+}
+
+/// Kinds of pairs of one vendor's devices, each once.
+void add_gpu_rows(const device_list &list, std::vector<path_row> &rows) {
+    auto const add = [&rows](path_row row) {
+        for (path_row const &known : rows) {
+            if (known.from == row.from && known.to == row.to &&
+                known.between_ranks == row.between_ranks) {
+                return;
+            }
+        }
+        rows.push_back(std::move(row));
+    };
+    std::size_t const count = list.devices.size();
+    for (std::size_t from = 0; from < count; ++from) {
+        add(row_within(list, true, true, list.devices[from].of.memory_shares));
+    }
+    for (std::size_t from = 0; from < count; ++from) {
+        for (std::size_t to = 0; to < count; ++to) {
+            if (from != to) {
+                add(row_within(list, false, list.reaches[from][to],
+                               list.devices[to].of.memory_shares));
+            }
+        }
+    }
+    rows.push_back({list.backend + " device", "host memory", "the device copies",
+                    "the device copies", bounce_and_conduit});
+}
+
+} // namespace
+
+std::vector<device_list> list_devices(const settings &values) {
+    return {find_host_devices(), ask("cuda", device::create_cuda, values.cuda_library),
+            ask("hip", device::create_hip, values.hip_library)};
+}
+
+std::vector<path_row> list_paths(const std::vector<device_list> &lists) {
+    std::vector<path_row> rows{{"host memory", "host memory", "the processor copies",
+                                "the processor copies", "the conduit"}};
+    for (device_list const &list : lists) {
+        if (list.devices.empty()) {
+            continue;
+        }
+        if (list.devices.front().of.host_loadable) {
+            rows.push_back({list.backend + " device", "host memory, others of its kind",
+                            "the processor copies", "the processor copies", "the conduit"});
+        } else {
+            add_gpu_rows(list, rows);
+        }
+    }
+    for (std::size_t first = 0; first < lists.size(); ++first) {
+        for (std::size_t second = first + 1; second < lists.size(); ++second) {
+            if (!lists[first].devices.empty() && !lists[second].devices.empty() &&
+                !lists[first].devices.front().of.host_loadable) {
+                rows.push_back({lists[first].backend + " device", lists[second].backend + " device",
+                                bounce, bounce, bounce_and_conduit});
+            }
+        }
+    }
+    return rows;
+}
+
+} // namespace diomp::info

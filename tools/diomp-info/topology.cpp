@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "topology.h"
+
+#include "device/binding.h"
+#include "device/numa.h"
+#include "machine.h"
+#include "node_devices.h"
+#include "node_layout.h"
+#include "runtime_library.h"
+#include "settings_page.h"
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace diomp::info {
+namespace {
+
+struct bound_rank {
+    rank_cores where;
+    std::vector<std::string> devices; ///< "cuda 1"
+};
+
+struct topology {
+    node_layout node;
+    std::vector<device_list> lists;
+    std::vector<path_row> paths;
+    int devices_per_rank = 1;
+    std::vector<bound_rank> ranks; ///< none if nobody asked
+};
+
+bool are_shared(const device_list &list) { return list.backend != "host"; }
+
+/// As the runtime does it for a program with images for all that is there: GPUs if there are any,
+/// else host devices. It has OpenMP's numbers to go by, and this has none.
+result<std::vector<bound_rank>> bind(const topology &of, const settings &values, int ranks) {
+    std::vector<bound_rank> bound;
+    device::binding_request request;
+    request.devices_per_rank = of.devices_per_rank;
+    request.distance = [](int from, int to) { return device::numa_distance(from, to); };
+    for (rank_cores const &where : bind_ranks(of.node, ranks)) {
+        bound.push_back({where, {}});
+        request.rank_nodes.push_back(where.numa_node);
+    }
+    std::vector<std::string> names;
+    for (device_list const &list : of.lists) {
+        for (std::size_t number = 0; are_shared(list) && number < list.devices.size(); ++number) {
+            names.push_back(fmt::format("{} {}", list.backend, number));
+            request.device_nodes.push_back(list.devices[number].of.numa_node);
+        }
+    }
+    if (values.device_numa_nodes) {
+        request.device_nodes = *values.device_numa_nodes;
+        request.device_nodes.resize(names.size(), -1);
+    }
+    if (names.empty()) {
+        std::size_t const own = of.lists.front().devices.size();
+        auto const each = static_cast<std::size_t>(of.devices_per_rank);
+        if (own > 0 && each > own) {
+            return error(
+                OMPX_ERR_ARG,
+                fmt::format("{} devices per rank, but a rank has {} host devices", each, own), "");
+        }
+        for (bound_rank &rank : bound) {
+            for (std::size_t number = 0; number < std::min(own, each); ++number) {
+                rank.devices.push_back(fmt::format("host {}", number));
+            }
+        }
+        return bound;
+    }
+    auto const rows = device::bind_devices(request);
+    if (!rows) {
+        return error(rows.failure().code(), rows.failure().message(), rows.failure().remedy());
+    }
+    for (std::size_t rank = 0; rank < bound.size(); ++rank) {
+        for (int const device : rows.value()[rank]) {
+            bound[rank].devices.push_back(names[static_cast<std::size_t>(device)]);
+        }
+    }
+    return bound;
+}
+
+std::string node_text(int node) { return node < 0 ? "not known" : fmt::format("{}", node); }
+
+void print_device(const device_list &list, std::size_t number) {
+    listed_device const &each = list.devices[number];
+    if (!each.failure.empty()) {
+        fmt::print("           {} {}: {}\n", list.backend, number, each.failure);
+        return;
+    }
+    std::vector<std::string> reached;
+    for (std::size_t other = 0; other < list.devices.size(); ++other) {
+        if (other != number && list.reaches[number][other]) {
+            reached.push_back(fmt::format("{}", other));
+        }
+    }
+    fmt::print("           {} {}: {}, {}, {} ({} free), NUMA node {}; {}; reaches {}\n",
+               list.backend, number, each.of.name, each.of.pci_bus_id,
+               format_size(each.of.total_bytes), format_size(each.of.free_bytes),
+               node_text(each.of.numa_node),
+               each.of.memory_shares ? "shared by IPC" : "not shared by IPC",
+               reached.empty() ? "no other" : fmt::format("{}", fmt::join(reached, ", ")));
+}
+
+void print_node(const topology &of) {
+    machine const here = look_at_machine();
+    fmt::print("machine    {}, Linux {}\n", here.host, here.kernel);
+    for (package const &each : of.node.packages) {
+        auto const cores = std::ranges::count(of.node.cores, each.number, &core::package);
+        fmt::print("package    {}: {} core{}{}{}\n", each.number, cores, cores == 1 ? "" : "s",
+                   each.model.empty() ? "" : ", ", each.model);
+    }
+    for (numa_node const &each : of.node.numa_nodes) {
+        fmt::print("NUMA node  {}: {}, cpus {}\n", each.number, format_size(each.memory_bytes),
+                   each.cpus.empty() ? "none" : format_numbers(each.cpus));
+    }
+    std::vector<int> usable;
+    for (core const &each : of.node.cores) {
+        if (each.is_usable) {
+            usable.insert(usable.end(), each.cpus.begin(), each.cpus.end());
+        }
+    }
+    std::ranges::sort(usable);
+    fmt::print("usable     cpus {}\n", format_numbers(usable));
+}
+
+void print_text(const topology &of) {
+    print_node(of);
+    fmt::print("devices\n");
+    for (device_list const &list : of.lists) {
+        if (!list.missing.empty()) {
+            fmt::print("           {}: none: {}\n", list.backend, list.missing);
+        } else if (!are_shared(list)) {
+            fmt::print("           {}: {} of each rank's own ({})\n", list.backend,
+                       list.devices.size(), list.devices.front().of.name);
+        } else {
+            for (std::size_t number = 0; number < list.devices.size(); ++number) {
+                print_device(list, number);
+            }
+        }
+    }
+    fmt::print("paths      (what devices and drivers here allow)\n  {:<12} {:<32} {:<34} {:<34} "
+               "{}\n",
+               "from", "to", "in one rank", "between ranks of the node", "between nodes");
+    for (path_row const &row : of.paths) {
+        fmt::print("  {:<12} {:<32} {:<34} {:<34} {}\n", row.from, row.to, row.in_rank,
+                   row.between_ranks, row.between_nodes);
+    }
+    if (!of.ranks.empty()) {
+        fmt::print("binding    {} rank{} on this node, {} per rank; the first is the default "
+                   "device\n",
+                   of.ranks.size(), of.ranks.size() == 1 ? "" : "s", of.devices_per_rank);
+    }
+    for (std::size_t rank = 0; rank < of.ranks.size(); ++rank) {
+        bound_rank const &each = of.ranks[rank];
+        fmt::print("  rank {}: {} (cpus {}, NUMA node {})\n", rank,
+                   each.devices.empty() ? "no device"
+                                        : fmt::format("{}", fmt::join(each.devices, ", ")),
+                   each.where.cpus.empty() ? "unbound" : format_numbers(each.where.cpus),
+                   node_text(each.where.numa_node));
+    }
+}
+
+nlohmann::json node_json(const node_layout &node) {
+    nlohmann::json json = {{"packages", nlohmann::json::array()},
+                           {"numa_nodes", nlohmann::json::array()},
+                           {"cores", nlohmann::json::array()}};
+    for (package const &each : node.packages) {
+        json["packages"].push_back({{"number", each.number}, {"model", each.model}});
+    }
+    for (numa_node const &each : node.numa_nodes) {
+        json["numa_nodes"].push_back(
+            {{"number", each.number}, {"memory_bytes", each.memory_bytes}, {"cpus", each.cpus}});
+    }
+    for (core const &each : node.cores) {
+        json["cores"].push_back({{"package", each.package},
+                                 {"numa_node", each.numa_node},
+                                 {"cpus", each.cpus},
+                                 {"usable", each.is_usable}});
+    }
+    return json;
+}
+
+nlohmann::json list_json(const device_list &list) {
+    nlohmann::json json = {{"backend", list.backend},
+                           {"missing", list.missing},
+                           {"shared_by_ranks", are_shared(list)},
+                           {"devices", nlohmann::json::array()},
+                           {"reaches", list.reaches}};
+    for (listed_device const &each : list.devices) {
+        json["devices"].push_back({{"name", each.of.name},
+                                   {"failure", each.failure},
+                                   {"pci_bus_id", each.of.pci_bus_id},
+                                   {"numa_node", each.of.numa_node},
+                                   {"total_bytes", each.of.total_bytes},
+                                   {"free_bytes", each.of.free_bytes},
+                                   {"memory_grows", each.of.memory_grows},
+                                   {"memory_shares", each.of.memory_shares}});
+    }
+    return json;
+}
+
+void print_json(const topology &of) {
+    nlohmann::json json = node_json(of.node);
+    json["devices_per_rank"] = of.devices_per_rank;
+    json["backends"] = nlohmann::json::array();
+    for (device_list const &list : of.lists) {
+        json["backends"].push_back(list_json(list));
+    }
+    json["paths"] = nlohmann::json::array();
+    for (path_row const &row : of.paths) {
+        json["paths"].push_back({{"from", row.from},
+                                 {"to", row.to},
+                                 {"in_rank", row.in_rank},
+                                 {"between_ranks", row.between_ranks},
+                                 {"between_nodes", row.between_nodes}});
+    }
+    json["ranks"] = nlohmann::json::array();
+    for (bound_rank const &each : of.ranks) {
+        json["ranks"].push_back({{"devices", each.devices},
+                                 {"cpus", each.where.cpus},
+                                 {"numa_node", each.where.numa_node}});
+    }
+    fmt::print("{}\n", json.dump(2));
+}
+
+int complain(const error &why) {
+    fmt::print(stderr, "diomp-info: {}\n", why.message());
+    if (!why.remedy().empty()) {
+        fmt::print(stderr, "  {}\n", why.remedy());
+    }
+    return 1;
+}
+
+int print_here(const topology_options &options) {
+    auto environment = read_environment();
+    if (!environment) {
+        return complain(environment.failure());
+    }
+    settings const &values = environment.value().values;
+    topology found;
+    found.node = look_at_node();
+    found.lists = list_devices(values);
+    found.paths = list_paths(found.lists);
+    found.devices_per_rank =
+        options.devices_per_rank > 0 ? options.devices_per_rank : values.devices_per_rank;
+    if (options.ranks > 0) {
+        auto bound = bind(found, values, options.ranks);
+        if (!bound) {
+            return complain(bound.failure());
+        }
+        found.ranks = bound.take();
+    }
+    if (options.as_json) {
+        print_json(found);
+    } else {
+        print_text(found);
+    }
+    std::fflush(stdout);
+    return 0;
+}
+
+} // namespace
+
+int print_topology(topology_options options) {
+    if (!inside_job()) {
+        return print_here(options);
+    }
+    auto library = open_runtime();
+    if (!library) {
+        return complain(library.failure());
+    }
+    runtime_library const &runtime = library.value();
+    if (runtime.init() != OMPX_SUCCESS) {
+        return 1; // the runtime has said why
+    }
+    int status = 0;
+    if (runtime.rank() == 0) {
+        options.ranks = options.ranks > 0 ? options.ranks : runtime.num_local_ranks();
+        status = print_here(options);
+    }
+    return runtime.finalize() == OMPX_SUCCESS ? status : 1;
+}
+
+} // namespace diomp::info
