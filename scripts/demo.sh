@@ -18,7 +18,7 @@ mkdir -p "$out"
 
 # One thread per rank unless the user says otherwise: the ranks are the parallelism here.
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-# Steps in target regions if that was built: on LLVM's host devices unless DIOMP_APP_DEVICES named others.
+# Steps in target regions if that was built: on LLVM's host devices unless DIOMP_GPU_ARCHS named GPUs.
 program=minimod
 place="4 ranks"
 if [ -x "$build/bin/minimod-target" ]; then
