@@ -36,6 +36,7 @@ bench:
 check:
 	@scripts/setup.sh --check
 	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
+	@scripts/gpu-toolchain.sh >/dev/null || echo "Going on without code for NVIDIA GPUs: its test is skipped."
 	@scripts/check.sh $(PARTS)
 
 install: build

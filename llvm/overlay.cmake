@@ -5,5 +5,5 @@
 add_compile_definitions(DYNAMIC_CUDA_PATH="libcuda.so.1")
 if(DIOMP_STATIC_LLVM)
   add_compile_options(-ffunction-sections -fdata-sections)
-  add_link_options(LINKER:--gc-sections LINKER:-z,defs)
+  add_link_options(LINKER:--gc-sections LINKER:--as-needed LINKER:-z,defs)
 endif()

@@ -37,6 +37,10 @@ libgmock-dev          mocks in the unit tests
 clang-format-19       formatting check
 clang-tidy-19         lint
 libclang-rt-19-dev    run-time libraries of the address, undefined-behaviour and thread sanitizers
+lld-19                device code for AMD GPUs is linked with it
+rocm-device-libs      mathematical functions for AMD GPUs
+python3-pip           fetches what device code for NVIDIA GPUs is compiled with, see scripts/gpu-toolchain.sh
+busybox-static        scripts/gpu-check.sh try: a machine that has nothing else
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages
