@@ -2,7 +2,7 @@
 # Part of scripts/gpu-check.sh: one test as an object of JSON. Variables: name, outcome, seconds, reason. Input: its output.
 # Figures are the lines of our benchmarks and apps; the rest is kept by its end.
 function quoted(text) {
-    gsub(/\\/, "\\\\", text)
+    gsub(/\\/, "&&", text)
     gsub(/"/, "\\\"", text)
     gsub(/[\001-\037\177-\377]/, " ", text)
     return "\"" text "\""

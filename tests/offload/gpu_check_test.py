@@ -72,7 +72,7 @@ class GpuCheck(unittest.TestCase):
         self.assertGreater(figures["pinned-to-device", 8]["value"], 0)
 
     def test_what_fails_or_hangs_stops_nothing_and_is_told(self):
-        (self.bundle / "bin/offload_plain").write_text('#!/bin/sh\nprintf "a \\"word\\"\\\\\\tand a tab\\n"\nexit 3\n')
+        (self.bundle / "bin/offload_plain").write_text("#!/bin/sh\nprintf 'a \"word\"\\\\\\tand a tab\\n'\nexit 3\n")
         (self.bundle / "bin/device_real_test").write_text("#!/bin/sh\nsleep 100\n")
         (self.bundle / "bin/minimod-target").write_text("#!/bin/sh\n")
         done, report, tests = self.run_check(**self.with_stand_in(), GPU_CHECK_ONLY="backend|plain|target.np1",
