@@ -66,7 +66,7 @@ std::unique_ptr<memory> reserve(std::size_t max_bytes, std::size_t committed) {
     auto reserved = cuda->reserve(zero, max_bytes);
     EXPECT_TRUE(reserved.ok()) << reserved.failure().message();
     auto made = reserved.take();
-    expect_ok(made->grow(committed));
+    expect_ok(made->commit(0, committed));
     return made;
 }
 
@@ -98,7 +98,7 @@ TEST(device_real_test, reservation_grows_in_place_and_keeps_its_contents) {
     std::byte *const base = segment->base();
     expect_ok(copy_and_wait(*cuda, base, kept.data(), half));
     std::size_t const free_before = cuda->describe(zero).value().free_bytes;
-    expect_ok(segment->grow(2 * half));
+    expect_ok(segment->commit(0, 2 * half));
     EXPECT_EQ(segment->base(), base);
     EXPECT_GE(segment->committed_bytes(), 2 * half);
     if (cuda->describe(zero).value().memory_grows) {
@@ -112,7 +112,7 @@ TEST(device_real_test, reservation_grows_in_place_and_keeps_its_contents) {
     expect_ok(copy_and_wait(*cuda, across.data(), base + half - 32, 64));
     EXPECT_EQ(across[3], kept.back());
     EXPECT_EQ(across[4], kept.front());
-    EXPECT_EQ(segment->grow(segment->reserved_bytes() + 1).failure().code(), OMPX_ERR_RANGE);
+    EXPECT_EQ(segment->commit(0, segment->reserved_bytes() + 1).failure().code(), OMPX_ERR_RANGE);
 }
 
 TEST(device_real_test, more_than_the_device_has_is_refused_and_changes_nothing) {
@@ -123,9 +123,9 @@ TEST(device_real_test, more_than_the_device_has_is_refused_and_changes_nothing) 
         return;
     }
     auto segment = reserved.take();
-    EXPECT_EQ(segment->grow(2 * total).failure().code(), OMPX_ERR_NOMEM);
+    EXPECT_EQ(segment->commit(0, 2 * total).failure().code(), OMPX_ERR_NOMEM);
     EXPECT_EQ(segment->committed_bytes(), 0U);
-    expect_ok(segment->grow(mebibyte));
+    expect_ok(segment->commit(0, mebibyte));
 }
 
 TEST(device_real_test, memory_goes_back_when_it_is_given_back) {
@@ -158,7 +158,7 @@ TEST(device_real_test, devices_that_reach_each_other_copy) {
     auto reserved = cuda->reserve(device_id(1), 4 * mebibyte);
     ASSERT_TRUE(reserved.ok()) << reserved.failure().message();
     auto segment = reserved.take();
-    expect_ok(segment->grow(2 * mebibyte));
+    expect_ok(segment->commit(0, 2 * mebibyte));
     auto const from = pattern(1000, 9);
     words into(from.size());
     expect_ok(copy_and_wait(*cuda, segment->base(), from.data(), bytes(from)));
@@ -208,7 +208,7 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
         GTEST_SKIP() << "the driver does not share memory";
     }
     auto segment = reserve(8 * mebibyte, 2 * mebibyte);
-    expect_ok(segment->grow(4 * mebibyte));
+    expect_ok(segment->commit(0, 4 * mebibyte));
     auto const sent = pattern(2 * mebibyte / sizeof(std::uint64_t), 3);
     expect_ok(copy_and_wait(*cuda, segment->base() + mebibyte, sent.data(), bytes(sent)));
     auto shared = segment->share(0);
@@ -219,10 +219,10 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     expect_ok(copy_and_wait(*cuda, answer.data(), segment->base(), bytes(answer)));
     EXPECT_EQ(answer, pattern(1000, 4));
     if (of.memory_grows) {
-        expect_ok(segment->grow(8 * mebibyte));
+        expect_ok(segment->commit(0, 8 * mebibyte));
         auto const later = pattern(1000, 5);
         expect_ok(copy_and_wait(*cuda, segment->base() + 4 * mebibyte, later.data(), bytes(later)));
-        auto added = segment->share(4 * mebibyte);
+        auto added = segment->share(1);
         ASSERT_TRUE(added.ok()) << added.failure().message();
         ASSERT_TRUE(test::send_handle(neighbour->socket(), added.value()));
         ASSERT_TRUE(neighbour->await_word());
