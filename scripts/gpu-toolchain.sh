@@ -77,8 +77,7 @@ print_flags() {
             "--libomptarget-nvptx-bc-path=$llvm"
     fi
     if [ -n "$amd" ]; then
-        printf '%s\n' "-Xopenmp-target=amdgcn-amd-amdhsa --offload-arch=$amd" "--rocm-device-lib-path=$rocm" \
-            "--libomptarget-amdgpu-bc-path=$llvm"
+        printf '%s\n' "-Xopenmp-target=amdgcn-amd-amdhsa --offload-arch=$amd" "--rocm-device-lib-path=$rocm"
     fi
 }
 
