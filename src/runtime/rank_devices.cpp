@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 
 namespace diomp::runtime {
 namespace {
@@ -36,10 +37,8 @@ result<std::vector<int>> first_of_host(int devices_per_rank, std::size_t num) {
                      fmt::format("pass --devices-per-rank (DIOMP_DEVICES_PER_RANK) {}{}",
                                  num == 1 ? "" : "from 1 to ", num));
     }
-    std::vector<int> chosen;
-    for (int device = 0; device < devices_per_rank; ++device) {
-        chosen.push_back(device);
-    }
+    std::vector<int> chosen(static_cast<std::size_t>(devices_per_rank));
+    std::iota(chosen.begin(), chosen.end(), 0);
     return chosen;
 }
 

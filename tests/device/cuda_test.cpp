@@ -44,10 +44,9 @@ TEST_F(cuda_test, driver_that_does_not_start_is_an_error_with_its_code) {
 }
 
 TEST_F(cuda_test, nodes_of_all_devices_without_a_backend) {
-    ::setenv("FAKE_CUDA_DEVICES", "3", 1);
     auto const nodes = numa_nodes_of_cuda({.path = FAKE_CUDA_LIBRARY});
     ASSERT_TRUE(nodes.ok());
-    EXPECT_THAT(nodes.value(), ::testing::ElementsAre(-1, -1, -1)); // no such place on any bus
+    EXPECT_THAT(nodes.value(), ::testing::ElementsAre(-1, -1)); // no such place on any bus
     EXPECT_EQ(alive(), 0);
     ::setenv("FAKE_CUDA_FAIL", "cuDeviceGetPCIBusId#2=999", 1);
     EXPECT_THAT(numa_nodes_of_cuda({.path = FAKE_CUDA_LIBRARY}).failure().message(),
