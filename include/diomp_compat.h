@@ -12,8 +12,8 @@
  *
  * A program may also keep its `#include <diomp.h>` and be compiled with -DDIOMP_COMPAT.
  *
- * Not here: the collectives on devices of [2025] (ompx_dbcast, ompx_dallreduce, ompx_dreduce) and
- * the communicator objects of its conduit (diompTeam, diompSeg, ...).
+ * Not here: ompx_d_avg and the half-precision types of [2025], and the communicator objects of its
+ * conduit (diompTeam, diompSeg, ...).
  *
  * Results: where the earlier call returned nothing an error ends the job (DIOMP_ERRORS=abort).
  */
@@ -144,6 +144,49 @@ static inline void omp_allreduce(const void *src, void *dst, size_t count, omp_d
 static inline void omp_reduce(const void *src, void *dst, size_t count, omp_dt_t type, omp_op_t op,
                               int root) {
     (void)ompx_reduce(dst, src, count, (ompx_type_t)type, (ompx_op_t)op, root, ompx_group_world);
+}
+
+/* ---- Collectives of the world on devices ---- */
+
+/** [2025] */
+typedef enum omp_device_dt {
+    ompx_d_int8 = OMPX_INT8,
+    ompx_d_uint8 = OMPX_UINT8,
+    ompx_d_int32 = OMPX_INT32,
+    ompx_d_uint32 = OMPX_UINT32,
+    ompx_d_int64 = OMPX_INT64,
+    ompx_d_uint64 = OMPX_UINT64,
+    ompx_d_int = OMPX_INT32,
+    ompx_d_float32 = OMPX_FLOAT,
+    ompx_d_float = OMPX_FLOAT,
+    ompx_d_float64 = OMPX_DOUBLE,
+    ompx_d_double = OMPX_DOUBLE
+} omp_device_dt_t;
+/** [2025] */
+typedef enum omp_red_op {
+    ompx_d_sum = OMPX_SUM,
+    ompx_d_prod = OMPX_PROD,
+    ompx_d_min = OMPX_MIN,
+    ompx_d_max = OMPX_MAX
+} omp_red_op_t;
+
+/** [2025] Device or mapped addresses on `device`. */
+static inline void ompx_dbcast(void *data, size_t count, omp_device_dt_t type, int root,
+                               int device) {
+    (void)ompx_target_bcast(data, device, count * ompx_type_size((ompx_type_t)type), root,
+                            ompx_group_world);
+}
+/** [2025] The source comes first, unlike in ompx_target_allreduce. */
+static inline void ompx_dallreduce(const void *src, void *dst, size_t count, omp_device_dt_t type,
+                                   omp_red_op_t op, int device) {
+    (void)ompx_target_allreduce(dst, src, device, count, (ompx_type_t)type, (ompx_op_t)op,
+                                ompx_group_world);
+}
+/** [2025] */
+static inline void ompx_dreduce(const void *src, void *dst, size_t count, omp_device_dt_t type,
+                                omp_red_op_t op, int root, int device) {
+    (void)ompx_target_reduce(dst, src, device, count, (ompx_type_t)type, (ompx_op_t)op, root,
+                             ompx_group_world);
 }
 
 /* NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier) */

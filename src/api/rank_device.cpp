@@ -74,6 +74,15 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
 
 } // namespace
 
+std::vector<int> diomp::api::driven_devices() {
+    runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
+    if (running == nullptr) {
+        return {};
+    }
+    auto chosen = devices_of_rank(*running);
+    return chosen ? chosen.take() : std::vector<int>();
+}
+
 void diomp::api::bind_devices() {
     runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
     if (running == nullptr) {

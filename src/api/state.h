@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace diomp::api {
 
@@ -44,6 +45,8 @@ extern std::atomic<runtime::runtime *> g_runtime;
 /// Symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
 
+/// OpenMP's numbers of the devices that this rank drives; none if that is not known. Any thread.
+std::vector<int> driven_devices();
 /// Tells libomptarget and the runtime of each other; in target.cpp.
 void publish_devices(runtime::runtime &running);
 /// Makes the first of the rank's devices OpenMP's default device, unless the user has chosen one.

@@ -226,6 +226,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void *(const void *, int)>("omp_get_mapped_ptr"),
             openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
             openmp_function<void(void *, int)>("omp_target_free"),
+            api::driven_devices,
             api::offload_is_disabled(),
         },
         g_epoch);

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -15,6 +16,7 @@ struct ledger::question {
     std::uint64_t key = 0;
     std::uint64_t nbytes = 0;
     std::int32_t device = 0;
+    std::int32_t place = -1; ///< of the asker's device among those that it drives
     named_by way = named_by::offset;
 };
 
@@ -58,7 +60,7 @@ std::optional<remote_allocation> ledger::look_up(const key &wanted) const {
 }
 
 result<ledger::finding> ledger::find(world_rank owner, int device, named_by way, std::uint64_t key,
-                                     std::size_t nbytes) {
+                                     std::size_t nbytes, bool as_here) {
     ledger::key const wanted{owner.value(), device, way, key};
     if (auto const known = look_up(wanted)) {
         return finding{known, true, true, 0, 0};
@@ -67,8 +69,14 @@ result<ledger::finding> ledger::find(world_rank owner, int device, named_by way,
         std::shared_lock const guard(mutex_);
         return num_withdrawals_;
     }();
+    std::int32_t place = -1;
+    if (as_here) {
+        std::vector<int> const driven = own_devices();
+        auto const at = std::ranges::find(driven, device);
+        place = at == driven.end() ? -1 : static_cast<std::int32_t>(at - driven.begin());
+    }
     auto told = calls_.call<answer>(
-        owner, question_handler_, question{{}, key, nbytes, device, way}, [owner, device] {
+        owner, question_handler_, question{{}, key, nbytes, device, place, way}, [owner, device] {
             return fmt::format("waiting for rank {} to say what it has on device {}", owner.value(),
                                device);
         });
@@ -96,12 +104,25 @@ void ledger::keep(world_rank owner, int device, named_by way, std::uint64_t key,
     }
 }
 
-void ledger::forget(int device, std::uint64_t offset) {
+void ledger::forget(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
     std::erase_if(kept_, [&](const auto &entry) {
-        return std::get<1>(entry.first) == device && std::get<2>(entry.first) == named_by::offset &&
-               std::get<3>(entry.first) == offset;
+        return std::get<2>(entry.first) == named_by::offset && std::get<3>(entry.first) == offset;
     });
+}
+
+device_segment *ledger::segment_meant(const question &asked) const {
+    auto const segment = [this](int device) {
+        return device < 0 || device >= max_devices
+                   ? nullptr
+                   : own_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
+    };
+    if (device_segment *const named = segment(asked.device); named != nullptr || asked.place < 0) {
+        return named;
+    }
+    std::vector<int> const driven = own_devices();
+    auto const place = static_cast<std::size_t>(asked.place);
+    return place < driven.size() ? segment(driven[place]) : nullptr;
 }
 
 void ledger::on_question(const conduit::message &incoming) {
@@ -110,10 +131,7 @@ void ledger::on_question(const conduit::message &incoming) {
     answer told;
     // Before looking: an allocation that goes away after that changes it.
     told.generation = generation_of(self_)->load(std::memory_order_acquire);
-    device_segment *const segment =
-        asked.device < 0 || asked.device >= max_devices
-            ? nullptr
-            : own_[static_cast<std::size_t>(asked.device)].load(std::memory_order_acquire);
+    device_segment *const segment = segment_meant(asked);
     if (segment != nullptr) {
         told.device_in_use = 1;
         bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;
@@ -130,7 +148,10 @@ void ledger::on_question(const conduit::message &incoming) {
         if (found) {
             told.found = 1;
             told.what = {reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
-                         found->nbytes, found->offset, identify(found->host, host_),
+                         found->nbytes,
+                         found->offset,
+                         identify(found->host, host_),
+                         segment->device(),
                          segment->memory() != nullptr ? 1U : 0U};
         }
     }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <tuple>
+#include <vector>
 
 namespace diomp::offload {
 
@@ -36,6 +37,7 @@ struct remote_allocation {
     std::uint64_t nbytes = 0;
     std::uint64_t offset = 0; ///< in the device's segment
     identity what;
+    std::int32_t device = 0;          ///< of the owner
     std::uint32_t on_accelerator = 0; ///< 0: the processors of the owner's node load and store it
 };
 
@@ -47,6 +49,16 @@ public:
     ledger(const segment_table &own, const memory::segment &host, conduit::engine &engine,
            conduit::call_service &calls, world_rank self);
 
+    /// OpenMP's numbers of the devices that this rank drives. Any thread, also in handlers; must
+    /// not block on other ranks.
+    using device_list = std::vector<int> (*)();
+    /// Before the first question. Without it there are none.
+    void know_own_devices(device_list list) { own_devices_.store(list, std::memory_order_release); }
+    [[nodiscard]] std::vector<int> own_devices() const {
+        device_list const list = own_devices_.load(std::memory_order_acquire);
+        return list == nullptr ? std::vector<int>() : list();
+    }
+
     struct finding {
         std::optional<remote_allocation> what; ///< nothing: the owner has nothing there
         bool device_in_use = false;            ///< the owner has a segment on that device
@@ -54,15 +66,18 @@ public:
         std::uint64_t generation = 0;          ///< for keep()
         std::uint64_t withdrawals = 0;         ///< the same
     };
-    /// Waits for the owner's progress thread on first use. By offset, whatever the owner has in
-    /// [key, key + nbytes) is an answer, so that an error can name it.
+    /// `device` is the owner's number. With `as_here` it is also the number of this rank's device,
+    /// its i-th, that the question is about: then the owner's i-th device is meant if it has not
+    /// used that number, so ranks that drive different GPUs of a node may all say their own. Waits
+    /// for the owner's progress thread on first use. By offset, whatever the owner has in [key, key
+    /// + nbytes) is an answer, so that an error can name it.
     result<finding> find(world_rank owner, int device, named_by way, std::uint64_t key,
-                         std::size_t nbytes = 0);
+                         std::size_t nbytes = 0, bool as_here = false);
 
     /// Keeps an answer that has been found to be right. Nothing to do if it was kept before.
     void keep(world_rank owner, int device, named_by way, std::uint64_t key, const finding &found);
-    /// Drops what is kept about counterparts of an own allocation.
-    void forget(int device, std::uint64_t offset);
+    /// Drops what is kept about counterparts of own allocations at this offset, on any device.
+    void forget(std::uint64_t offset);
 
     /// Makes all answers about an allocation void, before it is freed. Waits for ranks of other
     /// nodes that have asked about it, no others.
@@ -85,11 +100,13 @@ private:
     static constexpr std::size_t max_kept = 16384;
 
     void on_question(const conduit::message &incoming);
+    [[nodiscard]] device_segment *segment_meant(const question &asked) const;
     void on_withdrawal(const conduit::message &incoming);
     std::optional<remote_allocation> look_up(const key &wanted) const;
 
     const segment_table &own_;
     const memory::segment &host_;
+    std::atomic<device_list> own_devices_{nullptr};
     conduit::engine &engine_;
     conduit::call_service &calls_;
     world_rank self_;

@@ -97,6 +97,22 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
     return static_cast<std::byte *>(mapped);
 }
 
+int devices::own_device_of(const void *pointer, int device) const {
+    if (device_segment const *const around = segment_around(pointer); around != nullptr) {
+        return around->device();
+    }
+    auto const is_mapped = [&](int candidate) {
+        return openmp_.mapped_address != nullptr &&
+               openmp_.mapped_address(pointer, candidate) != nullptr;
+    };
+    if (is_mapped(device)) {
+        return device;
+    }
+    std::vector<int> const driven = ledger_.own_devices();
+    auto const found = std::ranges::find_if(driven, is_mapped);
+    return found == driven.end() ? device : *found;
+}
+
 result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
                                                   std::size_t nbytes) const {
     if (is_host(device, num)) {
@@ -158,15 +174,16 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
         DIOMP_TRY(place);
         return remote_side{place.value(), {}, nullptr, {}};
     }
-    auto address = device_address(pointer, device);
+    int const own_device = own_device_of(pointer, device);
+    auto address = device_address(pointer, own_device);
     DIOMP_TRY(address);
-    device_segment *const segment = known_segment(device);
+    device_segment *const segment = known_segment(own_device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
     if (!offset) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is on device {} but not in its segment, so rank {} has no "
                                  "counterpart of it",
-                                 pointer, device, rank.value()),
+                                 pointer, own_device, rank.value()),
                      "declare target data and memory that did not fit into the segment are of this "
                      "rank alone: use map, omp_target_alloc or ompx_target_alloc, and "
                      "DIOMP_DEVICE_SEGMENT_SIZE; or run with DiOMP's libomptarget");
@@ -174,10 +191,10 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     auto const own = segment->find_and_use(*offset);
     if (!own) {
         return error(OMPX_ERR_ADDRESS,
-                     fmt::format("{} is in no allocation of device {}", pointer, device),
+                     fmt::format("{} is in no allocation of device {}", pointer, own_device),
                      "the memory was freed or unmapped, or the address is wrong");
     }
-    auto found = locate_counterpart(rank, *segment, *own, *offset, nbytes);
+    auto found = locate_counterpart(rank, device, *segment, *own, *offset, nbytes);
     DIOMP_TRY(found);
     remote_side &there = found.value();
     // An asymmetric counterpart may be shorter than the own part: asked for each time.
@@ -188,24 +205,25 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     return found;
 }
 
-result<devices::remote_side> devices::locate_counterpart(world_rank rank, device_segment &segment,
+result<devices::remote_side> devices::locate_counterpart(world_rank rank, int device,
+                                                         const device_segment &segment,
                                                          const device_allocation &own,
                                                          std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const inside = offset - own.offset;
     bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
     named_by const way = asymmetric ? named_by::number : named_by::offset;
     std::uint64_t const key = asymmetric ? own.number : own.offset;
-    auto asked = ledger_.find(rank, segment.device(), way, key, asymmetric ? 0 : own.nbytes);
+    auto asked = ledger_.find(rank, device, way, key, asymmetric ? 0 : own.nbytes,
+                              device == segment.device());
     DIOMP_TRY(asked);
     ledger::finding const &told = asked.value();
     if (!told.what) {
-        return error(
-            OMPX_ERR_ADDRESS,
-            told.device_in_use
-                ? fmt::format("rank {} has nothing on device {} where this rank has {}",
-                              rank.value(), segment.device(), describe(own))
-                : fmt::format("rank {} has not used device {} yet", rank.value(), segment.device()),
-            same_order);
+        return error(OMPX_ERR_ADDRESS,
+                     told.device_in_use
+                         ? fmt::format("rank {} has nothing on device {} where this rank has {}",
+                                       rank.value(), device, describe(own))
+                         : fmt::format("rank {} has not used device {} yet", rank.value(), device),
+                     same_order);
     }
     remote_allocation const &there = *told.what;
     if (!asymmetric && (there.offset != own.offset || there.nbytes != own.nbytes ||
@@ -214,19 +232,19 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, device
         return error(OMPX_ERR_MISMATCH,
                      fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
                                  "has {}",
-                                 segment.device(), rank.value(), there.nbytes, there.offset,
+                                 there.device, rank.value(), there.nbytes, there.offset,
                                  text.empty() ? "" : " (" + text + ")", describe(own)),
                      same_order);
     }
-    ledger_.keep(rank, segment.device(), way, key, told);
+    ledger_.keep(rank, device, way, key, told);
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {
         return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),
-                                    there.nbytes, segment.device()),
+                                    there.nbytes, there.device),
                         left, nbytes);
     }
     if (there.on_accelerator != 0) {
-        return remote_side{{}, {}, nullptr, far_memory{segment.device(), there.offset + inside}};
+        return remote_side{{}, {}, nullptr, far_memory{there.device, there.offset + inside}};
     }
     return remote_side{space_.place_at(rank, there.base + inside), {}, nullptr, {}};
 }

@@ -149,6 +149,19 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
     return way;
 }
 
+result<end> devices::find_own(const void *pointer, int device, std::size_t nbytes) {
+    int const num = num_devices();
+    DIOMP_TRY(check_device(device, num, "device"));
+    auto found = locate_local(pointer, device, num, nbytes);
+    DIOMP_TRY(found);
+    return found.value().at;
+}
+
+status devices::copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device) {
+    return to_device ? bounce_.copy(*there.on, there.address, here, nbytes)
+                     : bounce_.copy(*there.on, here, there.address, nbytes);
+}
+
 void devices::finish_copies() {
     if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
         return;

@@ -66,9 +66,8 @@ bool devices::was_ours(const void *address) {
     return false;
 }
 
-devices::devices(memory::address_space &space, memory::segment &host,
-                 const conduit::window &window, conduit::engine &engine,
-                 conduit::call_service &calls, rma::transfers &transfers,
+devices::devices(memory::address_space &space, memory::segment &host, const conduit::window &window,
+                 conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
                  const launch::job_info &job, const options &chosen)
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
@@ -211,7 +210,7 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
         epoch_->fetch_add(1, std::memory_order_acq_rel);
     }
     if (known_by->is_used) {
-        ledger_.forget(segment.device(), offset);
+        ledger_.forget(offset);
     }
     // If somebody cannot be told, the block is never used again: better lost than written to.
     DIOMP_TRY(ledger_.withdraw(segment.device(), offset, *known_by));

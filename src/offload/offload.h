@@ -38,6 +38,8 @@ struct openmp {
     void *(*mapped_address)(const void *host, int device) = nullptr;
     void *(*allocate)(std::size_t nbytes, int device) = nullptr;
     void (*free)(void *address, int device) = nullptr;
+    /// The devices that this rank drives, see ledger.
+    ledger::device_list driven = nullptr;
     /// OMP_TARGET_OFFLOAD=DISABLED: every device is the host, nothing is mapped.
     bool is_disabled = false;
 };
@@ -82,9 +84,9 @@ public:
     /// Of a segment whose size the user left open.
     static constexpr std::size_t least_segment_bytes = std::size_t{64} << 20;
 
-    devices(memory::address_space &space, memory::segment &host,
-            const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
-            rma::transfers &transfers, launch::job_info const &job, const options &chosen);
+    devices(memory::address_space &space, memory::segment &host, const conduit::window &window,
+            conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
+            launch::job_info const &job, const options &chosen);
     ~devices();
 
     /// Before the first transfer; without it there are no devices. `epoch` is counted up before
@@ -92,6 +94,7 @@ public:
     void use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
         openmp_ = functions;
         epoch_ = &epoch;
+        ledger_.know_own_devices(functions.driven);
     }
 
     // For libomptarget; see table.h.
@@ -125,6 +128,11 @@ public:
     /// return at once. The rank is valid. `learned` gets the route if it can be used again.
     result<rma::path> move(when how, world_rank rank, const side &remote, const side &local,
                            std::size_t nbytes, route &learned);
+
+    /// Where [pointer, pointer + nbytes) of an own device is; host memory if `on` is null.
+    result<end> find_own(const void *pointer, int device, std::size_t nbytes);
+    /// Between an own accelerator's memory, which find_own has found, and host memory. Blocks.
+    status copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device);
 
     /// Whether a device still uses memory in the window.
     [[nodiscard]] bool in_use() const;
@@ -175,9 +183,13 @@ private:
                                     std::size_t nbytes) const;
     result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
-    result<remote_side> locate_counterpart(world_rank rank, device_segment &segment,
+    /// Of own memory in `segment`; `device` is a number of `rank`, see ledger::find.
+    result<remote_side> locate_counterpart(world_rank rank, int device,
+                                           const device_segment &segment,
                                            const device_allocation &own, std::uint64_t offset,
                                            std::size_t nbytes);
+    /// The own device that a pointer for another rank's device `device` belongs to.
+    [[nodiscard]] int own_device_of(const void *pointer, int device) const;
     result<memory::place> locate_as_peer_sees(world_rank rank, const void *pointer, int device,
                                               std::size_t nbytes);
     /// Both ends of a transfer, and the route if there is one.

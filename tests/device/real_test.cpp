@@ -219,10 +219,11 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     expect_ok(copy_and_wait(*cuda, answer.data(), segment->base(), bytes(answer)));
     EXPECT_EQ(answer, pattern(1000, 4));
     if (of.memory_grows) {
+        std::size_t const known = segment->num_parts();
         expect_ok(segment->commit(0, 8 * mebibyte));
         auto const later = pattern(1000, 5);
         expect_ok(copy_and_wait(*cuda, segment->base() + 4 * mebibyte, later.data(), bytes(later)));
-        auto added = segment->share(1);
+        auto added = segment->share(known);
         ASSERT_TRUE(added.ok()) << added.failure().message();
         ASSERT_TRUE(test::send_handle(neighbour->socket(), added.value()));
         ASSERT_TRUE(neighbour->await_word());

@@ -187,6 +187,33 @@ TEST(accelerator_memory, events_and_fences_complete_what_is_under_way) {
     meet();
 }
 
+TEST(accelerator_memory, collectives_on_device_copies) {
+    mapped source(1000, 0);
+    mapped target(1000, 0);
+    source.set_on_device(values(1000, me() + 1));
+    target.set_on_device(values(1000, -5));
+    ASSERT_EQ(ompx_target_allreduce(target.host_pointer(), source.device_pointer(), 0, 1000,
+                                    OMPX_INT32, OMPX_SUM, nullptr),
+              0);
+    EXPECT_EQ(target.on_device(), values(1000, ranks() * (ranks() + 1) / 2));
+    ASSERT_EQ(ompx_target_reduce(target.host_pointer(), source.host_pointer(), 0, 10, OMPX_INT32,
+                                 OMPX_PROD, 0, nullptr),
+              0);
+    int product = 1;
+    for (int i = 2; i <= ranks(); ++i) {
+        product *= i;
+    }
+    EXPECT_EQ(target.on_device()[9], me() == 0 ? product : ranks() * (ranks() + 1) / 2);
+    ASSERT_EQ(ompx_target_bcast(source.host_pointer() + 1, 0, 4, ranks() - 1, nullptr), 0);
+    EXPECT_EQ(source.on_device()[0], me() + 1);
+    EXPECT_EQ(source.on_device()[1], ranks());
+    EXPECT_EQ(source.on_device()[2], me() + 1);
+    values const nowhere(4);
+    EXPECT_EQ(ompx_target_bcast(const_cast<std::int32_t *>(nowhere.data()), 0, 4, 0, nullptr),
+              OMPX_ERR_ADDRESS);
+    meet();
+}
+
 TEST(accelerator_memory, unmapping_waits_for_transfers_under_way) {
     auto *const inbox = static_cast<std::int32_t *>(ompx_alloc(4096, 0, OMPX_MEM_SYMMETRIC));
     {
@@ -236,6 +263,17 @@ TEST(accelerator_memory, a_full_device_is_said_and_left_to_libomptarget) {
     mapped after(10, 0);                                           // goes on
     EXPECT_NE(after.device_pointer(), nullptr);
     meet();
+}
+
+/// ctest runs it alone, with a library that is not there.
+TEST(accelerator_library, DISABLED_that_is_missing_is_said_and_left_to_libomptarget) {
+    EXPECT_EQ(scripted::allocate(100, 0, nullptr), nullptr);
+    values const data(10);
+    EXPECT_EQ(
+        ompx_target_put(next(), const_cast<std::int32_t *>(data.data()), 0, data.data(), host, 4),
+        OMPX_ERR_ADDRESS);
+    EXPECT_EQ(ompx_target_alloc(100, 0, OMPX_LOCAL_MEM_ALLOC_VALUE_), nullptr);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("see the warnings of the runtime"));
 }
 
 TEST(accelerator_memory, rules_of_cuda_are_kept) { EXPECT_STREQ(scripted::complaints(), ""); }

@@ -34,6 +34,20 @@ int main(void) {
     ompx_dget(&back, from, values + 7, sizeof(double), omp_get_initial_device(), device);
     wrong += back != from * 1000 + 7;
     diomp_barrier();
+    /* Collectives on the device copies: halo becomes the sum of what all ranks hold. */
+    double total[2] = {-1, -1};
+#pragma omp target enter data map(to : total)
+    ompx_dallreduce(values, halo, LENGTH, ompx_d_double, ompx_d_sum, device);
+    ompx_dreduce(values, total, 2, ompx_d_double, ompx_d_max, ranks - 1, device);
+    ompx_dbcast(values, 3, ompx_d_double, ranks - 1, device);
+#pragma omp target map(tofrom : wrong)
+    for (int i = 0; i < LENGTH; ++i) {
+        wrong += halo[i] != 1000.0 * ranks * (ranks - 1) / 2 + (double)ranks * i;
+        wrong += values[i] != (i < 3 ? ranks - 1 : rank) * 1000 + i;
+    }
+#pragma omp target exit data map(from : total)
+    wrong += total[1] != (rank == ranks - 1 ? (ranks - 1) * 1000 + 1 : -1);
+    diomp_barrier();
 #pragma omp target exit data map(release : values[0 : LENGTH], halo[0 : LENGTH])
     if (wrong != 0) {
         fprintf(stderr, "rank %d: %d wrong\n", rank, wrong);

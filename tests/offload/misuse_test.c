@@ -53,7 +53,8 @@ static void ranges(void) {
           "past the end");
     char *device = omp_get_mapped_ptr(first, 0);
     if (omp_get_num_devices() > 1) {
-        FAILS(ompx_target_put(next, device, 1, data, host, 8), OMPX_ERR_ADDRESS, "not of device 1");
+        FAILS(ompx_target_put(next, device, 1, data, host, 8), OMPX_ERR_ADDRESS,
+              "has not used device 1");
     }
     FAILS(ompx_target_free(device, 0), OMPX_ERR_ADDRESS, "the memory is mapped");
     FAILS(ompx_target_free(device + 64, 0), OMPX_ERR_ADDRESS, "no allocation of device 0 starts");
