@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "sync": ["base", "launch", "conduit", "memory"],
     "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
     "collective": ["base", "launch", "conduit", "memory", "rma", "sync", "group"],
-    "offload": ["base", "launch", "conduit", "memory", "rma"],
+    "offload": ["base", "launch", "conduit", "device", "memory", "rma"],
     "runtime": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
     "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
 }
@@ -44,6 +44,7 @@ SHARED = {
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/flight.h",  # counts of transfers, waiting for them
+    "src/conduit/fd_exchange.h",  # descriptors of device memory travel as those of segments
     "src/device/binding.h",  # arithmetic without devices: diomp-info shows it
     "src/device/numa.h",
     "src/device/stream_pool.h",  # copies side by side: the fence polls it
