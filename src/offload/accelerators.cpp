@@ -20,7 +20,7 @@ accelerators::maker *accelerators::load(vendor of) {
         wanted.streams = std::make_unique<device::stream_pool>(
             *wanted.backend, device::stream_pool::options{options_.max_active_streams});
         wanted.known.resize(static_cast<std::size_t>(wanted.backend->num_devices()));
-        any_.store(true, std::memory_order_release);
+        pools_[static_cast<std::size_t>(of)].store(wanted.streams.get(), std::memory_order_release);
     }
     return wanted.failed ? nullptr : &wanted;
 }
@@ -68,17 +68,12 @@ const accelerator *accelerators::find(vendor made_by, const std::array<std::byte
 }
 
 result<bool> accelerators::poll() {
-    std::vector<device::stream_pool *> pools;
-    {
-        std::lock_guard const guard(mutex_);
-        for (auto &[of, with] : makers_) {
-            if (with.streams != nullptr) {
-                pools.push_back(with.streams.get());
-            }
-        }
-    }
     bool idle = true;
-    for (device::stream_pool *const pool : pools) {
+    for (auto const &each : pools_) {
+        device::stream_pool *const pool = each.load(std::memory_order_acquire);
+        if (pool == nullptr) {
+            continue;
+        }
         auto quiet = pool->poll();
         DIOMP_TRY(quiet);
         idle = idle && quiet.value();

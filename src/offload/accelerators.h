@@ -6,9 +6,9 @@
 #include "device/device.h"
 #include "device/stream_pool.h"
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,7 +56,6 @@ public:
     /// Looks once at all copies in flight; true: there are none. Does not block. An error is about
     /// a copy whose starter has not been told.
     result<bool> poll();
-    [[nodiscard]] bool any() const { return any_.load(std::memory_order_acquire); }
 
 private:
     struct maker {
@@ -72,7 +71,8 @@ private:
     options options_;
     std::mutex mutex_; ///< over the rest
     std::map<vendor, maker> makers_;
-    std::atomic<bool> any_{false};
+    /// [vendor] What poll asks, without the mutex: fences poll in a loop.
+    std::array<std::atomic<device::stream_pool *>, 3> pools_{};
 };
 
 } // namespace diomp::offload

@@ -100,20 +100,16 @@ result<rma::path> devices::move_host(when how, world_rank rank, const memory::pl
         shifted.remote_address += done;
         return shifted;
     };
-    if (how.is_put) {
-        DIOMP_TRY(
-            bounce_.out_of(*here.on, here.address, nbytes,
-                           [&](std::byte *host, std::size_t done, std::size_t count) -> status {
-                               DIOMP_TRY(transfers_.put_at(rank, piece(done), host, count));
-                               return {};
-                           }));
-    } else {
-        DIOMP_TRY(bounce_.into(*here.on, here.address, nbytes,
-                               [&](std::byte *host, std::size_t done, std::size_t count) -> status {
-                                   DIOMP_TRY(transfers_.get_at(rank, piece(done), host, count));
-                                   return {};
-                               }));
-    }
+    auto const send = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+        DIOMP_TRY(transfers_.put_at(rank, piece(done), host, count));
+        return {};
+    };
+    auto const fetch = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+        DIOMP_TRY(transfers_.get_at(rank, piece(done), host, count));
+        return {};
+    };
+    DIOMP_TRY(how.is_put ? bounce_.out_of(*here.on, here.address, nbytes, send)
+                         : bounce_.into(*here.on, here.address, nbytes, fetch));
     return rma::path::bounce;
 }
 

@@ -100,6 +100,9 @@ device_segment *devices::make_segment(const diomp_offload_request &request) {
     if (device_segment *const there = entry.load(); there != nullptr) {
         return there;
     }
+    if (refused_[static_cast<std::size_t>(request.device)]) {
+        return nullptr;
+    }
     auto made = is_host_plugin(request.plugin) ? make_host_segment(request)
                                                : make_accelerator_segment(request);
     if (made == nullptr) {
@@ -135,6 +138,7 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
             "device {} gets no segment, other ranks cannot reach its memory: {} [remedy: set "
             "DIOMP_DEVICE_SEGMENT_SIZE to what the device has room for]",
             request.device, memory.failure().message());
+        refused_.set(static_cast<std::size_t>(request.device));
         return nullptr;
     }
     remember_range(memory.value()->base(), memory.value()->size_bytes());

@@ -24,6 +24,7 @@
 #include "rma/rma.h"
 
 #include <atomic>
+#include <bitset>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -223,6 +224,7 @@ private:
     std::atomic<std::uint64_t> *epoch_ = nullptr;
     ledger::segment_table segments_{}; ///< by OpenMP's device number; never change once there
     std::mutex making_;                ///< over the creation of segments
+    std::bitset<max_devices> refused_; ///< accelerators that have no room for one
     std::vector<std::unique_ptr<device_segment>> made_;
     ledger ledger_;
     options const options_;

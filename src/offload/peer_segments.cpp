@@ -65,7 +65,7 @@ result<peer_segments::opened> peer_segments::open(world_rank owner, int device,
         std::size_t const had = known.parts.size();
         auto more = ask(owner, device, had);
         DIOMP_TRY(more);
-        if (status const followed = follow(known, more.take(), local); !followed) {
+        if (status const followed = follow(known, more.value(), local); !followed) {
             known.refused = true;
             log(log_level::info, "no device IPC with rank {} on its device {}: {}", owner.value(),
                 device, followed.failure().message());
@@ -95,7 +95,7 @@ const accelerator *peer_segments::choose(const delivered &of, const accelerator 
     return reaches && reaches.value() ? local : nullptr;
 }
 
-status peer_segments::follow(entry &of, delivered &&more, const accelerator *local) {
+status peer_segments::follow(entry &of, const delivered &more, const accelerator *local) {
     if (of.memory == nullptr) {
         of.by = choose(more, local);
         if (of.by == nullptr) {

@@ -60,7 +60,7 @@ private:
     [[nodiscard]] static bool covers(const entry &of, std::uint64_t offset, std::size_t nbytes);
     result<delivered> ask(world_rank owner, int device, std::size_t num_known);
     const accelerator *choose(const delivered &of, const accelerator *local);
-    status follow(entry &of, delivered &&more, const accelerator *local);
+    status follow(entry &of, const delivered &more, const accelerator *local);
     void on_question(const conduit::message &incoming);
 
     const ledger::segment_table &own_;
