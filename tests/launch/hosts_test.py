@@ -293,9 +293,13 @@ class hosts_test(job_case):
         stopped = time.monotonic()
         self.wait_until(lambda: time.monotonic() - stopped > 2, "the time to pass")
         process.send_signal(signal.SIGCONT)
-        sleepers = [pid for pid in self.marked() if self.words(pid)[:1] == ["sleep"]]
-        self.assertEqual(len(sleepers), 2)
-        self.wait_until(lambda: all(state(pid) == "S" for pid in sleepers), "ranks to go on")
+
+        def sleepers():
+            return [pid for pid in self.marked() if self.words(pid)[:1] == ["sleep"]]
+
+        # A rank may have been stopped before it was a sleep.
+        self.wait_until(lambda: len(sleepers()) == 2, "ranks to be what they become")
+        self.wait_until(lambda: all(state(pid) == "S" for pid in sleepers()), "ranks to go on")
         process.terminate()
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
