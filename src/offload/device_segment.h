@@ -122,7 +122,7 @@ private:
     std::unique_ptr<segment_memory> memory_;
     std::byte *base_;
     std::size_t size_bytes_;
-    mutable std::mutex mutex_; ///< leaf lock over everything below
+    mutable std::mutex mutex_; ///< over everything below; only memory_'s is taken under it
     std::uint64_t half_;       ///< where the second half begins
     memory::heap symmetric_;
     memory::heap private_;
