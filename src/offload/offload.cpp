@@ -72,7 +72,7 @@ devices::devices(memory::address_space &space, memory::segment &host, const cond
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
       ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
-      accelerators_(chosen.accelerators), peers_(segments_, accelerators_, engine, calls),
+      accelerators_(chosen.libraries), peers_(segments_, accelerators_, engine, calls),
       bounce_(segments_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
 }

@@ -72,7 +72,7 @@ struct route {
 };
 
 struct options {
-    accelerators::options accelerators;
+    accelerators::options libraries;
     allowed_paths paths;
     std::size_t segment_bytes = 0; ///< of an accelerator; 0: as much as is useful
 };
