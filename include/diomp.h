@@ -227,6 +227,12 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
                               omp_event_handle_t event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbytes,
                               omp_event_handle_t event) OMPX_NOEXCEPT_;
+/**
+ * Gives a transfer or collective in flight to an OpenMP task: its completion fulfils the detach
+ * event, and *event becomes NULL. So every _nb form can be a task with `depend`. An error in the
+ * operation has nobody to be told to and ends the job. Does not block.
+ */
+OMPX_API_ int ompx_event_detach(ompx_event_t *event, omp_event_handle_t task) OMPX_NOEXCEPT_;
 #endif
 
 typedef enum ompx_signal_op { OMPX_SIGNAL_SET = 0, OMPX_SIGNAL_ADD = 1 } ompx_signal_op_t;
@@ -284,6 +290,7 @@ enum {
     OMPX_BXOR = 7,
     OMPX_LAND = 8,
     OMPX_LOR = 9,
+    OMPX_AVG = 12,     /**< collectives only: the sum divided by the number of members */
     OMPX_REPLACE = 10, /**< atomics only: store the operand (swap) */
     OMPX_NO_OP = 11    /**< atomics only: fetch, change nothing */
 };
@@ -336,30 +343,7 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
 OMPX_API_ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
                               const void *value) OMPX_NOEXCEPT_;
 
-/* ---- Groups ---- */
-
-/** An ordered set of ranks. NULL is the world. */
-typedef struct ompx_group *ompx_group_t;
-#define ompx_group_world ((ompx_group_t)NULL)
-
-/** Collective over the listed ranks only. The caller must be in the list; no rank twice. */
-OMPX_API_ int ompx_group_create(ompx_group_t *group, const int *ranks, int size) OMPX_NOEXCEPT_;
-/** Collective over `group`. Members with equal color form a group, ordered by key, then rank. A
- * negative color takes part and gets NULL... as *result it receives OMPX_GROUP_NONE. */
-OMPX_API_ int ompx_group_split(ompx_group_t group, int color, int key,
-                               ompx_group_t *result) OMPX_NOEXCEPT_;
-/** Collective over the union of a and b: members of a, then those of b not in a. A rank outside one
- * of them passes OMPX_GROUP_NONE for it; at least one rank must be in both. */
-OMPX_API_ int ompx_group_merge(ompx_group_t a, ompx_group_t b, ompx_group_t *result) OMPX_NOEXCEPT_;
-/** Collective over the group; sets *group to OMPX_GROUP_NONE. The world cannot be freed. */
-OMPX_API_ int ompx_group_free(ompx_group_t *group) OMPX_NOEXCEPT_;
-/** No group: what a rank outside gets. Every call with it, except merge, is an error. */
-#define OMPX_GROUP_NONE ((ompx_group_t)(intptr_t)-1)
-/** Number of members; or this rank's place in the group (negative status if it is not a member). */
-OMPX_API_ int ompx_group_size(ompx_group_t group) OMPX_NOEXCEPT_;
-OMPX_API_ int ompx_group_rank(ompx_group_t group) OMPX_NOEXCEPT_;
-/** World rank of a member. */
-OMPX_API_ int ompx_group_world_rank(ompx_group_t group, int group_rank) OMPX_NOEXCEPT_;
+#include "diomp/group.h"
 
 /* ---- Completion and synchronisation ---- */
 
@@ -396,6 +380,7 @@ OMPX_API_ int ompx_try_lockt(int rank) OMPX_NOEXCEPT_;
 
 #include "diomp/collective.h"
 #include "diomp/target.h"
+#include "diomp/target_collective.h"
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -45,6 +45,30 @@ OMPX_API_ int ompx_reduce_scatter(void *dst, const void *src, size_t count, ompx
 OMPX_API_ int ompx_alltoall(void *dst, const void *src, size_t nbytes,
                             ompx_group_t group) OMPX_NOEXCEPT_;
 
+/**
+ * The same with a size for each member: nbytes[size] is the same on all members, and block r has
+ * nbytes[r] bytes. It lies offsets[r] bytes from the start of the buffer that has all blocks;
+ * without offsets (NULL) the blocks lie one after the other. Offsets count where that buffer is
+ * used and may differ between members. In place as without v: the own block lies where it belongs.
+ */
+OMPX_API_ int ompx_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                           int root, ompx_group_t group) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                            int root, ompx_group_t group) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets,
+                              const void *src, ompx_group_t group) OMPX_NOEXCEPT_;
+/** Block i of src goes to member i and has src_nbytes[i] bytes, which is dst_nbytes[self] there.
+ * Not in place. OMPX_ERR_MISMATCH: two members disagree about the size of a block. */
+OMPX_API_ int ompx_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                             const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                             ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst at member r: src of members 0 to r combined in that order. In place: dst == src. */
+OMPX_API_ int ompx_scan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                        ompx_group_t group) OMPX_NOEXCEPT_;
+/** The same without member r itself; dst of member 0 is left as it is. */
+OMPX_API_ int ompx_exscan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                          ompx_group_t group) OMPX_NOEXCEPT_;
+
 OMPX_API_ int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
                             ompx_event_t *event) OMPX_NOEXCEPT_;
@@ -65,5 +89,23 @@ OMPX_API_ int ompx_reduce_scatter_nb(void *dst, const void *src, size_t count, o
                                      ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
                                ompx_event_t *event) OMPX_NOEXCEPT_;
+/** The lists of sizes and offsets may be reused on return. */
+OMPX_API_ int ompx_gatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets,
+                              const void *src, int root, ompx_group_t group,
+                              ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_scatterv_nb(void *dst, const void *src, const size_t *nbytes,
+                               const size_t *offsets, int root, ompx_group_t group,
+                               ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_allgatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets,
+                                 const void *src, ompx_group_t group,
+                                 ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_alltoallv_nb(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                                const void *src, const size_t *src_nbytes,
+                                const size_t *src_offsets, ompx_group_t group,
+                                ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_scan_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                           ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_exscan_nb(void *dst, const void *src, size_t count, ompx_type_t type,
+                             ompx_op_t op, ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 
 #endif /* DIOMP_COLLECTIVE_H */

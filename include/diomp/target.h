@@ -80,20 +80,6 @@ OMPX_API_ int ompx_target_put_nb(int rank, void *dst, int dst_device, const void
 OMPX_API_ int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src,
                                  int src_device, size_t nbytes, ompx_event_t *event) OMPX_NOEXCEPT_;
 
-/**
- * Collectives on device copies, one device per rank: buffers are device or mapped addresses on
- * `device`, which may be the host; else as ompx_bcast_from(), ompx_reduce() and ompx_allreduce().
- * Device memory that the processor cannot load goes by way of host memory. DiOMP 2025, OMPCCL.
- */
-OMPX_API_ int ompx_target_bcast(void *ptr, int device, size_t nbytes, int root,
-                                ompx_group_t group) OMPX_NOEXCEPT_;
-OMPX_API_ int ompx_target_reduce(void *dst, const void *src, int device, size_t count,
-                                 ompx_type_t type, ompx_op_t op, int root,
-                                 ompx_group_t group) OMPX_NOEXCEPT_;
-OMPX_API_ int ompx_target_allreduce(void *dst, const void *src, int device, size_t count,
-                                    ompx_type_t type, ompx_op_t op,
-                                    ompx_group_t group) OMPX_NOEXCEPT_;
-
 /** As ompx_segment_info() for a device. `resident` is 0. */
 OMPX_API_ int ompx_target_segment_info(int device, ompx_segment_info_t *info) OMPX_NOEXCEPT_;
 

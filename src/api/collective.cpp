@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective calls: each is a request that runs now or is queued.
-#include "collective/collective.h"
-
-#include "api/state.h"
+#include "api/requests.h"
 
 using namespace diomp;
+using api::bcast;
+using api::called;
+using api::move;
+using api::reduction;
 using collective::request;
 using sync::operation;
 
@@ -26,25 +28,40 @@ std::size_t bytes_of(const request &asked) {
     return asked.type == 0 ? asked.amount : asked.amount * ompx_type_size(asked.type);
 }
 
-int run(const char *function, const void *site, const request &asked, ompx_group_t group) {
+/// Host memory belongs to a rank, so these calls count ranks.
+result<group::group *> find_ranks(runtime::runtime &running, ompx_group_t group,
+                                  const request &asked) {
+    auto found = running.groups().find(group);
+    if (found && !found.value()->endpoints().empty() && asked.what != operation::barrier) {
+        return error(OMPX_ERR_ARG, "the group has endpoints as members, and this call is of ranks",
+                     "use the ompx_target_ form, or a group of ranks");
+    }
+    return found;
+}
+
+int run(const char *function, const void *site, called wanted, ompx_group_t group) {
+    const request &asked = wanted.asked;
     return api::call(
         function, site, [&] { return describe(asked, group); },
         [&](runtime::runtime &running, api::account &counted) -> status {
-            auto found = running.groups().find(group);
+            auto found = find_ranks(running, group, asked);
             DIOMP_TRY(found);
+            DIOMP_TRY(api::read_lists(wanted, *found.value()));
             counted.nbytes = bytes_of(asked);
             return running.collectives().run(*found.value(), asked);
         });
 }
 
-int start(const char *function, const void *site, const request &asked, ompx_group_t group,
+int start(const char *function, const void *site, called wanted, ompx_group_t group,
           ompx_event_t *event) {
+    const request &asked = wanted.asked;
     return api::call(
         function, site, [&] { return describe(asked, group); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
-            auto found = running.groups().find(group);
+            auto found = find_ranks(running, group, asked);
             DIOMP_TRY(found);
+            DIOMP_TRY(api::read_lists(wanted, *found.value()));
             counted.nbytes = bytes_of(asked);
             if (asked.what == operation::barrier) {
                 DIOMP_TRY(api::fence_before_barrier(running));
@@ -54,25 +71,6 @@ int start(const char *function, const void *site, const request &asked, ompx_gro
             *event = started.value();
             return {};
         });
-}
-
-request bcast(void *ptr, size_t nbytes, int root) {
-    return {.what = operation::bcast, .dst = ptr, .amount = nbytes, .root = root};
-}
-
-request move(operation what, void *dst, const void *src, size_t nbytes, int root = -1) {
-    return {.what = what, .dst = dst, .src = src, .amount = nbytes, .root = root};
-}
-
-request reduction(operation what, void *dst, const void *src, size_t count, ompx_type_t type,
-                  ompx_op_t op, int root = -1) {
-    return {.what = what,
-            .dst = dst,
-            .src = src,
-            .amount = count,
-            .type = type,
-            .op = op,
-            .root = root};
 }
 
 } // namespace
@@ -147,8 +145,48 @@ int ompx_alltoall(void *dst, const void *src, size_t nbytes, ompx_group_t group)
     return run("ompx_alltoall", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes), group);
 }
 
+int ompx_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src, int root,
+                 ompx_group_t group) noexcept {
+    return run("ompx_gatherv", DIOMP_SITE,
+               {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, group);
+}
+
+int ompx_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets, int root,
+                  ompx_group_t group) noexcept {
+    return run("ompx_scatterv", DIOMP_SITE,
+               {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, group);
+}
+
+int ompx_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                    ompx_group_t group) noexcept {
+    return run("ompx_allgatherv", DIOMP_SITE,
+               {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, group);
+}
+
+int ompx_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets, const void *src,
+                   const size_t *src_nbytes, const size_t *src_offsets,
+                   ompx_group_t group) noexcept {
+    return run("ompx_alltoallv", DIOMP_SITE,
+               {move(operation::alltoallv, dst, src, 0),
+                {dst_nbytes, dst_offsets},
+                {src_nbytes, src_offsets}},
+               group);
+}
+
+int ompx_scan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+              ompx_group_t group) noexcept {
+    return run("ompx_scan", DIOMP_SITE, reduction(operation::scan, dst, src, count, type, op),
+               group);
+}
+
+int ompx_exscan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                ompx_group_t group) noexcept {
+    return run("ompx_exscan", DIOMP_SITE, reduction(operation::exscan, dst, src, count, type, op),
+               group);
+}
+
 int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) noexcept {
-    return start("ompx_barrier_nb", DIOMP_SITE, {.what = operation::barrier}, group, event);
+    return start("ompx_barrier_nb", DIOMP_SITE, request{.what = operation::barrier}, group, event);
 }
 
 int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
@@ -196,6 +234,48 @@ int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t gro
                      ompx_event_t *event) noexcept {
     return start("ompx_alltoall_nb", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes), group,
                  event);
+}
+
+int ompx_gatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                    int root, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_gatherv_nb", DIOMP_SITE,
+                 {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, group,
+                 event);
+}
+
+int ompx_scatterv_nb(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                     int root, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_scatterv_nb", DIOMP_SITE,
+                 {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, group,
+                 event);
+}
+
+int ompx_allgatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                       ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_allgatherv_nb", DIOMP_SITE,
+                 {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, group, event);
+}
+
+int ompx_alltoallv_nb(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                      const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                      ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_alltoallv_nb", DIOMP_SITE,
+                 {move(operation::alltoallv, dst, src, 0),
+                  {dst_nbytes, dst_offsets},
+                  {src_nbytes, src_offsets}},
+                 group, event);
+}
+
+int ompx_scan_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                 ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_scan_nb", DIOMP_SITE, reduction(operation::scan, dst, src, count, type, op),
+                 group, event);
+}
+
+int ompx_exscan_nb(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
+                   ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_exscan_nb", DIOMP_SITE,
+                 reduction(operation::exscan, dst, src, count, type, op), group, event);
 }
 
 } // extern "C"

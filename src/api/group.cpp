@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/state.h"
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
 using namespace diomp;
 
 namespace {
@@ -21,6 +28,99 @@ int query(const char *function, ompx_group_t group, Get &&get) {
             return get(*found.value(), number);
         });
     return outcome < 0 ? outcome : number;
+}
+
+status check_members(const void *list, const char *name, int size) {
+    DIOMP_TRY(api::check_pointer(list, name));
+    if (size < 1) {
+        return error(OMPX_ERR_ARG, fmt::format("a group has at least one member, not {}", size),
+                     "list the caller's rank at least");
+    }
+    return {};
+}
+
+/// A member's number must be one of the group's.
+status check_member(const group::group &found, int member) {
+    if (member < 0 || static_cast<std::size_t>(member) >= found.count()) {
+        return error(OMPX_ERR_RANK,
+                     fmt::format("{} is no member of this group of {}", member, found.count()),
+                     fmt::format("pass a number from 0 to {}", found.count() - 1));
+    }
+    return {};
+}
+
+std::span<const std::uint32_t> own_endpoints(const group::group &found) {
+    return found.endpoints().empty() ? std::span<const std::uint32_t>{}
+                                     : found.endpoints().of(found.self().index());
+}
+
+status check_has_endpoints(const group::group &found) {
+    if (found.endpoints().empty()) {
+        return error(OMPX_ERR_ARG, "the group has ranks as members, not endpoints",
+                     "make the group with ompx_group_create_endpoints or "
+                     "ompx_group_create_devices");
+    }
+    return {};
+}
+
+world_rank rank_of(const group::group &found, std::size_t member) {
+    return found.members()[found.endpoints().empty() ? member : found.endpoints()[member].member];
+}
+
+/// The device of a member of a group of ranks is none that an endpoint has.
+constexpr int no_device = -2;
+
+ompx_endpoint_t endpoint_of(const group::group &found, std::size_t member) {
+    return {rank_of(found, member).value(),
+            found.endpoints().empty() ? no_device : found.endpoints()[member].device};
+}
+
+status translate(const group::group &from, std::span<const int> members, const group::group &to,
+                 int *results) {
+    bool const by_rank = from.endpoints().empty() || to.endpoints().empty();
+    std::map<std::pair<int, int>, int> numbers;
+    for (std::size_t member = to.count(); member-- > 0;) { // so that a rank's first endpoint stays
+        ompx_endpoint_t const each = endpoint_of(to, member);
+        numbers[{each.rank, by_rank ? no_device : each.device}] = static_cast<int>(member);
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        DIOMP_TRY(check_member(from, members[i]));
+        ompx_endpoint_t const each = endpoint_of(from, static_cast<std::size_t>(members[i]));
+        auto const found = numbers.find({each.rank, by_rank ? no_device : each.device});
+        results[i] = found == numbers.end() ? OMPX_NO_MEMBER : found->second;
+    }
+    return {};
+}
+
+/// The devices that the members drive, by member, then in each rank's own order. Collective.
+result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
+                                                  group::group &members) {
+    std::vector<int> const own = api::driven_devices();
+    auto own_count = static_cast<std::int32_t>(own.size());
+    std::vector<std::int32_t> counts(members.size());
+    DIOMP_TRY(running.collectives().run(members, {.what = sync::operation::allgather,
+                                                  .dst = counts.data(),
+                                                  .src = &own_count,
+                                                  .amount = sizeof(own_count)}));
+    auto sizes = std::make_shared<collective::block_lists>();
+    std::size_t total = 0;
+    for (std::int32_t const count : counts) {
+        sizes->dst.nbytes.push_back(static_cast<std::size_t>(count) * sizeof(int));
+        sizes->dst.offsets.push_back(total * sizeof(int));
+        total += static_cast<std::size_t>(count);
+    }
+    std::vector<int> numbers(total);
+    DIOMP_TRY(running.collectives().run(members, {.what = sync::operation::allgatherv,
+                                                  .dst = numbers.data(),
+                                                  .src = own.data(),
+                                                  .blocks = sizes}));
+    std::vector<ompx_endpoint_t> list;
+    for (std::size_t member = 0; member < members.size(); ++member) {
+        for (std::int32_t i = 0; i < counts[member]; ++i) {
+            list.push_back({members.members()[member].value(), numbers[list.size()]});
+        }
+    }
+    return list;
 }
 
 /// Runs make(registry) -> result<ompx_group_t> and hands the new group out.
@@ -62,13 +162,46 @@ int ompx_group_create(ompx_group_t *group, const int *ranks, int size) noexcept 
         "ompx_group_create", DIOMP_SITE, group,
         [&] { return fmt::format("ranks={}, size={}", fmt::ptr(ranks), size); },
         [&](group::group_registry &groups) -> result<ompx_group_t> {
-            DIOMP_TRY(api::check_pointer(ranks, "ranks"));
-            if (size < 1) {
-                return error(OMPX_ERR_ARG,
-                             fmt::format("a group has at least one member, not {}", size),
-                             "list the caller's rank at least");
-            }
+            DIOMP_TRY(check_members(ranks, "ranks", size));
             return groups.create({ranks, static_cast<std::size_t>(size)});
+        });
+}
+
+int ompx_group_create_endpoints(ompx_group_t *group, const ompx_endpoint_t *endpoints,
+                                int size) noexcept {
+    return make_group(
+        "ompx_group_create_endpoints", DIOMP_SITE, group,
+        [&] { return fmt::format("endpoints={}, size={}", fmt::ptr(endpoints), size); },
+        [&](group::group_registry &groups) -> result<ompx_group_t> {
+            DIOMP_TRY(check_members(endpoints, "endpoints", size));
+            return groups.create_endpoints({endpoints, static_cast<std::size_t>(size)});
+        });
+}
+
+int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) noexcept {
+    return api::call(
+        "ompx_group_create_devices", DIOMP_SITE, [&] { return describe(ranks); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(result, "the result"));
+            auto found = running.groups().find(ranks);
+            DIOMP_TRY(found);
+            if (!found.value()->endpoints().empty()) {
+                return error(OMPX_ERR_ARG, "the group has endpoints as members already",
+                             "pass a group of ranks");
+            }
+            auto list = list_devices(running, *found.value());
+            DIOMP_TRY(list);
+            bool const takes_part = std::ranges::any_of(list.value(), [&](const auto &each) {
+                return each.rank == running.job().rank.value();
+            });
+            if (!takes_part) {
+                *result = OMPX_GROUP_NONE;
+                return {};
+            }
+            auto made = running.groups().create_endpoints(list.value());
+            DIOMP_TRY(made);
+            *result = made.value();
+            return {};
         });
 }
 
@@ -77,6 +210,32 @@ int ompx_group_split(ompx_group_t group, int color, int key, ompx_group_t *resul
         "ompx_group_split", DIOMP_SITE, result,
         [&] { return fmt::format("{}, color={}, key={}", describe(group), color, key); },
         [&](group::group_registry &groups) { return groups.split(group, color, key); });
+}
+
+int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int *keys,
+                               ompx_group_t *results) noexcept {
+    return api::call(
+        "ompx_group_split_endpoints", DIOMP_SITE, [&] { return describe(group); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(colors, "colors"));
+            DIOMP_TRY(api::check_pointer(keys, "keys"));
+            DIOMP_TRY(api::check_pointer(results, "results"));
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            DIOMP_TRY(check_has_endpoints(*found.value()));
+            std::size_t const num_own = own_endpoints(*found.value()).size();
+            std::vector<group::group_registry::choice> own;
+            for (std::size_t i = 0; i < num_own; ++i) {
+                own.push_back({colors[i], keys[i]});
+            }
+            return running.groups().split(group, own, {results, num_own});
+        });
+}
+
+int ompx_group_dup(ompx_group_t group, ompx_group_t *result) noexcept {
+    return make_group(
+        "ompx_group_dup", DIOMP_SITE, result, [&] { return describe(group); },
+        [&](group::group_registry &groups) { return groups.split(group, 0, 0); });
 }
 
 int ompx_group_merge(ompx_group_t a, ompx_group_t b, ompx_group_t *result) noexcept {
@@ -91,6 +250,9 @@ int ompx_group_free(ompx_group_t *group) noexcept {
         "ompx_group_free", DIOMP_SITE, [&] { return fmt::format("group={}", fmt::ptr(group)); },
         [&](runtime::runtime &running, api::account &) -> status {
             DIOMP_TRY(api::check_pointer(group, "group"));
+            if (auto const ending = running.groups().find(*group); ending) {
+                running.collectives_on_devices().forget(*ending.value());
+            }
             DIOMP_TRY(running.groups().free(*group));
             *group = OMPX_GROUP_NONE;
             return {};
@@ -99,28 +261,73 @@ int ompx_group_free(ompx_group_t *group) noexcept {
 
 int ompx_group_size(ompx_group_t group) noexcept {
     return query("ompx_group_size", group, [](const group::group &found, int &size) -> status {
-        size = static_cast<int>(found.size());
+        size = static_cast<int>(found.count());
         return {};
     });
 }
 
 int ompx_group_rank(ompx_group_t group) noexcept {
     return query("ompx_group_rank", group, [](const group::group &found, int &rank) -> status {
-        rank = found.self().value();
+        rank = found.endpoints().empty() ? found.self().value()
+                                         : static_cast<int>(own_endpoints(found).front());
         return {};
     });
 }
 
 int ompx_group_world_rank(ompx_group_t group, int member) noexcept {
-    return query(
-        "ompx_group_world_rank", group, [member](const group::group &found, int &rank) -> status {
-            if (member < 0 || static_cast<std::size_t>(member) >= found.size()) {
-                return error(OMPX_ERR_RANK,
-                             fmt::format("{} is no rank of this group of {}", member, found.size()),
-                             fmt::format("pass a group rank from 0 to {}", found.size() - 1));
-            }
-            rank = found.members()[static_cast<std::size_t>(member)].value();
+    return query("ompx_group_world_rank", group,
+                 [member](const group::group &found, int &rank) -> status {
+                     DIOMP_TRY(check_member(found, member));
+                     rank = rank_of(found, static_cast<std::size_t>(member)).value();
+                     return {};
+                 });
+}
+
+int ompx_group_num_own_endpoints(ompx_group_t group) noexcept {
+    return query("ompx_group_num_own_endpoints", group,
+                 [](const group::group &found, int &number) -> status {
+                     number = static_cast<int>(own_endpoints(found).size());
+                     return {};
+                 });
+}
+
+int ompx_group_endpoint(ompx_group_t group, int member, ompx_endpoint_t *endpoint) noexcept {
+    return api::call(
+        "ompx_group_endpoint", DIOMP_SITE,
+        [&] { return fmt::format("{}, member={}", describe(group), member); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(endpoint, "endpoint"));
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            DIOMP_TRY(check_has_endpoints(*found.value()));
+            DIOMP_TRY(check_member(*found.value(), member));
+            *endpoint = endpoint_of(*found.value(), static_cast<std::size_t>(member));
             return {};
+        });
+}
+
+int ompx_group_translate(ompx_group_t from, const int *members, int count, ompx_group_t to,
+                         int *results) noexcept {
+    return api::call(
+        "ompx_group_translate", DIOMP_SITE,
+        [&] {
+            return fmt::format("from: {}, to: {}, count={}", describe(from), describe(to), count);
+        },
+        [&](runtime::runtime &running, api::account &) -> status {
+            if (count == 0) {
+                return {};
+            }
+            DIOMP_TRY(api::check_pointer(members, "members"));
+            DIOMP_TRY(api::check_pointer(results, "results"));
+            if (count < 0) {
+                return error(OMPX_ERR_ARG, "the count is negative", "pass the number of members");
+            }
+            auto source = running.groups().find(from);
+            DIOMP_TRY(source);
+            auto target = running.groups().find(to);
+            DIOMP_TRY(target);
+            return translate(*source.value(), {members, static_cast<std::size_t>(count)},
+                             *target.value(), results);
         });
 }
 

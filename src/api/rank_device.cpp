@@ -83,6 +83,12 @@ std::vector<int> diomp::api::driven_devices() {
     return chosen ? chosen.take() : std::vector<int>();
 }
 
+int diomp::api::default_device() {
+    static auto *const function =
+        reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_default_device"));
+    return function == nullptr ? -1 : function();
+}
+
 void diomp::api::bind_devices() {
     runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
     if (running == nullptr) {

@@ -47,6 +47,8 @@ void refresh_fast_view(runtime::runtime &running);
 
 /// OpenMP's numbers of the devices that this rank drives; none if that is not known. Any thread.
 std::vector<int> driven_devices();
+/// OpenMP's default device in the calling task; -1, the host, without OpenMP.
+int default_device();
 /// Tells libomptarget and the runtime of each other; in target.cpp.
 void publish_devices(runtime::runtime &running);
 /// Makes the first of the rank's devices OpenMP's default device, unless the user has chosen one.

@@ -1,87 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives on device copies, one device per rank: in place where the processor loads and stores
-// device memory, else by way of host memory.
-#include "api/state.h"
-
-#include <memory>
+// Collectives on device copies: each is a request with a device, which runs now or is queued.
+#include "api/requests.h"
 
 using namespace diomp;
+using api::bcast;
+using api::called;
+using api::move;
+using api::reduction;
 using collective::request;
 using sync::operation;
 
 namespace {
 
-/// A buffer of a collective on a device, as the processor sees it.
-class host_view {
-public:
-    /// `pointer` may be null if the call does not use it here.
-    static result<host_view> open(offload::devices &devices, const void *pointer, int device,
-                                  std::size_t nbytes, bool is_read) {
-        host_view view;
-        if (pointer == nullptr || nbytes == 0) {
-            view.address_ = static_cast<std::byte *>(const_cast<void *>(pointer));
-            return view;
-        }
-        auto found = devices.find_own(pointer, device, nbytes);
-        DIOMP_TRY(found);
-        view.address_ = found.value().address;
-        if (found.value().on != nullptr) {
-            view.there_ = found.value();
-            view.copy_ = std::make_unique<std::byte[]>(nbytes);
-            view.address_ = view.copy_.get();
-            if (is_read) {
-                DIOMP_TRY(devices.copy_own(view.there_, view.address_, nbytes, false));
-            }
-        }
-        return view;
+std::string describe(const request &asked, int device, ompx_group_t group) {
+    std::string text = fmt::format(
+        "dst={}, src={}, device={}, amount={}", fmt::ptr(asked.dst), asked.src,
+        device == OMPX_GROUP_DEVICES ? std::string("OMPX_GROUP_DEVICES") : std::to_string(device),
+        asked.amount);
+    if (asked.op != 0) {
+        text += fmt::format(", type={}, op={}", sync::type_name(asked.type), asked.op);
     }
-    /// Brings what the collective has written back to the device.
-    status close(offload::devices &devices, std::size_t nbytes) {
-        return copy_ == nullptr ? status{} : devices.copy_own(there_, address_, nbytes, true);
+    if (asked.root >= 0) {
+        text += fmt::format(", root={}", asked.root);
     }
-    [[nodiscard]] std::byte *address() const { return address_; }
+    return text + (group == nullptr ? ", group=world" : fmt::format(", group={}", fmt::ptr(group)));
+}
 
-private:
-    std::byte *address_ = nullptr;
-    offload::end there_;
-    std::unique_ptr<std::byte[]> copy_;
-};
-
-/// `asked` has device or mapped addresses.
-int run(const char *function, const void *site, const request &asked, int device,
-        ompx_group_t group) {
+/// Finds the group and completes the request, then use(group, device).
+template <typename Use>
+int call(const char *function, const void *site, called wanted, int device, ompx_group_t group,
+         Use &&use) {
     return api::call(
-        function, site,
-        [&] {
-            return fmt::format("dst={}, src={}, device={}, amount={}", fmt::ptr(asked.dst),
-                               asked.src, device, asked.amount);
-        },
+        function, site, [&] { return describe(wanted.asked, device, group); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             auto members = running.groups().find(group);
             DIOMP_TRY(members);
-            std::size_t const size = asked.type == 0 ? 1 : ompx_type_size(asked.type);
-            DIOMP_TRY(api::check_size(asked.amount));
-            std::size_t const nbytes = asked.amount * size;
-            bool const writes = asked.root < 0 || (asked.root == members.value()->self().value()) ==
-                                                      (asked.what == operation::reduce);
-            bool const in_place = asked.src == nullptr || asked.src == asked.dst;
-            offload::devices &devices = running.devices();
-            bool const uses_dst = asked.what == operation::bcast || writes;
-            auto dst =
-                host_view::open(devices, uses_dst ? asked.dst : nullptr, device, nbytes, in_place);
-            DIOMP_TRY(dst);
-            auto src = host_view::open(devices, in_place && uses_dst ? nullptr : asked.src, device,
-                                       nbytes, true);
-            DIOMP_TRY(src);
-            request seen = asked;
-            seen.dst = dst.value().address();
-            seen.src = asked.src == nullptr   ? nullptr
-                       : in_place && uses_dst ? dst.value().address()
-                                              : src.value().address();
-            counted = {"device", nbytes};
-            DIOMP_TRY(running.collectives().run(*members.value(), seen));
-            return writes ? dst.value().close(devices, nbytes) : status{};
+            DIOMP_TRY(api::read_lists(wanted, *members.value()));
+            const request &asked = wanted.asked;
+            counted = {"device", asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type))};
+            // OpenMP has a default device for each task; a group of endpoints has its own.
+            int const on = device == OMPX_GROUP_DEVICES && members.value()->endpoints().empty()
+                               ? api::default_device()
+                               : device;
+            return use(running.collectives_on_devices(), *members.value(), asked, on);
         });
+}
+
+int run(const char *function, const void *site, called wanted, int device, ompx_group_t group) {
+    return call(function, site, std::move(wanted), device, group,
+                [](runtime::device_collectives &devices, group::group &members,
+                   const request &asked, int on) { return devices.run(members, asked, on); });
+}
+
+int start(const char *function, const void *site, called wanted, int device, ompx_group_t group,
+          ompx_event_t *event) {
+    return call(function, site, std::move(wanted), device, group,
+                [event](runtime::device_collectives &devices, group::group &members,
+                        const request &asked, int on) -> status {
+                    DIOMP_TRY(api::check_pointer(event, "event"));
+                    auto started = devices.start(members, asked, on);
+                    DIOMP_TRY(started);
+                    *event = started.value();
+                    return {};
+                });
 }
 
 } // namespace
@@ -89,34 +70,187 @@ int run(const char *function, const void *site, const request &asked, int device
 extern "C" {
 
 int ompx_target_bcast(void *ptr, int device, size_t nbytes, int root, ompx_group_t group) noexcept {
-    return run("ompx_target_bcast", DIOMP_SITE,
-               {.what = operation::bcast, .dst = ptr, .amount = nbytes, .root = root}, device,
-               group);
+    return run("ompx_target_bcast", DIOMP_SITE, bcast(ptr, nbytes, root), device, group);
 }
 
 int ompx_target_reduce(void *dst, const void *src, int device, size_t count, ompx_type_t type,
                        ompx_op_t op, int root, ompx_group_t group) noexcept {
     return run("ompx_target_reduce", DIOMP_SITE,
-               {.what = operation::reduce,
-                .dst = dst,
-                .src = src,
-                .amount = count,
-                .type = type,
-                .op = op,
-                .root = root},
-               device, group);
+               reduction(operation::reduce, dst, src, count, type, op, root), device, group);
 }
 
 int ompx_target_allreduce(void *dst, const void *src, int device, size_t count, ompx_type_t type,
                           ompx_op_t op, ompx_group_t group) noexcept {
     return run("ompx_target_allreduce", DIOMP_SITE,
-               {.what = operation::allreduce,
-                .dst = dst,
-                .src = src,
-                .amount = count,
-                .type = type,
-                .op = op},
+               reduction(operation::allreduce, dst, src, count, type, op), device, group);
+}
+
+int ompx_target_gather(void *dst, const void *src, int device, size_t nbytes, int root,
+                       ompx_group_t group) noexcept {
+    return run("ompx_target_gather", DIOMP_SITE, move(operation::gather, dst, src, nbytes, root),
                device, group);
+}
+
+int ompx_target_scatter(void *dst, const void *src, int device, size_t nbytes, int root,
+                        ompx_group_t group) noexcept {
+    return run("ompx_target_scatter", DIOMP_SITE, move(operation::scatter, dst, src, nbytes, root),
+               device, group);
+}
+
+int ompx_target_allgather(void *dst, const void *src, int device, size_t nbytes,
+                          ompx_group_t group) noexcept {
+    return run("ompx_target_allgather", DIOMP_SITE, move(operation::allgather, dst, src, nbytes),
+               device, group);
+}
+
+int ompx_target_reduce_scatter(void *dst, const void *src, int device, size_t count,
+                               ompx_type_t type, ompx_op_t op, ompx_group_t group) noexcept {
+    return run("ompx_target_reduce_scatter", DIOMP_SITE,
+               reduction(operation::reduce_scatter, dst, src, count, type, op), device, group);
+}
+
+int ompx_target_alltoall(void *dst, const void *src, int device, size_t nbytes,
+                         ompx_group_t group) noexcept {
+    return run("ompx_target_alltoall", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes),
+               device, group);
+}
+
+int ompx_target_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                        int device, int root, ompx_group_t group) noexcept {
+    return run("ompx_target_gatherv", DIOMP_SITE,
+               {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, device, group);
+}
+
+int ompx_target_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                         int device, int root, ompx_group_t group) noexcept {
+    return run("ompx_target_scatterv", DIOMP_SITE,
+               {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, device,
+               group);
+}
+
+int ompx_target_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                           int device, ompx_group_t group) noexcept {
+    return run("ompx_target_allgatherv", DIOMP_SITE,
+               {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, device, group);
+}
+
+int ompx_target_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                          const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                          int device, ompx_group_t group) noexcept {
+    return run("ompx_target_alltoallv", DIOMP_SITE,
+               {move(operation::alltoallv, dst, src, 0),
+                {dst_nbytes, dst_offsets},
+                {src_nbytes, src_offsets}},
+               device, group);
+}
+
+int ompx_target_scan(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                     ompx_op_t op, ompx_group_t group) noexcept {
+    return run("ompx_target_scan", DIOMP_SITE,
+               reduction(operation::scan, dst, src, count, type, op), device, group);
+}
+
+int ompx_target_exscan(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                       ompx_op_t op, ompx_group_t group) noexcept {
+    return run("ompx_target_exscan", DIOMP_SITE,
+               reduction(operation::exscan, dst, src, count, type, op), device, group);
+}
+
+int ompx_target_bcast_nb(void *ptr, int device, size_t nbytes, int root, ompx_group_t group,
+                         ompx_event_t *event) noexcept {
+    return start("ompx_target_bcast_nb", DIOMP_SITE, bcast(ptr, nbytes, root), device, group,
+                 event);
+}
+
+int ompx_target_reduce_nb(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                          ompx_op_t op, int root, ompx_group_t group,
+                          ompx_event_t *event) noexcept {
+    return start("ompx_target_reduce_nb", DIOMP_SITE,
+                 reduction(operation::reduce, dst, src, count, type, op, root), device, group,
+                 event);
+}
+
+int ompx_target_allreduce_nb(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                             ompx_op_t op, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_allreduce_nb", DIOMP_SITE,
+                 reduction(operation::allreduce, dst, src, count, type, op), device, group, event);
+}
+
+int ompx_target_gather_nb(void *dst, const void *src, int device, size_t nbytes, int root,
+                          ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_gather_nb", DIOMP_SITE,
+                 move(operation::gather, dst, src, nbytes, root), device, group, event);
+}
+
+int ompx_target_scatter_nb(void *dst, const void *src, int device, size_t nbytes, int root,
+                           ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_scatter_nb", DIOMP_SITE,
+                 move(operation::scatter, dst, src, nbytes, root), device, group, event);
+}
+
+int ompx_target_allgather_nb(void *dst, const void *src, int device, size_t nbytes,
+                             ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_allgather_nb", DIOMP_SITE,
+                 move(operation::allgather, dst, src, nbytes), device, group, event);
+}
+
+int ompx_target_reduce_scatter_nb(void *dst, const void *src, int device, size_t count,
+                                  ompx_type_t type, ompx_op_t op, ompx_group_t group,
+                                  ompx_event_t *event) noexcept {
+    return start("ompx_target_reduce_scatter_nb", DIOMP_SITE,
+                 reduction(operation::reduce_scatter, dst, src, count, type, op), device, group,
+                 event);
+}
+
+int ompx_target_alltoall_nb(void *dst, const void *src, int device, size_t nbytes,
+                            ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_alltoall_nb", DIOMP_SITE, move(operation::alltoall, dst, src, nbytes),
+                 device, group, event);
+}
+
+int ompx_target_gatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                           int device, int root, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_gatherv_nb", DIOMP_SITE,
+                 {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, device,
+                 group, event);
+}
+
+int ompx_target_scatterv_nb(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                            int device, int root, ompx_group_t group,
+                            ompx_event_t *event) noexcept {
+    return start("ompx_target_scatterv_nb", DIOMP_SITE,
+                 {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, device,
+                 group, event);
+}
+
+int ompx_target_allgatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets,
+                              const void *src, int device, ompx_group_t group,
+                              ompx_event_t *event) noexcept {
+    return start("ompx_target_allgatherv_nb", DIOMP_SITE,
+                 {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, device, group,
+                 event);
+}
+
+int ompx_target_alltoallv_nb(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                             const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                             int device, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_alltoallv_nb", DIOMP_SITE,
+                 {move(operation::alltoallv, dst, src, 0),
+                  {dst_nbytes, dst_offsets},
+                  {src_nbytes, src_offsets}},
+                 device, group, event);
+}
+
+int ompx_target_scan_nb(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                        ompx_op_t op, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_scan_nb", DIOMP_SITE,
+                 reduction(operation::scan, dst, src, count, type, op), device, group, event);
+}
+
+int ompx_target_exscan_nb(void *dst, const void *src, int device, size_t count, ompx_type_t type,
+                          ompx_op_t op, ompx_group_t group, ompx_event_t *event) noexcept {
+    return start("ompx_target_exscan_nb", DIOMP_SITE,
+                 reduction(operation::exscan, dst, src, count, type, op), device, group, event);
 }
 
 } // extern "C"

@@ -223,6 +223,33 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
         });
 }
 
+OMPX_API_ int ompx_event_detach(ompx_event_t *event, std::uintptr_t task) noexcept {
+    return api::call(
+        "ompx_event_detach", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            DIOMP_TRY(api::can_fulfill());
+            ompx_event *const given = std::exchange(*event, nullptr);
+            auto const next = fulfil_later("ompx_event_detach", task);
+            if (given == nullptr) {
+                next(status{});
+            } else if (given->moving == nullptr) {
+                given->then(next);
+            } else {
+                running.engine().watch_until(
+                    [&running, given] {
+                        running.transfers().advance(*given);
+                        return given->is_done();
+                    },
+                    [given, next] {
+                        next(std::move(given->outcome));
+                        given->release();
+                    });
+            }
+            return {};
+        });
+}
+
 int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int num_dims,
                   const size_t *volume, const size_t *dst_offsets, const size_t *src_offsets,
                   const size_t *dst_dimensions, const size_t *src_dimensions) noexcept {

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace diomp::collective {
@@ -12,67 +13,161 @@ using sync::operation;
 
 bool has_root(operation what) {
     return what == operation::bcast || what == operation::reduce || what == operation::gather ||
-           what == operation::scatter;
-}
-
-bool reads_src(const request &asked, bool is_root) {
-    return asked.what != operation::barrier && asked.what != operation::bcast &&
-           (asked.what != operation::scatter || is_root);
-}
-
-bool writes_dst(const request &asked, bool is_root) {
-    if (asked.what == operation::reduce || asked.what == operation::gather) {
-        return is_root;
-    }
-    return asked.what != operation::barrier;
+           what == operation::scatter || what == operation::gatherv || what == operation::scatterv;
 }
 
 /// Blocks in the larger of the two buffers.
 std::size_t most_blocks(operation what, std::size_t num_members) {
     bool const single = what == operation::barrier || what == operation::bcast ||
-                        what == operation::reduce || what == operation::allreduce;
+                        what == operation::reduce || what == operation::allreduce || is_scan(what);
     return single ? 1 : num_members;
+}
+
+error no_size(const std::string &text) {
+    return {OMPX_ERR_ARG, text, "check the arithmetic that the size comes from"};
+}
+
+status check_amount(const roles &who, const request &asked, std::size_t unit_bytes) {
+    std::size_t total = 0;
+    if (__builtin_mul_overflow(asked.amount, unit_bytes, &total) ||
+        __builtin_mul_overflow(total, most_blocks(asked.what, who.size()), &total) ||
+        total > static_cast<std::size_t>(PTRDIFF_MAX)) {
+        return no_size(fmt::format("the size is negative or overflows ({} of {} bytes each, {} "
+                                   "members; as a signed number: {})",
+                                   asked.amount, unit_bytes, who.size(),
+                                   static_cast<std::ptrdiff_t>(asked.amount)));
+    }
+    return {};
+}
+
+status check_list(const block_list &blocks) {
+    for (std::size_t i = 0; i < blocks.nbytes.size(); ++i) {
+        std::size_t end = 0;
+        if (__builtin_add_overflow(blocks.nbytes[i], blocks.offsets[i], &end) ||
+            end > static_cast<std::size_t>(PTRDIFF_MAX)) {
+            return no_size(fmt::format("the block of member {} is negative or overflows ({} bytes, "
+                                       "{} from the start; as signed numbers: {} and {})",
+                                       i, blocks.nbytes[i], blocks.offsets[i],
+                                       static_cast<std::ptrdiff_t>(blocks.nbytes[i]),
+                                       static_cast<std::ptrdiff_t>(blocks.offsets[i])));
+        }
+    }
+    return {};
+}
+
+/// From the start of the buffer to the end of the last block.
+std::size_t extent_of(const block_list &blocks) {
+    std::size_t extent = 0;
+    for (std::size_t i = 0; i < blocks.nbytes.size(); ++i) {
+        if (blocks.nbytes[i] > 0) {
+            extent = std::max(extent, blocks.offsets[i] + blocks.nbytes[i]);
+        }
+    }
+    return extent;
+}
+
+buffer_use use_of_lists(const request &asked, const block_lists &lists, std::size_t member,
+                        bool is_root) {
+    switch (asked.what) {
+    case operation::gatherv:
+        return {lists.dst.nbytes[member], is_root ? extent_of(lists.dst) : 0, true};
+    case operation::allgatherv:
+        return {lists.dst.nbytes[member], extent_of(lists.dst), true};
+    case operation::scatterv:
+        return {is_root ? extent_of(lists.src) : 0, lists.src.nbytes[member], false};
+    default:
+        return {extent_of(lists.src), extent_of(lists.dst), true};
+    }
+}
+
+/// FNV-1a (Fowler, Noll, Vo) over the sizes.
+std::uint64_t hash_of(const std::vector<std::size_t> &nbytes) {
+    std::uint64_t hash = 0xcbf29ce484222325ull;
+    for (std::size_t const each : nbytes) {
+        hash = (hash ^ each) * 0x100000001b3ull;
+        hash ^= hash >> 32;
+    }
+    return hash;
 }
 
 } // namespace
 
 bool is_reduction(operation what) {
     return what == operation::reduce || what == operation::allreduce ||
-           what == operation::reduce_scatter;
+           what == operation::reduce_scatter || is_scan(what);
 }
 
-status check(const group::group &members, const request &asked, std::size_t unit_bytes) {
-    int const size = static_cast<int>(members.size());
-    if (has_root(asked.what) && (asked.root < 0 || asked.root >= size)) {
-        return error(OMPX_ERR_RANK,
-                     fmt::format("root {} is outside the group of {} member{}", asked.root, size,
-                                 size == 1 ? "" : "s"),
-                     fmt::format("pass a rank of the group, 0 to {}", size - 1));
+bool is_scan(operation what) { return what == operation::scan || what == operation::exscan; }
+
+bool has_block_lists(operation what) {
+    return what == operation::gatherv || what == operation::scatterv ||
+           what == operation::allgatherv || what == operation::alltoallv;
+}
+
+buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::size_t num_members,
+                  std::size_t member) {
+    bool const is_root = asked.root >= 0 && member == static_cast<std::size_t>(asked.root);
+    if (has_block_lists(asked.what)) {
+        return use_of_lists(asked, buffers.blocks ? *buffers.blocks : *asked.blocks, member,
+                            is_root);
     }
-    std::size_t total = 0;
-    if (__builtin_mul_overflow(asked.amount, unit_bytes, &total) ||
-        __builtin_mul_overflow(total, most_blocks(asked.what, members.size()), &total) ||
-        total > static_cast<std::size_t>(PTRDIFF_MAX)) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("the size is negative or overflows ({} of {} bytes each, {} "
-                                 "members; as a signed number: {})",
-                                 asked.amount, unit_bytes, size,
-                                 static_cast<std::ptrdiff_t>(asked.amount)),
-                     "check the arithmetic that the size comes from");
-    }
-    if (asked.amount == 0) {
+    std::size_t const one = asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type));
+    std::size_t const all = one * num_members;
+    switch (asked.what) {
+    case operation::barrier:
         return {};
+    case operation::bcast:
+        return {0, one, is_root};
+    case operation::reduce:
+        return {one, is_root ? one : 0, false};
+    case operation::gather:
+        return {one, is_root ? all : 0, false};
+    case operation::scatter:
+        return {is_root ? all : 0, one, false};
+    case operation::allgather:
+        return {one, all, false};
+    case operation::reduce_scatter:
+        return {all, one, false};
+    case operation::alltoall:
+        return {all, all, false};
+    case operation::exscan:
+        return {one, one, member == 0};
+    default:
+        return {one, one, false};
     }
-    bool const is_root = members.self().value() == asked.root;
-    if (reads_src(asked, is_root) && asked.src == nullptr) {
-        return error(OMPX_ERR_ARG, "src is a null pointer",
-                     "pass a buffer; only a size of 0 needs none");
+}
+
+status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
+             const reducer &reduce, std::size_t first) {
+    if (is_scan(asked.what) && reduce.average != nullptr) {
+        return error(OMPX_ERR_ARG, "OMPX_AVG has no meaning in a scan",
+                     "divide the sums as the program needs it");
     }
-    if (writes_dst(asked, is_root) && asked.dst == nullptr) {
-        return error(OMPX_ERR_ARG,
-                     asked.what == operation::bcast ? "ptr is a null pointer"
-                                                    : "dst is a null pointer",
-                     "pass a buffer; only a size of 0 needs none");
+    if (has_root(asked.what) &&
+        (asked.root < 0 || static_cast<std::size_t>(asked.root) >= who.size())) {
+        return error(OMPX_ERR_RANK,
+                     fmt::format("root {} is outside the group of {} member{}", asked.root,
+                                 who.size(), who.size() == 1 ? "" : "s"),
+                     fmt::format("pass a member of the group, 0 to {}", who.size() - 1));
+    }
+    DIOMP_TRY(check_amount(who, asked, reduce.element_bytes));
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        if (has_block_lists(asked.what)) {
+            const block_lists &lists = own[i].blocks ? *own[i].blocks : *asked.blocks;
+            DIOMP_TRY(check_list(lists.dst));
+            DIOMP_TRY(check_list(lists.src));
+        }
+        buffer_use const use = use_of(asked, own[i], who.size(), who.own(first + i));
+        if (use.src_bytes > 0 && own[i].src == nullptr) {
+            return error(OMPX_ERR_ARG, "src is a null pointer",
+                         "pass a buffer; only a size of 0 needs none");
+        }
+        if (use.dst_bytes > 0 && own[i].dst == nullptr) {
+            return error(OMPX_ERR_ARG,
+                         asked.what == operation::bcast ? "ptr is a null pointer"
+                                                        : "dst is a null pointer",
+                         "pass a buffer; only a size of 0 needs none");
+        }
     }
     return {};
 }
@@ -81,6 +176,10 @@ sync::call_signature signature_of(const request &asked) {
     sync::call_signature made;
     made.what = asked.what;
     made.amount = asked.amount;
+    if (has_block_lists(asked.what) && asked.what != operation::alltoallv) {
+        const block_lists &lists = *asked.blocks;
+        made.amount = hash_of(lists.dst.nbytes.empty() ? lists.src.nbytes : lists.dst.nbytes);
+    }
     if (has_root(asked.what)) {
         made.root = static_cast<std::uint16_t>(asked.root);
     }
@@ -89,6 +188,21 @@ sync::call_signature signature_of(const request &asked) {
         made.reduction = user_operators::is_user_defined(asked.op)
                              ? sync::call_signature::user_operator
                              : static_cast<std::uint8_t>(asked.op);
+    }
+    return made;
+}
+
+sync::call_signature signature_of(const roles &who, const request &asked) {
+    sync::call_signature made = signature_of(asked);
+    if (has_root(asked.what)) {
+        auto const root = static_cast<std::size_t>(asked.root);
+        std::size_t const rank = who.rank_of(root);
+        std::uint32_t place = 0;
+        while (who.member(rank, place) != root) {
+            ++place;
+        }
+        made.root = static_cast<std::uint16_t>(rank);
+        made.type |= place << 24;
     }
     return made;
 }

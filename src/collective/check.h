@@ -2,13 +2,22 @@
 // What can be said about a call without the other members.
 #pragma once
 
-#include "collective/collective.h"
+#include "collective/roles.h"
+
+#include <span>
 
 namespace diomp::collective {
 
 [[nodiscard]] bool is_reduction(sync::operation what);
-/// Root, size and pointers.
-status check(const group::group &members, const request &asked, std::size_t unit_bytes);
+/// gatherv, scatterv, allgatherv, alltoallv.
+[[nodiscard]] bool has_block_lists(sync::operation what);
+[[nodiscard]] bool is_scan(sync::operation what);
+/// Root, sizes and pointers. `own` as in collectives::check.
+status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
+             const reducer &reduce, std::size_t first = 0);
+/// Of a call of ranks.
 sync::call_signature signature_of(const request &asked);
+/// The same of one in which ranks act for members: the root is a rank and a place.
+sync::call_signature signature_of(const roles &who, const request &asked);
 
 } // namespace diomp::collective

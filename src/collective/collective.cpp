@@ -3,6 +3,7 @@
 
 #include "collective/check.h"
 #include "collective/execution.h"
+#include "collective/members.h"
 #include "collective/select.h"
 #include "collective/spanning.h"
 
@@ -111,54 +112,94 @@ collectives::collectives(const options &chosen) : options_(chosen) {
     }
 }
 
-status collectives::run(group::group &members, const request &asked) {
-    auto const turn = members.enter();
-    return run_in_turn(members, asked);
-}
-
-status collectives::run_in_turn(group::group &members, const request &asked) {
-    if (asked.what == operation::barrier) {
-        return members.meet({.what = operation::barrier});
-    }
-    reducer reduce;
-    std::size_t unit_bytes = 1;
-    if (is_reduction(asked.what)) {
-        auto resolved = operators_.resolve(asked.type, asked.op);
-        if (!resolved) {
-            return resolved.take_failure();
-        }
-        reduce = resolved.take();
-        unit_bytes = reduce.element_bytes;
-    }
-    DIOMP_TRY(check(members, asked, unit_bytes));
+status run_ranks(group::group &members, const request &asked, const options &chosen,
+                 sync::call_signature signature, const reducer &reduce, std::size_t unit_bytes) {
     if (members.across() != nullptr) {
-        spanning_call call{members.members().size(),
+        spanning_call call{members.size(),
                            members.self().index(),
                            *members.across(),
                            asked,
-                           options_,
-                           signature_of(asked),
+                           chosen,
+                           signature,
                            reduce,
                            unit_bytes};
         return run_spanning(call);
     }
-    execution call{members.here(), asked, options_, signature_of(asked), reduce, unit_bytes};
+    execution call{members.here(), asked, chosen, signature, reduce, unit_bytes};
     return run_here(call);
 }
 
-result<ompx_event *> collectives::start(group::group &members, const request &asked) {
-    std::size_t unit_bytes = 1;
-    if (is_reduction(asked.what)) {
-        auto resolved = operators_.resolve(asked.type, asked.op);
-        if (!resolved) {
-            return resolved.take_failure();
-        }
-        unit_bytes = resolved.value().element_bytes;
+status collectives::run(group::group &members, const request &asked) {
+    auto const turn = members.enter();
+    endpoint_buffers const own{asked.dst, asked.src, nullptr};
+    return run_in_turn(members, asked, {&own, 1});
+}
+
+status collectives::run(group::group &members, const request &asked,
+                        std::span<const endpoint_buffers> own) {
+    auto const turn = members.enter();
+    return run_in_turn(members, asked, own);
+}
+
+result<reducer> collectives::resolve(const request &asked) const {
+    if (!is_reduction(asked.what)) {
+        reducer none;
+        none.element_bytes = 1;
+        return none;
     }
-    DIOMP_TRY(check(members, asked, unit_bytes));
+    return operators_.resolve(asked.type, asked.op);
+}
+
+status collectives::check(const group::group &members, const request &asked,
+                          std::span<const endpoint_buffers> own, std::size_t first) const {
+    auto reduce = resolve(asked);
+    DIOMP_TRY(reduce);
+    return collective::check(roles(members), asked, own, reduce.value(), first);
+}
+
+status collectives::run_in_turn(group::group &members, const request &asked,
+                                std::span<const endpoint_buffers> own) {
+    if (asked.what == operation::barrier) {
+        return members.meet({.what = operation::barrier});
+    }
+    auto resolved = resolve(asked);
+    DIOMP_TRY(resolved);
+    const reducer &reduce = resolved.value();
+    roles const who(members);
+    DIOMP_TRY(collective::check(who, asked, own, reduce));
+    bool const as_ranks = who.one_each() && !has_block_lists(asked.what) && !is_scan(asked.what);
+    if (as_ranks) {
+        request seen = asked;
+        seen.dst = own.front().dst;
+        seen.src = own.front().src;
+        DIOMP_TRY(
+            run_ranks(members, seen, options_, signature_of(asked), reduce, reduce.element_bytes));
+    } else {
+        member_call const call{
+            members, asked, own, options_, signature_of(who, asked), reduce, reduce.element_bytes,
+            who};
+        DIOMP_TRY(run_members(call));
+    }
+    for (std::size_t i = 0; reduce.average != nullptr && i < own.size(); ++i) {
+        if (asked.what != operation::reduce || who.own(i) == static_cast<std::size_t>(asked.root)) {
+            reduce.average(own[i].dst, asked.amount, who.size());
+        }
+    }
+    return {};
+}
+
+result<ompx_event *> collectives::start(group::group &members, const request &asked) {
+    return start(members, asked, {{asked.dst, asked.src, nullptr}});
+}
+
+result<ompx_event *> collectives::start(group::group &members, const request &asked,
+                                        std::vector<endpoint_buffers> own) {
+    if (asked.what != operation::barrier) {
+        DIOMP_TRY(check(members, asked, own));
+    }
     auto event = std::make_unique<ompx_event>();
-    members.calls().submit([this, &members, asked, event = event.get()] {
-        event->complete(run_in_turn(members, asked));
+    members.calls().submit([this, &members, asked, own = std::move(own), event = event.get()] {
+        event->complete(run_in_turn(members, asked, own));
     });
     return event.release();
 }

@@ -21,19 +21,50 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace diomp::collective {
 
-/// One collective call as the C interface takes it.
+/// Sizes and places of the blocks of a buffer, [member], in bytes.
+struct block_list {
+    std::vector<std::size_t> nbytes;
+    std::vector<std::size_t> offsets;
+};
+/// Of a v form. gatherv and allgatherv have blocks in dst, scatterv in src, alltoallv in both.
+struct block_lists {
+    block_list dst;
+    block_list src;
+};
+
+/// One collective call as the C interface takes it, by a rank or by an endpoint.
 struct request {
     sync::operation what = sync::operation::barrier;
     void *dst = nullptr; ///< also the buffer of a bcast
     const void *src = nullptr;
-    std::size_t amount = 0; ///< elements of `type` where there is one, else bytes
+    std::size_t amount = 0; ///< elements of `type` where there is one, else bytes; not of v forms
     ompx_type_t type = 0;
     ompx_op_t op = 0;
-    int root = -1; ///< group rank; only for operations that have one
+    int root = -1; ///< number in the group; only for operations that have one
+    std::shared_ptr<const block_lists> blocks = nullptr; ///< of v forms
 };
+
+/// What one of the caller's endpoints brings to a call.
+struct endpoint_buffers {
+    void *dst = nullptr;
+    const void *src = nullptr;
+    std::shared_ptr<const block_lists> blocks = nullptr; ///< of an alltoallv
+};
+
+/// What a call reads and writes at one member, in bytes from the start of each buffer.
+struct buffer_use {
+    std::size_t src_bytes = 0; ///< 0: not read
+    std::size_t dst_bytes = 0; ///< 0: not used
+    bool reads_dst = false;    ///< or leaves some of it as it was
+};
+buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::size_t num_members,
+                  std::size_t member);
 
 struct options {
     std::uintptr_t window_base = 0; ///< addresses in here mean the same memory in every member
@@ -49,16 +80,30 @@ class collectives {
 public:
     explicit collectives(const options &chosen);
 
-    /// Blocks until the caller's part is done and its buffers may be reused.
+    /// Blocks until the caller's part is done and its buffers may be reused. On a group of ranks.
     status run(group::group &members, const request &asked);
     /// Returns at once; the operation runs in its turn on the group's thread. Bad arguments are
     /// told here, all other errors by the event.
     result<ompx_event *> start(group::group &members, const request &asked);
 
+    /// The same for all of the caller's endpoints in the group, in the group's order; the buffers
+    /// in `asked` do not count. All memory must be loadable here.
+    status run(group::group &members, const request &asked, std::span<const endpoint_buffers> own);
+    result<ompx_event *> start(group::group &members, const request &asked,
+                               std::vector<endpoint_buffers> own);
+    /// Bad arguments, as they tell; for callers that hand the call on to others.
+    /// `own` begins with the caller's endpoint number `first`.
+    status check(const group::group &members, const request &asked,
+                 std::span<const endpoint_buffers> own, std::size_t first = 0) const;
+
     [[nodiscard]] user_operators &operators() { return operators_; }
 
+    /// As run; the caller has the group's turn.
+    status run_in_turn(group::group &members, const request &asked,
+                       std::span<const endpoint_buffers> own);
+
 private:
-    status run_in_turn(group::group &members, const request &asked);
+    result<reducer> resolve(const request &asked) const;
 
     options options_;
     user_operators operators_;

@@ -11,8 +11,6 @@ namespace {
 
 using sync::operation;
 
-constexpr std::size_t cache_block_bytes = 4096;
-
 void gather(const execution &call, const std::vector<buffer_view> &buffers) {
     std::size_t const block = call.block_bytes();
     for (std::size_t step = 1; step < call.size(); ++step) {
@@ -34,19 +32,15 @@ void alltoall(const execution &call, const std::vector<buffer_view> &buffers) {
 void reduce_part(const execution &call, const std::vector<buffer_view> &buffers, std::size_t offset,
                  range part, const std::vector<std::byte *> &destinations) {
     std::size_t const unit = call.unit_bytes;
-    std::size_t const step = std::max<std::size_t>(1, cache_block_bytes / unit);
-    // Aside, since in place a destination is an operand.
-    std::vector<std::byte> memory(step * unit + cache_line_bytes);
-    auto const address = reinterpret_cast<std::uintptr_t>(memory.data());
-    std::byte *const aside =
-        memory.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
-    for (std::size_t first = part.begin; first < part.begin + part.count; first += step) {
-        std::size_t const piece = std::min(step, part.begin + part.count - first);
-        reduce_in_order(call.reduce, aside, call.size(), piece, [&](std::size_t member) {
+    piece_buffer const aside(unit); // since in place a destination is an operand
+    for (std::size_t first = part.begin; first < part.begin + part.count;
+         first += aside.elements()) {
+        std::size_t const piece = std::min(aside.elements(), part.begin + part.count - first);
+        reduce_in_order(call.reduce, aside.data(), call.size(), piece, [&](std::size_t member) {
             return buffers[member].src + offset + first * unit;
         });
         for (std::byte *const to : destinations) {
-            call.deliver(to + first * unit, aside, piece * unit);
+            call.deliver(to + first * unit, aside.data(), piece * unit);
         }
     }
 }

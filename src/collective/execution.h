@@ -5,7 +5,9 @@
 #include "collective/collective.h"
 #include "rma/copy.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -69,6 +71,32 @@ inline range share_of(std::size_t whole, std::size_t num_members, std::size_t me
     };
     return {at(member), at(member + 1) - at(member)};
 }
+
+/// Where a piece of a reduction's result lies until it may go to its place: so much of each operand
+/// at a time that the result for one member's is still in the first-level cache when the next
+/// one's comes. Aligned to a cache line.
+class piece_buffer {
+public:
+    static std::size_t elements_of(std::size_t unit_bytes) {
+        constexpr std::size_t cache_block_bytes = 4096;
+        return std::max<std::size_t>(1, cache_block_bytes / unit_bytes);
+    }
+    explicit piece_buffer(std::size_t unit_bytes)
+        : elements_(elements_of(unit_bytes)), memory_(elements_ * unit_bytes + cache_line_bytes) {
+        auto const address = reinterpret_cast<std::uintptr_t>(memory_.data());
+        data_ = memory_.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
+    }
+    piece_buffer(const piece_buffer &) = delete;
+    piece_buffer &operator=(const piece_buffer &) = delete;
+
+    [[nodiscard]] std::size_t elements() const { return elements_; }
+    [[nodiscard]] std::byte *data() const { return data_; }
+
+private:
+    std::size_t elements_;
+    std::vector<std::byte> memory_;
+    std::byte *data_;
+};
 
 /// What the members told about their buffers: addresses in the window, or 0.
 struct buffer_view {

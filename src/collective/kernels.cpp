@@ -221,45 +221,83 @@ combine_function choose_operator(ompx_op_t op) {
     return nullptr;
 }
 
-} // namespace
+template <typename T>
+void divide_all(void *values, std::size_t count, std::size_t num) {
+    auto *const all = static_cast<T *>(values);
+    for (std::size_t i = 0; i < count; ++i) {
+        if constexpr (std::same_as<T, float16>) {
+            all[i] = narrow_float16(widen(all[i]) / static_cast<float>(num));
+        } else if constexpr (std::same_as<T, bfloat16>) {
+            all[i] = narrow_bfloat16(widen(all[i]) / static_cast<float>(num));
+        } else if constexpr (complex_number<T>) {
+            all[i] /= static_cast<typename T::value_type>(num);
+        } else if constexpr (std::signed_integral<T>) {
+            all[i] = static_cast<T>(std::int64_t{all[i]} / static_cast<std::int64_t>(num));
+        } else if constexpr (std::integral<T>) {
+            all[i] = static_cast<T>(std::uint64_t{all[i]} / num);
+        } else {
+            all[i] /= static_cast<T>(num);
+        }
+    }
+}
 
-combine_function find_kernel(ompx_type_t type, ompx_op_t op) {
+/// Calls use(T{}) with the type behind a type's number; what it gives for an unknown type is R{}.
+template <typename R, typename Use>
+R with_type(ompx_type_t type, Use &&use) {
     switch (type) {
     case OMPX_INT8:
-        return choose_operator<std::int8_t>(op);
+        return use(std::int8_t{});
     case OMPX_UINT8:
-        return choose_operator<std::uint8_t>(op);
+        return use(std::uint8_t{});
     case OMPX_INT16:
-        return choose_operator<std::int16_t>(op);
+        return use(std::int16_t{});
     case OMPX_UINT16:
-        return choose_operator<std::uint16_t>(op);
+        return use(std::uint16_t{});
     case OMPX_INT32:
-        return choose_operator<std::int32_t>(op);
+        return use(std::int32_t{});
     case OMPX_UINT32:
-        return choose_operator<std::uint32_t>(op);
+        return use(std::uint32_t{});
     case OMPX_INT64:
-        return choose_operator<std::int64_t>(op);
+        return use(std::int64_t{});
     case OMPX_UINT64:
-        return choose_operator<std::uint64_t>(op);
+        return use(std::uint64_t{});
     case OMPX_FLOAT16:
-        return choose_operator<float16>(op);
+        return use(float16{});
     case OMPX_BFLOAT16:
-        return choose_operator<bfloat16>(op);
+        return use(bfloat16{});
     case OMPX_FLOAT:
-        return choose_operator<float>(op);
+        return use(float{});
     case OMPX_DOUBLE:
-        return choose_operator<double>(op);
+        return use(double{});
     case OMPX_LONG_DOUBLE:
-        return choose_operator<long double>(op);
+        return use(static_cast<long double>(0));
     case OMPX_FLOAT_COMPLEX:
-        return choose_operator<std::complex<float>>(op);
+        return use(std::complex<float>{});
     case OMPX_DOUBLE_COMPLEX:
-        return choose_operator<std::complex<double>>(op);
+        return use(std::complex<double>{});
     case OMPX_BOOL:
-        return choose_operator<bool>(op);
+        return use(bool{});
     default:
-        return nullptr;
+        return R{};
     }
+}
+
+} // namespace
+
+average_function find_average(ompx_type_t type) {
+    return with_type<average_function>(type, [](auto example) -> average_function {
+        using T = decltype(example);
+        if constexpr (std::same_as<T, bool>) {
+            return nullptr;
+        } else {
+            return divide_all<T>;
+        }
+    });
+}
+
+combine_function find_kernel(ompx_type_t type, ompx_op_t op) {
+    return with_type<combine_function>(
+        type, [op](auto example) { return choose_operator<decltype(example)>(op); });
 }
 
 } // namespace diomp::collective

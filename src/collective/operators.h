@@ -15,6 +15,9 @@ namespace diomp::collective {
 /// out[i] = a[i] op b[i] for i < count. out may be a; b overlaps neither.
 using combine_function = void (*)(void *out, const void *a, const void *b, std::size_t count);
 
+/// values[i] /= num for i < count; of integers the quotient is cut.
+using average_function = void (*)(void *values, std::size_t count, std::size_t num);
+
 /// A predefined operator or a user's, ready to use.
 struct reducer {
     combine_function combine = nullptr; ///< predefined
@@ -23,12 +26,16 @@ struct reducer {
     ompx_type_t type = 0;
     std::size_t element_bytes = 0;
     bool commutative = true;
+    /// OMPX_AVG: what makes the average of a sum; null: nothing. Once, where the result is.
+    average_function average = nullptr;
 
     void apply(void *out, const void *a, const void *b, std::size_t count) const;
 };
 
 /// Null if the operator makes no sense for the type.
 combine_function find_kernel(ompx_type_t type, ompx_op_t op);
+/// Null if sums of the type make no sense.
+average_function find_average(ompx_type_t type);
 
 /// Any thread.
 class user_operators {

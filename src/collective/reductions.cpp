@@ -10,23 +10,18 @@ namespace {
 
 using sync::operation;
 
-/// Reductions go through this much of each operand at a time, so that the result of one member's
-/// operand is still in the first-level cache when the next one's comes.
-constexpr std::size_t cache_block_bytes = 4096;
-
 // Where the result of a piece may go. If the program's own operand is overwritten before it is read
 // (in place, and it is not the first operand), the piece goes through `aside`.
 class piecewise_reduction {
 public:
     explicit piecewise_reduction(const execution &call)
-        : call_(call), elements_(std::max<std::size_t>(1, cache_block_bytes / call.unit_bytes)),
-          aside_(elements_ * call.unit_bytes + cache_line_bytes) {}
+        : call_(call), aside_(call.unit_bytes), elements_(aside_.elements()) {}
 
     /// Reduces `count` elements; operand(member, first) points to element `first`. Each piece is
     /// given to store(first, bytes, nbytes).
     template <typename Operand, typename Store>
     void run_aside(std::size_t count, Operand &&operand, Store &&store) {
-        std::byte *const out = aligned_aside();
+        std::byte *const out = aside_.data();
         for (std::size_t first = 0; first < count; first += elements_) {
             std::size_t const piece = std::min(elements_, count - first);
             reduce_in_order(call_.reduce, out, call_.size(), piece,
@@ -54,14 +49,9 @@ public:
     }
 
 private:
-    std::byte *aligned_aside() {
-        auto const address = reinterpret_cast<std::uintptr_t>(aside_.data());
-        return aside_.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
-    }
-
     const execution &call_;
+    piece_buffer aside_;
     std::size_t elements_;
-    std::vector<std::byte> aside_;
 };
 
 // Each member stages its operand; those who get the result read all stages.
@@ -162,7 +152,7 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
             // Not straight into dst: in place, dst is an operand.
             for (std::size_t first = 0; first < own.count;) {
                 std::size_t const piece =
-                    std::min(own.count - first, std::max<std::size_t>(1, cache_block_bytes / unit));
+                    std::min(own.count - first, piece_buffer::elements_of(unit));
                 std::byte *const out = result + first * unit;
                 reduce_in_order(call.reduce, out, call.size(), piece,
                                 [&](std::size_t member) -> const std::byte * {

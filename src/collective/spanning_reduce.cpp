@@ -17,8 +17,6 @@ using sync::operation;
 constexpr std::size_t reduce_piece_bytes = std::size_t{1} << 20;
 /// From here on each node reduces a part for all; below, all reduce all.
 constexpr std::size_t split_from_bytes = std::size_t{128} << 10;
-/// Operands pass through the first-level cache together.
-constexpr std::size_t cache_block_bytes = 4096;
 
 chunking cut_operand(const spanning_call &call, std::size_t operands_aside) {
     std::size_t const wanted = std::min(
@@ -36,17 +34,13 @@ std::size_t round_up(std::size_t nbytes) {
 template <typename Operand>
 void reduce_blocks(const spanning_call &call, std::byte *out, std::size_t num_operands,
                    std::size_t count, Operand &&operand) {
-    std::size_t const step = std::max<std::size_t>(1, cache_block_bytes / call.unit_bytes);
-    std::vector<std::byte> memory(step * call.unit_bytes + cache_line_bytes);
-    auto const address = reinterpret_cast<std::uintptr_t>(memory.data());
-    std::byte *const aside =
-        memory.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
-    for (std::size_t first = 0; first < count; first += step) {
-        std::size_t const n = std::min(step, count - first);
+    piece_buffer const aside(call.unit_bytes);
+    for (std::size_t first = 0; first < count; first += aside.elements()) {
+        std::size_t const n = std::min(aside.elements(), count - first);
         std::size_t const at = first * call.unit_bytes;
-        reduce_in_order(call.reduce, aside, num_operands, n,
+        reduce_in_order(call.reduce, aside.data(), num_operands, n,
                         [&](std::size_t i) { return operand(i) + at; });
-        std::memcpy(out + at, aside, n * call.unit_bytes);
+        std::memcpy(out + at, aside.data(), n * call.unit_bytes);
     }
 }
 

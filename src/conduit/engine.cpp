@@ -146,9 +146,13 @@ bool engine::poll() {
 }
 
 void engine::watch(std::shared_ptr<completion> count, std::function<void()> then) {
+    watch_until([count = std::move(count)] { return count->is_done(); }, std::move(then));
+}
+
+void engine::watch_until(std::function<bool()> is_over, std::function<void()> then) {
     {
         std::lock_guard const guard(watch_mutex_);
-        watched_.push_back({std::move(count), std::move(then)});
+        watched_.push_back({std::move(is_over), std::move(then)});
         num_watched_.fetch_add(1, std::memory_order_release);
     }
     // Whoever completes the transfer may be a thread that does not poll afterwards: the progress
@@ -157,23 +161,30 @@ void engine::watch(std::shared_ptr<completion> count, std::function<void()> then
 }
 
 bool engine::run_finished() {
-    std::vector<watched> finished;
+    std::vector<watched> looked_at;
     {
         std::unique_lock const guard(watch_mutex_, std::try_to_lock);
         if (!guard.owns_lock()) {
             return false;
         }
-        auto const first =
-            std::partition(watched_.begin(), watched_.end(),
-                           [](const watched &each) { return !each.count->is_done(); });
-        finished.assign(std::make_move_iterator(first), std::make_move_iterator(watched_.end()));
-        watched_.erase(first, watched_.end());
+        looked_at.swap(watched_);
+    }
+    auto const first = std::partition(looked_at.begin(), looked_at.end(),
+                                      [](const watched &each) { return !each.is_over(); });
+    auto const num_finished = looked_at.end() - first;
+    std::vector<watched> const finished(std::make_move_iterator(first),
+                                        std::make_move_iterator(looked_at.end()));
+    looked_at.erase(first, looked_at.end());
+    {
+        std::lock_guard const guard(watch_mutex_);
+        watched_.insert(watched_.end(), std::make_move_iterator(looked_at.begin()),
+                        std::make_move_iterator(looked_at.end()));
     }
     for (watched const &each : finished) {
         each.then();
     }
-    num_watched_.fetch_sub(static_cast<int>(finished.size()), std::memory_order_release);
-    return !finished.empty();
+    num_watched_.fetch_sub(static_cast<int>(num_finished), std::memory_order_release);
+    return num_finished > 0;
 }
 
 void engine::serve() {

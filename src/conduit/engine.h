@@ -104,6 +104,8 @@ public:
     /// Calls `then` once, in a thread that polls, after `count` is done. Any thread; `then` must
     /// not block, and may send and watch.
     void watch(std::shared_ptr<completion> count, std::function<void()> then);
+    /// The same after is_over() has been true, which is asked by one thread at a time and may send.
+    void watch_until(std::function<bool()> is_over, std::function<void()> then);
 
     /// Makes every later wait fail with this reason (a peer is gone).
     void fail_waits(std::string reason);
@@ -138,10 +140,10 @@ private:
     std::unordered_map<int, std::deque<pending_message>> outbox_; ///< by world rank
     std::atomic<int> num_pending_{0};                             ///< messages in it
     struct watched {
-        std::shared_ptr<completion> count;
+        std::function<bool()> is_over;
         std::function<void()> then;
     };
-    std::mutex watch_mutex_; ///< leaf lock over watched_
+    std::mutex watch_mutex_; ///< leaf lock over watched_; who looks takes all of them out meanwhile
     std::vector<watched> watched_;
     std::atomic<int> num_watched_{0};
     std::atomic<bool> stopping_{false};

@@ -19,7 +19,7 @@ std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_
 group::group(conduit::engine &engine, workspace &space, mailbox &letters, const node_map &nodes,
              group_parts parts)
     : engine_(engine), members_(std::move(parts.members)), self_(static_cast<int>(parts.self)),
-      layout_(lay_out(members_, parts.self, nodes)),
+      endpoints_(std::move(parts.endpoints)), layout_(lay_out(members_, parts.self, nodes)),
       here_(engine, space, choose(members_, layout_.here), choose(parts.offsets, layout_.here),
             layout_.own_place) {
     if (layout_.num_nodes() > 1) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Groups: ordered sets of ranks that meet and make collective calls together.
 //
-// Glossary: member: a rank of the group, numbered by its group rank. here: the members on the
-// caller's node (local_group). bridge: what joins them with the other nodes, if there are any.
-// handle: what the program holds, an index with a generation, never an address.
+// Glossary: member: a rank of the group, numbered by its group rank. endpoints: devices of members,
+// if the program has made the group of those; they have numbers of their own (endpoints.h). here:
+// the members on the caller's node (local_group). bridge: what joins them with the other nodes, if
+// there are any. handle: what the program holds, an index with a generation, never an address.
 #pragma once
 
 #include "group/bridge.h"
 #include "group/call_queue.h"
+#include "group/endpoints.h"
 #include "group/local_group.h"
 #include "memory/segment.h"
 
@@ -41,6 +43,7 @@ struct group_parts {
     std::vector<std::uint64_t> offsets; ///< of the members' blocks, [group rank]
     std::size_t self = 0;               ///< the caller's place
     std::uint64_t id = 0;               ///< the same on all members, and no other group's
+    endpoint_list endpoints;            ///< empty: a group of ranks
 };
 
 /// Any thread may ask for members; who makes a call holds the turn.
@@ -54,6 +57,11 @@ public:
     [[nodiscard]] std::size_t size() const { return members_.size(); }
     [[nodiscard]] group_rank self() const { return self_; }
     [[nodiscard]] std::span<const world_rank> members() const { return members_; }
+    [[nodiscard]] const endpoint_list &endpoints() const { return endpoints_; }
+    /// Endpoints, or members of a group of ranks: what the program counts.
+    [[nodiscard]] std::size_t count() const {
+        return endpoints_.empty() ? size() : endpoints_.size();
+    }
     [[nodiscard]] call_queue &calls() { return calls_; }
     [[nodiscard]] call_queue::turn enter() { return calls_.enter(); }
     [[nodiscard]] conduit::engine &engine() { return engine_; }
@@ -88,6 +96,7 @@ private:
     conduit::engine &engine_;
     std::vector<world_rank> members_;
     group_rank self_;
+    endpoint_list endpoints_;
     node_layout layout_;
     local_group here_;
     std::unique_ptr<bridge> across_;

@@ -9,20 +9,40 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace diomp::group {
 namespace {
 
 using sync::operation;
 
-/// A list of ranks in the own slot for others to read, for the length of a merge.
+/// The device of a member of a group of ranks, as it travels.
+constexpr int whole_rank = -2;
+
+/// A group's members as the program lists them.
+std::vector<ompx_endpoint_t> list_members(const group &of) {
+    std::vector<ompx_endpoint_t> list;
+    for (std::size_t index = 0; index < of.count(); ++index) {
+        if (of.endpoints().empty()) {
+            list.push_back({of.members()[index].value(), whole_rank});
+        } else {
+            const endpoint &each = of.endpoints()[index];
+            list.push_back({of.members()[each.member].value(), each.device});
+        }
+    }
+    return list;
+}
+
+/// Such a list in the own slot for others to read, for the length of a merge.
 class shown_list {
 public:
     shown_list(workspace &space, std::byte *slot, const group &shown) : space_(space) {
-        std::size_t const nbytes = shown.size() * sizeof(world_rank);
+        std::vector<ompx_endpoint_t> const list = list_members(shown);
+        std::size_t const nbytes = list.size() * sizeof(ompx_endpoint_t);
         if (auto const offset = space.allocate(nbytes)) {
             offset_plus_one_ = *offset + 1;
-            std::memcpy(slot + *offset, shown.members().data(), nbytes);
+            std::memcpy(slot + *offset, list.data(), nbytes);
         }
     }
     ~shown_list() {
@@ -48,12 +68,12 @@ constexpr std::uint64_t knows_both = 1;
 
 // Meets the members of `known` and returns the members of the other group, which the caller is in
 // too if `other` is given.
-result<std::vector<world_rank>> group_registry::learn_other(group &known, group *other,
-                                                            std::uint64_t list_offset_plus_one) {
+result<std::vector<ompx_endpoint_t>>
+group_registry::learn_other(group &known, group *other, std::uint64_t list_offset_plus_one) {
     auto const turn = known.enter();
     DIOMP_TRY(known.meet({.what = operation::group_merge},
                          {other != nullptr ? knows_both : 0, list_offset_plus_one,
-                          other != nullptr ? other->size() : 0}));
+                          other != nullptr ? other->count() : 0}));
     std::optional<std::size_t> teller;
     for (std::size_t member = 0; member < known.size(); ++member) {
         const sync::meeting_payload &told = known.payload_of(member);
@@ -75,10 +95,10 @@ result<std::vector<world_rank>> group_registry::learn_other(group &known, group 
 }
 
 // On the teller's node from its memory, elsewhere from its letter.
-result<std::vector<world_rank>> group_registry::read_list(group &known, group *other,
-                                                          std::size_t teller) {
+result<std::vector<ompx_endpoint_t>> group_registry::read_list(group &known, group *other,
+                                                               std::size_t teller) {
     const sync::meeting_payload &told = known.payload_of(teller);
-    std::vector<world_rank> list(told[2]);
+    std::vector<ompx_endpoint_t> list(told[2]);
     std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
     bridge *const across = known.across();
     bool const is_here = across == nullptr || across->layout().node(teller) == across->own_node();
@@ -91,16 +111,41 @@ result<std::vector<world_rank>> group_registry::read_list(group &known, group *o
         across->expect(place, teller, step_list, bytes);
         DIOMP_TRY(across->await(place));
     }
-    for (std::size_t member = 0;
-         across != nullptr && known.self().index() == teller && member < known.size(); ++member) {
+    std::vector<ompx_endpoint_t> sent;
+    if (across != nullptr && known.self().index() == teller) {
+        sent = list_members(*other);
+    }
+    for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
         if (across->layout().node(member) != across->own_node()) {
-            DIOMP_TRY(across->send(member, step_list, std::as_bytes(std::span(other->members()))));
+            DIOMP_TRY(across->send(member, step_list, std::as_bytes(std::span(sent))));
         }
     }
     if (across != nullptr) {
         DIOMP_TRY(across->finish_sends());
     }
     return list;
+}
+
+result<ompx_group_t> group_registry::create_union(std::vector<ompx_endpoint_t> list,
+                                                  std::span<const ompx_endpoint_t> other) {
+    bool const has_ranks = list.front().device == whole_rank;
+    if (has_ranks != (other.front().device == whole_rank)) {
+        return error(OMPX_ERR_ARG,
+                     "ompx_group_merge: one group has ranks as members, the other endpoints",
+                     "make both of the same kind, for instance with ompx_group_create_devices");
+    }
+    std::set<std::pair<int, int>> known;
+    for (const ompx_endpoint_t &each : list) {
+        known.emplace(each.rank, each.device);
+    }
+    std::ranges::copy_if(other, std::back_inserter(list), [&known](const ompx_endpoint_t &each) {
+        return known.emplace(each.rank, each.device).second;
+    });
+    endpoint_parts parts = take_apart(list);
+    if (has_ranks) {
+        parts.endpoints.clear();
+    }
+    return create_from(std::move(parts), "ompx_group_merge");
 }
 
 result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
@@ -128,8 +173,8 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
     }
     // Nobody leaves early because of an error in the first meeting: the second group's members are
     // waiting for those of both.
-    std::vector<world_rank> list_a;
-    std::vector<world_rank> list_b;
+    std::vector<ompx_endpoint_t> list_a;
+    std::vector<ompx_endpoint_t> list_b;
     std::optional<error> failure;
     if (views[0] != nullptr) {
         auto learnt = learn_other(*views[0], views[1], shown_b ? shown_b->offset_plus_one() : 0);
@@ -149,15 +194,12 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
     }
     if (!failure) {
         if (views[0] != nullptr) {
-            list_a.assign(views[0]->members().begin(), views[0]->members().end());
+            list_a = list_members(*views[0]);
         }
         if (views[1] != nullptr) {
-            list_b.assign(views[1]->members().begin(), views[1]->members().end());
+            list_b = list_members(*views[1]);
         }
-        std::ranges::copy_if(list_b, std::back_inserter(list_a), [&list_a](world_rank each) {
-            return std::ranges::find(list_a, each) == list_a.end();
-        });
-        auto merged = create_from(std::move(list_a), "ompx_group_merge");
+        auto merged = create_union(std::move(list_a), list_b);
         if (merged) {
             return merged; // all have sent their offers, so all have the lists
         }

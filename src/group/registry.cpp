@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace diomp::group {
 namespace {
@@ -30,6 +32,16 @@ std::uint64_t hash_list(std::span<const world_rank> members) {
     return hash;
 }
 
+/// What all who make a group must have listed alike.
+std::uint64_t hash_parts(const endpoint_parts &parts) {
+    std::uint64_t hash = hash_list(parts.members);
+    for (const endpoint &each : parts.endpoints) {
+        hash =
+            mix(hash ^ std::uint64_t{each.member} << 32 ^ static_cast<std::uint32_t>(each.device));
+    }
+    return hash;
+}
+
 std::string list_ranks(std::span<const world_rank> members) {
     constexpr std::size_t most = 16; // names enough to recognise the call
     std::vector<int> numbers;
@@ -37,10 +49,6 @@ std::string list_ranks(std::span<const world_rank> members) {
         numbers.push_back(each.value());
     }
     return fmt::format("{}{}", fmt::join(numbers, ", "), members.size() > most ? ", ..." : "");
-}
-
-bool is_communication_failure(const error &failure) {
-    return failure.code() == OMPX_ERR_TIMEOUT || failure.code() == OMPX_ERR_PEER;
 }
 
 } // namespace
@@ -95,26 +103,33 @@ result<group *> group_registry::find(ompx_group_t handle) {
                  "the group was never created, or has been freed");
 }
 
-status group_registry::check_list(std::span<const int> ranks, const char *function) const {
-    if (ranks.empty()) {
-        return error(OMPX_ERR_ARG, fmt::format("{}: a group needs at least one member", function),
-                     "list the caller's rank at least");
-    }
-    std::vector<bool> seen(static_cast<std::size_t>(num_ranks_));
-    for (int const rank : ranks) {
-        if (rank < 0 || rank >= num_ranks_) {
+// `function` is the caller's name. Endpoints that are ranks have device -1.
+status group_registry::check_list(std::span<const ompx_endpoint_t> list,
+                                  const char *function) const {
+    std::set<std::pair<int, int>> seen;
+    bool has_self = false;
+    for (const ompx_endpoint_t &each : list) {
+        if (each.rank < 0 || each.rank >= num_ranks_) {
             return error(OMPX_ERR_RANK,
-                         fmt::format("{}: there is no rank {}, the world has {}", function, rank,
-                                     num_ranks_),
+                         fmt::format("{}: there is no rank {}, the world has {}", function,
+                                     each.rank, num_ranks_),
                          fmt::format("pass ranks from 0 to {}", num_ranks_ - 1));
         }
-        if (seen[static_cast<std::size_t>(rank)]) {
-            return error(OMPX_ERR_ARG, fmt::format("{}: rank {} is listed twice", function, rank),
-                         "list each rank once");
+        if (each.device < -1) {
+            return error(OMPX_ERR_ARG,
+                         fmt::format("{}: {} is no number of a device", function, each.device),
+                         "pass OpenMP's numbers of devices, or -1 for the host");
         }
-        seen[static_cast<std::size_t>(rank)] = true;
+        if (!seen.emplace(each.rank, each.device).second) {
+            return error(
+                OMPX_ERR_ARG,
+                fmt::format("{}: rank {}{} is listed twice", function, each.rank,
+                            each.device < 0 ? "" : fmt::format(", device {}", each.device)),
+                "list each member once");
+        }
+        has_self = has_self || each.rank == self_.value();
     }
-    if (!seen[self_.index()]) {
+    if (!has_self) {
         return error(
             OMPX_ERR_ARG,
             fmt::format("{}: rank {} calls but is not in the list", function, self_.value()),
@@ -124,58 +139,77 @@ status group_registry::check_list(std::span<const int> ranks, const char *functi
 }
 
 result<ompx_group_t> group_registry::create(std::span<const int> ranks) {
-    DIOMP_TRY(check_list(ranks, "ompx_group_create"));
-    std::vector<world_rank> members;
+    std::vector<ompx_endpoint_t> list;
     for (int const rank : ranks) {
-        members.emplace_back(rank);
+        list.push_back({rank, -1});
     }
-    std::string const call = fmt::format("ompx_group_create(ranks {})", list_ranks(members));
-    return create_from(std::move(members), call);
+    DIOMP_TRY(check_list(list, "ompx_group_create"));
+    endpoint_parts parts = take_apart(list);
+    parts.endpoints.clear();
+    std::string const call = fmt::format("ompx_group_create(ranks {})", list_ranks(parts.members));
+    return create_from(std::move(parts), call);
 }
 
-result<ompx_group_t> group_registry::create_from(std::vector<world_rank> members,
-                                                 const std::string &call) {
-    offer const own = make_offer(members);
-    auto offers = exchange(members, own, call);
+result<ompx_group_t> group_registry::create_endpoints(std::span<const ompx_endpoint_t> list) {
+    DIOMP_TRY(check_list(list, "ompx_group_create_endpoints"));
+    endpoint_parts parts = take_apart(list);
+    std::string const call = fmt::format("ompx_group_create_endpoints({} endpoints of ranks {})",
+                                         list.size(), list_ranks(parts.members));
+    return create_from(std::move(parts), call);
+}
+
+result<ompx_group_t> group_registry::create_from(endpoint_parts wanted, const std::string &call) {
+    offer const own = make_offer(wanted);
+    auto offers = exchange(wanted.members, own, call);
     if (!offers) {
         return offers.take_failure();
     }
     group_parts parts;
-    for (std::size_t member = 0; member < members.size(); ++member) {
+    for (std::size_t member = 0; member < wanted.members.size(); ++member) {
         const offer &each = offers.value()[member];
-        bool const same_order = each.order_hash == own.order_hash;
-        if (each.offset_plus_one == 0 || !same_order) {
+        bool const same_list = each.list_hash == own.list_hash;
+        if (each.offset_plus_one == 0 || !same_list) {
             if (own.offset_plus_one != 0) {
                 space_.release(own.offset_plus_one - 1);
             }
-            return same_order ? error(OMPX_ERR_NOMEM,
-                                      fmt::format("rank {} has no space left for another group",
-                                                  members[member].value()),
-                                      "free groups that are not needed any more")
-                              : error(OMPX_ERR_MISMATCH,
-                                      fmt::format("rank {} lists the members in another order",
-                                                  members[member].value()),
-                                      "all members must pass the same list");
+            return same_list
+                       ? no_space_at(wanted.members[member])
+                       : error(OMPX_ERR_MISMATCH,
+                               fmt::format("rank {} lists the members in another order, or other "
+                                           "devices",
+                                           wanted.members[member].value()),
+                               "all members must pass the same list");
         }
-        if (members[member] == self_) {
+        if (wanted.members[member] == self_) {
             parts.self = member;
         }
         parts.offsets.push_back(each.offset_plus_one - 1);
     }
-    parts.members = std::move(members);
+    parts.members = std::move(wanted.members);
+    parts.endpoints = list_of(std::move(wanted.endpoints), parts.members.size());
     parts.id = offers.value().front().id;
     return assemble(std::move(parts));
 }
 
-group_registry::offer group_registry::make_offer(std::span<const world_rank> members) {
-    std::vector<world_rank> sorted(members.begin(), members.end());
+endpoint_list group_registry::list_of(std::vector<endpoint> endpoints, std::size_t num_members) {
+    return endpoints.empty() ? endpoint_list() : endpoint_list(std::move(endpoints), num_members);
+}
+
+error group_registry::no_space_at(world_rank rank) {
+    return {OMPX_ERR_NOMEM,
+            fmt::format("rank {} has no space left for another group", rank.value()),
+            "free groups that are not needed any more"};
+}
+
+group_registry::offer group_registry::make_offer(const endpoint_parts &wanted) {
+    std::vector<world_rank> sorted = wanted.members;
     std::ranges::sort(sorted);
-    offer own{hash_list(sorted), hash_list(members), 0, 0};
+    offer own{hash_list(sorted), hash_parts(wanted), 0, 0};
     {
         std::lock_guard const guard(mutex_);
         if (auto const left = unfinished_.find(own.set_hash); left != unfinished_.end()) {
             own.offset_plus_one = left->second.offset_plus_one;
-            own.order_hash = left->second.order_hash;
+            own.list_hash = left->second.list_hash;
             own.id = left->second.id;
             return own;
         }
@@ -184,7 +218,7 @@ group_registry::offer group_registry::make_offer(std::span<const world_rank> mem
     if (auto const offset = allocate_block(space_, own_slot_)) {
         own.offset_plus_one = *offset + 1;
     }
-    for (world_rank const each : members) {
+    for (world_rank const each : wanted.members) {
         if (each != self_) {
             engine_.send(each, offer_handler_, own);
         }
@@ -219,7 +253,7 @@ group_registry::exchange(std::span<const world_rank> members, const offer &own,
                                  [&] { return describe_missing(members, own.set_hash, call); });
     std::lock_guard const guard(mutex_);
     if (!waited) {
-        unfinished_[own.set_hash] = {own.offset_plus_one, own.order_hash, own.id};
+        unfinished_[own.set_hash] = {own.offset_plus_one, own.list_hash, own.id};
         return waited.take_failure();
     }
     unfinished_.erase(own.set_hash);
@@ -252,62 +286,6 @@ result<ompx_group_t> group_registry::assemble(group_parts parts) {
                      "free groups that are not needed any more");
     }
     return *handle;
-}
-
-result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int key) {
-    auto found = find(parent);
-    if (!found) {
-        return found.take_failure();
-    }
-    group &whole = *found.value();
-    std::optional<std::uint64_t> const offset =
-        color < 0 ? std::nullopt : allocate_block(space_, own_slot_);
-    auto const turn = whole.enter();
-    status met = whole.meet({.what = operation::group_split},
-                            {static_cast<std::uint64_t>(std::int64_t{color}),
-                             static_cast<std::uint64_t>(std::int64_t{key}),
-                             offset ? *offset + 1 : 0, next_id()});
-    if (!met) {
-        // After a timeout late members may still take up the offer: then the block must stay.
-        if (offset && !is_communication_failure(met.failure())) {
-            space_.release(*offset);
-        }
-        return met.take_failure();
-    }
-    if (color < 0) {
-        return OMPX_GROUP_NONE;
-    }
-    std::vector<std::size_t> chosen;
-    for (std::size_t member = 0; member < whole.size(); ++member) {
-        if (static_cast<int>(whole.payload_of(member)[0]) == color) {
-            chosen.push_back(member);
-        }
-    }
-    std::ranges::sort(chosen, {}, [&whole](std::size_t member) {
-        return std::pair(static_cast<int>(whole.payload_of(member)[1]), member);
-    });
-    group_parts parts;
-    for (std::size_t const member : chosen) {
-        world_rank const rank = whole.members()[member];
-        std::uint64_t const told = whole.payload_of(member)[2];
-        if (told == 0) {
-            if (offset) {
-                space_.release(*offset);
-            }
-            return error(OMPX_ERR_NOMEM,
-                         fmt::format("rank {} has no space left for another group", rank.value()),
-                         "free groups that are not needed any more");
-        }
-        if (rank == self_) {
-            parts.self = parts.members.size();
-        }
-        if (parts.members.empty()) {
-            parts.id = whole.payload_of(member)[3];
-        }
-        parts.members.push_back(rank);
-        parts.offsets.push_back(told - 1);
-    }
-    return assemble(std::move(parts));
 }
 
 status group_registry::free(ompx_group_t handle) {

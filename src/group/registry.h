@@ -41,7 +41,17 @@ public:
 
     /// Collective over the listed ranks; `function` is the caller's name in errors.
     result<ompx_group_t> create(std::span<const int> ranks);
-    /// Collective over `parent`.
+    /// The same of endpoints, over their ranks.
+    result<ompx_group_t> create_endpoints(std::span<const ompx_endpoint_t> list);
+    /// Where a member goes in a split.
+    struct choice {
+        int color = 0; ///< negative: nowhere
+        int key = 0;
+    };
+    /// Collective over `parent`. One choice and one result for each of the caller's endpoints in
+    /// it, or one of each if it is a group of ranks. Equal colors give equal handles.
+    status split(ompx_group_t parent, std::span<const choice> own, std::span<ompx_group_t> results);
+    /// The same choice for all of them.
     result<ompx_group_t> split(ompx_group_t parent, int color, int key);
     /// Collective over the union. A caller outside one of the two passes OMPX_GROUP_NONE for it;
     /// a member of both must exist, since it tells the others who is in the other group.
@@ -56,20 +66,29 @@ private:
     /// What a member tells about its part in a group that is being made.
     struct offer {
         std::uint64_t set_hash = 0;
-        std::uint64_t order_hash = 0;
+        std::uint64_t list_hash = 0;
         std::uint64_t offset_plus_one = 0; ///< 0: no space
         std::uint64_t id = 0;              ///< of the group; that of the first member counts
     };
     /// A creation that timed out: the block has been offered already.
     struct unfinished {
         std::uint64_t offset_plus_one = 0;
-        std::uint64_t order_hash = 0;
+        std::uint64_t list_hash = 0;
         std::uint64_t id = 0;
     };
+    /// What a member tells in a split for one of its endpoints.
+    struct told_choice {
+        choice wants;
+        std::uint64_t offset_plus_one = 0;
+        std::uint64_t id = 0;
+        endpoint who;
+    };
 
-    status check_list(std::span<const int> ranks, const char *function) const;
-    result<ompx_group_t> create_from(std::vector<world_rank> members, const std::string &call);
-    offer make_offer(std::span<const world_rank> members);
+    status check_list(std::span<const ompx_endpoint_t> list, const char *function) const;
+    result<ompx_group_t> create_from(endpoint_parts wanted, const std::string &call);
+    offer make_offer(const endpoint_parts &wanted);
+    static endpoint_list list_of(std::vector<endpoint> endpoints, std::size_t num_members);
+    static error no_space_at(world_rank rank);
     result<std::vector<offer>> exchange(std::span<const world_rank> members, const offer &own,
                                         const std::string &call);
     bool all_offers_in(std::span<const world_rank> members, std::uint64_t set_hash);
@@ -77,9 +96,18 @@ private:
     std::string describe_missing(std::span<const world_rank> members, std::uint64_t set_hash,
                                  const std::string &call);
     result<ompx_group_t> assemble(group_parts parts);
-    result<std::vector<world_rank>> learn_other(group &known, group *other,
-                                                std::uint64_t list_offset_plus_one);
-    result<std::vector<world_rank>> read_list(group &known, group *other, std::size_t teller);
+    // split.cpp
+    using own_blocks = std::map<int, std::uint64_t>; ///< by color
+    result<std::vector<told_choice>> tell_choices(group &whole, std::span<const choice> own,
+                                                  const own_blocks &blocks);
+    result<group_parts> part_of_color(const group &whole, int color,
+                                      const std::vector<told_choice> &told) const;
+    // merge.cpp
+    result<ompx_group_t> create_union(std::vector<ompx_endpoint_t> list,
+                                      std::span<const ompx_endpoint_t> other);
+    result<std::vector<ompx_endpoint_t>> learn_other(group &known, group *other,
+                                                     std::uint64_t list_offset_plus_one);
+    result<std::vector<ompx_endpoint_t>> read_list(group &known, group *other, std::size_t teller);
 
     conduit::engine &engine_;
     workspace &space_;

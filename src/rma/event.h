@@ -35,10 +35,23 @@ struct moving {
 
 /// Shared by its owner in the program and the operation; whoever lets go last deletes it.
 struct ompx_event {
+    using continuation = std::function<void(diomp::status)>;
+
     /// Any thread, once.
     void complete(diomp::status with) {
         outcome = std::move(with);
-        done.store(true, std::memory_order_release);
+        done.store(true);
+        run_continuation();
+        release();
+    }
+    /// Calls `next` with the outcome when the event is complete: here, or in the thread that
+    /// completes it. Takes the program's reference over. Not for transfers that somebody must
+    /// advance.
+    void then(continuation next) {
+        next_.store(new continuation(std::move(next)));
+        if (done.load()) {
+            run_continuation();
+        }
         release();
     }
     /// "waiting for ...", for messages.
@@ -54,4 +67,15 @@ struct ompx_event {
     std::unique_ptr<diomp::rma::moving> moving; ///< null: completed by another thread
     std::atomic<bool> done{false};
     std::atomic<int> references{2};
+
+private:
+    // Both sides store before they load, so at least one of them finds the continuation.
+    void run_continuation() {
+        std::unique_ptr<continuation> const next(next_.exchange(nullptr));
+        if (next != nullptr) {
+            (*next)(std::move(outcome));
+        }
+    }
+
+    std::atomic<continuation *> next_{nullptr};
 };

@@ -118,6 +118,7 @@ status runtime::build() {
     collective_options.oversubscribed = is_oversubscribed(info);
     collective_options.check_all_members = settings_.check != check_level::none;
     collectives_ = std::make_unique<collective::collectives>(collective_options);
+    device_collectives_ = std::make_unique<device_collectives>(*collectives_, *devices_, *engine_);
     engine_->start();
     // Handlers and workspaces stand on every rank before anybody uses them.
     if (info.size > 1) {

@@ -14,6 +14,7 @@
 #include "memory/memory.h"
 #include "offload/offload.h"
 #include "rma/rma.h"
+#include "runtime/device_collectives.h"
 #include "runtime/statistics.h"
 #include "runtime/trace.h"
 #include "sync/lock.h"
@@ -50,6 +51,7 @@ public:
     [[nodiscard]] sync::locks &locks() { return *locks_; }
     [[nodiscard]] group::group_registry &groups() { return *groups_; }
     [[nodiscard]] collective::collectives &collectives() { return *collectives_; }
+    [[nodiscard]] device_collectives &collectives_on_devices() { return *device_collectives_; }
     [[nodiscard]] statistics &stats() { return statistics_; }
     [[nodiscard]] trace &tracer() { return trace_; }
     /// Whether calls are to be timed.
@@ -96,7 +98,8 @@ private:
     std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
     std::unique_ptr<sync::locks> locks_;
     std::unique_ptr<group::segment_workspace> workspace_;
-    std::unique_ptr<collective::collectives> collectives_; ///< queued calls of groups use it
+    std::unique_ptr<collective::collectives> collectives_;   ///< queued calls of groups use it
+    std::unique_ptr<device_collectives> device_collectives_; ///< the same
     std::unique_ptr<group::group_registry> groups_;
 };
 

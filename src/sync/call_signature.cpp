@@ -16,8 +16,8 @@ struct operation_row {
     const char *root = "root";
 };
 
-constexpr std::array<operation_row, 22> rows{{
-    {"no call", nullptr, nullptr},
+constexpr std::array<operation_row, 28> rows{{
+    {"calls that its endpoints disagree about", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
     {"ompx_reduce", "count", nullptr},
@@ -36,6 +36,12 @@ constexpr std::array<operation_row, 22> rows{{
     {"collective free", "offset", nullptr},
     {"symmetric reallocation", "nbytes", "alignment"},
     {"ompx_finalize", nullptr, nullptr},
+    {"ompx_gatherv", "hash of nbytes", nullptr},
+    {"ompx_scatterv", "hash of nbytes", nullptr},
+    {"ompx_allgatherv", "hash of nbytes", nullptr},
+    {"ompx_alltoallv", nullptr, nullptr},
+    {"ompx_scan", "count", nullptr},
+    {"ompx_exscan", "count", nullptr},
     {"symmetric ompx_target_alloc", "nbytes", nullptr, "device"},
     {"asymmetric ompx_target_alloc", nullptr, nullptr, "device"},
     {"ompx_target_free", "offset", nullptr, "device"},
@@ -48,9 +54,9 @@ constexpr std::array<const char *, 17> type_names{
     "OMPX_DOUBLE", "OMPX_LONG_DOUBLE", "OMPX_FLOAT_COMPLEX", "OMPX_DOUBLE_COMPLEX",
     "OMPX_BOOL"};
 
-constexpr std::array<const char *, 12> operator_names{
-    "no operator", "OMPX_SUM",  "OMPX_PROD", "OMPX_MIN", "OMPX_MAX",     "OMPX_BAND",
-    "OMPX_BOR",    "OMPX_BXOR", "OMPX_LAND", "OMPX_LOR", "OMPX_REPLACE", "OMPX_NO_OP"};
+constexpr std::array<const char *, 13> operator_names{
+    "no operator", "OMPX_SUM",  "OMPX_PROD", "OMPX_MIN",     "OMPX_MAX",   "OMPX_BAND", "OMPX_BOR",
+    "OMPX_BXOR",   "OMPX_LAND", "OMPX_LOR",  "OMPX_REPLACE", "OMPX_NO_OP", "OMPX_AVG"};
 
 } // namespace
 
@@ -85,13 +91,16 @@ std::string describe(const call_signature &call) {
     if (call.root != call_signature::no_root) {
         add(fmt::format("{}={}", row.root, call.root));
     }
+    if (row.type == nullptr && call.root_place() != 0) {
+        add(fmt::format("the root's endpoint={}", call.root_place()));
+    }
     if (row.amount != nullptr) {
         add(fmt::format("{}={}", row.amount, call.amount));
     }
     if (row.type != nullptr) {
         add(fmt::format("{}={}", row.type, call.type));
-    } else if (call.type != 0) {
-        add("type=" + type_name(static_cast<ompx_type_t>(call.type)));
+    } else if ((call.type & call_signature::type_mask) != 0) {
+        add("type=" + type_name(static_cast<ompx_type_t>(call.type & call_signature::type_mask)));
     }
     if (call.reduction != 0) {
         add("op=" + operator_name(call.reduction));

@@ -15,7 +15,7 @@
 namespace diomp::sync {
 
 enum class operation : std::uint8_t {
-    none = 0,
+    none = 0, ///< also the call of a rank whose endpoints disagree
     barrier,
     bcast,
     reduce,
@@ -34,6 +34,12 @@ enum class operation : std::uint8_t {
     free_memory,
     realloc_symmetric,
     finalize,
+    gatherv, ///< of the next three `amount` is a hash of the sizes
+    scatterv,
+    allgatherv,
+    alltoallv,
+    scan,
+    exscan,
     target_alloc_symmetric, ///< of these three `root` is the device
     target_alloc_asymmetric,
     target_free,
@@ -47,8 +53,13 @@ struct call_signature {
     operation what = operation::none;
     std::uint8_t reduction = 0;   ///< an OMPX_ operator, or user_operator; 0: none
     std::uint16_t root = no_root; ///< group rank
-    std::uint32_t type = 0;       ///< an ompx_type_t; alignment for allocations; 0: none
+    /// An ompx_type_t; alignment for allocations; 0: none. Of calls of endpoints the upper byte is
+    /// the root's place among those of its rank.
+    std::uint32_t type = 0;
     std::uint64_t amount = 0;     ///< elements if there is a type, else bytes; offset for frees
+
+    static constexpr std::uint32_t type_mask = 0xffffff;
+    [[nodiscard]] std::uint32_t root_place() const { return type >> 24; }
 
     friend bool operator==(const call_signature &left, const call_signature &right) {
         struct words {

@@ -73,6 +73,10 @@ int call(const trial &t, const trial_buffers &buffers, ompx_group_t group) {
         return ompx_reduce_scatter(dst, src, t.count, t.type, t.op, group);
     case kind::alltoall:
         return ompx_alltoall(dst, src, nbytes, group);
+    case kind::scan:
+        return ompx_scan(dst, src, t.count, t.type, t.op, group);
+    case kind::exscan:
+        return ompx_exscan(dst, src, t.count, t.type, t.op, group);
     }
     return OMPX_ERR_ARG;
 }
@@ -98,6 +102,10 @@ int start(const trial &t, const trial_buffers &buffers, ompx_group_t group, ompx
         return ompx_reduce_scatter_nb(dst, src, t.count, t.type, t.op, group, event);
     case kind::alltoall:
         return ompx_alltoall_nb(dst, src, nbytes, group, event);
+    case kind::scan:
+        return ompx_scan_nb(dst, src, t.count, t.type, t.op, group, event);
+    case kind::exscan:
+        return ompx_exscan_nb(dst, src, t.count, t.type, t.op, group, event);
     }
     return OMPX_ERR_ARG;
 }

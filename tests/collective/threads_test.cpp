@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
 #include "collective/collective.h"
+#include "collective/requests.h"
 #include "collective/trial.h"
 #include "support/thread_groups.h"
 
@@ -13,6 +14,7 @@ namespace {
 using sync::operation;
 using test::draw;
 using test::kind;
+using test::request_of;
 using test::thread_groups;
 using test::trial;
 using test::trial_buffers;
@@ -29,23 +31,6 @@ options options_for(thread_groups &job, bool oversubscribed, bool check_all_memb
     chosen.oversubscribed = oversubscribed;
     chosen.check_all_members = check_all_members;
     return chosen;
-}
-
-request request_of(const trial &t, const trial_buffers &buffers) {
-    constexpr operation operations[] = {
-        operation::bcast,   operation::reduce,    operation::allreduce,      operation::gather,
-        operation::scatter, operation::allgather, operation::reduce_scatter, operation::alltoall};
-    request asked;
-    asked.what = operations[static_cast<int>(t.what)];
-    asked.dst = buffers.dst();
-    asked.src = buffers.src();
-    asked.root = t.root;
-    asked.amount = t.reduces() ? t.count : t.count * t.unit();
-    if (t.reduces()) {
-        asked.type = t.type;
-        asked.op = t.op;
-    }
-    return asked;
 }
 
 /// Where a member's buffers are: private memory, or its slot.
@@ -117,7 +102,7 @@ TEST_P(collective_sizes, sizes_around_every_switch_are_right) {
         for (std::size_t const bytes :
              {8UL, 40UL, 128UL, 256UL, 8192UL, 16384UL, 32768UL, 65536UL, 131072UL}) {
             for (std::size_t const count : {bytes / 8 - 1, bytes / 8, bytes / 8 + 1}) {
-                for (int what = 0; what < 8; ++what) {
+                for (int what = 0; what < static_cast<int>(test::num_kinds); ++what) {
                     trial t;
                     t.number = ++number * 1000;
                     t.what = static_cast<kind>(what);

@@ -12,7 +12,19 @@
 
 namespace diomp::test {
 
-enum class kind { bcast, reduce, allreduce, gather, scatter, allgather, reduce_scatter, alltoall };
+enum class kind {
+    bcast,
+    reduce,
+    allreduce,
+    gather,
+    scatter,
+    allgather,
+    reduce_scatter,
+    alltoall,
+    scan,
+    exscan
+};
+inline constexpr std::uint64_t num_kinds = 10;
 
 struct trial {
     std::uint64_t number = 0; ///< unique; seeds the values
@@ -24,14 +36,20 @@ struct trial {
     bool in_place = false;
 
     [[nodiscard]] bool reduces() const {
-        return what == kind::reduce || what == kind::allreduce || what == kind::reduce_scatter;
+        return what == kind::reduce || what == kind::allreduce || what == kind::reduce_scatter ||
+               what == kind::scan || what == kind::exscan;
+    }
+    [[nodiscard]] bool has_root() const {
+        return what == kind::bcast || what == kind::reduce || what == kind::gather ||
+               what == kind::scatter;
     }
     [[nodiscard]] std::size_t unit() const { return ompx_type_size(type); }
 };
 
 inline std::string to_string(const trial &t) {
     constexpr const char *names[] = {"bcast",   "reduce",    "allreduce",      "gather",
-                                     "scatter", "allgather", "reduce_scatter", "alltoall"};
+                                     "scatter", "allgather", "reduce_scatter", "alltoall",
+                                     "scan",    "exscan"};
     return std::string(names[static_cast<int>(t.what)]) + " #" + std::to_string(t.number) +
            " type " + std::to_string(t.type) + " op " + std::to_string(t.op) + " count " +
            std::to_string(t.count) + " root " + std::to_string(t.root) +
@@ -43,7 +61,7 @@ inline trial draw(std::mt19937_64 &random, int num_members, std::size_t most_byt
     auto const below = [&random](std::uint64_t limit) { return random() % limit; };
     trial t;
     t.number = random();
-    t.what = static_cast<kind>(below(8));
+    t.what = static_cast<kind>(below(num_kinds));
     do {
         t.type = static_cast<ompx_type_t>(OMPX_INT8 + below(16));
         t.op = static_cast<ompx_op_t>(OMPX_SUM + below(9));
@@ -82,7 +100,7 @@ public:
 
     /// Reports the first wrong element.
     void check() const {
-        if (!has_dst()) {
+        if (!has_dst() || (t_.what == kind::exscan && self_ == 0)) {
             return;
         }
         std::size_t const blocks =
@@ -173,8 +191,11 @@ private:
             break;
         }
         std::size_t const of_block = t_.what == kind::reduce_scatter ? self_ : 0;
+        std::size_t const num = t_.what == kind::scan     ? self_ + 1
+                                : t_.what == kind::exscan ? self_
+                                                          : n_;
         value result = from(0, of_block);
-        for (std::size_t member = 1; member < n_; ++member) {
+        for (std::size_t member = 1; member < num; ++member) {
             result = combine(result, from(member, of_block), t_.op);
         }
         return result;

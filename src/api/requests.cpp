@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "api/requests.h"
+
+#include <memory>
+
+namespace diomp::api {
+namespace {
+
+collective::block_list copy_lists(const size_lists &from, std::size_t num) {
+    collective::block_list made;
+    made.nbytes.assign(from.nbytes, from.nbytes + num);
+    if (from.offsets != nullptr) {
+        made.offsets.assign(from.offsets, from.offsets + num);
+        return made;
+    }
+    std::size_t at = 0;
+    for (std::size_t const nbytes : made.nbytes) {
+        made.offsets.push_back(at);
+        at += nbytes; // what overflows is found by the check of the call
+    }
+    return made;
+}
+
+} // namespace
+
+status read_lists(called &from, const group::group &members) {
+    using sync::operation;
+    operation const what = from.asked.what;
+    if (what != operation::gatherv && what != operation::scatterv &&
+        what != operation::allgatherv && what != operation::alltoallv) {
+        return {};
+    }
+    auto lists = std::make_shared<collective::block_lists>();
+    if (what != operation::scatterv) {
+        DIOMP_TRY(check_pointer(from.of_dst.nbytes,
+                                what == operation::alltoallv ? "dst_nbytes" : "nbytes"));
+        lists->dst = copy_lists(from.of_dst, members.count());
+    }
+    if (what == operation::scatterv || what == operation::alltoallv) {
+        DIOMP_TRY(check_pointer(from.of_src.nbytes,
+                                what == operation::alltoallv ? "src_nbytes" : "nbytes"));
+        lists->src = copy_lists(from.of_src, members.count());
+    }
+    from.asked.blocks = std::move(lists);
+    return {};
+}
+
+} // namespace diomp::api

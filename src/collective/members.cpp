@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/members.h"
+
+#include "collective/check.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace diomp::collective {
+namespace {
+
+using sync::operation;
+
+/// All operands of a scan piece, or of a reduction in the members' order, in scratch memory.
+constexpr std::size_t piece_scratch_bytes = std::size_t{1} << 20;
+/// From here on the addresses of the buffers are worth a meeting.
+constexpr std::size_t direct_from_bytes = std::size_t{32} << 10;
+
+status bcast(const member_call &call) {
+    std::size_t const from = call.plays_root() ? call.root_place() : 0;
+    DIOMP_TRY(call.run_ranks(operation::bcast, call.dst(from), nullptr, call.block_bytes(),
+                             call.who.rank_of(call.root())));
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        if (i != from && call.dst(i) != call.dst(from)) {
+            rma::copy_bytes(call.dst(i), call.dst(from), call.block_bytes(),
+                            call.chosen.stream_threshold_bytes);
+        }
+    }
+    return {};
+}
+
+// ---- Reductions in the window ----
+
+struct shared_buffers {
+    std::uint64_t src = 0; ///< address, 0: not in the window
+    std::uint64_t dst = 0;
+};
+
+/// All members' buffers if every one that counts lies in the window, after one meeting.
+result<std::vector<shared_buffers>> find_in_window(const member_call &call) {
+    group::local_group &here = call.members.here();
+    auto const in_window = [&call](const void *buffer) -> std::uint64_t {
+        auto const address = reinterpret_cast<std::uintptr_t>(buffer);
+        return address - call.chosen.window_base < call.chosen.window_span ? address : 0;
+    };
+    DIOMP_TRY(here.settle());
+    bool usable = true;
+    std::vector<shared_buffers> own;
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        own.push_back({in_window(call.src(i)), in_window(call.dst(i))});
+        bool const writes = call.asked.what != operation::reduce || call.who.own(i) == call.root();
+        bool const overlaps = call.asked.what == operation::reduce_scatter && // block 0 is dst
+                              own.back().src == own.back().dst;
+        usable = usable && own.back().src != 0 && (!writes || own.back().dst != 0) && !overlaps;
+    }
+    std::memcpy(here.next_stage(), own.data(), own.size() * sizeof(own.front()));
+    DIOMP_TRY(here.meet(call.signature, {usable ? 1U : 0U}));
+    std::vector<shared_buffers> all(call.who.size());
+    for (std::size_t rank = 0; rank < call.who.num_ranks(); ++rank) {
+        if (here.payload_of(rank)[0] == 0) {
+            return std::vector<shared_buffers>{};
+        }
+        for (std::size_t i = 0; i < call.who.num_of(rank); ++i) {
+            std::memcpy(&all[call.who.member(rank, i)],
+                        here.stage_of(rank) + i * sizeof(shared_buffers), sizeof(shared_buffers));
+        }
+    }
+    return all;
+}
+
+/// Elements `part` of block `block` of all operands into the same elements of every destination.
+void reduce_part(const member_call &call, const std::vector<shared_buffers> &buffers,
+                 std::size_t block, range part, const std::vector<std::byte *> &destinations) {
+    std::size_t const unit = call.unit_bytes;
+    piece_buffer const aside(unit);
+    for (std::size_t first = part.begin; first < part.begin + part.count;
+         first += aside.elements()) {
+        std::size_t const count = std::min(aside.elements(), part.begin + part.count - first);
+        reduce_in_order(call.reduce, aside.data(), call.who.size(), count, [&](std::size_t member) {
+            return reinterpret_cast<const std::byte *>(buffers[member].src) +
+                   block * call.block_bytes() + first * unit;
+        });
+        for (std::byte *const to : destinations) {
+            rma::copy_bytes(to + first * unit, aside.data(), count * unit, SIZE_MAX);
+        }
+    }
+}
+
+// Every rank reduces a part for all, or the blocks of its own members.
+status reduce_in_window(const member_call &call, const std::vector<shared_buffers> &buffers) {
+    std::size_t const count = call.asked.amount;
+    if (call.asked.what == operation::reduce_scatter) {
+        for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+            reduce_part(call, buffers, call.who.own(i), {0, count}, {call.dst(i)});
+        }
+        return call.members.here().meet(call.signature);
+    }
+    range const part = share_of(count, call.who.num_ranks(), call.who.self(),
+                                std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes));
+    std::vector<std::byte *> destinations;
+    for (std::size_t member = 0; member < call.who.size(); ++member) {
+        if (call.asked.what == operation::allreduce || member == call.root()) {
+            destinations.push_back(reinterpret_cast<std::byte *>(buffers[member].dst));
+        }
+    }
+    reduce_part(call, buffers, 0, part, destinations);
+    return call.members.here().meet(call.signature);
+}
+
+// ---- Reductions through the ranks ----
+
+/// The own members' operands combined; `num_blocks` of them.
+std::unique_ptr<std::byte[]> combine_own(const member_call &call, std::size_t num_blocks) {
+    std::size_t const count = num_blocks * call.asked.amount;
+    auto combined = std::make_unique_for_overwrite<std::byte[]>(count * call.unit_bytes);
+    std::size_t const step = piece_buffer::elements_of(call.unit_bytes);
+    for (std::size_t first = 0; first < count; first += step) {
+        std::size_t const at = first * call.unit_bytes;
+        reduce_in_order(call.reduce, combined.get() + at, call.who.num_own(),
+                        std::min(step, count - first),
+                        [&](std::size_t i) { return call.src(i) + at; });
+    }
+    return combined;
+}
+
+// Blocks of equal numbers of members per rank are one block of a rank; else the ranks reduce block
+// by block.
+status reduce_scatter(const member_call &call, const std::byte *operand) {
+    std::size_t const block = call.block_bytes();
+    std::size_t const k = call.who.most_per_rank();
+    bool const is_regular = call.who.contiguous() && k * call.who.num_ranks() == call.who.size();
+    auto result = std::make_unique_for_overwrite<std::byte[]>(call.who.num_own() * block);
+    if (is_regular) {
+        DIOMP_TRY(call.run_ranks(operation::reduce_scatter, result.get(), operand,
+                                 k * call.asked.amount));
+    }
+    for (std::size_t member = 0; !is_regular && member < call.who.size(); ++member) {
+        std::byte *to = nullptr;
+        for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+            to = call.who.own(i) == member ? result.get() + i * block : to;
+        }
+        DIOMP_TRY(call.run_ranks(operation::reduce, to, operand + member * block, call.asked.amount,
+                                 call.who.rank_of(member)));
+    }
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        std::memcpy(call.dst(i), result.get() + i * block, block);
+    }
+    return {};
+}
+
+status reduce_through_ranks(const member_call &call) {
+    bool const scatters = call.asked.what == operation::reduce_scatter;
+    std::unique_ptr<std::byte[]> combined;
+    const std::byte *operand = call.src(0);
+    if (call.who.num_own() > 1) {
+        combined = combine_own(call, scatters ? call.who.size() : 1);
+        operand = combined.get();
+    }
+    if (scatters) {
+        return reduce_scatter(call, operand);
+    }
+    std::size_t const first = call.plays_root() ? call.root_place() : 0;
+    bool const to_all = call.asked.what == operation::allreduce;
+    DIOMP_TRY(call.run_ranks(call.asked.what,
+                             to_all || call.plays_root() ? call.dst(first) : nullptr, operand,
+                             call.asked.amount, to_all ? 0 : call.who.rank_of(call.root())));
+    for (std::size_t i = 1; to_all && i < call.who.num_own(); ++i) {
+        rma::copy_bytes(call.dst(i), call.dst(0), call.block_bytes(),
+                        call.chosen.stream_threshold_bytes);
+    }
+    return {};
+}
+
+// ---- Everybody gets all operands, in pieces ----
+
+/// Operands of `count` elements each, from all members.
+class all_operands {
+public:
+    /// `num_blocks` operands per member.
+    all_operands(const member_call &call, std::size_t num_blocks)
+        : call_(call), num_blocks_(num_blocks), per_rank_(call.who.most_per_rank() * num_blocks) {
+        std::size_t const slots = (call.who.num_ranks() + 1) * per_rank_;
+        step_ = std::max<std::size_t>(1, piece_scratch_bytes / slots / call.unit_bytes);
+        step_ = std::min(step_, call.asked.amount);
+        memory_ = std::make_unique_for_overwrite<std::byte[]>(slots * step_ * call.unit_bytes);
+    }
+
+    [[nodiscard]] std::size_t step() const { return step_; }
+    /// Elements [first, first + count) of every operand.
+    status gather(std::size_t first, std::size_t count) {
+        count_ = count;
+        std::size_t const nbytes = count * call_.unit_bytes;
+        std::byte *const own = memory_.get() + call_.who.num_ranks() * per_rank_ * nbytes;
+        for (std::size_t i = 0; i < call_.who.num_own(); ++i) {
+            for (std::size_t block = 0; block < num_blocks_; ++block) {
+                std::memcpy(own + (i * num_blocks_ + block) * nbytes,
+                            call_.src(i) + block * call_.block_bytes() + first * call_.unit_bytes,
+                            nbytes);
+            }
+        }
+        return call_.run_ranks(operation::allgather, memory_.get(), own, per_rank_ * nbytes);
+    }
+    [[nodiscard]] const std::byte *operand(std::size_t member, std::size_t block = 0) const {
+        std::size_t const rank = call_.who.rank_of(member);
+        std::size_t place = 0;
+        while (call_.who.member(rank, place) != member) {
+            ++place;
+        }
+        return memory_.get() +
+               (rank * per_rank_ + place * num_blocks_ + block) * count_ * call_.unit_bytes;
+    }
+
+private:
+    const member_call &call_;
+    std::size_t num_blocks_;
+    std::size_t per_rank_;
+    std::size_t step_ = 1;
+    std::size_t count_ = 0;
+    std::unique_ptr<std::byte[]> memory_;
+};
+
+status reduce_in_member_order(const member_call &call) {
+    bool const scatters = call.asked.what == operation::reduce_scatter;
+    all_operands operands(call, scatters ? call.who.size() : 1);
+    // In place an operand of a later piece must not be overwritten before it is read.
+    std::vector<std::unique_ptr<std::byte[]>> results;
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        results.push_back(std::make_unique_for_overwrite<std::byte[]>(call.block_bytes()));
+    }
+    for (std::size_t first = 0; first < call.asked.amount; first += operands.step()) {
+        std::size_t const count = std::min(operands.step(), call.asked.amount - first);
+        DIOMP_TRY(operands.gather(first, count));
+        for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+            std::size_t const block = scatters ? call.who.own(i) : 0;
+            reduce_in_order(call.reduce, results[i].get() + first * call.unit_bytes,
+                            call.who.size(), count,
+                            [&](std::size_t member) { return operands.operand(member, block); });
+        }
+    }
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        if (call.asked.what != operation::reduce || call.who.own(i) == call.root()) {
+            std::memcpy(call.dst(i), results[i].get(), call.block_bytes());
+        }
+    }
+    return {};
+}
+
+} // namespace
+
+std::size_t member_call::root_place() const {
+    std::size_t place = 0;
+    while (who.own(place) != root()) {
+        ++place;
+    }
+    return place;
+}
+
+status member_call::run_ranks(sync::operation what, void *to, const void *from, std::size_t amount,
+                              std::size_t root_rank) const {
+    request inner;
+    inner.what = what;
+    inner.dst = to;
+    inner.src = from;
+    inner.amount = amount;
+    bool const reduces = is_reduction(what);
+    if (reduces) {
+        inner.type = asked.type;
+        inner.op = asked.op;
+    }
+    sync::call_signature made = signature;
+    made.root = sync::call_signature::no_root;
+    if (what == operation::bcast || what == operation::reduce) {
+        inner.root = static_cast<int>(root_rank);
+        made.root = static_cast<std::uint16_t>(root_rank);
+    }
+    return collective::run_ranks(members, inner, chosen, made, reduces ? reduce : reducer{},
+                                 reduces ? unit_bytes : 1);
+}
+
+status run_member_reduction(const member_call &call) {
+    if (!call.reduce.commutative && !call.who.contiguous()) {
+        return reduce_in_member_order(call);
+    }
+    bool const on_one_node = call.members.across() == nullptr && call.who.num_ranks() > 1;
+    bool const table_fits =
+        call.who.most_per_rank() * sizeof(shared_buffers) <= group::member_block::small_stage_bytes;
+    if (on_one_node && table_fits && call.block_bytes() >= direct_from_bytes) {
+        auto buffers = find_in_window(call);
+        DIOMP_TRY(buffers);
+        if (!buffers.value().empty()) {
+            return reduce_in_window(call, buffers.value());
+        }
+    }
+    return reduce_through_ranks(call);
+}
+
+status run_member_scan(const member_call &call) {
+    bool const inclusive = call.asked.what == operation::scan;
+    all_operands operands(call, 1);
+    for (std::size_t first = 0; first < call.asked.amount; first += operands.step()) {
+        std::size_t const count = std::min(operands.step(), call.asked.amount - first);
+        DIOMP_TRY(operands.gather(first, count));
+        for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+            std::size_t const num = call.who.own(i) + (inclusive ? 1 : 0);
+            std::byte *const to = call.dst(i) + first * call.unit_bytes;
+            if (num == 1) {
+                std::memcpy(to, operands.operand(0), count * call.unit_bytes);
+            } else if (num > 1) {
+                reduce_in_order(call.reduce, to, num, count,
+                                [&](std::size_t member) { return operands.operand(member); });
+            }
+        }
+    }
+    return {};
+}
+
+status run_members(const member_call &call) {
+    if (!has_block_lists(call.asked.what) && call.asked.amount == 0) {
+        return call.members.meet(call.signature);
+    }
+    if (is_scan(call.asked.what)) {
+        return run_member_scan(call);
+    }
+    if (is_reduction(call.asked.what)) {
+        return run_member_reduction(call);
+    }
+    return call.asked.what == operation::bcast ? bcast(call) : run_member_moves(call);
+}
+
+} // namespace diomp::collective

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device_collectives.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace diomp::runtime {
+namespace {
+
+using collective::request;
+using sync::operation;
+
+/// Whether [inner, inner + inner_bytes) lies in [outer, outer + outer_bytes).
+bool lies_in(const void *inner, std::size_t inner_bytes, const void *outer,
+             std::size_t outer_bytes) {
+    auto const offset =
+        reinterpret_cast<std::uintptr_t>(inner) - reinterpret_cast<std::uintptr_t>(outer);
+    return inner != nullptr && outer != nullptr && offset < outer_bytes &&
+           inner_bytes <= outer_bytes - offset;
+}
+
+/// Calls of endpoints of one rank that are to be one collective.
+bool same_call(const request &one, const request &other) {
+    bool const same_blocks =
+        one.what == operation::alltoallv || one.blocks == other.blocks ||
+        (one.blocks && other.blocks && one.blocks->dst.nbytes == other.blocks->dst.nbytes &&
+         one.blocks->src.nbytes == other.blocks->src.nbytes);
+    return one.what == other.what && one.amount == other.amount && one.type == other.type &&
+           one.op == other.op && one.root == other.root && same_blocks;
+}
+
+error copy_of(const error &failure) {
+    return {failure.code(), failure.message(), failure.remedy()};
+}
+
+int device_of(const group::group &members, std::size_t place) {
+    const group::endpoint_list &endpoints = members.endpoints();
+    return endpoints[endpoints.of(members.self().index())[place]].device;
+}
+
+std::size_t num_own(const group::group &members) {
+    return members.endpoints().empty() ? 1 : members.endpoints().of(members.self().index()).size();
+}
+
+} // namespace
+
+result<device_collectives::view> device_collectives::find(const void *pointer, int device,
+                                                          std::size_t nbytes) {
+    view made;
+    made.nbytes = nbytes;
+    made.here = static_cast<std::byte *>(const_cast<void *>(pointer));
+    if (nbytes == 0) {
+        return made;
+    }
+    auto found = devices_.find_own(pointer, device, nbytes);
+    DIOMP_TRY(found);
+    made.there = found.value();
+    made.here = made.there.on == nullptr ? made.there.address : nullptr;
+    return made;
+}
+
+result<device_collectives::views> device_collectives::find_buffers(const group::group &members,
+                                                                   const request &asked,
+                                                                   std::size_t place, int device) {
+    std::size_t const member = members.endpoints().empty()
+                                   ? members.self().index()
+                                   : members.endpoints().of(members.self().index())[place];
+    views made;
+    made.use = collective::use_of(asked, {}, members.count(), member);
+    auto src = find(asked.src, device, made.use.src_bytes);
+    DIOMP_TRY(src);
+    made.src = src.take();
+    auto dst = find(asked.dst, device, made.use.dst_bytes);
+    DIOMP_TRY(dst);
+    made.dst = dst.take();
+    return made;
+}
+
+result<device_collectives::whole_call>
+device_collectives::find_all(const group::group &members, const request &asked, int device) {
+    whole_call call;
+    call.asked = asked;
+    // Null pointers and sizes first: what is found afterwards depends on them.
+    std::vector<collective::endpoint_buffers> const given(num_own(members),
+                                                          {asked.dst, asked.src, asked.blocks});
+    DIOMP_TRY(collectives_.check(members, asked, given));
+    for (std::size_t place = 0; place < given.size(); ++place) {
+        int const on = members.endpoints().empty() ? device : device_of(members, place);
+        auto found = find_buffers(members, asked, place, on);
+        DIOMP_TRY(found);
+        call.own.push_back(found.take());
+        call.blocks.push_back(asked.blocks);
+    }
+    return call;
+}
+
+status device_collectives::load(view &of, bool is_read) {
+    if (of.there.on == nullptr || of.here != nullptr) {
+        return {};
+    }
+    of.copy = std::make_unique_for_overwrite<std::byte[]>(of.nbytes);
+    of.here = of.copy.get();
+    return is_read ? devices_.copy_own(of.there, of.here, of.nbytes, false) : status{};
+}
+
+status device_collectives::run_in_turn(group::group &members, whole_call &call) {
+    std::vector<collective::endpoint_buffers> own;
+    for (std::size_t i = 0; i < call.own.size(); ++i) {
+        views &each = call.own[i];
+        // In place one copy holds both.
+        bool const src_in_dst = lies_in(each.src.there.address, each.src.nbytes,
+                                        each.dst.there.address, each.dst.nbytes);
+        bool const dst_in_src = !src_in_dst && lies_in(each.dst.there.address, each.dst.nbytes,
+                                                       each.src.there.address, each.src.nbytes);
+        if (dst_in_src) {
+            DIOMP_TRY(load(each.src, true));
+            each.dst.here = each.src.here + (each.dst.there.address - each.src.there.address);
+        }
+        DIOMP_TRY(load(each.dst, each.use.reads_dst || src_in_dst));
+        if (src_in_dst) {
+            each.src.here = each.dst.here + (each.src.there.address - each.dst.there.address);
+        }
+        DIOMP_TRY(load(each.src, true));
+        own.push_back({each.dst.here, each.src.here, call.blocks[i]});
+    }
+    DIOMP_TRY(collectives_.run_in_turn(members, call.asked, own));
+    for (const views &each : call.own) {
+        bool const is_source = call.asked.what == operation::bcast && each.use.reads_dst;
+        if (each.dst.nbytes > 0 && each.dst.there.on != nullptr && !is_source) {
+            DIOMP_TRY(devices_.copy_own(each.dst.there, each.dst.here, each.dst.nbytes, true));
+        }
+    }
+    return {};
+}
+
+result<std::optional<std::size_t>> device_collectives::place_of(const group::group &members,
+                                                                int device) {
+    std::size_t const num = num_own(members);
+    if (members.endpoints().empty() || device == OMPX_GROUP_DEVICES) {
+        return std::optional<std::size_t>{};
+    }
+    for (std::size_t place = 0; place < num; ++place) {
+        if (device_of(members, place) == device) {
+            return num == 1 ? std::optional<std::size_t>{} : std::optional{place};
+        }
+    }
+    return error(OMPX_ERR_ARG,
+                 fmt::format("device {} is none of this rank's endpoints in the group", device),
+                 "pass the device of an endpoint, or OMPX_GROUP_DEVICES for all of them");
+}
+
+endpoint_calls &device_collectives::calls_of(const group::group &members) {
+    std::lock_guard const guard(mutex_);
+    auto &place = calls_[&members];
+    if (place == nullptr) {
+        place = std::make_unique<endpoint_calls>(num_own(members));
+    }
+    return *place;
+}
+
+void device_collectives::forget(const group::group &members) {
+    std::unique_ptr<endpoint_calls> ending;
+    {
+        std::lock_guard const guard(mutex_);
+        auto const found = calls_.find(&members);
+        if (found == calls_.end()) {
+            return;
+        }
+        ending = std::move(found->second);
+        calls_.erase(found);
+    }
+    for (endpoint_calls::part const &each : ending->withdraw_all()) {
+        each.event->complete(error(OMPX_ERR_ARG,
+                                   "the group was freed while this call waited for the other "
+                                   "endpoints of this rank",
+                                   "make each call with all endpoints before the group is freed"));
+    }
+}
+
+status device_collectives::run_set(group::group &members, endpoint_calls::set &parts) {
+    whole_call call;
+    call.asked = parts.front().asked;
+    std::optional<error> failure;
+    for (std::size_t place = 0; place < parts.size() && !failure; ++place) {
+        if (!same_call(parts[place].asked, call.asked)) {
+            failure.emplace(
+                OMPX_ERR_MISMATCH,
+                fmt::format("devices {} and {} of this rank made different calls",
+                            device_of(members, 0), device_of(members, place)),
+                "all endpoints of a group must make the same collective calls in the same order");
+            continue;
+        }
+        auto found = find_buffers(members, parts[place].asked, place, device_of(members, place));
+        if (!found) {
+            failure = found.take_failure();
+            continue;
+        }
+        call.own.push_back(found.take());
+        call.blocks.push_back(parts[place].asked.blocks);
+    }
+    if (failure) {
+        // The other ranks shall not wait for a call that does not come.
+        status const told = members.meet({.what = operation::none});
+        return std::move(*failure);
+    }
+    return run_in_turn(members, call);
+}
+
+result<ompx_event *> device_collectives::start_part(group::group &members, const request &asked,
+                                                    std::size_t place, bool blocks) {
+    // Bad arguments are told to who makes them.
+    collective::endpoint_buffers const given{asked.dst, asked.src, asked.blocks};
+    DIOMP_TRY(collectives_.check(members, asked, {&given, 1}, place));
+    auto checked = find_buffers(members, asked, place, device_of(members, place));
+    DIOMP_TRY(checked);
+    auto event = std::make_unique<ompx_event>();
+    std::optional<endpoint_calls::set> to_run;
+    auto const complete = [this, &members](endpoint_calls::set &parts) {
+        status const outcome = run_set(members, parts);
+        for (endpoint_calls::part const &each : parts) {
+            each.event->complete(outcome ? status{} : status(copy_of(outcome.failure())));
+        }
+    };
+    // A blocking call runs its set by itself: until it is over its endpoint adds no other.
+    calls_of(members).add(place, {asked, event.get()}, [&](endpoint_calls::set parts) {
+        if (blocks) {
+            to_run = std::move(parts);
+            return;
+        }
+        members.calls().submit([complete, parts = std::move(parts)]() mutable { complete(parts); });
+    });
+    if (to_run) {
+        auto const turn = members.enter();
+        complete(*to_run);
+    }
+    return event.release();
+}
+
+status device_collectives::run(group::group &members, const request &asked, int device) {
+    auto place = place_of(members, device);
+    DIOMP_TRY(place);
+    if (!place.value()) {
+        auto call = find_all(members, asked, device);
+        DIOMP_TRY(call);
+        auto const turn = members.enter();
+        return run_in_turn(members, call.value());
+    }
+    auto started = start_part(members, asked, *place.value(), true);
+    DIOMP_TRY(started);
+    ompx_event *const event = started.value();
+    status waited = engine_.wait([event] { return event->is_done(); },
+                                 [&] {
+                                     return fmt::format("waiting for the other endpoints of this "
+                                                        "rank in the group to make the call that "
+                                                        "device {} has made",
+                                                        device);
+                                 });
+    if (!waited && calls_of(members).withdraw(*place.value(), event)) {
+        event->release();
+        event->release();
+        return waited;
+    }
+    while (!event->is_done()) { // it runs: it ends by itself, with an error if need be
+        engine_.poll();
+    }
+    status outcome = std::move(event->outcome);
+    event->release();
+    return outcome;
+}
+
+result<ompx_event *> device_collectives::start(group::group &members, const request &asked,
+                                               int device) {
+    auto place = place_of(members, device);
+    DIOMP_TRY(place);
+    if (place.value()) {
+        return start_part(members, asked, *place.value(), false);
+    }
+    auto found = find_all(members, asked, device);
+    DIOMP_TRY(found);
+    auto event = std::make_unique<ompx_event>();
+    members.calls().submit(
+        [this, &members, event = event.get(), call = std::make_shared<whole_call>(found.take())] {
+            event->complete(run_in_turn(members, *call));
+        });
+    return event.release();
+}
+
+} // namespace diomp::runtime

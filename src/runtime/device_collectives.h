@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collectives on device memory: from what the program says, pointers and device numbers of one or
+// several endpoints, to a collective over memory that somebody can reduce and move.
+//
+// Memory that the processor loads (host devices) is used where it is. Memory of accelerators goes
+// by way of host memory.
+#pragma once
+
+#include "collective/collective.h"
+#include "offload/offload.h"
+#include "runtime/endpoint_calls.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace diomp::runtime {
+
+/// Any thread.
+class device_collectives {
+public:
+    /// All must outlive it.
+    device_collectives(collective::collectives &collectives, offload::devices &devices,
+                       conduit::engine &engine)
+        : collectives_(collectives), devices_(devices), engine_(engine) {}
+
+    /// Blocks. `asked` has device or mapped addresses. `device` is one of the caller's endpoints in
+    /// the group or OMPX_GROUP_DEVICES; in a group of ranks any device.
+    status run(group::group &members, const collective::request &asked, int device);
+    /// Returns at once.
+    result<ompx_event *> start(group::group &members, const collective::request &asked, int device);
+    /// Before the group ends: calls that wait for other endpoints of this rank fail.
+    void forget(const group::group &members);
+
+private:
+    /// A buffer as the processor sees it.
+    struct view {
+        offload::end there;
+        std::byte *here = nullptr;
+        std::unique_ptr<std::byte[]> copy; ///< of an accelerator's memory
+        std::size_t nbytes = 0;
+    };
+    /// The buffers of one endpoint in a call.
+    struct views {
+        view src;
+        view dst;
+        collective::buffer_use use;
+    };
+    /// A call of all of the caller's endpoints.
+    struct whole_call {
+        collective::request asked;
+        std::vector<views> own; ///< in the group's order
+        std::vector<std::shared_ptr<const collective::block_lists>> blocks;
+    };
+
+    result<view> find(const void *pointer, int device, std::size_t nbytes);
+    /// The buffers of own endpoint number `place`, whose device is `device`.
+    result<views> find_buffers(const group::group &members, const collective::request &asked,
+                               std::size_t place, int device);
+    result<whole_call> find_all(const group::group &members, const collective::request &asked,
+                                int device);
+    status load(view &of, bool is_read);
+    status run_in_turn(group::group &members, whole_call &call);
+
+    /// The place among the caller's endpoints; nullopt: the call is for all of them.
+    static result<std::optional<std::size_t>> place_of(const group::group &members, int device);
+    endpoint_calls &calls_of(const group::group &members);
+    result<ompx_event *> start_part(group::group &members, const collective::request &asked,
+                                    std::size_t place, bool blocks);
+    status run_set(group::group &members, std::vector<endpoint_calls::part> &set);
+
+    collective::collectives &collectives_;
+    offload::devices &devices_;
+    conduit::engine &engine_;
+    std::mutex mutex_; ///< leaf lock over calls_
+    std::map<const group::group *, std::unique_ptr<endpoint_calls>> calls_;
+};
+
+} // namespace diomp::runtime
