@@ -149,6 +149,27 @@ template <transferable T, operator_on<T> Op>
     return combined;
 }
 
+/// dst at member r: the values of members 0 to r combined.
+template <writable_range Dst, transferable_range Src,
+          operator_on<std::ranges::range_value_t<Src>> Op>
+    requires same_elements<Dst, Src>
+void scan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<Src>>(what);
+    detail::expect_size("scan", detail::size_of(dst), detail::size_of(src));
+    detail::check(ompx_scan(std::ranges::data(dst), std::ranges::data(src), detail::size_of(src),
+                            type, op, group.handle()));
+}
+/// The same without member r itself; member 0 keeps what dst holds.
+template <writable_range Dst, transferable_range Src,
+          operator_on<std::ranges::range_value_t<Src>> Op>
+    requires same_elements<Dst, Src>
+void exscan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<Src>>(what);
+    detail::expect_size("exscan", detail::size_of(dst), detail::size_of(src));
+    detail::check(ompx_exscan(std::ranges::data(dst), std::ranges::data(src), detail::size_of(src),
+                              type, op, group.handle()));
+}
+
 /// dst, at the root only: the blocks of all members in order.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>

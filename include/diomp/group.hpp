@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Groups of ranks: an owner, a view, and what completes and synchronises.
+// Groups of ranks and of endpoints: an owner, a view, and what completes and synchronises.
 #ifndef DIOMP_GROUP_HPP
 #define DIOMP_GROUP_HPP
 
@@ -29,8 +29,23 @@ public:
     [[nodiscard]] int size() const { return detail::check(ompx_group_size(handle_)); }
     /// This process's place in the group; an error if it is not a member.
     [[nodiscard]] int rank() const { return detail::check(ompx_group_rank(handle_)); }
-    [[nodiscard]] int world_rank(int group_rank) const {
-        return detail::check(ompx_group_world_rank(handle_, group_rank));
+    [[nodiscard]] int world_rank(int member) const {
+        return detail::check(ompx_group_world_rank(handle_, member));
+    }
+    /// Of a group of endpoints.
+    [[nodiscard]] ompx_endpoint_t endpoint(int member) const {
+        ompx_endpoint_t found{};
+        detail::check(ompx_group_endpoint(handle_, member, &found));
+        return found;
+    }
+    [[nodiscard]] int num_own_endpoints() const {
+        return detail::check(ompx_group_num_own_endpoints(handle_));
+    }
+    /// What a member is called in another group; OMPX_NO_MEMBER if it is not in it.
+    [[nodiscard]] int translate(int member, group_ref to) const {
+        int result = OMPX_NO_MEMBER;
+        detail::check(ompx_group_translate(handle_, &member, 1, to.handle(), &result));
+        return result;
     }
 
 private:
@@ -65,6 +80,25 @@ public:
         group made;
         detail::check(
             ompx_group_create(&made.handle_, ranks.data(), static_cast<int>(ranks.size())));
+        return made;
+    }
+    /// Of the listed endpoints, in that order; only their ranks call.
+    [[nodiscard]] static group of_endpoints(const std::vector<ompx_endpoint_t> &endpoints) {
+        group made;
+        detail::check(ompx_group_create_endpoints(&made.handle_, endpoints.data(),
+                                                  static_cast<int>(endpoints.size())));
+        return made;
+    }
+    /// Of all devices that the members of a group of ranks drive.
+    [[nodiscard]] static group of_devices(group_ref ranks = {}) {
+        group made;
+        detail::check(ompx_group_create_devices(ranks.handle(), &made.handle_));
+        return made;
+    }
+    /// Another one of the same members.
+    [[nodiscard]] static group dup(group_ref from) {
+        group made;
+        detail::check(ompx_group_dup(from.handle(), &made.handle_));
         return made;
     }
     /// Members with equal color, ordered by key; a negative color gives no group.

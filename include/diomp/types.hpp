@@ -89,7 +89,8 @@ enum class op : ompx_op_t {
     bor = OMPX_BOR,
     bxor = OMPX_BXOR,
     land = OMPX_LAND,
-    lor = OMPX_LOR
+    lor = OMPX_LOR,
+    avg = OMPX_AVG ///< not of scans
 };
 
 /// A reduction operator of one's own: `T function(const T &left, const T &right)`, associative. Not

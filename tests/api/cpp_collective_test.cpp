@@ -129,6 +129,18 @@ TEST_F(cpp_collective, allgather_alltoall_and_reduce_scatter) {
     EXPECT_EQ(block[1], me * ranks);
 }
 
+TEST_F(cpp_collective, scans_and_averages) {
+    std::vector<int> const one(5, 1);
+    std::vector<int> before(5, -1);
+    diomp::exscan(before, one, diomp::op::sum);
+    EXPECT_EQ(before, std::vector<int>(5, me == 0 ? -1 : me));
+    std::vector<int> with(5);
+    diomp::scan(with, one, diomp::op::sum);
+    EXPECT_EQ(with, std::vector<int>(5, me + 1));
+    double const mean = diomp::allreduce(static_cast<double>(me), diomp::op::avg);
+    EXPECT_EQ(mean, (ranks - 1) / 2.0);
+}
+
 TEST_F(cpp_collective, buffers_that_do_not_fit_each_other_are_errors_before_any_transfer) {
     const std::vector<int> source(3);
     std::vector<int> block(3);
