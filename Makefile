@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # One word for each thing a newcomer wants. Everything below is CMake presets and scripts that can be called directly.
-#   make demo                     install what is missing, build, run the demo
+#   make demo                     install what is missing, build what the demo needs, run it
 #   make check                    install, build, run all tests and checks (what CI runs)
 #   make build | bench | coverage
 #   make install PREFIX=/opt/diomp
@@ -13,18 +13,21 @@ DESTDIR ?=
 ccache := $(shell command -v ccache 2>/dev/null)
 launcher := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
-.PHONY: all build demo check bench install coverage clean setup
+.PHONY: all build demo check bench install coverage clean setup configure
 all: build
 
 setup:
 	@scripts/setup.sh
 	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 
-build: setup
+configure: setup
 	@cmake --preset release $(launcher) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
+
+build: configure
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build
+demo: configure
+	@cmake --build --preset release -j $(JOBS) --target demo
 	@scripts/demo.sh build/release
 
 # The peers of the comparison are looked for when the build is configured, hence their packages first.

@@ -7,7 +7,7 @@
 set -eu
 
 if [ $# -lt 1 ] || [ ! -x "$1/bin/minimod" ] || [ ! -x "$1/bin/diomp-run" ]; then
-    echo "usage: demo.sh BUILD_DIR [minimod options]; BUILD_DIR holds bin/minimod and bin/diomp-run (make build)" >&2
+    echo "usage: demo.sh BUILD_DIR [minimod options]; BUILD_DIR holds bin/minimod and bin/diomp-run (make demo builds them)" >&2
     exit 2
 fi
 build=$1
