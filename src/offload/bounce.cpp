@@ -47,9 +47,9 @@ private:
     device::pinned_memory memory_;
 };
 
-bounce::bounce(const ledger::segment_table &own, memory::address_space &space,
-               memory::segment &host, conduit::engine &engine, conduit::call_service &calls,
-               rma::transfers &transfers, world_rank self)
+bounce::bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
+               conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
+               world_rank self)
     : own_(own), space_(space), host_(host), engine_(engine), calls_(calls), transfers_(transfers),
       self_(self), request_handler_(engine.add_handler(
                        [this](const conduit::message &incoming) { on_request(incoming); })) {}
@@ -330,10 +330,7 @@ result<bounce::going>
 bounce::carry_out(const job &what, std::map<const device::backend *, device::pinned_memory> &pinned,
                   std::size_t slot_number) {
     request const &asked = what.asked;
-    device_segment *const segment =
-        asked.device < 0 || asked.device >= max_devices
-            ? nullptr
-            : own_[static_cast<std::size_t>(asked.device)].load(std::memory_order_acquire);
+    device_segment const *const segment = own_.find(asked.device);
     auto const found = segment == nullptr ? std::nullopt : segment->find(asked.offset);
     if (!found || segment->memory() == nullptr ||
         asked.nbytes > found->nbytes - (asked.offset - found->offset)) {

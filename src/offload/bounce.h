@@ -38,7 +38,7 @@ class bounce {
 public:
     enum class direction : std::uint32_t { put, get };
 
-    bounce(const ledger::segment_table &own, memory::address_space &space, memory::segment &host,
+    bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
            conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
            world_rank self);
     ~bounce();
@@ -106,7 +106,7 @@ private:
                             std::size_t slot_number);
     void answer_job(const job &what, status outcome);
 
-    const ledger::segment_table &own_;
+    const segment_table &own_;
     memory::address_space &space_;
     memory::segment &host_;
     conduit::engine &engine_;

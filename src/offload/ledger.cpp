@@ -112,17 +112,13 @@ void ledger::forget(std::uint64_t offset) {
 }
 
 device_segment *ledger::segment_meant(const question &asked) const {
-    auto const segment = [this](int device) {
-        return device < 0 || device >= max_devices
-                   ? nullptr
-                   : own_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
-    };
-    if (device_segment *const named = segment(asked.device); named != nullptr || asked.place < 0) {
+    device_segment *const named = own_.find(asked.device);
+    if (named != nullptr || asked.place < 0) {
         return named;
     }
     std::vector<int> const driven = own_devices();
     auto const place = static_cast<std::size_t>(asked.place);
-    return place < driven.size() ? segment(driven[place]) : nullptr;
+    return place < driven.size() ? own_.find(driven[place]) : nullptr;
 }
 
 void ledger::on_question(const conduit::message &incoming) {
@@ -163,8 +159,7 @@ status ledger::withdraw(int device, std::uint64_t offset, const device_segment::
         reinterpret_cast<memory::published_state *>(engine_.transport().direct_base(self_))
             ->device_generation.fetch_add(1, std::memory_order_acq_rel);
     }
-    device_segment const *const segment = own_[static_cast<std::size_t>(device)].load();
-    std::uint64_t const base = reinterpret_cast<std::uintptr_t>(segment->base()) + offset;
+    std::uint64_t const base = reinterpret_cast<std::uintptr_t>(own_.find(device)->base()) + offset;
     std::vector<conduit::call_service::open_call> started;
     started.reserve(known_by.others.size());
     for (world_rank const other : known_by.others) {

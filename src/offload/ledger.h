@@ -8,9 +8,8 @@
 
 #include "conduit/call.h"
 #include "memory/memory.h"
-#include "offload/device_segment.h"
+#include "offload/segment_table.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -20,9 +19,6 @@
 #include <vector>
 
 namespace diomp::offload {
-
-/// OpenMP's device numbers that can have a segment.
-inline constexpr int max_devices = 64;
 
 /// How a question names an allocation of its owner.
 enum class named_by : std::uint32_t {
@@ -44,8 +40,6 @@ struct remote_allocation {
 /// Any thread. Create before engine.start().
 class ledger {
 public:
-    using segment_table = std::array<std::atomic<device_segment *>, max_devices>;
-
     ledger(const segment_table &own, const memory::segment &host, conduit::engine &engine,
            conduit::call_service &calls, world_rank self);
 

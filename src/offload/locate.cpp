@@ -64,7 +64,7 @@ device_segment *devices::segment_around(const void *address) const {
         return nullptr;
     }
     for (int device = 0; device < max_devices; ++device) {
-        device_segment *const segment = known_segment(device);
+        device_segment *const segment = segments_.find(device);
         if (segment != nullptr && segment->offset_of(address)) {
             return segment;
         }
@@ -88,7 +88,7 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is neither mapped on device {} nor in its segment", pointer, device),
-            known_segment(device) == nullptr
+            segments_.find(device) == nullptr
                 ? "map it first (target enter data); if it is mapped, run with DiOMP's "
                   "libomptarget: compile with diompcc, or start with diomp-run"
                 : "map it first (target enter data), or pass an address of omp_target_alloc or "
@@ -121,7 +121,7 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     }
     auto address = device_address(pointer, device);
     DIOMP_TRY(address);
-    device_segment *const segment = known_segment(device);
+    device_segment *const segment = segments_.find(device);
     if (segment == nullptr) {
         return no_segment(device);
     }
@@ -177,7 +177,7 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     int const own_device = own_device_of(pointer, device);
     auto address = device_address(pointer, own_device);
     DIOMP_TRY(address);
-    device_segment *const segment = known_segment(own_device);
+    device_segment *const segment = segments_.find(own_device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
     if (!offset) {
         return error(OMPX_ERR_ADDRESS,

@@ -85,19 +85,12 @@ devices::~devices() {
     }
 }
 
-device_segment *devices::known_segment(int device) const {
-    return device < 0 || device >= max_devices
-               ? nullptr
-               : segments_[static_cast<std::size_t>(device)].load(std::memory_order_acquire);
-}
-
 device_segment *devices::make_segment(const diomp_offload_request &request) {
-    if (request.device < 0 || request.device >= max_devices) {
+    if (!segment_table::has_place_for(request.device)) {
         return nullptr;
     }
     std::lock_guard const guard(making_);
-    auto &entry = segments_[static_cast<std::size_t>(request.device)];
-    if (device_segment *const there = entry.load(); there != nullptr) {
+    if (device_segment *const there = segments_.find(request.device); there != nullptr) {
         return there;
     }
     if (refused_[static_cast<std::size_t>(request.device)]) {
@@ -112,7 +105,7 @@ device_segment *devices::make_segment(const diomp_offload_request &request) {
         request.plugin_device, format_size(made->size_bytes()),
         static_cast<const void *>(made->base()));
     made_.push_back(std::move(made));
-    entry.store(made_.back().get(), std::memory_order_release);
+    segments_.add(*made_.back());
     return made_.back().get();
 }
 
@@ -148,7 +141,7 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
 }
 
 void *devices::allocate(const diomp_offload_request &request) {
-    device_segment *segment = known_segment(request.device);
+    device_segment *segment = segments_.find(request.device);
     if (segment == nullptr) {
         segment = make_segment(request);
     }
@@ -244,11 +237,11 @@ result<device_segment *> devices::segment_of(int device) {
         return error(OMPX_ERR_ARG, fmt::format("device {} is the host", device),
                      "use omp_alloc with DiOMP's allocators for host memory");
     }
-    if (known_segment(device) == nullptr && openmp_.allocate != nullptr) {
+    if (segments_.find(device) == nullptr && openmp_.allocate != nullptr) {
         // libomptarget starts the device and asks us; then we know what it is.
         openmp_.free(openmp_.allocate(1, device), device);
     }
-    device_segment *const segment = known_segment(device);
+    device_segment *const segment = segments_.find(device);
     if (segment == nullptr) {
         return no_segment(device);
     }
@@ -256,7 +249,7 @@ result<device_segment *> devices::segment_of(int device) {
 }
 
 std::optional<device_allocation> devices::find_start(int device, const void *address) {
-    device_segment *const segment = known_segment(device);
+    device_segment *const segment = segments_.find(device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
     auto const found = offset ? segment->find(*offset) : std::nullopt;
     return found && found->offset == *offset ? found : std::nullopt;
@@ -283,7 +276,7 @@ result<std::uint64_t> devices::take(int device, ompx_mem_kind_t kind, std::size_
 
 bool devices::in_use() const {
     for (int device = 0; device < max_devices; ++device) {
-        device_segment const *const segment = known_segment(device);
+        device_segment const *const segment = segments_.find(device);
         if (segment != nullptr && segment->num_allocations() > 0) {
             return true;
         }

@@ -151,7 +151,6 @@ private:
     status check_device(int device, int num, const char *argument) const;
     /// The error about a device whose memory is not in the address space.
     [[nodiscard]] error no_segment(int device) const;
-    [[nodiscard]] device_segment *known_segment(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_host_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_accelerator_segment(const diomp_offload_request &request);
@@ -222,7 +221,7 @@ private:
     int num_local_;
     openmp openmp_;
     std::atomic<std::uint64_t> *epoch_ = nullptr;
-    ledger::segment_table segments_{}; ///< by OpenMP's device number; never change once there
+    segment_table segments_;
     std::mutex making_;                ///< over the creation of segments
     std::bitset<max_devices> refused_; ///< accelerators that have no room for one
     std::vector<std::unique_ptr<device_segment>> made_;

@@ -156,10 +156,7 @@ void peer_segments::on_question(const conduit::message &incoming) {
     question asked;
     std::memcpy(&asked, incoming.payload.data(), sizeof(asked));
     asked.socket[sizeof(asked.socket) - 1] = '\0';
-    device_segment *const segment =
-        asked.device < 0 || asked.device >= max_devices
-            ? nullptr
-            : own_[static_cast<std::size_t>(asked.device)].load(std::memory_order_acquire);
+    device_segment const *const segment = own_.find(asked.device);
     segment_memory *const memory = segment == nullptr ? nullptr : segment->memory();
     answer told;
     std::vector<std::byte> bytes;

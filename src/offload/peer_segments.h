@@ -20,7 +20,7 @@ namespace diomp::offload {
 /// Any thread. Create before engine.start().
 class peer_segments {
 public:
-    peer_segments(const ledger::segment_table &own, accelerators &devices, conduit::engine &engine,
+    peer_segments(const segment_table &own, accelerators &devices, conduit::engine &engine,
                   conduit::call_service &calls)
         : own_(own), accelerators_(devices), calls_(calls),
           question_handler_(engine.add_handler(
@@ -63,7 +63,7 @@ private:
     status follow(entry &of, const delivered &more, const accelerator *local);
     void on_question(const conduit::message &incoming);
 
-    const ledger::segment_table &own_;
+    const segment_table &own_;
     accelerators &accelerators_;
     conduit::call_service &calls_;
     conduit::handler_id question_handler_;
