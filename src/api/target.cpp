@@ -161,24 +161,26 @@ using side = offload::devices::side;
     return api::call(
         function, site,
         [&] {
-            return describe(how.is_put ? "rank={rank}, dst={dst}, dst_device={dst_device}, "
-                                         "src={src}, src_device={src_device}, nbytes={nbytes}"
-                                       : "dst={dst}, dst_device={dst_device}, rank={rank}, "
-                                         "src={src}, src_device={src_device}, nbytes={nbytes}",
+            return describe(how.way == rma::direction::put
+                                ? "rank={rank}, dst={dst}, dst_device={dst_device}, "
+                                  "src={src}, src_device={src_device}, nbytes={nbytes}"
+                                : "dst={dst}, dst_device={dst_device}, rank={rank}, "
+                                  "src={src}, src_device={src_device}, nbytes={nbytes}",
                             rank, dst, src, nbytes);
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, nbytes));
             offload::route learned;
-            side const &remote = how.is_put ? dst : src;
-            side const &local = how.is_put ? src : dst;
+            side const &remote = how.way == rma::direction::put ? dst : src;
+            side const &local = how.way == rma::direction::put ? src : dst;
             auto moved =
                 running.devices().move(how, world_rank{rank}, remote, local, nbytes, learned);
             DIOMP_TRY(moved);
             if (how.at_once && !running.transfers().all_direct()) {
                 g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
             }
-            remember(how.is_put ? t_puts : t_gets, rank, remote.device, local.device, learned);
+            remember(how.way == rma::direction::put ? t_puts : t_gets, rank, remote.device,
+                     local.device, learned);
             counted = {rma::name(moved.value()), nbytes};
             return {};
         });
@@ -288,7 +290,7 @@ int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int sr
     if (put_by_route(rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
         return OMPX_SUCCESS;
     }
-    return move_fully("ompx_target_put", DIOMP_SITE, {.is_put = true}, rank,
+    return move_fully("ompx_target_put", DIOMP_SITE, {.way = rma::direction::put}, rank,
                       {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 
@@ -297,7 +299,7 @@ int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int sr
     if (get_by_route(dst, dst_device, rank, src, src_device, nbytes)) [[likely]] {
         return OMPX_SUCCESS;
     }
-    return move_fully("ompx_target_get", DIOMP_SITE, {.is_put = false}, rank,
+    return move_fully("ompx_target_get", DIOMP_SITE, {.way = rma::direction::get}, rank,
                       {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 
@@ -310,7 +312,7 @@ int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src, int
         return OMPX_SUCCESS;
     }
     return move_fully("ompx_target_put_nb", DIOMP_SITE,
-                      {.is_put = true, .at_once = true, .event = event}, rank,
+                      {.way = rma::direction::put, .at_once = true, .event = event}, rank,
                       {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 
@@ -323,7 +325,7 @@ int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src, int
         return OMPX_SUCCESS;
     }
     return move_fully("ompx_target_get_nb", DIOMP_SITE,
-                      {.is_put = false, .at_once = true, .event = event}, rank,
+                      {.way = rma::direction::get, .at_once = true, .event = event}, rank,
                       {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
 }
 

@@ -185,7 +185,7 @@ std::byte *bounce::staging() {
 /// `slot` is a part of the staging buffer.
 result<conduit::call_service::open_call> bounce::begin_piece(request asked, world_rank owner,
                                                              std::byte *slot, const end &local) {
-    if (asked.way == direction::put) {
+    if (asked.way == rma::direction::put) {
         if (local.on != nullptr) {
             DIOMP_TRY(copy(*local.on, slot, local.address, asked.nbytes));
         } else {
@@ -196,7 +196,7 @@ result<conduit::call_service::open_call> bounce::begin_piece(request asked, worl
     return calls_.start(owner, request_handler_, asked);
 }
 
-status bounce::end_piece(direction way, world_rank owner,
+status bounce::end_piece(rma::direction way, world_rank owner,
                          const conduit::call_service::open_call &call, const std::byte *slot,
                          const end &local, std::size_t nbytes) {
     auto told = calls_.finish<answer>(call, [&] {
@@ -214,7 +214,7 @@ status bounce::end_piece(direction way, world_rank owner,
                         nbytes),
             fmt::format("see what rank {} says; was the memory freed meanwhile?", owner.value()));
     }
-    if (way == direction::get) {
+    if (way == rma::direction::get) {
         if (local.on != nullptr) {
             return copy(*local.on, local.address, slot, nbytes);
         }
@@ -223,7 +223,7 @@ status bounce::end_piece(direction way, world_rank owner,
     return {};
 }
 
-status bounce::ask_owner(direction way, world_rank owner, int device, std::uint64_t offset,
+status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
                          const end &local, std::size_t nbytes) {
     struct piece {
         conduit::call_service::open_call call;
@@ -348,14 +348,14 @@ bounce::carry_out(const job &what, std::map<const device::backend *, device::pin
     std::byte *const slot = memory.base() + slot_number * piece_bytes;
     std::byte *const address = segment->base() + asked.offset;
     auto const place = space_.place_at(what.asker, asked.staging);
-    if (asked.way == direction::put) {
-        DIOMP_TRY(transfers_.get_at(what.asker, place, slot, asked.nbytes));
+    if (asked.way == rma::direction::put) {
+        DIOMP_TRY(transfers_.move_at(rma::direction::get, what.asker, place, slot, asked.nbytes));
         auto started = on.streams->copy(on.id, address, slot, asked.nbytes);
         DIOMP_TRY(started);
         return going{what, &on, started.take()};
     }
     DIOMP_TRY(copy(on, slot, address, asked.nbytes));
-    DIOMP_TRY(transfers_.put_at(what.asker, place, slot, asked.nbytes));
+    DIOMP_TRY(transfers_.move_at(rma::direction::put, what.asker, place, slot, asked.nbytes));
     DIOMP_TRY(transfers_.flush(what.asker));
     return going{what, nullptr, {}};
 }

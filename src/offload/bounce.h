@@ -36,8 +36,6 @@ struct end {
 /// Any thread. Create before engine.start(); destroy after it has stopped.
 class bounce {
 public:
-    enum class direction : std::uint32_t { put, get };
-
     bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
            conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
            world_rank self);
@@ -60,7 +58,7 @@ public:
 
     /// Between [offset, offset + nbytes) of the segment of `owner`'s device and `local`. Blocks
     /// until the bytes are there.
-    status ask_owner(direction way, world_rank owner, int device, std::uint64_t offset,
+    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
                      const end &local, std::size_t nbytes);
 
 private:
@@ -70,7 +68,7 @@ private:
         std::uint64_t staging = 0; ///< in the asker's slot, as everybody names it
         std::uint32_t nbytes = 0;
         std::int32_t device = 0;
-        direction way = direction::put;
+        rma::direction way = rma::direction::put;
     };
     struct answer {
         std::int32_t failure = 0;
@@ -95,8 +93,9 @@ private:
     std::byte *staging();
     result<conduit::call_service::open_call> begin_piece(request asked, world_rank owner,
                                                          std::byte *slot, const end &local);
-    status end_piece(direction way, world_rank owner, const conduit::call_service::open_call &call,
-                     const std::byte *slot, const end &local, std::size_t nbytes);
+    status end_piece(rma::direction way, world_rank owner,
+                     const conduit::call_service::open_call &call, const std::byte *slot,
+                     const end &local, std::size_t nbytes);
 
     // The owner's side.
     void on_request(const conduit::message &incoming);

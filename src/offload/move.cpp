@@ -3,10 +3,6 @@
 #include "base/log.h"
 #include "offload/offload.h"
 
-#include <fmt/core.h>
-
-#include <chrono>
-
 namespace diomp::offload {
 
 result<rma::path> devices::move(when how, world_rank rank, const side &remote, const side &local,
@@ -22,31 +18,20 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
     }
     auto found = locate(rank, remote, local, num, nbytes, learned);
     DIOMP_TRY(found);
-    both_sides const &sides = found.value();
-    if (sides.here.at.on != nullptr || sides.there.on != nullptr || sides.there.far) {
-        return move_by_queue(how, rank, sides, nbytes);
-    }
-    memory::place const &there = sides.there.place;
-    std::byte *const here = sides.here.at.address;
-    if (how.at_once) {
-        return how.is_put ? transfers_.start_put_at(rank, there, here, nbytes, how.event)
-                          : transfers_.start_get_at(rank, there, here, nbytes, how.event);
-    }
-    return how.is_put ? transfers_.put_at(rank, there, here, nbytes)
-                      : transfers_.get_at(rank, there, here, nbytes);
-}
-
-result<rma::path> devices::move_by_queue(when how, world_rank rank, const both_sides &sides,
-                                         std::size_t nbytes) {
-    end const &here = sides.here.at;
-    remote_side const &there = sides.there;
+    end const &here = found.value().here.at;
+    remote_side const &there = found.value().there;
     if (there.far) {
         return move_far(how, rank, *there.far, here, nbytes);
     }
     if (there.on != nullptr) {
         return move_within(how, rank, {there.place.direct, there.on}, here, nbytes);
     }
-    return move_host(how, rank, there.place, here, nbytes);
+    if (here.on != nullptr) {
+        return move_host(how, rank, there.place, here, nbytes);
+    }
+    return how.at_once
+               ? transfers_.start_at(how.way, rank, there.place, here.address, nbytes, how.event)
+               : transfers_.move_at(how.way, rank, there.place, here.address, nbytes);
 }
 
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
@@ -62,8 +47,7 @@ result<rma::path> devices::move_far(when how, world_rank rank, const far_memory 
             return opened.take_failure();
         }
     }
-    DIOMP_TRY(bounce_.ask_owner(how.is_put ? bounce::direction::put : bounce::direction::get, rank,
-                                there.device, there.offset, here, nbytes));
+    DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.offset, here, nbytes));
     return rma::path::bounce;
 }
 
@@ -80,8 +64,9 @@ result<rma::path> devices::move_within(when how, world_rank rank, const end &the
             return run(how, rank, by, there.address, here.address, nbytes, rma::path::peer_device);
         }
     }
-    end const &from = how.is_put ? here : there;
-    end const &to = how.is_put ? there : here;
+    bool const is_put = how.way == rma::direction::put;
+    end const &from = is_put ? here : there;
+    end const &to = is_put ? there : here;
     DIOMP_TRY(bounce_.out_of(*from.on, from.address, nbytes,
                              [&](std::byte *host, std::size_t done, std::size_t count) {
                                  return bounce_.copy(*to.on, to.address + done, host, count);
@@ -95,29 +80,24 @@ result<rma::path> devices::move_host(when how, world_rank rank, const memory::pl
     if (there.direct != nullptr) {
         return run(how, rank, *here.on, there.direct, here.address, nbytes, rma::path::device);
     }
-    auto const piece = [&](std::size_t done) {
-        memory::place shifted = there;
-        shifted.remote_address += done;
-        return shifted;
-    };
-    auto const send = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
-        DIOMP_TRY(transfers_.put_at(rank, piece(done), host, count));
+    auto const move_piece = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+        memory::place piece = there;
+        piece.remote_address += done;
+        DIOMP_TRY(transfers_.move_at(how.way, rank, piece, host, count));
         return {};
     };
-    auto const fetch = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
-        DIOMP_TRY(transfers_.get_at(rank, piece(done), host, count));
-        return {};
-    };
-    DIOMP_TRY(how.is_put ? bounce_.out_of(*here.on, here.address, nbytes, send)
-                         : bounce_.into(*here.on, here.address, nbytes, fetch));
+    DIOMP_TRY(how.way == rma::direction::put
+                  ? bounce_.out_of(*here.on, here.address, nbytes, move_piece)
+                  : bounce_.into(*here.on, here.address, nbytes, move_piece));
     return rma::path::bounce;
 }
 
 /// One copy by a queue of `by`.
 result<rma::path> devices::run(when how, world_rank rank, const accelerator &by, std::byte *there,
                                std::byte *here, std::size_t nbytes, rma::path way) {
-    std::byte *const dst = how.is_put ? there : here;
-    std::byte *const src = how.is_put ? here : there;
+    bool const is_put = how.way == rma::direction::put;
+    std::byte *const dst = is_put ? there : here;
+    std::byte *const src = is_put ? here : there;
     if (!how.at_once) {
         DIOMP_TRY(bounce_.copy(by, dst, src, nbytes));
         return way;
@@ -133,7 +113,7 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
     rma::moving &going = *event->moving;
     going.peer = rank;
     going.nbytes = nbytes;
-    going.is_put = how.is_put;
+    going.way = how.way;
     going.copy = [streams = by.streams, ticket = started.take()]() -> std::optional<status> {
         auto const done = streams->is_done(ticket);
         if (done) {

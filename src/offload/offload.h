@@ -121,7 +121,7 @@ public:
     };
     /// When a transfer may still be under way on return.
     struct when {
-        bool is_put = false;
+        rma::direction way = rma::direction::put;
         bool at_once = false;          ///< returns as soon as it can, and `event` or a fence waits
         ompx_event_t *event = nullptr; ///< may be null
     };
@@ -197,8 +197,6 @@ private:
                               std::size_t nbytes, route &learned);
 
     // move.cpp: with accelerators on at least one side.
-    result<rma::path> move_by_queue(when how, world_rank rank, const both_sides &sides,
-                                    std::size_t nbytes);
     result<rma::path> move_far(when how, world_rank rank, const far_memory &there, const end &here,
                                std::size_t nbytes);
     result<rma::path> move_within(when how, world_rank rank, const end &there, const end &here,

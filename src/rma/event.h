@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "conduit/conduit.h"
 #include "memory/memory.h"
+#include "rma/direction.h"
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +26,7 @@ struct moving {
     memory::place place;
     std::size_t nbytes = 0;
     std::chrono::steady_clock::time_point begin; ///< if somebody observes flights
-    bool is_put = false;
+    direction way = direction::put;
     /// Asks for the outcome of a device's copy; empty: it is the network's transfer.
     std::function<std::optional<status>()> copy;
     bool flush_due = false; ///< a put whose completion at the target nobody has asked for yet

@@ -12,6 +12,7 @@
 
 #include "conduit/engine.h"
 #include "memory/memory.h"
+#include "rma/direction.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -44,8 +45,6 @@ void send_with_bytes(conduit::engine &engine, world_rank peer, conduit::handler_
 /// Any thread. Create before engine.start().
 class message_copies {
 public:
-    enum class direction : std::uint32_t { put, get };
-
     message_copies(conduit::engine &engine, const memory::segment &own,
                    const memory::directory &directory);
 

@@ -73,8 +73,8 @@ std::byte *transfers::bounce_buffer() {
     return bounce_;
 }
 
-status transfers::move_by_messages(verb way, world_rank peer, std::uint64_t remote, void *local,
-                                   std::size_t nbytes) {
+status transfers::move_by_messages(direction way, world_rank peer, std::uint64_t remote,
+                                   void *local, std::size_t nbytes) {
     std::lock_guard const guard(bounce_mutex_);
     std::byte *const bounce = bounce_buffer();
     if (bounce == nullptr) {
@@ -85,11 +85,11 @@ status transfers::move_by_messages(verb way, world_rank peer, std::uint64_t remo
     auto *const here = static_cast<std::byte *>(local);
     for (std::size_t done = 0; done < nbytes;) {
         std::size_t const chunk = std::min(nbytes - done, bounce_bytes);
-        if (way == verb::put) {
+        if (way == direction::put) {
             std::memcpy(bounce, here + done, chunk);
         }
         request asked;
-        asked.what = way;
+        asked.what = way == direction::put ? verb::put : verb::get;
         asked.nbytes = static_cast<std::uint32_t>(chunk);
         asked.address = remote + done;
         asked.bounce_offset = bounce_offset_;
@@ -102,7 +102,7 @@ status transfers::move_by_messages(verb way, world_rank peer, std::uint64_t remo
             return error(OMPX_ERR_ADDRESS,
                          fmt::format("rank {} has unregistered the range meanwhile", peer.value()));
         }
-        if (way == verb::get) {
+        if (way == direction::get) {
             std::memcpy(here + done, bounce, chunk);
         }
         done += chunk;
@@ -110,11 +110,11 @@ status transfers::move_by_messages(verb way, world_rank peer, std::uint64_t remo
     return {};
 }
 
-status transfers::atomic_by_message(verb way, world_rank peer, const memory::place &target,
+status transfers::atomic_by_message(verb what, world_rank peer, const memory::place &target,
                                     const void *operand, const void *desired, void *result,
                                     ompx_type_t type, ompx_op_t op, std::size_t size) {
     request asked;
-    asked.what = way;
+    asked.what = what;
     asked.type = type;
     asked.op = op;
     asked.nbytes = static_cast<std::uint32_t>(size);

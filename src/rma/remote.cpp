@@ -14,9 +14,10 @@ namespace {
 /// the flush starts at once, so that it is over when somebody asks.
 constexpr std::size_t flush_at_once_bytes = std::size_t{16} << 10;
 
-std::string description(bool put, world_rank peer, std::size_t nbytes) {
-    return fmt::format("waiting for a {} of {} bytes {} rank {}", put ? "put" : "get", nbytes,
-                       put ? "to" : "from", peer.value());
+std::string description(direction way, world_rank peer, std::size_t nbytes) {
+    return fmt::format("waiting for a {} of {} bytes {} rank {}",
+                       way == direction::put ? "put" : "get", nbytes,
+                       way == direction::put ? "to" : "from", peer.value());
 }
 
 } // namespace
@@ -24,30 +25,26 @@ std::string description(bool put, world_rank peer, std::size_t nbytes) {
 } // namespace diomp::rma
 
 std::string ompx_event::describe() const {
-    return moving == nullptr
-               ? "waiting for an event"
-               : diomp::rma::description(moving->is_put, moving->peer, moving->nbytes);
+    return moving == nullptr ? "waiting for an event"
+                             : diomp::rma::description(moving->way, moving->peer, moving->nbytes);
 }
 
 namespace diomp::rma {
 
-status transfers::begin_remote(verb way, world_rank peer, const memory::place &place, void *local,
-                               std::size_t nbytes, conduit::completion &count) {
+status transfers::begin_remote(direction way, world_rank peer, const memory::place &place,
+                               void *local, std::size_t nbytes, conduit::completion &count) {
     if (!place.in_segment) {
-        copies_.start(way == verb::put ? message_copies::direction::put
-                                       : message_copies::direction::get,
-                      peer, place.remote_address, local, nbytes, count);
+        copies_.start(way, peer, place.remote_address, local, nbytes, count);
         return {};
     }
     conduit::conduit &transport = engine_.transport();
-    return way == verb::put ? transport.put(peer, place.remote_address, local, nbytes, count)
-                            : transport.get(peer, place.remote_address, local, nbytes, count);
+    return way == direction::put ? transport.put(peer, place.remote_address, local, nbytes, count)
+                                 : transport.get(peer, place.remote_address, local, nbytes, count);
 }
 
-status transfers::end_remote(verb way, world_rank peer, const memory::place &place,
+status transfers::end_remote(direction way, world_rank peer, const memory::place &place,
                              std::size_t nbytes, conduit::flight &flight) {
-    status waited =
-        flight.wait(engine_, [&] { return description(way == verb::put, peer, nbytes); });
+    status waited = flight.wait(engine_, [&] { return description(way, peer, nbytes); });
     if (waited) {
         return {};
     }
@@ -68,7 +65,7 @@ status transfers::refused(world_rank peer, const memory::place &place, std::size
                  fmt::format("rank {} has unregistered the range meanwhile", peer.value()));
 }
 
-result<path> transfers::move_remote(verb way, world_rank peer, const memory::place &place,
+result<path> transfers::move_remote(direction way, world_rank peer, const memory::place &place,
                                     void *local, std::size_t nbytes) {
     conduit::flight flight;
     DIOMP_TRY(begin_remote(way, peer, place, local, nbytes, flight.count()));
@@ -76,7 +73,7 @@ result<path> transfers::move_remote(verb way, world_rank peer, const memory::pla
     return place.in_segment ? path::conduit : path::message;
 }
 
-result<path> transfers::move_box_remote(verb way, world_rank peer, const memory::place &place,
+result<path> transfers::move_box_remote(direction way, world_rank peer, const memory::place &place,
                                         std::byte *local, const box_walk &walk) {
     // All runs are started before the first is waited for; the conduit sends short puts together.
     conduit::flight flight;
@@ -97,15 +94,15 @@ result<path> transfers::move_box_remote(verb way, world_rank peer, const memory:
 
 result<path> transfers::start_put(world_rank peer, void *remote, const void *local,
                                   std::size_t nbytes, ompx_event_t *event) {
-    return start(verb::put, peer, remote, const_cast<void *>(local), nbytes, event);
+    return start(direction::put, peer, remote, const_cast<void *>(local), nbytes, event);
 }
 
 result<path> transfers::start_get(world_rank peer, const void *remote, void *local,
                                   std::size_t nbytes, ompx_event_t *event) {
-    return start(verb::get, peer, remote, local, nbytes, event);
+    return start(direction::get, peer, remote, local, nbytes, event);
 }
 
-result<path> transfers::start(verb way, world_rank peer, const void *remote, void *local,
+result<path> transfers::start(direction way, world_rank peer, const void *remote, void *local,
                               std::size_t nbytes, ompx_event_t *event) {
     if (nbytes == 0) {
         if (event != nullptr) {
@@ -118,10 +115,10 @@ result<path> transfers::start(verb way, world_rank peer, const void *remote, voi
     return start_at(way, peer, place.value(), local, nbytes, event);
 }
 
-result<path> transfers::start_at(verb way, world_rank peer, const memory::place &place, void *local,
-                                 std::size_t nbytes, ompx_event_t *event) {
+result<path> transfers::start_at(direction way, world_rank peer, const memory::place &place,
+                                 void *local, std::size_t nbytes, ompx_event_t *event) {
     if (!is_remote(peer)) {
-        auto moved = move_to(way, peer, place, local, nbytes);
+        auto moved = move_at(way, peer, place, local, nbytes);
         DIOMP_TRY(moved);
         if (event != nullptr) {
             *event = nullptr;
@@ -137,11 +134,11 @@ result<path> transfers::start_at(verb way, world_rank peer, const memory::place 
     going.peer = peer;
     going.place = place;
     going.nbytes = nbytes;
-    going.is_put = way == verb::put;
+    going.way = way;
     if (options_.on_flight) {
         going.begin = std::chrono::steady_clock::now();
     }
-    going.flush_due = going.is_put && going.place.in_segment;
+    going.flush_due = way == direction::put && going.place.in_segment;
     DIOMP_TRY(begin_remote(way, peer, going.place, local, nbytes, going.count));
     path const taken = going.place.in_segment ? path::conduit : path::message;
     ompx_event *const given = made.release();
@@ -159,21 +156,20 @@ result<path> transfers::start_at(verb way, world_rank peer, const memory::place 
     return taken;
 }
 
-result<path> transfers::start_unnamed(verb way, world_rank peer, const memory::place &place,
+result<path> transfers::start_unnamed(direction way, world_rank peer, const memory::place &place,
                                       void *local, std::size_t nbytes) {
     bool const observed = static_cast<bool>(options_.on_flight);
     auto going = unnamed_.begin(observed);
     auto const begin =
         observed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
     DIOMP_TRY(begin_remote(way, peer, place, local, nbytes, going.count()));
-    bool const is_put = way == verb::put;
     // So that a large one is over when the fence asks.
-    if (is_put && place.in_segment && (observed || nbytes >= flush_at_once_bytes)) {
+    if (way == direction::put && place.in_segment && (observed || nbytes >= flush_at_once_bytes)) {
         flush_into(peer, going.count());
     }
     if (observed) {
-        engine_.watch(going.shared(), [this, is_put, peer, nbytes, begin] {
-            options_.on_flight(is_put, peer, nbytes, begin);
+        engine_.watch(going.shared(), [this, way, peer, nbytes, begin] {
+            options_.on_flight(way, peer, nbytes, begin);
         });
     }
     return place.in_segment ? path::conduit : path::message;
@@ -204,7 +200,7 @@ void transfers::advance(ompx_event &event) {
     }
     if (going.count.is_done()) {
         if (options_.on_flight) {
-            options_.on_flight(going.is_put, going.peer, going.nbytes, going.begin);
+            options_.on_flight(going.way, going.peer, going.nbytes, going.begin);
         }
         event.complete(conduit::outcome_of(going.count, engine_, event.describe()));
     }
@@ -212,15 +208,16 @@ void transfers::advance(ompx_event &event) {
 
 result<path> transfers::put_then(world_rank peer, void *remote, const void *local,
                                  std::size_t nbytes, continuation then) {
-    return move_then(verb::put, peer, remote, const_cast<void *>(local), nbytes, std::move(then));
+    return move_then(direction::put, peer, remote, const_cast<void *>(local), nbytes,
+                     std::move(then));
 }
 
 result<path> transfers::get_then(world_rank peer, const void *remote, void *local,
                                  std::size_t nbytes, continuation then) {
-    return move_then(verb::get, peer, remote, local, nbytes, std::move(then));
+    return move_then(direction::get, peer, remote, local, nbytes, std::move(then));
 }
 
-result<path> transfers::move_then(verb way, world_rank peer, const void *remote, void *local,
+result<path> transfers::move_then(direction way, world_rank peer, const void *remote, void *local,
                                   std::size_t nbytes, continuation then) {
     if (nbytes == 0 || !is_remote(peer)) {
         auto moved = move(way, peer, remote, local, nbytes);
@@ -234,14 +231,14 @@ result<path> transfers::move_then(verb way, world_rank peer, const void *remote,
     auto const begin = options_.on_flight ? std::chrono::steady_clock::now()
                                           : std::chrono::steady_clock::time_point{};
     DIOMP_TRY(begin_remote(way, peer, place.value(), local, nbytes, *count));
-    if (way == verb::put && place.value().in_segment) {
+    if (way == direction::put && place.value().in_segment) {
         flush_into(peer, *count);
     }
     auto finished = [this, way, peer, nbytes, count, begin, then = std::move(then)] {
         if (options_.on_flight) {
-            options_.on_flight(way == verb::put, peer, nbytes, begin);
+            options_.on_flight(way, peer, nbytes, begin);
         }
-        then(conduit::outcome_of(*count, engine_, description(way == verb::put, peer, nbytes)));
+        then(conduit::outcome_of(*count, engine_, description(way, peer, nbytes)));
     };
     if (count->is_done()) {
         finished();

@@ -18,6 +18,7 @@
 #include "rma/ack_window.h"
 #include "rma/box.h"
 #include "rma/copy.h"
+#include "rma/direction.h"
 #include "rma/event.h"
 #include "rma/message_copies.h"
 #include "rma/unnamed.h"
@@ -39,7 +40,7 @@ inline constexpr std::size_t num_paths = 9;
 
 /// Told of a transfer that was under way after its call had returned, when this rank knows that it
 /// is complete. Any thread that polls; must not block.
-using flight_observer = std::function<void(bool is_put, world_rank peer, std::size_t nbytes,
+using flight_observer = std::function<void(direction way, world_rank peer, std::size_t nbytes,
                                            std::chrono::steady_clock::time_point begin)>;
 
 struct options {
@@ -63,15 +64,9 @@ public:
     /// path taken.
     result<path> put(world_rank peer, void *remote, const void *local, std::size_t nbytes);
     result<path> get(world_rank peer, const void *remote, void *local, std::size_t nbytes);
-    /// The same for a remote side that has been located already.
-    result<path> put_at(world_rank peer, const memory::place &remote, const void *local,
-                        std::size_t nbytes) {
-        return move_to(verb::put, peer, remote, const_cast<void *>(local), nbytes);
-    }
-    result<path> get_at(world_rank peer, const memory::place &remote, void *local,
-                        std::size_t nbytes) {
-        return move_to(verb::get, peer, remote, local, nbytes);
-    }
+    /// The same for a remote side that has been located already. A put leaves `local` as it is.
+    result<path> move_at(direction way, world_rank peer, const memory::place &remote, void *local,
+                         std::size_t nbytes);
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
 
@@ -81,15 +76,9 @@ public:
                            ompx_event_t *event);
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
                            ompx_event_t *event);
-    /// The same for a remote side that has been located already.
-    result<path> start_put_at(world_rank peer, const memory::place &remote, const void *local,
-                              std::size_t nbytes, ompx_event_t *event) {
-        return start_at(verb::put, peer, remote, const_cast<void *>(local), nbytes, event);
-    }
-    result<path> start_get_at(world_rank peer, const memory::place &remote, void *local,
-                              std::size_t nbytes, ompx_event_t *event) {
-        return start_at(verb::get, peer, remote, local, nbytes, event);
-    }
+    /// As move_at.
+    result<path> start_at(direction way, world_rank peer, const memory::place &remote, void *local,
+                          std::size_t nbytes, ompx_event_t *event);
     /// Whoever looks at an event of theirs calls this first, one thread at a time: it completes the
     /// event if its transfer has arrived.
     void advance(ompx_event &event);
@@ -133,7 +122,7 @@ public:
     [[nodiscard]] std::size_t stream_threshold() const { return options_.stream_threshold_bytes; }
 
 private:
-    enum class verb : std::uint32_t { put, get, fetch, compare_swap };
+    enum class verb : std::uint32_t { put, get, fetch, compare_swap }; ///< of a request
     struct request;
     struct answer;
     struct signal_header;
@@ -144,35 +133,31 @@ private:
     }
 
     // transfers.cpp: memory that is mapped, or of ranks that are
-    result<path> move(verb way, world_rank peer, const void *remote, void *local,
+    result<path> move(direction way, world_rank peer, const void *remote, void *local,
                       std::size_t nbytes);
-    result<path> move_to(verb way, world_rank peer, const memory::place &place, void *local,
-                         std::size_t nbytes);
-    result<path> move_private(verb way, world_rank peer, std::uint64_t remote, void *local,
+    result<path> move_private(direction way, world_rank peer, std::uint64_t remote, void *local,
                               std::size_t nbytes);
-    result<path> move_box(verb way, world_rank peer, const void *remote, void *local,
+    result<path> move_box(direction way, world_rank peer, const void *remote, void *local,
                           const box &shape);
     result<memory::place> locate_atomic(world_rank peer, void *target, std::size_t size);
 
     // remote.cpp: memory of remote ranks
-    status begin_remote(verb way, world_rank peer, const memory::place &place, void *local,
+    status begin_remote(direction way, world_rank peer, const memory::place &place, void *local,
                         std::size_t nbytes, conduit::completion &count);
     /// Waits for what begin_remote began. `place` and `nbytes` are for the error.
-    status end_remote(verb way, world_rank peer, const memory::place &place, std::size_t nbytes,
-                      conduit::flight &flight);
-    result<path> move_remote(verb way, world_rank peer, const memory::place &place, void *local,
-                             std::size_t nbytes);
-    result<path> move_box_remote(verb way, world_rank peer, const memory::place &place,
+    status end_remote(direction way, world_rank peer, const memory::place &place,
+                      std::size_t nbytes, conduit::flight &flight);
+    result<path> move_remote(direction way, world_rank peer, const memory::place &place,
+                             void *local, std::size_t nbytes);
+    result<path> move_box_remote(direction way, world_rank peer, const memory::place &place,
                                  std::byte *local, const box_walk &walk);
-    result<path> start(verb way, world_rank peer, const void *remote, void *local,
+    result<path> start(direction way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
-    result<path> start_at(verb way, world_rank peer, const memory::place &place, void *local,
-                          std::size_t nbytes, ompx_event_t *event);
-    result<path> start_unnamed(verb way, world_rank peer, const memory::place &place, void *local,
-                               std::size_t nbytes);
+    result<path> start_unnamed(direction way, world_rank peer, const memory::place &place,
+                               void *local, std::size_t nbytes);
     /// Asks for the completion of a put at its target; failures count as the transfer's.
     void flush_into(world_rank peer, conduit::completion &count);
-    result<path> move_then(verb way, world_rank peer, const void *remote, void *local,
+    result<path> move_then(direction way, world_rank peer, const void *remote, void *local,
                            std::size_t nbytes, continuation then);
     status refused(world_rank peer, const memory::place &place, std::size_t nbytes);
     status wait_for_acks();
@@ -189,9 +174,9 @@ private:
     void on_acknowledgement(const conduit::message &incoming);
 
     // messages.cpp: the target's help
-    status move_by_messages(verb way, world_rank peer, std::uint64_t remote, void *local,
+    status move_by_messages(direction way, world_rank peer, std::uint64_t remote, void *local,
                             std::size_t nbytes);
-    status atomic_by_message(verb way, world_rank peer, const memory::place &target,
+    status atomic_by_message(verb what, world_rank peer, const memory::place &target,
                              const void *operand, const void *desired, void *result,
                              ompx_type_t type, ompx_op_t op, std::size_t size);
     void on_request(const conduit::message &incoming);

@@ -72,11 +72,11 @@ result<path> transfers::put_then_signal(world_rank peer, const memory::place &da
     conduit::flight flight;
     auto arrived = std::make_shared<conduit::completion>();
     status begun =
-        begin_remote(verb::put, peer, data, const_cast<void *>(local), nbytes, flight.count());
+        begin_remote(direction::put, peer, data, const_cast<void *>(local), nbytes, flight.count());
     if (begun && data.in_segment) {
         begun = engine_.transport().flush(peer, *arrived);
     }
-    status sent = end_remote(verb::put, peer, data, nbytes, flight);
+    status sent = end_remote(direction::put, peer, data, nbytes, flight);
     if (!begun || !sent) {
         acks_.close(signal.number, peer);
         return begun ? sent.take_failure() : begun.take_failure();

@@ -17,30 +17,30 @@ const char *name(path way) {
 }
 
 result<path> transfers::put(world_rank peer, void *remote, const void *local, std::size_t nbytes) {
-    return move(verb::put, peer, remote, const_cast<void *>(local), nbytes);
+    return move(direction::put, peer, remote, const_cast<void *>(local), nbytes);
 }
 
 result<path> transfers::get(world_rank peer, const void *remote, void *local, std::size_t nbytes) {
-    return move(verb::get, peer, remote, local, nbytes);
+    return move(direction::get, peer, remote, local, nbytes);
 }
 
-result<path> transfers::move(verb way, world_rank peer, const void *remote, void *local,
+result<path> transfers::move(direction way, world_rank peer, const void *remote, void *local,
                              std::size_t nbytes) {
     if (nbytes == 0) {
         return path::self;
     }
     auto place = space_.locate(peer, remote, nbytes);
     DIOMP_TRY(place);
-    return move_to(way, peer, place.value(), local, nbytes);
+    return move_at(way, peer, place.value(), local, nbytes);
 }
 
-result<path> transfers::move_to(verb way, world_rank peer, const memory::place &place, void *local,
-                                std::size_t nbytes) {
+result<path> transfers::move_at(direction way, world_rank peer, const memory::place &place,
+                                void *local, std::size_t nbytes) {
     if (place.direct == nullptr) {
         return is_remote(peer) ? move_remote(way, peer, place, local, nbytes)
                                : move_private(way, peer, place.remote_address, local, nbytes);
     }
-    if (way == verb::put) {
+    if (way == direction::put) {
         copy_bytes(place.direct, local, nbytes, options_.stream_threshold_bytes);
     } else {
         copy_bytes(local, place.direct, nbytes, options_.stream_threshold_bytes);
@@ -48,12 +48,12 @@ result<path> transfers::move_to(verb way, world_rank peer, const memory::place &
     return peer == options_.self ? path::self : path::direct;
 }
 
-result<path> transfers::move_private(verb way, world_rank peer, std::uint64_t remote, void *local,
-                                     std::size_t nbytes) {
+result<path> transfers::move_private(direction way, world_rank peer, std::uint64_t remote,
+                                     void *local, std::size_t nbytes) {
     if (!attach_forbidden_.load(std::memory_order_relaxed)) {
         conduit::conduit &transport = engine_.transport();
-        status done = way == verb::put ? transport.write_private(peer, remote, local, nbytes)
-                                       : transport.read_private(peer, remote, local, nbytes);
+        status done = way == direction::put ? transport.write_private(peer, remote, local, nbytes)
+                                            : transport.read_private(peer, remote, local, nbytes);
         if (done) {
             return path::attach;
         }
@@ -68,15 +68,15 @@ result<path> transfers::move_private(verb way, world_rank peer, std::uint64_t re
 
 result<path> transfers::put_box(world_rank peer, void *remote, const void *local,
                                 const box &shape) {
-    return move_box(verb::put, peer, remote, const_cast<void *>(local), shape);
+    return move_box(direction::put, peer, remote, const_cast<void *>(local), shape);
 }
 
 result<path> transfers::get_box(world_rank peer, const void *remote, void *local,
                                 const box &shape) {
-    return move_box(verb::get, peer, remote, local, shape);
+    return move_box(direction::get, peer, remote, local, shape);
 }
 
-result<path> transfers::move_box(verb way, world_rank peer, const void *remote, void *local,
+result<path> transfers::move_box(direction way, world_rank peer, const void *remote, void *local,
                                  const box &shape) {
     auto made = box_walk::make(shape);
     DIOMP_TRY(made);
@@ -93,7 +93,7 @@ result<path> transfers::move_box(verb way, world_rank peer, const void *remote, 
         constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
         walk.for_each_run(
             [&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
-                if (way == verb::put) {
+                if (way == direction::put) {
                     copy_bytes(there + remote_offset, here + local_offset, nbytes, never);
                 } else {
                     copy_bytes(here + local_offset, there + remote_offset, nbytes, never);

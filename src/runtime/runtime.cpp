@@ -43,10 +43,11 @@ rma::flight_observer runtime::flight_observer() {
     if (!trace_.enabled()) {
         return {};
     }
-    return [this](bool is_put, world_rank peer, std::size_t nbytes, trace::time_point begin) {
-        trace_.flight(is_put ? "put to" : "get from", peer.value(), nbytes, begin,
-                      trace::time_point::clock::now());
-    };
+    return
+        [this](rma::direction way, world_rank peer, std::size_t nbytes, trace::time_point begin) {
+            trace_.flight(way == rma::direction::put ? "put to" : "get from", peer.value(), nbytes,
+                          begin, trace::time_point::clock::now());
+        };
 }
 
 status runtime::build() {
