@@ -4,6 +4,7 @@ option(DIOMP_BUILD_APPS "Build Minimod, the matrix product and their MPI twins" 
 option(DIOMP_BUILD_BENCH "Build diomp-bench and the comparisons with other libraries" ON)
 option(DIOMP_BUILD_OFFLOAD "Build libomptarget, for device memory in the address space" ON)
 option(DIOMP_BUILD_TESTS "Build the tests" ON)
+option(DIOMP_PRECOMPILE "Precompile common headers: a first build takes little more than half the time" OFF)
 option(DIOMP_WERROR "Treat warnings as errors" OFF)
 option(DIOMP_COVERAGE "Count lines and branches (clang; see scripts/coverage.sh)" OFF)
 set(DIOMP_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined or thread")
@@ -38,3 +39,11 @@ if(DIOMP_COVERAGE)
   target_compile_options(diomp_flags INTERFACE -fprofile-instr-generate -fcoverage-mapping)
   target_link_options(diomp_flags INTERFACE -fprofile-instr-generate)
 endif()
+
+# Not for development: a file that lacks an include would go unnoticed.
+function(diomp_precompile target)
+  if(DIOMP_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <fmt/core.h> <fmt/format.h> <algorithm> <array> <atomic> <chrono> <cstring>
+      <deque> <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <utility> <vector>)
+  endif()
+endfunction()
