@@ -7,10 +7,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <pthread.h>
+#include <type_traits>
 #include <utility>
 
 namespace diomp::offload {
@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{512} << 10;
 /// Pieces that an asker has under way at a time.
 constexpr std::size_t depth = 4;
+/// One that a device copies while the other is given or taken.
+constexpr std::size_t lane_pieces = 2;
 
 void keep_first(status &outcome, status later) {
     if (outcome) {
@@ -27,24 +29,80 @@ void keep_first(status &outcome, status later) {
     }
 }
 
+struct piece {
+    std::size_t begin; ///< in the transfer
+    std::size_t nbytes;
+    std::byte *slot;
+};
+
+/// Cuts a transfer into pieces, each with a slot of `buffer`, and keeps `num_slots` of them under
+/// way: `start` returns what `wait` wants to know, `finish` does what is left to do. After an error
+/// what is under way is still waited for, since it uses its slot.
+template <typename Start, typename Wait, typename Finish>
+status in_pieces(std::byte *buffer, std::size_t num_slots, std::size_t nbytes, const Start &start,
+                 const Wait &wait, const Finish &finish) {
+    struct started {
+        piece which;
+        std::decay_t<decltype(start(piece()).take())> what;
+    };
+    std::deque<started> under_way;
+    status outcome;
+    auto const end_oldest = [&] {
+        started const oldest = std::move(under_way.front());
+        under_way.pop_front();
+        keep_first(outcome, wait(oldest.which, oldest.what));
+        if (outcome) {
+            outcome = finish(oldest.which);
+        }
+    };
+    for (std::size_t begun = 0; begun < nbytes && outcome.ok();) {
+        if (under_way.size() == num_slots) {
+            end_oldest();
+            continue;
+        }
+        std::size_t const slot = begun / piece_bytes % num_slots;
+        piece const next{begun, std::min(piece_bytes, nbytes - begun), buffer + slot * piece_bytes};
+        if (auto made = start(next)) {
+            under_way.push_back({next, made.take()});
+            begun += next.nbytes;
+        } else {
+            outcome = made.take_failure();
+        }
+    }
+    while (!under_way.empty()) {
+        end_oldest();
+    }
+    return outcome;
+}
+
 } // namespace
 
 /// Gives its memory back when it goes.
 struct bounce::lane {
-    lane(bounce &owner, const accelerator &of, device::pinned_memory &&memory)
+    lane(bounce &owner, const device::backend &of, device::pinned_memory &&memory)
         : owner_(owner), of_(of), memory_(std::move(memory)) {}
-    ~lane() { owner_.give_pinned(of_, std::move(memory_)); }
-    lane(const lane &) = delete;
-    lane &operator=(const lane &) = delete;
-
-    [[nodiscard]] std::byte *slot(std::size_t number) const {
-        return memory_.base() + number % 2 * piece_bytes;
+    ~lane() {
+        if (memory_.base() != nullptr) {
+            std::lock_guard const guard(owner_.pinned_mutex_);
+            owner_.free_.emplace_back(&of_, std::move(memory_));
+        }
     }
+    lane(lane &&other) = default; // leaves no memory behind
+    lane &operator=(lane &&) = delete;
+
+    [[nodiscard]] std::byte *base() const { return memory_.base(); }
 
 private:
     bounce &owner_;
-    const accelerator &of_;
+    const device::backend &of_;
     device::pinned_memory memory_;
+};
+
+struct bounce::going {
+    job what;
+    const accelerator &on;
+    lane through;
+    device::ticket copy;
 };
 
 bounce::bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
@@ -72,7 +130,10 @@ status bounce::wait_for(const accelerator &by, const device::ticket &of) {
             done = by.streams->is_done(of);
             return !done || done.value();
         },
-        [&] { return fmt::format("waiting for a copy of {}", by.about.name); }));
+        [&] {
+            return fmt::format("waiting for a copy of {} device {}", by.backend->name(),
+                               by.id.value());
+        }));
     DIOMP_TRY(done);
     return {};
 }
@@ -83,7 +144,18 @@ status bounce::copy(const accelerator &by, void *dst, const void *src, std::size
     return wait_for(by, started.value());
 }
 
-result<device::pinned_memory> bounce::take_pinned(const accelerator &of) {
+status bounce::copy_end(rma::direction way, const end &local, std::byte *host, std::size_t nbytes) {
+    bool const is_put = way == rma::direction::put;
+    std::byte *const dst = is_put ? host : local.address;
+    const std::byte *const src = is_put ? local.address : host;
+    if (local.on != nullptr) {
+        return copy(*local.on, dst, src, nbytes);
+    }
+    std::memcpy(dst, src, nbytes);
+    return {};
+}
+
+result<bounce::lane> bounce::take_lane(const accelerator &of) {
     {
         std::lock_guard const guard(pinned_mutex_);
         auto const found = std::ranges::find_if(
@@ -91,86 +163,39 @@ result<device::pinned_memory> bounce::take_pinned(const accelerator &of) {
         if (found != free_.end()) {
             device::pinned_memory taken = std::move(found->second);
             free_.erase(found);
-            return taken;
+            return lane(*this, *of.backend, std::move(taken));
         }
     }
-    return of.backend->allocate_pinned(2 * piece_bytes);
-}
-
-void bounce::give_pinned(const accelerator &of, device::pinned_memory &&memory) {
-    std::lock_guard const guard(pinned_mutex_);
-    free_.emplace_back(of.backend, std::move(memory));
+    auto made = of.backend->allocate_pinned(lane_pieces * piece_bytes);
+    DIOMP_TRY(made);
+    return lane(*this, *of.backend, made.take());
 }
 
 status bounce::out_of(const accelerator &from, const std::byte *src, std::size_t nbytes,
                       piece_function take) {
-    auto pinned = take_pinned(from);
-    DIOMP_TRY(pinned);
-    lane const through(*this, from, pinned.take());
-    struct piece {
-        device::ticket coming;
-        std::byte *slot = nullptr;
-        std::size_t begin = 0;
-        std::size_t nbytes = 0;
-    };
-    std::optional<piece> last;
-    status outcome;
-    for (std::size_t begun = 0, number = 0; outcome.ok() && (begun < nbytes || last); ++number) {
-        std::optional<piece> next;
-        if (begun < nbytes) {
-            next = piece{{}, through.slot(number), begun, std::min(piece_bytes, nbytes - begun)};
-            auto started = from.streams->copy(from.id, next->slot, src + begun, next->nbytes);
-            if (started) {
-                next->coming = started.take();
-                begun += next->nbytes;
-            } else {
-                outcome = started.take_failure();
-                next.reset();
-            }
-        }
-        if (last) {
-            keep_first(outcome, wait_for(from, last->coming));
-            if (outcome) {
-                outcome = take(last->slot, last->begin, last->nbytes);
-            }
-        }
-        last = next;
-    }
-    if (last) { // after an error: its memory must be free
-        keep_first(outcome, wait_for(from, last->coming));
-    }
-    return outcome;
+    auto through = take_lane(from);
+    DIOMP_TRY(through);
+    return in_pieces(
+        through.value().base(), lane_pieces, nbytes,
+        [&](const piece &next) {
+            return from.streams->copy(from.id, next.slot, src + next.begin, next.nbytes);
+        },
+        [&](const piece &, const device::ticket &coming) { return wait_for(from, coming); },
+        [&](const piece &here) { return take(here.slot, here.begin, here.nbytes); });
 }
 
 status bounce::into(const accelerator &to, std::byte *dst, std::size_t nbytes,
                     piece_function give) {
-    auto pinned = take_pinned(to);
-    DIOMP_TRY(pinned);
-    lane const through(*this, to, pinned.take());
-    std::array<device::ticket, 2> going;
-    status outcome;
-    for (std::size_t done = 0, number = 0; done < nbytes && outcome.ok(); ++number) {
-        device::ticket &own = going[number % 2];
-        std::byte *const slot = through.slot(number);
-        std::size_t const part = std::min(piece_bytes, nbytes - done);
-        outcome = wait_for(to, own);
-        if (outcome) {
-            outcome = give(slot, done, part);
-        }
-        if (outcome) {
-            auto started = to.streams->copy(to.id, dst + done, slot, part);
-            if (started) {
-                own = started.take();
-            } else {
-                outcome = started.take_failure();
-            }
-        }
-        done += part;
-    }
-    for (device::ticket const &each : going) {
-        keep_first(outcome, wait_for(to, each));
-    }
-    return outcome;
+    auto through = take_lane(to);
+    DIOMP_TRY(through);
+    return in_pieces(
+        through.value().base(), lane_pieces, nbytes,
+        [&](const piece &next) -> result<device::ticket> {
+            DIOMP_TRY(give(next.slot, next.begin, next.nbytes));
+            return to.streams->copy(to.id, dst + next.begin, next.slot, next.nbytes);
+        },
+        [&](const piece &, const device::ticket &going) { return wait_for(to, going); },
+        [](const piece &) { return status(); });
 }
 
 std::byte *bounce::staging() {
@@ -182,23 +207,8 @@ std::byte *bounce::staging() {
     return staging_;
 }
 
-/// `slot` is a part of the staging buffer.
-result<conduit::call_service::open_call> bounce::begin_piece(request asked, world_rank owner,
-                                                             std::byte *slot, const end &local) {
-    if (asked.way == rma::direction::put) {
-        if (local.on != nullptr) {
-            DIOMP_TRY(copy(*local.on, slot, local.address, asked.nbytes));
-        } else {
-            std::memcpy(slot, local.address, asked.nbytes);
-        }
-    }
-    asked.staging = reinterpret_cast<std::uintptr_t>(slot);
-    return calls_.start(owner, request_handler_, asked);
-}
-
-status bounce::end_piece(rma::direction way, world_rank owner,
-                         const conduit::call_service::open_call &call, const std::byte *slot,
-                         const end &local, std::size_t nbytes) {
+status bounce::wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
+                              std::size_t nbytes) {
     auto told = calls_.finish<answer>(call, [&] {
         return fmt::format("waiting for rank {} to move {} bytes of its device memory",
                            owner.value(), nbytes);
@@ -214,23 +224,11 @@ status bounce::end_piece(rma::direction way, world_rank owner,
                         nbytes),
             fmt::format("see what rank {} says; was the memory freed meanwhile?", owner.value()));
     }
-    if (way == rma::direction::get) {
-        if (local.on != nullptr) {
-            return copy(*local.on, local.address, slot, nbytes);
-        }
-        std::memcpy(local.address, slot, nbytes);
-    }
     return {};
 }
 
 status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
                          const end &local, std::size_t nbytes) {
-    struct piece {
-        conduit::call_service::open_call call;
-        std::size_t begin;
-        std::size_t nbytes;
-        std::byte *slot;
-    };
     std::lock_guard const guard(asking_);
     std::byte *const buffer = staging();
     if (buffer == nullptr) {
@@ -238,37 +236,27 @@ status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::
                      "the runtime's part of the segment has no room for a bounce buffer",
                      "free groups that are no longer used");
     }
-    auto const part_of = [&](std::size_t begin) { return end{local.address + begin, local.on}; };
-    std::deque<piece> under_way;
-    auto const end_oldest = [&]() -> status {
-        piece const oldest = std::move(under_way.front());
-        under_way.pop_front();
-        return end_piece(way, owner, oldest.call, oldest.slot, part_of(oldest.begin),
-                         oldest.nbytes);
+    auto const copy_if = [&](rma::direction when, const piece &each) {
+        return way == when
+                   ? copy_end(way, {local.address + each.begin, local.on}, each.slot, each.nbytes)
+                   : status();
     };
-    status outcome;
-    for (std::size_t begun = 0, number = 0; begun < nbytes && outcome.ok(); ++number) {
-        if (under_way.size() == depth) {
-            outcome = end_oldest();
-            if (!outcome) {
-                break;
-            }
-        }
-        std::byte *const slot = buffer + number % depth * piece_bytes;
-        std::size_t const part = std::min(piece_bytes, nbytes - begun);
-        request const asked{{}, offset + begun, 0, static_cast<std::uint32_t>(part), device, way};
-        auto call = begin_piece(asked, owner, slot, part_of(begun));
-        if (!call) {
-            outcome = call.take_failure();
-            break;
-        }
-        under_way.push_back({call.take(), begun, part, slot});
-        begun += part;
-    }
-    while (!under_way.empty()) {
-        keep_first(outcome, end_oldest());
-    }
-    return outcome;
+    return in_pieces(
+        buffer, depth, nbytes,
+        [&](const piece &next) -> result<conduit::call_service::open_call> {
+            DIOMP_TRY(copy_if(rma::direction::put, next));
+            request asked;
+            asked.offset = offset + next.begin;
+            asked.staging = reinterpret_cast<std::uintptr_t>(next.slot);
+            asked.nbytes = static_cast<std::uint32_t>(next.nbytes);
+            asked.device = device;
+            asked.way = way;
+            return calls_.start(owner, request_handler_, asked);
+        },
+        [&](const piece &each, const conduit::call_service::open_call &call) {
+            return wait_for_owner(owner, call, each.nbytes);
+        },
+        [&](const piece &done) { return copy_if(rma::direction::get, done); });
 }
 
 void bounce::on_request(const conduit::message &incoming) {
@@ -284,10 +272,9 @@ void bounce::on_request(const conduit::message &incoming) {
 
 void bounce::serve() {
     ::pthread_setname_np(::pthread_self(), "diomp-bounce");
-    std::map<const device::backend *, device::pinned_memory> pinned;
     // A put whose copy to the device goes on while the next piece is fetched.
     std::optional<going> last;
-    for (std::size_t number = 0;; ++number) {
+    for (;;) {
         std::optional<job> next;
         {
             std::unique_lock guard(jobs_mutex_);
@@ -302,19 +289,22 @@ void bounce::serve() {
         }
         std::optional<going> begun;
         if (next) {
-            auto started = carry_out(*next, pinned, number % 2);
+            auto started = carry_out(*next);
             if (!started) {
                 answer_job(*next, started.take_failure());
-            } else if (started.value().on == nullptr) {
+            } else if (!started.value()) {
                 answer_job(*next, {});
             } else {
-                begun = started.take();
+                begun.emplace(std::move(*started.value()));
             }
         }
         if (last) {
-            answer_job(last->what, wait_for(*last->on, last->copy));
+            answer_job(last->what, wait_for(last->on, last->copy));
+            last.reset();
         }
-        last = begun;
+        if (begun) {
+            last.emplace(std::move(*begun));
+        }
     }
 }
 
@@ -326,9 +316,7 @@ void bounce::answer_job(const job &what, status outcome) {
     calls_.reply(what.asker, what.asked.header.id, answer{outcome ? 0 : outcome.failure().code()});
 }
 
-result<bounce::going>
-bounce::carry_out(const job &what, std::map<const device::backend *, device::pinned_memory> &pinned,
-                  std::size_t slot_number) {
+result<std::optional<bounce::going>> bounce::carry_out(const job &what) {
     request const &asked = what.asked;
     device_segment const *const segment = own_.find(asked.device);
     auto const found = segment == nullptr ? std::nullopt : segment->find(asked.offset);
@@ -339,25 +327,21 @@ bounce::carry_out(const job &what, std::map<const device::backend *, device::pin
                                  asked.offset));
     }
     accelerator const &on = segment->memory()->on();
-    auto &memory = pinned[on.backend];
-    if (memory.base() == nullptr) {
-        auto made = take_pinned(on);
-        DIOMP_TRY(made);
-        memory = made.take();
-    }
-    std::byte *const slot = memory.base() + slot_number * piece_bytes;
+    auto through = take_lane(on);
+    DIOMP_TRY(through);
+    std::byte *const slot = through.value().base();
     std::byte *const address = segment->base() + asked.offset;
     auto const place = space_.place_at(what.asker, asked.staging);
     if (asked.way == rma::direction::put) {
         DIOMP_TRY(transfers_.move_at(rma::direction::get, what.asker, place, slot, asked.nbytes));
         auto started = on.streams->copy(on.id, address, slot, asked.nbytes);
         DIOMP_TRY(started);
-        return going{what, &on, started.take()};
+        return std::optional(going{what, on, through.take(), started.take()});
     }
     DIOMP_TRY(copy(on, slot, address, asked.nbytes));
     DIOMP_TRY(transfers_.move_at(rma::direction::put, what.asker, place, slot, asked.nbytes));
     DIOMP_TRY(transfers_.flush(what.asker));
-    return going{what, nullptr, {}};
+    return std::optional<going>();
 }
 
 } // namespace diomp::offload

@@ -19,8 +19,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -77,32 +77,24 @@ private:
         world_rank asker;
         request asked;
     };
-    /// A job whose copy to the device is under way; over if `on` is null.
-    struct going {
-        job what;
-        const accelerator *on = nullptr;
-        device::ticket copy;
-    };
-    struct lane; ///< pinned memory for two pieces, while somebody uses it
+    struct lane;  ///< pinned memory for two pieces, while somebody uses it
+    struct going; ///< a job whose copy to the device is under way
 
     status wait_for(const accelerator &by, const device::ticket &of);
-    result<device::pinned_memory> take_pinned(const accelerator &of);
-    void give_pinned(const accelerator &of, device::pinned_memory &&memory);
+    /// As a put from `local` to host memory, or a get from there. Blocks.
+    status copy_end(rma::direction way, const end &local, std::byte *host, std::size_t nbytes);
+    result<lane> take_lane(const accelerator &of);
 
     // The asker's side.
     std::byte *staging();
-    result<conduit::call_service::open_call> begin_piece(request asked, world_rank owner,
-                                                         std::byte *slot, const end &local);
-    status end_piece(rma::direction way, world_rank owner,
-                     const conduit::call_service::open_call &call, const std::byte *slot,
-                     const end &local, std::size_t nbytes);
+    status wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
+                          std::size_t nbytes);
 
     // The owner's side.
     void on_request(const conduit::message &incoming);
     void serve(); ///< body of the bounce thread
-    result<going> carry_out(const job &what,
-                            std::map<const device::backend *, device::pinned_memory> &pinned,
-                            std::size_t slot_number);
+    /// nullopt: it is over.
+    result<std::optional<going>> carry_out(const job &what);
     void answer_job(const job &what, status outcome);
 
     const segment_table &own_;
