@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,12 +37,15 @@ namespace diomp::device {
 /// after CUDA_VISIBLE_DEVICES and the like.
 using device_id = id<struct device_id_tag>;
 
+/// The same in every process; all zero: the device has none.
+using device_uuid = std::array<std::byte, 16>;
+
 /// What upper layers select on, and what diomp-info shows.
 struct properties {
     std::string name;
-    std::array<std::byte, 16> uuid{}; ///< the same in every process; all zero: the device has none
-    std::string pci_bus_id;           ///< "0000:3b:00.0"; empty if it is not on such a bus
-    int numa_node = -1;               ///< whose host memory is next to it; -1: not known
+    device_uuid uuid{};
+    std::string pci_bus_id; ///< "0000:3b:00.0"; empty if it is not on such a bus
+    int numa_node = -1;     ///< whose host memory is next to it; -1: not known
     std::size_t total_bytes = 0;
     std::size_t free_bytes = 0; ///< at the time of the call
     int multiprocessors = 0;
@@ -84,9 +88,10 @@ public:
     virtual status commit(std::size_t offset_bytes, std::size_t nbytes) = 0;
 
     [[nodiscard]] virtual std::size_t num_parts() const = 0;
-    /// The committed parts but the first `num_known`, in the order in which they were committed.
-    /// Blocks shortly. OMPX_ERR_UNSUPPORTED: not here.
-    virtual result<shared_handle> share(std::size_t num_known) = 0;
+    static constexpr std::size_t all_parts = std::numeric_limits<std::size_t>::max();
+    /// The committed parts but the first `num_known`, at most `max_parts`, in the order in which
+    /// they were committed. Blocks shortly. OMPX_ERR_UNSUPPORTED: not here.
+    virtual result<shared_handle> share(std::size_t num_known, std::size_t max_parts) = 0;
 };
 
 /// Memory of another process, mapped here; destroying it ends the mapping. The owner must keep the
@@ -169,7 +174,10 @@ public:
 
     [[nodiscard]] virtual const char *name() const = 0; ///< "host", "cuda", "hip"
     [[nodiscard]] virtual int num_devices() const = 0;  ///< at least 1
+    /// Opens a context on the device for a moment, unless there is one.
     virtual result<properties> describe(device_id device) = 0;
+    /// properties::uuid, without a context.
+    virtual result<device_uuid> uuid_of(device_id device) = 0;
 
     /// Nothing is committed yet where memory_grows says so, else all of it. The size is rounded up
     /// to what the device can map.

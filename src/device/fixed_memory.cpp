@@ -10,10 +10,10 @@ status fixed_memory::commit(std::size_t offset_bytes, std::size_t nbytes) {
     return {};
 }
 
-result<shared_handle> fixed_memory::share(std::size_t num_known) {
+result<shared_handle> fixed_memory::share(std::size_t num_known, std::size_t max_parts) {
     shared_handle shared;
     shared.reserved_bytes = size_bytes_;
-    if (num_known > 0) {
+    if (num_known > 0 || max_parts == 0) {
         return shared;
     }
     auto token = make_token();

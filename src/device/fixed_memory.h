@@ -18,7 +18,7 @@ public:
     [[nodiscard]] std::size_t committed_bytes() const final { return size_bytes_; }
     status commit(std::size_t offset_bytes, std::size_t nbytes) final;
     [[nodiscard]] std::size_t num_parts() const final { return 1; }
-    result<shared_handle> share(std::size_t num_known) final;
+    result<shared_handle> share(std::size_t num_known, std::size_t max_parts) final;
 
 protected:
     fixed_memory(void *base, std::size_t size_bytes)

@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 
+#include <algorithm>
+
 namespace diomp::offload {
 
 accelerators::maker *accelerators::load(vendor of) {
@@ -19,28 +21,13 @@ accelerators::maker *accelerators::load(vendor of) {
         wanted.backend = made.take();
         wanted.streams = std::make_unique<device::stream_pool>(
             *wanted.backend, device::stream_pool::options{options_.max_active_streams});
-        wanted.known.resize(static_cast<std::size_t>(wanted.backend->num_devices()));
+        for (int number = 0; number < wanted.backend->num_devices(); ++number) {
+            wanted.devices.push_back(
+                {of, device::device_id(number), wanted.backend.get(), wanted.streams.get()});
+        }
         pools_[static_cast<std::size_t>(of)].store(wanted.streams.get(), std::memory_order_release);
     }
     return wanted.failed ? nullptr : &wanted;
-}
-
-const accelerator *accelerators::describe(maker &with, vendor of, int number) {
-    if (number < 0 || number >= with.backend->num_devices()) {
-        return nullptr;
-    }
-    auto &entry = with.known[static_cast<std::size_t>(number)];
-    if (entry == nullptr) {
-        auto about = with.backend->describe(device::device_id(number));
-        if (!about) {
-            log(log_level::warn, "{} device {}: {}", with.backend->name(), number,
-                about.failure().message());
-            return nullptr;
-        }
-        entry = std::make_unique<accelerator>(accelerator{
-            of, device::device_id(number), with.backend.get(), with.streams.get(), about.take()});
-    }
-    return entry.get();
 }
 
 const accelerator *accelerators::find(const std::string &plugin, int plugin_device) {
@@ -51,20 +38,23 @@ const accelerator *accelerators::find(const std::string &plugin, int plugin_devi
         return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    maker *const with = load(of);
-    return with == nullptr ? nullptr : describe(*with, of, plugin_device);
+    maker const *const with = load(of);
+    return with == nullptr || plugin_device < 0 || plugin_device >= with->backend->num_devices()
+               ? nullptr
+               : &with->devices[static_cast<std::size_t>(plugin_device)];
 }
 
-const accelerator *accelerators::find(vendor made_by, const std::array<std::byte, 16> &uuid) {
+const accelerator *accelerators::find(vendor made_by, const device::device_uuid &uuid) {
     std::lock_guard const guard(mutex_);
-    maker *const with = made_by == vendor::none ? nullptr : load(made_by);
-    for (int number = 0; with != nullptr && number < with->backend->num_devices(); ++number) {
-        auto const *const one = describe(*with, made_by, number);
-        if (one != nullptr && one->about.uuid == uuid) {
-            return one;
-        }
+    maker const *const with = made_by == vendor::none ? nullptr : load(made_by);
+    if (with == nullptr) {
+        return nullptr;
     }
-    return nullptr;
+    auto const found = std::ranges::find_if(with->devices, [&](const accelerator &each) {
+        auto const own = with->backend->uuid_of(each.id);
+        return own && own.value() == uuid;
+    });
+    return found == with->devices.end() ? nullptr : &*found;
 }
 
 result<bool> accelerators::poll() {

@@ -32,7 +32,6 @@ struct accelerator {
     device::device_id id;
     device::backend *backend = nullptr;
     device::stream_pool *streams = nullptr;
-    device::properties about; ///< as it was at first use
 };
 
 /// Any thread.
@@ -51,7 +50,7 @@ public:
     const accelerator *find(const std::string &plugin, int plugin_device);
     /// The device of this process with that identity, also if the program has not used it. nullptr:
     /// it is not visible here.
-    const accelerator *find(vendor made_by, const std::array<std::byte, 16> &uuid);
+    const accelerator *find(vendor made_by, const device::device_uuid &uuid);
 
     /// Looks once at all copies in flight; true: there are none. Does not block. An error is about
     /// a copy whose starter has not been told.
@@ -61,12 +60,11 @@ private:
     struct maker {
         std::unique_ptr<device::backend> backend;
         std::unique_ptr<device::stream_pool> streams;
-        std::vector<std::unique_ptr<accelerator>> known; ///< [device]
+        std::vector<accelerator> devices; ///< [device]
         bool failed = false;
     };
 
     maker *load(vendor of);
-    static const accelerator *describe(maker &with, vendor of, int number);
 
     options options_;
     std::mutex mutex_; ///< over the rest

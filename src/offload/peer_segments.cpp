@@ -28,7 +28,7 @@ struct peer_segments::question {
 
 struct peer_segments::answer {
     std::uint64_t reserved_bytes = 0;
-    std::array<std::byte, 16> uuid{};
+    device::device_uuid uuid{};
     vendor made_by = vendor::none;
     std::uint32_t num_parts = 0;
     std::int32_t failure = 0;
@@ -167,16 +167,21 @@ void peer_segments::on_question(const conduit::message &incoming) {
         told.failure = why.code();
         calls_.reply(incoming.source, asked.header.id, told);
     };
-    if (memory == nullptr || !memory->on().about.memory_shares) {
+    if (memory == nullptr) {
         return fail({OMPX_ERR_UNSUPPORTED, "its memory cannot be shared"});
+    }
+    accelerator const &on = memory->on();
+    auto const uuid = on.backend->uuid_of(on.id);
+    if (!uuid) {
+        return fail(uuid.failure());
     }
     auto shared = memory->share(asked.num_known, conduit::max_descriptors);
     if (!shared) {
         return fail(shared.failure());
     }
     told.reserved_bytes = shared.value().reserved_bytes;
-    told.uuid = memory->on().about.uuid;
-    told.made_by = memory->on().made_by;
+    told.uuid = uuid.value();
+    told.made_by = on.made_by;
     for (device::shared_part const &part : shared.value().parts) {
         part_header const header{part.offset_bytes, part.size_bytes, part.token,
                                  part.fd.valid() ? 1U : 0U, 0};

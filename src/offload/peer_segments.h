@@ -53,7 +53,7 @@ private:
     };
     struct delivered {
         vendor made_by = vendor::none;
-        std::array<std::byte, 16> uuid{};
+        device::device_uuid uuid{};
         device::shared_handle handle;
     };
 

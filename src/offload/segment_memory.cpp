@@ -24,8 +24,12 @@ std::size_t useful_bytes(const device::properties &about, int num_sharing) {
 
 result<std::unique_ptr<segment_memory>>
 segment_memory::create(const accelerator &on, std::size_t size_bytes, int num_sharing) {
-    auto reserved = on.backend->reserve(on.id, size_bytes == 0 ? useful_bytes(on.about, num_sharing)
-                                                               : size_bytes);
+    if (size_bytes == 0) {
+        auto about = on.backend->describe(on.id);
+        DIOMP_TRY(about);
+        size_bytes = useful_bytes(about.value(), num_sharing);
+    }
+    auto reserved = on.backend->reserve(on.id, size_bytes);
     DIOMP_TRY(reserved);
     return std::unique_ptr<segment_memory>(new segment_memory(on, reserved.take()));
 }
@@ -40,13 +44,7 @@ status segment_memory::commit(std::uint64_t offset, std::size_t nbytes) {
 
 result<device::shared_handle> segment_memory::share(std::size_t num_known, std::size_t max_parts) {
     std::lock_guard const guard(mutex_);
-    auto shared = memory_->share(num_known);
-    DIOMP_TRY(shared);
-    auto &parts = shared.value().parts;
-    if (parts.size() > max_parts) {
-        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(max_parts), parts.end());
-    }
-    return shared;
+    return memory_->share(num_known, max_parts);
 }
 
 } // namespace diomp::offload

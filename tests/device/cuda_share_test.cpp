@@ -76,7 +76,7 @@ TEST_F(cuda_test, memory_is_shared_with_another_process_and_grows_there) {
     ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     put(zero, segment->base() + 2 * mebibyte - 3, "across");
-    auto shared = segment->share(0);
+    auto shared = segment->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok());
     EXPECT_EQ(shared.value().reserved_bytes, 16 * mebibyte);
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
@@ -86,7 +86,7 @@ TEST_F(cuda_test, memory_is_shared_with_another_process_and_grows_there) {
     std::size_t const before = segment->num_parts();
     ASSERT_TRUE(segment->commit(0, 6 * mebibyte).ok());
     put(zero, segment->base() + 5 * mebibyte, "later");
-    auto added = segment->share(before);
+    auto added = segment->share(before, memory::all_parts);
     ASSERT_TRUE(added.ok());
     ASSERT_TRUE(send_handle(child.socket(), added.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -112,7 +112,7 @@ TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
     EXPECT_EQ(segment->num_parts(), 3U);
     EXPECT_EQ(segment->committed_bytes(), 6 * mebibyte);
     put(zero, segment->base() + 8 * mebibyte - 3, "across");
-    auto shared = segment->share(0);
+    auto shared = segment->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -121,7 +121,7 @@ TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
 TEST_F(cuda_test, memory_that_is_not_committed_is_shared_as_nothing) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
-    auto shared = segment->share(0);
+    auto shared = segment->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok());
     EXPECT_TRUE(shared.value().parts.empty());
     auto opened = backend_->open_shared(one, shared.value());
@@ -136,7 +136,7 @@ TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
     ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     int const before = alive();
     auto const refuse = [&](auto spoil) {
-        auto shared = segment->share(0);
+        auto shared = segment->share(0, memory::all_parts);
         ASSERT_TRUE(shared.ok());
         spoil(shared.value());
         EXPECT_FALSE(backend_->open_shared(zero, shared.value()).ok());
@@ -150,6 +150,23 @@ TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
     refuse([](shared_handle &) { ::setenv("FAKE_CUDA_FAIL", "cuMemSetAccess#2=999", 1); });
 }
 
+TEST_F(cuda_test, parts_that_nobody_asks_for_are_not_exported) {
+    create();
+    auto segment = reserve(zero, 4 * mebibyte);
+    ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
+    ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
+    ::setenv("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle#2=999", 1);
+    auto const first = segment->share(0, 1);
+    ::unsetenv("FAKE_CUDA_FAIL");
+    ASSERT_TRUE(first.ok());
+    ASSERT_EQ(first.value().parts.size(), 1U);
+    EXPECT_EQ(first.value().parts[0].offset_bytes, 0U);
+    auto const second = segment->share(1, 5);
+    ASSERT_TRUE(second.ok());
+    ASSERT_EQ(second.value().parts.size(), 1U);
+    EXPECT_EQ(second.value().parts[0].offset_bytes, 2 * mebibyte);
+}
+
 TEST_F(cuda_test, export_that_fails_closes_what_it_had) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
@@ -158,7 +175,7 @@ TEST_F(cuda_test, export_that_fails_closes_what_it_had) {
     int const next = ::dup(0); // the lowest free number
     ::close(next);
     ::setenv("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle#2=999", 1);
-    auto const shared = segment->share(0);
+    auto const shared = segment->share(0, memory::all_parts);
     ASSERT_FALSE(shared.ok());
     EXPECT_THAT(shared.failure().message(), HasSubstr("cuMemExportToShareableHandle"));
     int const now = ::dup(0);
@@ -222,14 +239,14 @@ TEST_F(plain_cuda_test, memory_is_shared_by_token) {
     create();
     auto segment = reserve(zero, 2 * mebibyte);
     put(zero, segment->base() + 7, "token");
-    auto shared = segment->share(0);
+    auto shared = segment->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok());
     ASSERT_EQ(shared.value().parts.size(), 1U);
     EXPECT_FALSE(shared.value().parts[0].fd.valid());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
     EXPECT_EQ(get(zero, segment->base(), 6), "answer");
-    EXPECT_TRUE(segment->share(1).value().parts.empty());
+    EXPECT_TRUE(segment->share(1, memory::all_parts).value().parts.empty());
 }
 
 } // namespace

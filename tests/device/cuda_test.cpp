@@ -76,6 +76,17 @@ TEST_F(cuda_test, description_leaves_no_context_behind) {
     EXPECT_EQ(backend_->describe(device_id(2)).failure().code(), OMPX_ERR_ARG);
 }
 
+TEST_F(cuda_test, identity_is_told_without_a_context) {
+    create();
+    auto const described = backend_->describe(one);
+    ::setenv("FAKE_CUDA_FAIL", "cuDevicePrimaryCtxRetain=999", 1);
+    auto const found = backend_->uuid_of(one);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found.value(), described.value().uuid);
+    EXPECT_NE(found.value(), backend_->uuid_of(zero).value());
+    EXPECT_EQ(backend_->uuid_of(device_id(2)).failure().code(), OMPX_ERR_ARG);
+}
+
 TEST_F(cuda_test, reservation_costs_nothing_and_grows_in_place) {
     create();
     auto segment = reserve(zero, 40 * mebibyte + 1);

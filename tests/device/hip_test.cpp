@@ -204,7 +204,7 @@ TEST_F(hip_test, memory_is_shared_with_another_process) {
     ASSERT_TRUE(reserved.ok());
     std::byte *const base = reserved.value()->base();
     ASSERT_TRUE(copy(*backend_, zero, base + 9, "token", 5).ok());
-    auto shared = reserved.value()->share(0);
+    auto shared = reserved.value()->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -212,7 +212,7 @@ TEST_F(hip_test, memory_is_shared_with_another_process) {
     ASSERT_TRUE(copy(*backend_, zero, text, base, 6).ok());
     EXPECT_STREQ(text, "answer");
 
-    EXPECT_TRUE(reserved.value()->share(1).value().parts.empty());
+    EXPECT_TRUE(reserved.value()->share(1, memory::all_parts).value().parts.empty());
     EXPECT_EQ(backend_->open_shared(one, {}).failure().code(), OMPX_ERR_ARG);
 }
 

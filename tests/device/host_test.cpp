@@ -85,7 +85,7 @@ TEST_F(host_test, every_device_reaches_every_other_but_nothing_is_shared) {
     EXPECT_TRUE(backend_->can_reach(one, one).value());
     auto reserved = backend_->reserve(zero, 4096);
     ASSERT_TRUE(reserved.ok());
-    EXPECT_EQ(reserved.value()->share(0).failure().code(), OMPX_ERR_UNSUPPORTED);
+    EXPECT_EQ(reserved.value()->share(0, memory::all_parts).failure().code(), OMPX_ERR_UNSUPPORTED);
     EXPECT_EQ(backend_->open_shared(zero, {}).failure().code(), OMPX_ERR_UNSUPPORTED);
 }
 

@@ -211,7 +211,7 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     expect_ok(segment->commit(0, 4 * mebibyte));
     auto const sent = pattern(2 * mebibyte / sizeof(std::uint64_t), 3);
     expect_ok(copy_and_wait(*cuda, segment->base() + mebibyte, sent.data(), bytes(sent)));
-    auto shared = segment->share(0);
+    auto shared = segment->share(0, memory::all_parts);
     ASSERT_TRUE(shared.ok()) << shared.failure().message();
     ASSERT_TRUE(test::send_handle(neighbour->socket(), shared.value()));
     ASSERT_TRUE(neighbour->await_word());
@@ -223,7 +223,7 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
         expect_ok(segment->commit(0, 8 * mebibyte));
         auto const later = pattern(1000, 5);
         expect_ok(copy_and_wait(*cuda, segment->base() + 4 * mebibyte, later.data(), bytes(later)));
-        auto added = segment->share(known);
+        auto added = segment->share(known, memory::all_parts);
         ASSERT_TRUE(added.ok()) << added.failure().message();
         ASSERT_TRUE(test::send_handle(neighbour->socket(), added.value()));
         ASSERT_TRUE(neighbour->await_word());

@@ -31,9 +31,9 @@ result<properties> cuda_backend::describe(device_id device) {
     char text[256] = {};
     DIOMP_TRY(ask(driver_->device_get_name(text, sizeof(text) - 1, number), "cuDeviceGetName"));
     found.name = text;
-    uuid id;
-    DIOMP_TRY(ask(driver_->device_get_uuid(&id, number), "cuDeviceGetUuid"));
-    found.uuid = id.bytes;
+    auto id = uuid_of(device);
+    DIOMP_TRY(id);
+    found.uuid = id.value();
     DIOMP_TRY(
         ask(driver_->device_get_pci_bus_id(text, sizeof(text) - 1, number), "cuDeviceGetPCIBusId"));
     found.pci_bus_id = text;
@@ -63,6 +63,13 @@ result<properties> cuda_backend::describe(device_id device) {
     std::size_t total = 0;
     DIOMP_TRY(ask(driver_->mem_get_info(&found.free_bytes, &total), "cuMemGetInfo"));
     return found;
+}
+
+result<device_uuid> cuda_backend::uuid_of(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    uuid found;
+    DIOMP_TRY(check(*driver_, driver_->device_get_uuid(&found, device.value()), "cuDeviceGetUuid"));
+    return found.bytes;
 }
 
 result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::size_t max_bytes) {

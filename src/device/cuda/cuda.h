@@ -20,6 +20,7 @@ public:
     [[nodiscard]] const char *name() const override { return "cuda"; }
     [[nodiscard]] int num_devices() const override { return static_cast<int>(contexts_.size()); }
     result<properties> describe(device_id device) override;
+    result<device_uuid> uuid_of(device_id device) override;
     result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
     result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                      const shared_handle &handle) override;

@@ -59,7 +59,7 @@ public:
 
     [[nodiscard]] std::size_t num_parts() const override { return chunks_.size(); }
 
-    result<shared_handle> share(std::size_t num_known) override {
+    result<shared_handle> share(std::size_t num_known, std::size_t max_parts) override {
         if (!can_.exports) {
             return error(
                 OMPX_ERR_UNSUPPORTED,
@@ -69,7 +69,7 @@ public:
         DIOMP_TRY(inside);
         shared_handle shared;
         shared.reserved_bytes = reserved_bytes();
-        for (std::size_t i = num_known; i < chunks_.size(); ++i) {
+        for (std::size_t i = num_known; i < chunks_.size() && i - num_known < max_parts; ++i) {
             chunk const &each = chunks_[i];
             int fd = -1;
             DIOMP_TRY(check(on_->driver(),

@@ -18,9 +18,9 @@ result<properties> hip_backend::describe(device_id device) {
     char text[256] = {};
     DIOMP_TRY(ask(runtime_->device_get_name(text, sizeof(text) - 1, number), "hipDeviceGetName"));
     found.name = text;
-    uuid id;
-    DIOMP_TRY(ask(runtime_->device_get_uuid(&id, number), "hipDeviceGetUuid"));
-    found.uuid = id.bytes;
+    auto id = uuid_of(device);
+    DIOMP_TRY(id);
+    found.uuid = id.value();
     DIOMP_TRY(ask(runtime_->device_get_pci_bus_id(text, sizeof(text) - 1, number),
                   "hipDeviceGetPCIBusId"));
     found.pci_bus_id = text;
@@ -33,6 +33,14 @@ result<properties> hip_backend::describe(device_id device) {
     DIOMP_TRY(inside);
     DIOMP_TRY(ask(runtime_->mem_get_info(&found.free_bytes, &found.total_bytes), "hipMemGetInfo"));
     return found;
+}
+
+result<device_uuid> hip_backend::uuid_of(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    uuid found;
+    DIOMP_TRY(
+        check(*runtime_, runtime_->device_get_uuid(&found, device.value()), "hipDeviceGetUuid"));
+    return found.bytes;
 }
 
 result<std::unique_ptr<memory>> hip_backend::reserve(device_id device, std::size_t max_bytes) {

@@ -39,7 +39,7 @@ public:
 
     [[nodiscard]] std::size_t num_parts() const override { return 1; }
 
-    result<shared_handle> share(std::size_t /*num_known*/) override {
+    result<shared_handle> share(std::size_t /*num_known*/, std::size_t /*max_parts*/) override {
         return error(OMPX_ERR_UNSUPPORTED,
                      "memory of the host backend is mapped in every process already");
     }
@@ -81,6 +81,11 @@ result<properties> host_backend::describe(device_id device) {
     found.memory_grows = true;
     found.host_loadable = true;
     return found;
+}
+
+result<device_uuid> host_backend::uuid_of(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    return device_uuid{};
 }
 
 result<std::unique_ptr<memory>> host_backend::reserve(device_id device, std::size_t max_bytes) {
