@@ -82,6 +82,11 @@ constexpr std::array<std::pair<const char *, stats_mode>, 3> stats_words{
     {{"off", stats_mode::off},
      {"summary", stats_mode::summary},
      {"callsites", stats_mode::callsites}}};
+constexpr std::array<std::pair<const char *, device_ways>, 4> path_words{
+    {{"all", device_ways::all},
+     {"no-ipc", device_ways::peer},
+     {"no-peer", device_ways::ipc},
+     {"bounce", device_ways::none}}};
 constexpr std::array<std::pair<const char *, bool>, 2> switch_words{{{"on", true}, {"off", false}}};
 
 status parse_base(settings &into, const std::string &text) {
@@ -186,18 +191,10 @@ constexpr std::array<setting_row, 24> rows{{
      "Ways of transfers with GPU memory. no-ipc: other ranks' memory is not mapped here; no-peer: "
      "devices of a rank do not reach each other; bounce: neither. For tests, and where the "
      "hardware's way is broken.",
-     [](settings &s, const std::string &t) -> status {
-         if (t != "all" && t != "no-ipc" && t != "no-peer" && t != "bounce") {
-             return malformed(t, "one of all, no-ipc, no-peer, bounce");
-         }
-         s.device_ipc = t == "all" || t == "no-peer";
-         s.device_peer = t == "all" || t == "no-ipc";
-         return {};
+     [](settings &s, const std::string &t) {
+         return parse_word(s.device_paths, t, path_words, "one of all, no-ipc, no-peer, bounce");
      },
-     [](const settings &s) -> std::string {
-         return s.device_ipc ? (s.device_peer ? "all" : "no-peer")
-                             : (s.device_peer ? "no-ipc" : "bounce");
-     }},
+     [](const settings &s) { return show_word(s.device_paths, path_words); }},
     {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
      "Copies of a GPU that are under way at a time, per rank; at the limit half of them are waited "
      "for.",

@@ -19,12 +19,22 @@ enum class error_policy { abort, give_back };
 enum class check_level { none, allocations };
 enum class stats_mode { off, summary, callsites };
 
+/// Ways of transfers with GPU memory, as a set. What none of them allows bounces through the host.
+enum class device_ways : unsigned {
+    none = 0,
+    peer = 1, ///< from device to device of one rank
+    ipc = 2,  ///< into memory of other ranks of the node
+    all = peer | ipc,
+};
+[[nodiscard]] constexpr bool allows(device_ways set, device_ways way) {
+    return (static_cast<unsigned>(set) & static_cast<unsigned>(way)) != 0;
+}
+
 struct settings {
     std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
     /// Of each device; 0: chosen as that.
     std::size_t device_segment_size_bytes = 0;
-    bool device_peer = true;
-    bool device_ipc = true;
+    device_ways device_paths = device_ways::all;
     int max_active_streams = 32;
     std::uint64_t segment_base = 0;         ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches

@@ -20,12 +20,6 @@ namespace diomp::offload {
 
 enum class vendor : std::uint32_t { none, cuda, hip };
 
-/// Which ways transfers with accelerators may take; for tests, and against broken hardware.
-struct allowed_paths {
-    bool peer = true; ///< from device to device of this process
-    bool ipc = true;  ///< into memory of other processes of the node
-};
-
 /// One device. Lives as long as `accelerators`.
 struct accelerator {
     vendor made_by = vendor::none;

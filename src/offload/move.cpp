@@ -37,7 +37,8 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
 result<rma::path> devices::move_far(when how, world_rank rank, const far_memory &there,
                                     const end &here, std::size_t nbytes) {
-    if (options_.paths.ipc && engine_.transport().direct_base(rank) != nullptr) {
+    if (allows(options_.paths, device_ways::ipc) &&
+        engine_.transport().direct_base(rank) != nullptr) {
         auto opened = peers_.open(rank, there.device, there.offset, nbytes, here.on);
         if (opened) {
             return run(how, rank, *opened.value().by, opened.value().address, here.address, nbytes,
@@ -58,7 +59,7 @@ result<rma::path> devices::move_within(when how, world_rank rank, const end &the
     if (here.on == nullptr || here.on == there.on) {
         return run(how, rank, by, there.address, here.address, nbytes, rma::path::device);
     }
-    if (options_.paths.peer && here.on->backend == there.on->backend) {
+    if (allows(options_.paths, device_ways::peer) && here.on->backend == there.on->backend) {
         auto const reached = by.backend->can_reach(by.id, there.on->id);
         if (reached && reached.value()) {
             return run(how, rank, by, there.address, here.address, nbytes, rma::path::peer_device);

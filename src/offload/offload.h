@@ -14,6 +14,7 @@
 // are reserved there, and their queues copy.
 #pragma once
 
+#include "base/settings.h"
 #include "memory/memory.h"
 #include "offload/accelerators.h"
 #include "offload/bounce.h"
@@ -73,8 +74,8 @@ struct route {
 
 struct options {
     accelerators::options libraries;
-    allowed_paths paths;
-    std::size_t segment_bytes = 0; ///< of an accelerator; 0: as much as is useful
+    device_ways paths = device_ways::none; ///< allowed ones
+    std::size_t segment_bytes = 0;         ///< of an accelerator; 0: as much as is useful
 };
 
 /// Any thread. Create before engine.start().

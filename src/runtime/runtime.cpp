@@ -106,7 +106,7 @@ status runtime::build() {
         *space_, *segment_, *window_, *engine_, *calls_, *transfers_, info,
         offload::options{
             {settings_.cuda_library, settings_.hip_library, settings_.max_active_streams},
-            {settings_.device_peer, settings_.device_ipc},
+            settings_.device_paths,
             settings_.device_segment_size_bytes});
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);

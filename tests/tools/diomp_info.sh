@@ -77,6 +77,11 @@ grep -qE '^  cuda device +one it reaches +peer access +IPC and peer access' "$wo
 grep -qE 'cannot reach' "$work/out" && wrong "a pair that does not exist"
 expect 0 '^  cuda device +one it cannot reach +bounce .* bounce' \
     "${gpus[@]}" FAKE_CUDA_PEERS=none "$bin/diomp-info" --topology
+expect 0 '^  cuda device +one it reaches +peer access +bounce ' \
+    "${gpus[@]}" DIOMP_DEVICE_PATHS=no-ipc "$bin/diomp-info" --topology
+expect 0 '^  cuda device +one it reaches +bounce .* IPC and peer access' \
+    "${gpus[@]}" DIOMP_DEVICE_PATHS=no-peer "$bin/diomp-info" --topology
+expect 0 'DIOMP_DEVICE_PATHS = no-peer +\(set\)' env DIOMP_DEVICE_PATHS=no-peer "$bin/diomp-info" --settings
 expect 0 '^  rank 1: cuda 2, cuda 3 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 2 --devices-per-rank 2
 expect 0 '^  rank 5: cuda 1 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 6
 # A rank on one processor, next to the third device.

@@ -66,18 +66,21 @@ device_list find_host_devices() {
 constexpr const char *bounce = "bounce through pinned host memory";
 constexpr const char *bounce_and_conduit = "bounce, then the conduit";
 
-path_row row_within(const device_list &list, bool is_same, bool reaches, bool shares) {
+path_row row_within(const device_list &list, device_ways allowed, bool is_same, bool reaches,
+                    bool shares) {
     path_row row;
     row.from = list.backend + " device";
     row.to = is_same ? "itself" : fmt::format("one it {}", reaches ? "reaches" : "cannot reach");
-    row.in_rank = is_same ? "the device copies" : reaches ? "peer access" : bounce;
-    row.between_ranks = !shares || !reaches ? bounce : is_same ? "IPC" : "IPC and peer access";
+    bool const by_peer = reaches && allows(allowed, device_ways::peer);
+    bool const by_ipc = reaches && shares && allows(allowed, device_ways::ipc);
+    row.in_rank = is_same ? "the device copies" : by_peer ? "peer access" : bounce;
+    row.between_ranks = !by_ipc ? bounce : is_same ? "IPC" : "IPC and peer access";
     row.between_nodes = bounce_and_conduit;
     return row;
 }
 
 /// Kinds of pairs of one vendor's devices, each once.
-void add_gpu_rows(const device_list &list, std::vector<path_row> &rows) {
+void add_gpu_rows(const device_list &list, device_ways allowed, std::vector<path_row> &rows) {
     auto const add = [&rows](path_row row) {
         for (path_row const &known : rows) {
             if (known.from == row.from && known.to == row.to &&
@@ -89,12 +92,12 @@ void add_gpu_rows(const device_list &list, std::vector<path_row> &rows) {
     };
     std::size_t const count = list.devices.size();
     for (std::size_t from = 0; from < count; ++from) {
-        add(row_within(list, true, true, list.devices[from].of.memory_shares));
+        add(row_within(list, allowed, true, true, list.devices[from].of.memory_shares));
     }
     for (std::size_t from = 0; from < count; ++from) {
         for (std::size_t to = 0; to < count; ++to) {
             if (from != to) {
-                add(row_within(list, false, list.reaches[from][to],
+                add(row_within(list, allowed, false, list.reaches[from][to],
                                list.devices[to].of.memory_shares));
             }
         }
@@ -110,7 +113,7 @@ std::vector<device_list> list_devices(const settings &values) {
             ask("hip", device::create_hip, values.hip_library)};
 }
 
-std::vector<path_row> list_paths(const std::vector<device_list> &lists) {
+std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_ways allowed) {
     std::vector<path_row> rows{{"host memory", "host memory", "the processor copies",
                                 "the processor copies", "the conduit"}};
     for (device_list const &list : lists) {
@@ -121,7 +124,7 @@ std::vector<path_row> list_paths(const std::vector<device_list> &lists) {
             rows.push_back({list.backend + " device", "host memory, others of its kind",
                             "the processor copies", "the processor copies", "the conduit"});
         } else {
-            add_gpu_rows(list, rows);
+            add_gpu_rows(list, allowed, rows);
         }
     }
     for (std::size_t first = 0; first < lists.size(); ++first) {

@@ -35,8 +35,8 @@ struct path_row {
     std::string between_ranks; ///< of two ranks of the node
     std::string between_nodes;
 };
-/// Each kind of pair that occurs among the devices, and host memory. What the devices and drivers
-/// allow; pure.
-std::vector<path_row> list_paths(const std::vector<device_list> &lists);
+/// Each kind of pair that occurs among the devices, and host memory: what the devices, their
+/// drivers and DIOMP_DEVICE_PATHS allow. Pure.
+std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_ways allowed);
 
 } // namespace diomp::info

@@ -141,7 +141,8 @@ void print_text(const topology &of) {
             }
         }
     }
-    fmt::print("paths      (what devices and drivers here allow)\n  {:<12} {:<32} {:<34} {:<34} "
+    fmt::print("paths      (what devices, drivers and DIOMP_DEVICE_PATHS allow)\n  {:<12} {:<32} "
+               "{:<34} {:<34} "
                "{}\n",
                "from", "to", "in one rank", "between ranks of the node", "between nodes");
     for (path_row const &row : of.paths) {
@@ -243,7 +244,7 @@ int print_here(const topology_options &options) {
     topology found;
     found.node = look_at_node();
     found.lists = list_devices(values);
-    found.paths = list_paths(found.lists);
+    found.paths = list_paths(found.lists, values.device_paths);
     found.devices_per_rank =
         options.devices_per_rank > 0 ? options.devices_per_rank : values.devices_per_rank;
     if (options.ranks > 0) {
