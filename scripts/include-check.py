@@ -45,7 +45,7 @@ SHARED = {
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/flight.h",  # counts of transfers, waiting for them
     "src/conduit/fd_exchange.h",  # descriptors of device memory travel as those of segments
-    "src/device/binding.h",  # arithmetic without devices: diomp-info shows it
+    "src/device/binding.h",  # arithmetic without devices
     "src/device/numa.h",
     "src/device/stream_pool.h",  # copies side by side: the fence polls it
     "src/launch/nodes.h",  # tests see one machine as several
@@ -61,14 +61,14 @@ SHARED = {
     "src/group/registry.h",
     "src/offload/table.h",  # seen from both sides of dlsym
     "src/offload/device_names.h",  # the same
-    "src/runtime/rank_devices.h",  # when it is asked for, api decides
+    "src/runtime/rank_devices.h",  # when it is asked for, api decides; diomp-info shows it
 }
 OPEN_ROOMS = {"base"}
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
-    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do
-    "tools/diomp-info": ["base", "conduit", "device", "offload"],
+    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
+    "tools/diomp-info": ["base", "conduit", "device", "offload", "runtime"],
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
 }

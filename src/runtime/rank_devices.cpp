@@ -29,7 +29,11 @@ bool is_gpu(const openmp_device &device) {
     return device.plugin == "cuda" || device.plugin == "amdgpu";
 }
 
+/// None of none: most programs have no devices, and want none.
 result<std::vector<int>> first_of_host(int devices_per_rank, std::size_t num) {
+    if (num == 0) {
+        return std::vector<int>{};
+    }
     if (static_cast<std::size_t>(devices_per_rank) > num) {
         return error(OMPX_ERR_ARG,
                      fmt::format("{} devices per rank, but a rank has {} host device{}",
@@ -123,13 +127,9 @@ std::vector<rank_place> learn_places(launch::launcher &launcher) {
     return places;
 }
 
-result<std::vector<int>> choose_devices(const settings &values,
-                                        const std::vector<rank_place> &places, std::size_t own,
-                                        const std::vector<openmp_device> &devices,
-                                        const node_query &nodes) {
-    if (devices.empty()) {
-        return std::vector<int>{};
-    }
+result<device_rows> divide_devices(const settings &values, const std::vector<int> &rank_nodes,
+                                   const std::vector<openmp_device> &devices,
+                                   const node_query &nodes) {
     bool const have_gpus = std::ranges::any_of(devices, is_gpu);
     std::vector<openmp_device> shared;
     std::vector<int> numbers; ///< OpenMP's, of `shared`
@@ -140,7 +140,9 @@ result<std::vector<int>> choose_devices(const settings &values,
         }
     }
     if (shared.empty()) {
-        return first_of_host(values.devices_per_rank, devices.size());
+        auto own = first_of_host(values.devices_per_rank, devices.size());
+        DIOMP_TRY(own);
+        return device_rows(rank_nodes.size(), own.value());
     }
     device::binding_request request;
     if (values.device_numa_nodes) {
@@ -149,22 +151,34 @@ result<std::vector<int>> choose_devices(const settings &values,
     } else {
         request.device_nodes = nodes_of(shared, nodes);
     }
-    std::size_t row = 0;
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
-        if (places[rank].visible == places[own].visible) {
-            row += rank < own ? 1 : 0;
-            request.rank_nodes.push_back(places[rank].numa_node);
-        }
-    }
+    request.rank_nodes = rank_nodes;
     request.devices_per_rank = values.devices_per_rank;
     request.distance = [](int from, int to) { return device::numa_distance(from, to); };
     auto bound = device::bind_devices(request);
     DIOMP_TRY(bound);
-    std::vector<int> chosen;
-    for (int const index : bound.value()[row]) {
-        chosen.push_back(numbers[static_cast<std::size_t>(index)]);
+    for (std::vector<int> &row : bound.value()) {
+        for (int &device : row) {
+            device = numbers[static_cast<std::size_t>(device)];
+        }
     }
-    return chosen;
+    return bound;
+}
+
+result<std::vector<int>> choose_devices(const settings &values,
+                                        const std::vector<rank_place> &places, std::size_t own,
+                                        const std::vector<openmp_device> &devices,
+                                        const node_query &nodes) {
+    std::vector<int> rank_nodes;
+    std::size_t row = 0;
+    for (std::size_t rank = 0; rank < places.size(); ++rank) {
+        if (places[rank].visible == places[own].visible) {
+            row += rank < own ? 1 : 0;
+            rank_nodes.push_back(places[rank].numa_node);
+        }
+    }
+    auto all = divide_devices(values, rank_nodes, devices, nodes);
+    DIOMP_TRY(all);
+    return all.value()[row];
 }
 
 } // namespace diomp::runtime

@@ -44,10 +44,15 @@ status publish_place(launch::launcher &launcher);
 /// The places of the node's ranks, [local rank]. Does not block on other ranks.
 std::vector<rank_place> learn_places(launch::launcher &launcher);
 
-/// OpenMP's numbers of the devices of rank `own` of the node, nearest first: DIOMP_DEVICES_PER_RANK
-/// of them, or none where there are no devices at all. Of GPUs if there are any, else of host
-/// devices. Ranks that see other devices than `own` take none of its. OMPX_ERR_ARG: there are not
-/// that many.
+/// [rank] OpenMP's numbers of its devices, nearest first.
+using device_rows = std::vector<std::vector<int>>;
+/// Of ranks of a node that see the same devices, [rank] by the NUMA node of their processors:
+/// DIOMP_DEVICES_PER_RANK for each, or none where there are no devices at all. Of GPUs if there are
+/// any, else of host devices. OMPX_ERR_ARG: there are not that many.
+result<device_rows> divide_devices(const settings &values, const std::vector<int> &rank_nodes,
+                                   const std::vector<openmp_device> &devices,
+                                   const node_query &nodes);
+/// The row of rank `own` of the node. Ranks that see other devices take none of its.
 result<std::vector<int>> choose_devices(const settings &values,
                                         const std::vector<rank_place> &places, std::size_t own,
                                         const std::vector<openmp_device> &devices,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "topology.h"
 
-#include "device/binding.h"
-#include "device/numa.h"
 #include "machine.h"
 #include "node_devices.h"
 #include "node_layout.h"
+#include "runtime/rank_devices.h"
 #include "runtime_library.h"
 #include "settings_page.h"
 
@@ -14,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 namespace diomp::info {
 namespace {
@@ -33,47 +33,33 @@ struct topology {
 
 bool are_shared(const device_list &list) { return list.backend != "host"; }
 
-/// As the runtime does it for a program with images for all that is there: GPUs if there are any,
-/// else host devices. It has OpenMP's numbers to go by, and this has none.
-result<std::vector<bound_rank>> bind(const topology &of, const settings &values, int ranks) {
+/// As the runtime does it for a program with images for all that is there. It has OpenMP's numbers
+/// to go by; here the devices are numbered as they are listed.
+result<std::vector<bound_rank>> bind(const topology &of, settings values, int ranks) {
+    values.devices_per_rank = of.devices_per_rank;
+    std::vector<runtime::openmp_device> devices;
+    std::vector<std::string> names;
+    std::map<std::string, std::vector<int>> nodes;
+    for (device_list const &list : of.lists) {
+        std::string const plugin = list.backend == "hip" ? "amdgpu" : list.backend;
+        for (listed_device const &each : list.devices) {
+            int const number = static_cast<int>(nodes[plugin].size());
+            devices.push_back({plugin, number});
+            names.push_back(fmt::format("{} {}", list.backend, number));
+            nodes[plugin].push_back(each.of.numa_node);
+        }
+    }
     std::vector<bound_rank> bound;
-    device::binding_request request;
-    request.devices_per_rank = of.devices_per_rank;
-    request.distance = [](int from, int to) { return device::numa_distance(from, to); };
+    std::vector<int> rank_nodes;
     for (rank_cores const &where : bind_ranks(of.node, ranks)) {
         bound.push_back({where, {}});
-        request.rank_nodes.push_back(where.numa_node);
+        rank_nodes.push_back(where.numa_node);
     }
-    std::vector<std::string> names;
-    for (device_list const &list : of.lists) {
-        for (std::size_t number = 0; are_shared(list) && number < list.devices.size(); ++number) {
-            names.push_back(fmt::format("{} {}", list.backend, number));
-            request.device_nodes.push_back(list.devices[number].of.numa_node);
-        }
-    }
-    if (values.device_numa_nodes) {
-        request.device_nodes = *values.device_numa_nodes;
-        request.device_nodes.resize(names.size(), -1);
-    }
-    if (names.empty()) {
-        std::size_t const own = of.lists.front().devices.size();
-        auto const each = static_cast<std::size_t>(of.devices_per_rank);
-        if (own > 0 && each > own) {
-            return error(
-                OMPX_ERR_ARG,
-                fmt::format("{} devices per rank, but a rank has {} host devices", each, own), "");
-        }
-        for (bound_rank &rank : bound) {
-            for (std::size_t number = 0; number < std::min(own, each); ++number) {
-                rank.devices.push_back(fmt::format("host {}", number));
-            }
-        }
-        return bound;
-    }
-    auto const rows = device::bind_devices(request);
-    if (!rows) {
-        return error(rows.failure().code(), rows.failure().message(), rows.failure().remedy());
-    }
+    auto const nodes_of = [&](const std::string &plugin) -> result<std::vector<int>> {
+        return nodes[plugin];
+    };
+    auto rows = runtime::divide_devices(values, rank_nodes, devices, nodes_of);
+    DIOMP_TRY(rows);
     for (std::size_t rank = 0; rank < bound.size(); ++rank) {
         for (int const device : rows.value()[rank]) {
             bound[rank].devices.push_back(names[static_cast<std::size_t>(device)]);
