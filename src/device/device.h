@@ -130,7 +130,7 @@ public:
     virtual status wait() = 0;
 };
 
-/// Owner of pinned memory.
+/// Owner of pinned memory, or of its being pinned.
 class pinned_memory {
 public:
     using release_function = std::function<void(void *)>;
@@ -193,6 +193,8 @@ public:
     virtual result<std::unique_ptr<queue>> make_queue(device_id device) = 0;
     /// For copies of every device of the backend.
     virtual result<pinned_memory> allocate_pinned(std::size_t nbytes) = 0;
+    /// The same for host memory that is there and stays longer than what is returned.
+    virtual result<pinned_memory> pin(void *base, std::size_t nbytes) = 0;
     /// The device in whose memory the address lies, whoever has allocated it; none for host memory.
     [[nodiscard]] virtual std::optional<device_id> owner_of(const void *address) = 0;
 };

@@ -207,6 +207,20 @@ std::byte *bounce::staging() {
     return staging_;
 }
 
+/// A device copies faster from and to pinned memory; it does as well where the driver refuses.
+void bounce::pin_staging_for(device::backend &copier) {
+    auto const [pin, is_new] = staging_pins_.try_emplace(&copier);
+    if (!is_new) {
+        return;
+    }
+    if (auto pinned = copier.pin(staging_, depth * piece_bytes)) {
+        pin->second = pinned.take();
+    } else {
+        log(log_level::info, "the buffer for transfers through other ranks is not pinned: {}",
+            pinned.failure().message());
+    }
+}
+
 status bounce::wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
                               std::size_t nbytes) {
     auto told = calls_.finish<answer>(call, [&] {
@@ -215,6 +229,7 @@ status bounce::wait_for_owner(world_rank owner, const conduit::call_service::ope
     });
     if (!told) {
         staging_ = nullptr; // the owner may still come for it: never used again
+        staging_pins_.clear();
         return told.take_failure();
     }
     if (told.value().failure != 0) {
@@ -235,6 +250,9 @@ status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::
         return error(OMPX_ERR_NOMEM,
                      "the runtime's part of the segment has no room for a bounce buffer",
                      "free groups that are no longer used");
+    }
+    if (local.on != nullptr) {
+        pin_staging_for(*local.on->backend);
     }
     auto const copy_if = [&](rma::direction when, const piece &each) {
         return way == when

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -87,6 +88,7 @@ private:
 
     // The asker's side.
     std::byte *staging();
+    void pin_staging_for(device::backend &copier);
     status wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
                           std::size_t nbytes);
 
@@ -108,6 +110,8 @@ private:
 
     std::mutex asking_;            ///< held for the length of ask_owner; never taken in handlers
     std::byte *staging_ = nullptr; ///< under asking_
+    /// What keeps it pinned; empty where that was refused. Under asking_.
+    std::map<const device::backend *, device::pinned_memory> staging_pins_;
 
     std::mutex pinned_mutex_; ///< leaf lock over free_
     std::vector<std::pair<const device::backend *, device::pinned_memory>> free_;

@@ -251,6 +251,26 @@ TEST_F(cuda_test, addresses_have_owners) {
     std::memset(pinned.value().base(), 1, 100);
 }
 
+TEST_F(cuda_test, memory_that_is_there_can_be_pinned_once_at_a_time) {
+    create();
+    char there[64] = {};
+    int const before = alive();
+    {
+        auto pinned = backend_->pin(there, sizeof(there));
+        ASSERT_TRUE(pinned.ok());
+        EXPECT_EQ(reinterpret_cast<char *>(pinned.value().base()), there);
+        EXPECT_EQ(pinned.value().size_bytes(), sizeof(there));
+        EXPECT_EQ(backend_->owner_of(there), std::nullopt);
+        EXPECT_GT(alive(), before);
+        auto const again = backend_->pin(there, sizeof(there));
+        ASSERT_FALSE(again.ok());
+        EXPECT_THAT(again.failure().message(), HasSubstr("cuMemHostRegister"));
+    }
+    auto after = backend_->pin(there, sizeof(there));
+    EXPECT_TRUE(after.ok());
+    backend_.reset();
+}
+
 TEST_F(cuda_test, memory_queue_and_pinned_memory_outlive_the_backend) {
     create();
     auto segment = reserve(zero, 2 * mebibyte);

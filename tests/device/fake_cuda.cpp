@@ -117,12 +117,15 @@ EXPORTED const char *fake_cuda_complaints() { return all().complaints.c_str(); }
 EXPORTED int fake_cuda_alive() {
     world &w = all();
     std::size_t count = w.reservations.size() + w.mappings.size() + w.handles.size() +
-                        w.allocations.size() + w.host_allocations.size() + w.streams.size();
+                        w.allocations.size() + w.host_allocations.size() + w.registered.size() +
+                        w.streams.size();
     for (device const &each : w.devices) {
         count += static_cast<std::size_t>(each.retained);
     }
     return static_cast<int>(count + contexts.size());
 }
+/// Ranges of others' host memory that are pinned now.
+EXPORTED int fake_cuda_num_registered() { return static_cast<int>(all().registered.size()); }
 /// Which device of this process reads the address; for tests of access.
 EXPORTED int fake_cuda_may_touch(int device, const void *where) {
     return may_touch(device, reinterpret_cast<device_address>(where), 1) ? 1 : 0;

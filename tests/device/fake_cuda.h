@@ -45,6 +45,8 @@ inline constexpr int invalid_handle = 400;
 inline constexpr int not_ready = 600;
 inline constexpr int peer_access_unsupported = 217;
 inline constexpr int peer_access_already_enabled = 704;
+inline constexpr int host_memory_already_registered = 712;
+inline constexpr int host_memory_not_registered = 713;
 inline constexpr int not_supported = 801;
 
 inline constexpr std::size_t granularity = std::size_t{2} << 20;
@@ -128,6 +130,7 @@ struct world {
     std::map<unsigned long long, physical> handles;
     std::map<device_address, allocation> allocations;
     std::map<void *, std::size_t> host_allocations;
+    std::map<void *, std::size_t> registered; ///< host memory of others
     std::set<stream *> streams;
     unsigned long long last_handle = 0;
     std::string complaints;

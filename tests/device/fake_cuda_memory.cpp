@@ -337,7 +337,8 @@ EXPORTED int cuMemImportFromShareableHandle(unsigned long long *handle, void *sh
 EXPORTED int cuPointerGetAttribute(void *into, int which, device_address where) {
     FAKE_CUDA_ENTER
     int const device = owner_of(where);
-    bool const pinned = all().host_allocations.contains(pointer(where));
+    bool const pinned = all().host_allocations.contains(pointer(where)) ||
+                        all().registered.contains(pointer(where));
     if (device < 0 && !pinned) {
         return invalid_value; // as for any address that the driver does not know
     }

@@ -105,3 +105,18 @@ EXPORTED int cuMemFreeHost(void *base) {
     std::free(base);
     return ok;
 }
+
+EXPORTED int cuMemHostRegister_v2(void *base, std::size_t size, unsigned flags) {
+    FAKE_CUDA_ENTER_CONTEXT
+    if (flags != 1 || size == 0 || base == nullptr) {
+        return complain(__func__, "address, size or flags", invalid_value);
+    }
+    return all().registered.emplace(base, size).second ? ok : host_memory_already_registered;
+}
+
+EXPORTED int cuMemHostUnregister(void *base) {
+    FAKE_CUDA_ENTER_CONTEXT
+    return all().registered.erase(base) == 1
+               ? ok
+               : complain(__func__, "not registered", host_memory_not_registered);
+}

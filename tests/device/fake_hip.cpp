@@ -61,6 +61,7 @@ struct world {
     std::mutex mutex;
     std::map<char *, allocation> allocations;
     std::map<void *, std::size_t> host_allocations;
+    std::set<void *> registered;
     std::set<stream *> streams;
     std::set<std::pair<int, int>> reaches; ///< (device, peer)
     std::string complaints;
@@ -146,7 +147,7 @@ std::size_t used_on(int device) {
 EXPORTED const char *fake_hip_complaints() { return all().complaints.c_str(); }
 EXPORTED int fake_hip_alive() {
     return static_cast<int>(all().allocations.size() + all().host_allocations.size() +
-                            all().streams.size());
+                            all().registered.size() + all().streams.size());
 }
 
 EXPORTED int hipRuntimeGetVersion(int *version) {
@@ -250,6 +251,18 @@ EXPORTED int hipHostFree(void *base) {
     std::free(base);
     return ok;
 }
+EXPORTED int hipHostRegister(void *base, std::size_t size, unsigned flags) {
+    FAKE_HIP_ENTER
+    if (flags != 1 || size == 0 || !all().registered.insert(base).second) {
+        return complain(__func__, "size, flags, or registered before", invalid_value);
+    }
+    return ok;
+}
+EXPORTED int hipHostUnregister(void *base) {
+    FAKE_HIP_ENTER
+    return all().registered.erase(base) == 1 ? ok
+                                             : complain(__func__, "not registered", invalid_value);
+}
 EXPORTED int hipIpcGetMemHandle(token *into, void *base) {
     FAKE_HIP_ENTER
     auto const found = all().allocations.find(static_cast<char *>(base));
@@ -285,7 +298,7 @@ EXPORTED int hipIpcCloseMemHandle(void *base) {
 EXPORTED int hipPointerGetAttribute(void *into, int which, void *where) {
     FAKE_HIP_ENTER
     allocation const *const of = holding(where);
-    bool const pinned = all().host_allocations.contains(where);
+    bool const pinned = all().host_allocations.contains(where) || all().registered.contains(where);
     if (of == nullptr && !pinned) {
         return invalid_value;
     }

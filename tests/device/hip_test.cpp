@@ -192,6 +192,15 @@ TEST_F(hip_test, pinned_memory_is_host_memory) {
     EXPECT_EQ(backend_->allocate_pinned(8).failure().code(), OMPX_ERR_NOMEM);
 }
 
+TEST_F(hip_test, memory_that_is_there_can_be_pinned) {
+    create();
+    char there[64] = {};
+    auto pinned = backend_->pin(there, sizeof(there));
+    ASSERT_TRUE(pinned.ok());
+    EXPECT_EQ(find<int()>("fake_hip_alive")(), 1);
+    backend_.reset(); // and is given back after it
+}
+
 TEST_F(hip_test, memory_is_shared_with_another_process) {
     second_process child([this](int socket) {
         open_token(socket);

@@ -205,6 +205,9 @@ public:
     result<device::pinned_memory> allocate_pinned(std::size_t /*nbytes*/) override {
         return none();
     }
+    result<device::pinned_memory> pin(void * /*base*/, std::size_t /*nbytes*/) override {
+        return none();
+    }
     [[nodiscard]] std::optional<device::device_id> owner_of(const void * /*address*/) override {
         return {};
     }

@@ -163,6 +163,25 @@ TEST(accelerator_memory, what_is_committed_later_is_followed) {
     meet();
 }
 
+TEST(accelerator_memory, the_buffer_that_owners_fetch_from_is_pinned) {
+    const char *const paths = std::getenv("DIOMP_DEVICE_PATHS");
+    if (ranks() == 1 || paths == nullptr || std::string(paths) != "bounce") {
+        GTEST_SKIP() << "nothing bounces by way of another rank";
+    }
+    mapped source(1000, 0);
+    mapped target(1000, 1);
+    source.set_on_device(pattern(me(), 1000));
+    meet();
+    for (int i = 0; i < 2; ++i) { // pinned once
+        ASSERT_EQ(ompx_target_put(next(), target.host_pointer(), 1, source.host_pointer(), 0, 4000),
+                  0);
+        EXPECT_EQ(scripted::num_registered(), 1);
+    }
+    meet();
+    EXPECT_EQ(target.on_device(), pattern(previous(), 1000));
+    meet();
+}
+
 TEST(accelerator_memory, events_and_fences_complete_what_is_under_way) {
     mapped source(64, 0);
     mapped target(64, 0);

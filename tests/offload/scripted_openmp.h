@@ -82,10 +82,14 @@ void write(void *device_address, const std::vector<T> &values) {
     copy(device_address, values.data(), values.size() * sizeof(T));
 }
 
-/// What broke the rules of CUDA so far.
-inline const char *complaints() {
+template <typename Answer>
+Answer ask_stand_in(const char *question) {
     void *const library = ::dlopen(std::getenv("DIOMP_CUDA_LIBRARY"), RTLD_NOW);
-    return reinterpret_cast<const char *(*)()>(::dlsym(library, "fake_cuda_complaints"))();
+    return reinterpret_cast<Answer (*)()>(::dlsym(library, question))();
 }
+/// What broke the rules of CUDA so far.
+inline const char *complaints() { return ask_stand_in<const char *>("fake_cuda_complaints"); }
+/// Ranges of host memory that are pinned although CUDA has not allocated them.
+inline int num_registered() { return ask_stand_in<int>("fake_cuda_num_registered"); }
 
 } // namespace scripted

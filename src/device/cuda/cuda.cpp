@@ -23,6 +23,18 @@ result<std::shared_ptr<context>> cuda_backend::context_of(device_id device) {
     return known;
 }
 
+result<std::shared_ptr<context>> cuda_backend::any_context() {
+    {
+        std::lock_guard const guard(mutex_);
+        for (auto const &each : contexts_) {
+            if (each != nullptr) {
+                return each;
+            }
+        }
+    }
+    return context_of(device_id(0));
+}
+
 result<properties> cuda_backend::describe(device_id device) {
     DIOMP_TRY(check_device(*this, device));
     ordinal const number = device.value();
@@ -117,20 +129,9 @@ result<std::unique_ptr<queue>> cuda_backend::make_queue(device_id device) {
 }
 
 result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
-    // Any context will do; most ranks use one device only, and then it is this one's.
-    std::shared_ptr<context> on;
-    {
-        std::lock_guard const guard(mutex_);
-        for (auto const &each : contexts_) {
-            on = on == nullptr ? each : on;
-        }
-    }
-    if (on == nullptr) {
-        auto first = context_of(device_id(0));
-        DIOMP_TRY(first);
-        on = first.take();
-    }
-    auto inside = context::current::enter(*on);
+    auto on = any_context();
+    DIOMP_TRY(on);
+    auto inside = context::current::enter(*on.value());
     DIOMP_TRY(inside);
     void *base = nullptr;
     code const outcome =
@@ -138,9 +139,22 @@ result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
     if (outcome != success) {
         return cuda_error(*driver_, "cuMemHostAlloc of " + format_size(nbytes), outcome);
     }
-    return pinned_memory(base, nbytes, [on](void *address) {
+    return pinned_memory(base, nbytes, [on = on.take()](void *address) {
         auto const within = context::current::enter(*on);
         report(on->driver(), on->driver().mem_free_host(address), "cuMemFreeHost");
+    });
+}
+
+result<pinned_memory> cuda_backend::pin(void *base, std::size_t nbytes) {
+    auto on = any_context();
+    DIOMP_TRY(on);
+    auto inside = context::current::enter(*on.value());
+    DIOMP_TRY(inside);
+    DIOMP_TRY(check(*driver_, driver_->mem_host_register(base, nbytes, host_register_portable),
+                    "cuMemHostRegister"));
+    return pinned_memory(base, nbytes, [on = on.take()](void *address) {
+        auto const within = context::current::enter(*on);
+        report(on->driver(), on->driver().mem_host_unregister(address), "cuMemHostUnregister");
     });
 }
 

@@ -27,11 +27,14 @@ public:
     result<bool> can_reach(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
     result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
+    result<pinned_memory> pin(void *base, std::size_t nbytes) override;
     [[nodiscard]] std::optional<device_id> owner_of(const void *address) override;
 
 private:
     /// Made at first use, kept: a context costs a device's memory and a good part of a second.
     result<std::shared_ptr<context>> context_of(device_id device);
+    /// Of a device in use if there is one: most ranks use one device only.
+    result<std::shared_ptr<context>> any_context();
 
     std::shared_ptr<const library> driver_;
     std::mutex mutex_;                               ///< over contexts_; held while one is made

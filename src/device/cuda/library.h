@@ -52,6 +52,7 @@ inline constexpr int access_read_write = 3;
 inline constexpr int granularity_recommended = 1;
 inline constexpr unsigned stream_non_blocking = 1; ///< does not meet in the default stream
 inline constexpr unsigned host_alloc_portable = 1; ///< pinned for every context
+inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned ipc_lazy_peer_access = 1;
 
 struct location {
@@ -112,6 +113,9 @@ struct uuid {
     each(mem_free, cuMemFree_v2, (address base));                                                  \
     each(mem_host_alloc, cuMemHostAlloc, (void **base, std::size_t size_bytes, unsigned flags));   \
     each(mem_free_host, cuMemFreeHost, (void *base));                                              \
+    each(mem_host_register, cuMemHostRegister_v2,                                                  \
+         (void *base, std::size_t size_bytes, unsigned flags));                                    \
+    each(mem_host_unregister, cuMemHostUnregister, (void *base));                                  \
     each(mem_granularity, cuMemGetAllocationGranularity,                                           \
          (std::size_t *size_bytes, const allocation_properties *of, int option));                  \
     each(mem_address_reserve, cuMemAddressReserve,                                                 \

@@ -96,6 +96,14 @@ result<pinned_memory> hip_backend::allocate_pinned(std::size_t nbytes) {
     });
 }
 
+result<pinned_memory> hip_backend::pin(void *base, std::size_t nbytes) {
+    DIOMP_TRY(check(*runtime_, runtime_->host_register(base, nbytes, host_register_portable),
+                    "hipHostRegister"));
+    return pinned_memory(base, nbytes, [runtime = runtime_](void *address) {
+        report(*runtime, runtime->host_unregister(address), "hipHostUnregister");
+    });
+}
+
 std::optional<device_id> hip_backend::owner_of(const void *address) {
     // HIP does not write through the address; its parameter only lacks the const.
     void *const wanted = const_cast<void *>(address);

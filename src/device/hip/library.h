@@ -34,6 +34,7 @@ inline constexpr int pointer_device_ordinal = 9;
 inline constexpr unsigned memory_type_device = 2;
 inline constexpr unsigned stream_non_blocking = 1; ///< does not meet in the default stream
 inline constexpr unsigned host_alloc_portable = 1; ///< pinned for every device
+inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned ipc_lazy_peer_access = 1;
 
 /// hipIpcMemHandle_t, passed by value, and hipUUID.
@@ -61,6 +62,8 @@ struct uuid {
     each(free, hipFree, (void *base));                                                             \
     each(host_malloc, hipHostMalloc, (void **base, std::size_t size_bytes, unsigned flags));       \
     each(host_free, hipHostFree, (void *base));                                                    \
+    each(host_register, hipHostRegister, (void *base, std::size_t size_bytes, unsigned flags));    \
+    each(host_unregister, hipHostUnregister, (void *base));                                        \
     each(ipc_get_mem_handle, hipIpcGetMemHandle, (ipc_handle * into, void *base));                 \
     each(ipc_open_mem_handle, hipIpcOpenMemHandle, (void **base, ipc_handle of, unsigned flags));  \
     each(ipc_close_mem_handle, hipIpcCloseMemHandle, (void *base));                                \

@@ -129,6 +129,10 @@ result<pinned_memory> host_backend::allocate_pinned(std::size_t nbytes) {
     return pinned_memory(base, nbytes, [](void *address) { std::free(address); });
 }
 
+result<pinned_memory> host_backend::pin(void *base, std::size_t nbytes) {
+    return pinned_memory(base, nbytes, [](void * /*address*/) {});
+}
+
 std::optional<device_id> host_backend::owner_of(const void *address) {
     auto const *const wanted = static_cast<const std::byte *>(address);
     for (std::size_t i = 0; i < slots_.size(); ++i) {

@@ -31,6 +31,7 @@ public:
     result<bool> can_reach(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
     result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
+    result<pinned_memory> pin(void *base, std::size_t nbytes) override;
     [[nodiscard]] std::optional<device_id> owner_of(const void *address) override;
 
     /// A range, and what its reservation (if there is one) says of it.
