@@ -54,23 +54,28 @@ thread_local route_memory t_gets;
            known.route.generation == known.route.peer_generation->load(std::memory_order_acquire);
 }
 
-/// A route for this transfer, or nullptr.
-[[gnu::always_inline]] inline const offload::route *
-find_route(route_memory &memory, int rank, const void *remote, int remote_device, const void *local,
-           int local_device, std::size_t nbytes) {
-    auto const right = [&](const known_route &known) {
-        return fits(known, rank, remote, remote_device, local, local_device, nbytes);
-    };
-    if (right(memory.current)) [[likely]] {
-        return &memory.current.route;
-    }
+/// Not inlined, so that what is inlined needs no registers for it.
+[[gnu::noinline]] const offload::route *find_other_route(route_memory &memory, int rank,
+                                                         const void *remote, int remote_device,
+                                                         const void *local, int local_device,
+                                                         std::size_t nbytes) {
     for (known_route &other : memory.others) {
-        if (right(other)) {
+        if (fits(other, rank, remote, remote_device, local, local_device, nbytes)) {
             std::swap(other, memory.current);
             return &memory.current.route;
         }
     }
     return nullptr;
+}
+
+/// A route for this transfer, or nullptr.
+[[gnu::always_inline]] inline const offload::route *
+find_route(route_memory &memory, int rank, const void *remote, int remote_device, const void *local,
+           int local_device, std::size_t nbytes) {
+    if (fits(memory.current, rank, remote, remote_device, local, local_device, nbytes)) [[likely]] {
+        return &memory.current.route;
+    }
+    return find_other_route(memory, rank, remote, remote_device, local, local_device, nbytes);
 }
 
 void remember(route_memory &memory, int rank, int remote_device, int local_device,
@@ -158,57 +163,54 @@ using side = offload::devices::side;
 [[gnu::noinline]] int move_fully(const char *function, const void *site, offload::devices::when how,
                                  int rank, const side &dst, const side &src,
                                  std::size_t nbytes) noexcept {
+    bool const is_put = how.way == rma::direction::put;
     return api::call(
         function, site,
         [&] {
-            return describe(how.way == rma::direction::put
-                                ? "rank={rank}, dst={dst}, dst_device={dst_device}, "
-                                  "src={src}, src_device={src_device}, nbytes={nbytes}"
-                                : "dst={dst}, dst_device={dst_device}, rank={rank}, "
-                                  "src={src}, src_device={src_device}, nbytes={nbytes}",
+            return describe(is_put ? "rank={rank}, dst={dst}, dst_device={dst_device}, "
+                                     "src={src}, src_device={src_device}, nbytes={nbytes}"
+                                   : "dst={dst}, dst_device={dst_device}, rank={rank}, "
+                                     "src={src}, src_device={src_device}, nbytes={nbytes}",
                             rank, dst, src, nbytes);
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, nbytes));
             offload::route learned;
-            side const &remote = how.way == rma::direction::put ? dst : src;
-            side const &local = how.way == rma::direction::put ? src : dst;
+            side const &remote = is_put ? dst : src;
+            side const &local = is_put ? src : dst;
             auto moved =
                 running.devices().move(how, world_rank{rank}, remote, local, nbytes, learned);
             DIOMP_TRY(moved);
             if (how.at_once && !running.transfers().all_direct()) {
                 g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
             }
-            remember(how.way == rma::direction::put ? t_puts : t_gets, rank, remote.device,
-                     local.device, learned);
+            remember(is_put ? t_puts : t_gets, rank, remote.device, local.device, learned);
             counted = {rma::name(moved.value()), nbytes};
             return {};
         });
 }
 
-/// By a route that is known; false: there is none.
-[[gnu::always_inline]] inline bool put_by_route(int rank, void *dst, int dst_device,
-                                                const void *src, int src_device,
-                                                std::size_t nbytes) {
-    auto const *const route = find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes);
-    if (route == nullptr || src == nullptr) {
-        return false;
+/// `how` is known where this is inlined, so put and get do not choose.
+[[gnu::always_inline]] inline int move(const char *function, const void *site,
+                                       offload::devices::when how, int rank, void *dst,
+                                       int dst_device, const void *src, int src_device,
+                                       std::size_t nbytes) {
+    bool const is_put = how.way == rma::direction::put;
+    auto const *const route =
+        is_put ? find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes)
+               : find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
+    const void *const local = is_put ? src : dst;
+    if (route == nullptr || local == nullptr) [[unlikely]] {
+        return move_fully(function, site, how, rank, {dst, dst_device, "dst_device"},
+                          {src, src_device, "src_device"}, nbytes);
     }
-    rma::copy_bytes(route->there.place(dst), route->here.place(src), nbytes,
-                    g_fast.stream_threshold);
-    return true;
-}
-
-[[gnu::always_inline]] inline bool get_by_route(void *dst, int dst_device, int rank,
-                                                const void *src, int src_device,
-                                                std::size_t nbytes) {
-    auto const *const route = find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
-    if (route == nullptr || dst == nullptr) {
-        return false;
+    offload::stretch const &to = is_put ? route->there : route->here;
+    offload::stretch const &from = is_put ? route->here : route->there;
+    rma::copy_bytes(to.place(dst), from.place(src), nbytes, g_fast.stream_threshold);
+    if (how.event != nullptr) {
+        *how.event = nullptr;
     }
-    rma::copy_bytes(route->here.place(dst), route->there.place(src), nbytes,
-                    g_fast.stream_threshold);
-    return true;
+    return OMPX_SUCCESS;
 }
 
 } // namespace
@@ -287,46 +289,28 @@ int ompx_target_free(void *ptr, int device) noexcept {
 
 int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    if (put_by_route(rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
-        return OMPX_SUCCESS;
-    }
-    return move_fully("ompx_target_put", DIOMP_SITE, {.way = rma::direction::put}, rank,
-                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+    return move("ompx_target_put", DIOMP_SITE, {.way = rma::direction::put}, rank, dst, dst_device,
+                src, src_device, nbytes);
 }
 
 int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    if (get_by_route(dst, dst_device, rank, src, src_device, nbytes)) [[likely]] {
-        return OMPX_SUCCESS;
-    }
-    return move_fully("ompx_target_get", DIOMP_SITE, {.way = rma::direction::get}, rank,
-                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+    return move("ompx_target_get", DIOMP_SITE, {.way = rma::direction::get}, rank, dst, dst_device,
+                src, src_device, nbytes);
 }
 
 int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src, int src_device,
                        size_t nbytes, ompx_event_t *event) noexcept {
-    if (put_by_route(rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr;
-        }
-        return OMPX_SUCCESS;
-    }
-    return move_fully("ompx_target_put_nb", DIOMP_SITE,
-                      {.way = rma::direction::put, .at_once = true, .event = event}, rank,
-                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+    return move("ompx_target_put_nb", DIOMP_SITE,
+                {.way = rma::direction::put, .at_once = true, .event = event}, rank, dst,
+                dst_device, src, src_device, nbytes);
 }
 
 int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src, int src_device,
                        size_t nbytes, ompx_event_t *event) noexcept {
-    if (get_by_route(dst, dst_device, rank, src, src_device, nbytes)) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr;
-        }
-        return OMPX_SUCCESS;
-    }
-    return move_fully("ompx_target_get_nb", DIOMP_SITE,
-                      {.way = rma::direction::get, .at_once = true, .event = event}, rank,
-                      {dst, dst_device, "dst_device"}, {src, src_device, "src_device"}, nbytes);
+    return move("ompx_target_get_nb", DIOMP_SITE,
+                {.way = rma::direction::get, .at_once = true, .event = event}, rank, dst,
+                dst_device, src, src_device, nbytes);
 }
 
 int ompx_target_segment_info(int device, ompx_segment_info_t *info) noexcept {
