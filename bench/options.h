@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace diomp::bench {
 
 struct options {
     std::vector<std::string> benchmarks; ///< subcommands in the order given
+    bool all = false;                    ///< `all` was one of them
     std::vector<std::size_t> sizes;      ///< empty: each benchmark's own
     std::vector<int> threads{1, 2};
     sampling how;
@@ -96,10 +99,43 @@ inline void collect_benchmarks(const CLI::App &app, options &into) {
             into.benchmarks.push_back(chosen->get_name());
             continue;
         }
+        into.all = true;
         for (const subcommand &entry : common_subcommands()) {
             into.benchmarks.emplace_back(entry.name);
         }
     }
+}
+
+/// Ends the program where the line is wrong or asks for help.
+inline void parse(CLI::App &app, int argc, char **argv) {
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &failure) {
+        std::exit(app.exit(failure));
+    }
+}
+
+/// The command line of a program that runs the benchmarks; `declare` adds what is its own.
+inline options parse_benchmarks(const char *about, int argc, char **argv,
+                                const std::function<void(CLI::App &)> &declare = {}) {
+    CLI::App app{about};
+    options wanted;
+    declare_options(app, wanted);
+    if (declare) {
+        declare(app);
+    }
+    parse(app, argc, argv);
+    collect_benchmarks(app, wanted);
+    return wanted;
+}
+
+/// And of one that measures something else.
+inline options parse_measurement(const char *about, int argc, char **argv) {
+    CLI::App app{about};
+    options wanted;
+    declare_measurement(app, wanted);
+    parse(app, argc, argv);
+    return wanted;
 }
 
 } // namespace diomp::bench

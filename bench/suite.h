@@ -61,4 +61,12 @@ void run_suite(Library &library, const options &wanted, report &results) {
     library.barrier();
 }
 
+/// False: the report could not be written.
+template <typename Library>
+[[nodiscard]] bool run_and_report(Library &library, const options &wanted) {
+    report results = make_report(library);
+    run_suite(library, wanted, results);
+    return results.write_files(wanted.json, wanted.csv);
+}
+
 } // namespace diomp::bench

@@ -82,10 +82,8 @@ void measure_size(const sampling &how, report &results, std::size_t nbytes) {
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"Target regions and maps on the default device"};
-    options wanted;
-    declare_measurement(app, wanted);
-    CLI11_PARSE(app, argc, argv);
+    options const wanted =
+        parse_measurement("Target regions and maps on the default device", argc, argv);
     require_device();
     report results({"libomptarget", "-", 1}, true);
     body const empty = alone(region);

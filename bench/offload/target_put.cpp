@@ -127,10 +127,8 @@ void measure_puts(const sampling &how, report &results) {
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"A put with fence between host memory and between devices; 2 ranks"};
-    options wanted;
-    declare_measurement(app, wanted);
-    CLI11_PARSE(app, argc, argv);
+    options const wanted = parse_measurement(
+        "A put with fence between host memory and between devices; 2 ranks", argc, argv);
     if (ompx_get_num_ranks() != 2) {
         std::fprintf(stderr, "target_put: run it with 2 ranks\n");
         return 1;

@@ -135,14 +135,14 @@ int fork_ranks(int size, std::vector<pid_t> &children) {
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"Limits of the machine: memcpy, streaming stores and a bare barrier over a memfd"};
-    options wanted;
     int size = 2;
-    declare_options(app, wanted);
-    app.add_option("--ranks", size, "processes")->check(CLI::Range(1, max_ranks));
-    app.add_subcommand("memcpy", "memcpy and streaming stores, both ways, by size")->fallthrough();
-    CLI11_PARSE(app, argc, argv);
-    collect_benchmarks(app, wanted);
+    options const wanted = parse_benchmarks(
+        "Limits of the machine: memcpy, streaming stores and a bare barrier over a memfd", argc,
+        argv, [&size](CLI::App &app) {
+            app.add_option("--ranks", size, "processes")->check(CLI::Range(1, max_ranks));
+            app.add_subcommand("memcpy", "memcpy and streaming stores, both ways, by size")
+                ->fallthrough();
+        });
     const std::size_t arena_bytes = 2 * symmetric_bytes(wanted) + mib;
     char *const mapping =
         make_mapping(plain_memory::state_bytes + static_cast<std::size_t>(size) * arena_bytes);
@@ -153,9 +153,7 @@ int main(int argc, char **argv) {
     }
     plain_memory library(rank, size, mapping, arena_bytes);
     library.barrier();
-    report results = make_report(library);
-    run_suite(library, wanted, results);
-    bool ok = results.write_files(wanted.json, wanted.csv);
+    bool ok = run_and_report(library, wanted);
     for (const pid_t child : children) {
         int status = 0;
         ok = waitpid(child, &status, 0) == child && status == 0 && ok;

@@ -147,12 +147,8 @@ private:
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"The benchmarks of diomp-bench over MPI"};
-    options wanted;
-    declare_options(app, wanted);
-    declare_hello(app);
-    CLI11_PARSE(app, argc, argv);
-    collect_benchmarks(app, wanted);
+    options const wanted =
+        parse_benchmarks("The benchmarks of diomp-bench over MPI", argc, argv, declare_hello);
     if (wanted.wants("hello")) {
         MPI_Init(nullptr, nullptr);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -161,7 +157,5 @@ int main(int argc, char **argv) {
         return 0;
     }
     mpi_library library(2 * symmetric_bytes(wanted) + mib, wanted.several_threads());
-    report results = make_report(library);
-    run_suite(library, wanted, results);
-    return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
+    return run_and_report(library, wanted) ? 0 : 1;
 }

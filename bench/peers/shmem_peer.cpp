@@ -138,12 +138,8 @@ private:
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"The benchmarks of diomp-bench over OpenSHMEM"};
-    options wanted;
-    declare_options(app, wanted);
-    declare_hello(app);
-    CLI11_PARSE(app, argc, argv);
-    collect_benchmarks(app, wanted);
+    options const wanted =
+        parse_benchmarks("The benchmarks of diomp-bench over OpenSHMEM", argc, argv, declare_hello);
     shmem_library library(wanted.several_threads());
     if (wanted.wants("hello")) {
         print_resident_memory();
@@ -154,7 +150,5 @@ int main(int argc, char **argv) {
         const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
         library.reserve_work(largest / sizeof(double) + SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1);
     }
-    report results = make_report(library);
-    run_suite(library, wanted, results);
-    shmem_library::leave(results.write_files(wanted.json, wanted.csv) ? 0 : 1);
+    shmem_library::leave(run_and_report(library, wanted) ? 0 : 1);
 }

@@ -260,19 +260,18 @@ std::string command_of_peer(int argc, char **argv, const std::string &rsh, const
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"Limits of the network: put, get and a barrier over one TCP connection"};
-    options wanted;
     std::string rsh = "ssh";
     std::string host;
     std::string connect_host;
     std::string connect_port;
-    declare_options(app, wanted);
-    app.add_option("--rsh", rsh, "command that runs a command on a host, as ssh does");
-    app.add_option("--host", host, "where rank 1 runs")->required();
-    app.add_option("--connect", connect_host)->group("");
-    app.add_option("--port", connect_port)->group("");
-    CLI11_PARSE(app, argc, argv);
-    collect_benchmarks(app, wanted);
+    options const wanted = parse_benchmarks(
+        "Limits of the network: put, get and a barrier over one TCP connection", argc, argv,
+        [&](CLI::App &app) {
+            app.add_option("--rsh", rsh, "command that runs a command on a host, as ssh does");
+            app.add_option("--host", host, "where rank 1 runs")->required();
+            app.add_option("--connect", connect_host)->group("");
+            app.add_option("--port", connect_port)->group("");
+        });
     const int rank = connect_host.empty() ? 0 : 1;
     if (sysconf(_SC_NPROCESSORS_ONLN) >= 2) {
         detail::bind_thread(rank);
@@ -296,9 +295,7 @@ int main(int argc, char **argv) {
         }
     }
     raw_tcp library(rank, socket, 2 * symmetric_bytes(wanted) + mib);
-    report results = make_report(library);
-    run_suite(library, wanted, results);
-    bool ok = rank == 1 || results.write_files(wanted.json, wanted.csv);
+    bool ok = run_and_report(library, wanted);
     if (rank == 0) {
         close(socket);
         int status = 0;

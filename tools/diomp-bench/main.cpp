@@ -26,28 +26,29 @@ int contact(int count) {
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
-                 "Run it under diomp-run; rank 0 reports."};
-    options wanted;
     int startup_ranks = 4;
-    declare_options(app, wanted);
-    app.add_subcommand("memcpy", "memcpy and streaming stores into and from rank 1's memory")
-        ->fallthrough();
-    app.add_subcommand("startup", "start and end of a whole job of --startup-ranks ranks")
-        ->fallthrough();
-    app.add_subcommand("hello", "start, meet, end; prints the resident memory of each rank")
-        ->fallthrough();
-    app.add_option("--startup-ranks", startup_ranks, "ranks of the jobs that startup starts")
-        ->check(CLI::Range(1, 4096))
-        ->capture_default_str();
     int contacts = 0;
-    app.add_option("--contacts", contacts,
-                   "of hello: ranks that each rank puts to before it prints")
-        ->check(CLI::Range(0, 1 << 20))
-        ->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-    collect_benchmarks(app, wanted);
-    if (app.got_subcommand("all")) {
+    options wanted = parse_benchmarks(
+        "Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
+        "Run it under diomp-run; rank 0 reports.",
+        argc, argv, [&](CLI::App &app) {
+            app.add_subcommand("memcpy",
+                               "memcpy and streaming stores into and from rank 1's memory")
+                ->fallthrough();
+            app.add_subcommand("startup", "start and end of a whole job of --startup-ranks ranks")
+                ->fallthrough();
+            app.add_subcommand("hello", "start, meet, end; prints the resident memory of each rank")
+                ->fallthrough();
+            app.add_option("--startup-ranks", startup_ranks,
+                           "ranks of the jobs that startup starts")
+                ->check(CLI::Range(1, 4096))
+                ->capture_default_str();
+            app.add_option("--contacts", contacts,
+                           "of hello: ranks that each rank puts to before it prints")
+                ->check(CLI::Range(0, 1 << 20))
+                ->capture_default_str();
+        });
+    if (wanted.all) {
         wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "startup"});
     }
     if (wanted.wants("hello")) {
