@@ -12,7 +12,7 @@
 #include "base/function_ref.h"
 #include "conduit/call.h"
 #include "offload/accelerators.h"
-#include "offload/ledger.h"
+#include "offload/segment_table.h"
 #include "rma/rma.h"
 
 #include <condition_variable>

@@ -6,7 +6,7 @@
 
 #include "conduit/call.h"
 #include "offload/accelerators.h"
-#include "offload/ledger.h"
+#include "offload/segment_table.h"
 
 #include <cstdint>
 #include <map>

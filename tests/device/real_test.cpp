@@ -15,7 +15,9 @@
 #include <chrono>
 #include <cstring>
 #include <numeric>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
 
 namespace diomp::device {
 namespace {
@@ -200,6 +202,29 @@ void serve(int socket) {
         "copy of what was added");
     test::require(into == pattern(1000, 5), "what was written into what was added");
     test::say_word(socket);
+}
+
+// As the buffer of a segment: a part of a shared mapping that begins at no page.
+TEST(device_real_test, part_of_a_shared_mapping_is_pinned_and_copied_through) {
+    int const fd = ::memfd_create("pinned", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(fd, 4 * mebibyte), 0);
+    void *const mapped = ::mmap(nullptr, 4 * mebibyte, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    ::close(fd);
+    {
+        auto *const part = reinterpret_cast<std::uint64_t *>(mapped) + 8;
+        auto const pinned = cuda->pin(part, 2 * mebibyte);
+        ASSERT_TRUE(pinned.ok()) << pinned.failure().message();
+        EXPECT_EQ(cuda->owner_of(part), std::nullopt);
+        auto segment = reserve(2 * mebibyte, 2 * mebibyte);
+        auto const sent = pattern(2 * mebibyte / sizeof(std::uint64_t), 7);
+        std::memcpy(part, sent.data(), bytes(sent));
+        expect_ok(copy_and_wait(*cuda, segment->base(), part, bytes(sent)));
+        std::memset(part, 0, bytes(sent));
+        expect_ok(copy_and_wait(*cuda, part, segment->base(), bytes(sent)));
+        EXPECT_EQ(std::memcmp(part, sent.data(), bytes(sent)), 0);
+    }
+    ::munmap(mapped, 4 * mebibyte);
 }
 
 TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
