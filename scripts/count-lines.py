@@ -23,6 +23,8 @@ ROWS = [
     ("matmul: ring shift", "matmul/ring_diomp.c", "matmul/ring_mpi.c", True),
     ("minimod on devices", "minimod/halo_target.c", "minimod/halo_target_mpi.c", True),
     ("matmul on devices", "matmul/ring_target.c", "matmul/ring_target_mpi.c", True),
+    ("cg on devices", "cg/exchange_target.c", "cg/exchange_target_mpi.c", False),
+    ("train on devices", "train/share_target.c", "train/share_target_mpi.c", True),
     ("minimod, neighbours only", "minimod/halo_signal.c", "minimod/halo_mpi.c", False),
     ("start-up, memory, gather, reduce", "common/comm_diomp.c", "common/comm_mpi.c", False),
 ]

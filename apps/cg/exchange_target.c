@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Exchange with DiOMP between devices: each rank writes its outer planes from its device's memory
+// straight into its neighbours' copies of them, and sums are added up where they are.
+//
+// One's own pointer names the neighbour's device copy, since all map the same in the same order.
+// Why nothing is overwritten early: a neighbour has read the copies that this rank replaces before
+// it took part in the sum that came between (exchange.h). Why they are there on return: the barrier
+// includes every rank's fence, which completes its puts.
+#include "cg/exchange.h"
+#include "diomp.h"
+
+void exchange_planes(const slab *s, double *vector) {
+    /* comm:begin */
+    const int d = s->device;
+    const size_t n = s->plane * sizeof(double); // bytes
+    if (s->rank > 0) {
+        double *const copy = slab_plane(s, vector, s->left_planes);
+        ompx_target_put(s->rank - 1, copy, d, slab_plane(s, vector, 0), d, n);
+    }
+    if (s->rank + 1 < s->ranks) {
+        double *const last = slab_plane(s, vector, s->planes - 1);
+        ompx_target_put(s->rank + 1, slab_plane(s, vector, -1), d, last, d, n);
+    }
+    ompx_barrier();
+    /* comm:end */
+}
+
+double exchange_sum(const slab *s, double *sum) {
+    /* comm:begin */
+    ompx_target_allreduce(sum, sum, s->device, 1, OMPX_DOUBLE, OMPX_SUM, ompx_group_world);
+#pragma omp target update from(sum[0 : 1])
+    /* comm:end */
+    return *sum;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Points on the arms of a spiral, to be told apart by arm: a task that a network without hidden
+// layers fails. Sample number i is the same wherever it is made.
+#ifndef TRAIN_SAMPLES_H
+#define TRAIN_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FEATURES = 2 };
+
+// Samples of one rank on its device: `blocks` of `width`; block b holds the numbers from
+// first + b * stride on.
+typedef struct samples {
+    float *features; // [blocks * width][FEATURES]
+    int *arms;       // [blocks * width]
+    int blocks, width;
+} samples;
+
+samples samples_make(uint64_t seed, int arms, int blocks, int width, size_t first, size_t stride);
+void samples_free(samples *s);
+
+#endif
