@@ -79,8 +79,9 @@ static void test(const network *n, const samples *s, const train_options *o, tra
     }
     result->accuracy = 100 * mean_score(s->blocks * o->batch).hits;
     const double digest = network_digest(n);
-    result->same = comm_max(digest) == digest && comm_max(-digest) == -digest;
-    result->same = comm_max(!result->same) == 0;
+    const double largest = comm_max(digest);
+    const double smallest = -comm_max(-digest);
+    result->same = largest == smallest;
 }
 
 static int report(const network *n, const train_options *o, int batches, int tests,
