@@ -11,7 +11,8 @@
 // values must have been used by every rank before any rank can make the second call: a sum that
 // depends on them does that.
 void exchange_planes(const slab *s, double *vector);
-// Adds up `*sum` over the ranks; the result is on every device, and returned to the host.
+// Adds up `*sum` over the ranks; the result is on every device, and returned to the host. The same
+// bits everywhere: ranks decide by it whether to go on.
 double exchange_sum(const slab *s, double *sum);
 
 #endif
