@@ -170,7 +170,7 @@ std::string show_device_nodes(const settings &from) {
     return text;
 }
 
-constexpr std::array<setting_row, 24> rows{{
+constexpr std::array<setting_row, 26> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -332,6 +332,20 @@ constexpr std::array<setting_row, 24> rows{{
          return {};
      },
      [](const settings &s) { return s.hip_library; }},
+    {"DIOMP_NCCL_LIBRARY", "path", "",
+     "NVIDIA's collective library, if not libnccl.so.2 where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.nccl_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.nccl_library; }},
+    {"DIOMP_RCCL_LIBRARY", "path", "",
+     "AMD's collective library, if not librccl.so.1 where the system looks for libraries.",
+     [](settings &s, const std::string &t) -> status {
+         s.rccl_library = t;
+         return {};
+     },
+     [](const settings &s) { return s.rccl_library; }},
 }};
 
 } // namespace

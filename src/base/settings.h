@@ -57,6 +57,8 @@ struct settings {
     std::optional<std::vector<int>> device_numa_nodes;
     std::string cuda_library; ///< empty: under its usual name
     std::string hip_library;
+    std::string nccl_library;
+    std::string rccl_library;
 };
 
 /// One row of the table. `parse` stores into a settings object or says why it cannot.

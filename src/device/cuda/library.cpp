@@ -2,7 +2,7 @@
 #include "device/cuda/library.h"
 
 #include "base/log.h"
-#include "device/shared_library.h"
+#include "base/shared_library.h"
 
 namespace diomp::device::cuda {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-namespace diomp::device {
+namespace diomp {
 
 /// Stays in the process once it is open: drivers have threads of their own and are not made to be
 /// unloaded.
@@ -37,4 +37,4 @@ private:
     const char *remedy_ = "";
 };
 
-} // namespace diomp::device
+} // namespace diomp

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/shared_library.h"
+#include "base/shared_library.h"
 
 #include <dlfcn.h>
 #include <vector>
 
-namespace diomp::device {
+namespace diomp {
 
 result<shared_library> shared_library::open(const std::string &path,
                                             std::span<const char *const> names, const char *vendor,
@@ -48,4 +48,4 @@ status shared_library::check() const {
     return error(OMPX_ERR_UNSUPPORTED, opened_ + " lacks " + missing_, remedy_);
 }
 
-} // namespace diomp::device
+} // namespace diomp
