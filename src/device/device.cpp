@@ -15,6 +15,12 @@ status check_device(const backend &of, device_id device) {
                                            device.value(), of.name(), of.num_devices() - 1));
 }
 
+result<std::unique_ptr<current_scope>> backend::make_current(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    return error(OMPX_ERR_UNSUPPORTED,
+                 fmt::format("{} devices have no vendor's libraries beside them", name()));
+}
+
 error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("cannot commit {} at offset {}: {} are reserved", format_size(nbytes),

@@ -128,6 +128,19 @@ public:
     /// Blocks until it is idle. Without limit of time: a device that hangs is ended by its driver,
     /// with an error here; who has to look at other things meanwhile asks is_idle instead.
     virtual status wait() = 0;
+    /// The vendor's stream, for another library of the vendor to put work on; is_idle and wait are
+    /// about that work as well. Null: the backend has no streams.
+    [[nodiscard]] virtual void *native_stream() const { return nullptr; }
+};
+
+/// Makes a device the calling thread's own while it lives, as libraries of the vendor expect it.
+/// Scopes of a thread end in the opposite order of their beginning, on that thread.
+class current_scope {
+public:
+    current_scope() = default;
+    virtual ~current_scope() = default;
+    current_scope(const current_scope &) = delete;
+    current_scope &operator=(const current_scope &) = delete;
 };
 
 /// Owner of pinned memory, or of its being pinned.
@@ -191,6 +204,8 @@ public:
     virtual result<bool> can_reach(device_id device, device_id other) = 0;
 
     virtual result<std::unique_ptr<queue>> make_queue(device_id device) = 0;
+    /// For calls of the vendor's other libraries. OMPX_ERR_UNSUPPORTED: the backend has none.
+    virtual result<std::unique_ptr<current_scope>> make_current(device_id device);
     /// For copies of every device of the backend.
     virtual result<pinned_memory> allocate_pinned(std::size_t nbytes) = 0;
     /// The same for host memory that is there and stays longer than what is returned.

@@ -70,6 +70,11 @@ protected:
         return find<int(int, const void *)>("fake_cuda_may_touch")(by.value(), where) != 0;
     }
 
+    int current() { return find<int()>("fake_cuda_current")(); }
+    int device_of_stream(void *stream) {
+        return find<int(void *)>("fake_cuda_stream_device")(stream);
+    }
+
     std::unique_ptr<device::backend> backend_;
 
 private:

@@ -87,6 +87,26 @@ TEST_F(cuda_test, identity_is_told_without_a_context) {
     EXPECT_EQ(backend_->uuid_of(device_id(2)).failure().code(), OMPX_ERR_ARG);
 }
 
+TEST_F(cuda_test, device_is_current_for_a_scope_and_streams_are_of_it) {
+    create();
+    EXPECT_EQ(current(), -1);
+    {
+        auto outer = backend_->make_current(zero);
+        ASSERT_TRUE(outer.ok());
+        EXPECT_EQ(current(), 0);
+        auto inner = backend_->make_current(one);
+        ASSERT_TRUE(inner.ok());
+        EXPECT_EQ(current(), 1);
+        inner.value().reset();
+        EXPECT_EQ(current(), 0);
+    }
+    EXPECT_EQ(current(), -1);
+    auto queue = backend_->make_queue(one);
+    ASSERT_TRUE(queue.ok());
+    EXPECT_EQ(device_of_stream(queue.value()->native_stream()), 1);
+    EXPECT_EQ(backend_->make_current(device_id(2)).failure().code(), OMPX_ERR_ARG);
+}
+
 TEST_F(cuda_test, reservation_costs_nothing_and_grows_in_place) {
     create();
     auto segment = reserve(zero, 40 * mebibyte + 1);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sched.h>
 
 namespace fake_cuda {
 
@@ -89,11 +90,24 @@ bool maps() {
 
 bool exists(int device) { return device >= 0 && device < static_cast<int>(all().devices.size()); }
 
-void carry_out(stream &of) {
-    for (pending_copy const &each : of.pending) {
-        move_bytes(each.dst, each.src, each.size);
+/// As far as it goes; true: nothing is left. Work is asked without the mutex, since it copies; a
+/// stream is used by one thread at a time.
+bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
+    while (!of.pending.empty()) {
+        pending_item const next = of.pending.front();
+        if (next.work == nullptr) {
+            move_bytes(next.dst, next.src, next.size);
+        } else {
+            guard.unlock();
+            int const complete = next.work(next.argument);
+            guard.lock();
+            if (complete == 0) {
+                return false;
+            }
+        }
+        of.pending.pop_front();
     }
-    of.pending.clear();
+    return true;
 }
 
 bool known(const char *function, stream *of) {
@@ -135,6 +149,25 @@ EXPORTED int fake_cuda_may_touch(int device, const void *where) {
 EXPORTED void fake_cuda_copy(void *dst, const void *src, std::size_t size) {
     std::lock_guard const guard(all().mutex);
     move_bytes(reinterpret_cast<device_address>(dst), reinterpret_cast<device_address>(src), size);
+}
+
+/// For stand-ins of libraries above the driver. The device whose context is current; -1: none.
+EXPORTED int fake_cuda_current() { return contexts.empty() ? -1 : contexts.back()->number; }
+/// -1: no stream.
+EXPORTED int fake_cuda_stream_device(void *of) {
+    std::lock_guard const guard(all().mutex);
+    auto *const asked = static_cast<stream *>(of);
+    return all().streams.contains(asked) ? asked->device : -1;
+}
+EXPORTED int fake_cuda_enqueue(void *on, work_function work, void *argument) {
+    std::lock_guard const guard(all().mutex);
+    auto *const of = static_cast<stream *>(on);
+    if (!known(__func__, of)) {
+        return invalid_handle;
+    }
+    of->pending.push_back({.work = work, .argument = argument});
+    of->questions = 0;
+    return ok;
 }
 
 EXPORTED int cuInit(unsigned flags) {
@@ -318,7 +351,7 @@ EXPORTED int cuMemcpyAsync(device_address dst, device_address src, std::size_t s
     if (!may_touch(current, dst, size) || !may_touch(current, src, size)) {
         return invalid_value;
     }
-    of->pending.push_back({dst, src, size});
+    of->pending.push_back({.dst = dst, .src = src, .size = size});
     of->questions = 0;
     return ok;
 }
@@ -335,8 +368,7 @@ EXPORTED int cuStreamQuery(void *of) {
     if (!asked->pending.empty() && ++asked->questions < patience) {
         return not_ready;
     }
-    carry_out(*asked);
-    return ok;
+    return carry_out(*asked, guard) ? ok : not_ready;
 }
 #endif
 
@@ -346,6 +378,10 @@ EXPORTED int cuStreamSynchronize(void *of) {
     if (!known(__func__, awaited)) {
         return invalid_handle;
     }
-    carry_out(*awaited);
+    while (!carry_out(*awaited, guard)) {
+        guard.unlock();
+        ::sched_yield();
+        guard.lock();
+    }
     return ok;
 }

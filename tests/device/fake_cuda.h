@@ -9,7 +9,8 @@
 // the test reads at its end.
 //
 // Copies are carried out late: at the nth question (cuStreamQuery) after the copy, or when somebody
-// waits.
+// waits. Work of other stand-ins (fake_cuda_enqueue) takes its turn among them and says itself when
+// it is complete.
 //
 //     FAKE_CUDA_DEVICES=n        number of devices, 2
 //     FAKE_CUDA_MEBIBYTES=n      memory of each device, 64
@@ -30,7 +31,6 @@
 #include <set>
 #include <string>
 #include <unistd.h>
-#include <vector>
 
 namespace fake_cuda {
 
@@ -109,15 +109,20 @@ struct allocation {
     bool opened = false;
 };
 
-struct pending_copy {
-    device_address dst;
-    device_address src;
-    std::size_t size;
+using work_function = int (*)(void *argument); ///< 1: complete, 0: ask again
+
+/// A copy, or work.
+struct pending_item {
+    device_address dst = 0;
+    device_address src = 0;
+    std::size_t size = 0;
+    work_function work = nullptr;
+    void *argument = nullptr;
 };
 struct stream {
     int device = 0;
     int questions = 0;
-    std::vector<pending_copy> pending;
+    std::deque<pending_item> pending;
 };
 
 /// Everything, under one mutex.
@@ -164,7 +169,7 @@ physical open_physical(int fd);
 
 /// At the start of every function of the driver.
 #define FAKE_CUDA_ENTER                                                                            \
-    std::lock_guard const guard(fake_cuda::all().mutex);                                           \
+    std::unique_lock guard(fake_cuda::all().mutex);                                                \
     if (int const demanded_ = fake_cuda::demanded(__func__)) {                                     \
         return demanded_;                                                                          \
     }

@@ -78,6 +78,17 @@ protected:
     std::unique_ptr<backend> backend_;
 };
 
+TEST_F(hip_test, device_is_current_for_a_scope) {
+    create();
+    {
+        auto const scope = backend_->make_current(one);
+        ASSERT_TRUE(scope.ok());
+        EXPECT_EQ(current(), 1);
+    }
+    EXPECT_EQ(current(), 0);
+    EXPECT_NE(backend_->make_queue(one).value()->native_stream(), nullptr);
+}
+
 TEST_F(hip_test, library_that_is_missing_is_named) {
     auto const made = create_hip({.path = "/nowhere/libamdhip64.so"});
     ASSERT_FALSE(made.ok());

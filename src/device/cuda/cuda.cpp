@@ -128,6 +128,26 @@ result<std::unique_ptr<queue>> cuda_backend::make_queue(device_id device) {
     return cuda::make_queue(on.value());
 }
 
+namespace {
+class cuda_scope final : public current_scope {
+public:
+    cuda_scope(std::shared_ptr<context> on, context::current inside)
+        : on_(std::move(on)), inside_(std::move(inside)) {}
+
+private:
+    std::shared_ptr<context> on_; ///< ends after the scope
+    context::current inside_;
+};
+} // namespace
+
+result<std::unique_ptr<current_scope>> cuda_backend::make_current(device_id device) {
+    auto on = context_of(device);
+    DIOMP_TRY(on);
+    auto inside = context::current::enter(*on.value());
+    DIOMP_TRY(inside);
+    return std::unique_ptr<current_scope>(std::make_unique<cuda_scope>(on.take(), inside.take()));
+}
+
 result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
     auto on = any_context();
     DIOMP_TRY(on);

@@ -52,6 +52,8 @@ public:
                      "cuStreamSynchronize");
     }
 
+    [[nodiscard]] void *native_stream() const override { return stream_; }
+
 private:
     std::shared_ptr<context> on_;
     stream_handle stream_;

@@ -84,6 +84,25 @@ result<std::unique_ptr<queue>> hip_backend::make_queue(device_id device) {
     return hip::make_queue(runtime_, device.value());
 }
 
+namespace {
+class hip_scope final : public current_scope {
+public:
+    hip_scope(std::shared_ptr<const library> runtime, current_device inside)
+        : runtime_(std::move(runtime)), inside_(std::move(inside)) {}
+
+private:
+    std::shared_ptr<const library> runtime_; ///< ends after the scope
+    current_device inside_;
+};
+} // namespace
+
+result<std::unique_ptr<current_scope>> hip_backend::make_current(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    auto inside = current_device::enter(*runtime_, device.value());
+    DIOMP_TRY(inside);
+    return std::unique_ptr<current_scope>(std::make_unique<hip_scope>(runtime_, inside.take()));
+}
+
 result<pinned_memory> hip_backend::allocate_pinned(std::size_t nbytes) {
     void *base = nullptr;
     code const outcome =

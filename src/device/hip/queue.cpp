@@ -44,6 +44,8 @@ public:
         return check(*runtime_, runtime_->stream_synchronize(stream_), "hipStreamSynchronize");
     }
 
+    [[nodiscard]] void *native_stream() const override { return stream_; }
+
 private:
     std::shared_ptr<const library> runtime_;
     int const device_;
