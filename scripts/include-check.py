@@ -5,7 +5,8 @@
 A room (folder of src/) includes itself and the rooms named beside it below, each only through its main header
 room/room.h; a room's other headers are its own, unless listed in SHARED. Tools, apps, bench and examples are users:
 they see include/ only, except for the pairs in GRANTS. Vendor headers stay in the folder of their vendor.
-Room/variant folders (conduit/shm, launch/local) belong to their room.
+Room/variant folders (conduit/shm, launch/local) belong to their room. Functions and types of a vendor that are declared
+by ourselves, without a header, are named in the folders of SYMBOLS only.
 
 With --compile every header is also compiled alone: those of src/ as C++20, include/*.h as C99, C11, C17, C++17 and
 C++20 with gcc and clang, include/*.hpp as C++20 with both.
@@ -32,7 +33,7 @@ MAY_INCLUDE = {
     "rma": ["base", "launch", "conduit", "memory"],
     "sync": ["base", "launch", "conduit", "memory"],
     "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
-    "collective": ["base", "launch", "conduit", "memory", "rma", "sync", "group"],
+    "collective": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group"],
     "offload": ["base", "launch", "conduit", "device", "memory", "rma"],
     "runtime": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
     "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
@@ -59,6 +60,9 @@ SHARED = {
     "src/sync/call_signature.h",
     "src/sync/rendezvous.h",
     "src/group/registry.h",
+    "src/collective/vendor/vendor_library.h",  # who owns a group's communicators, and hands out their id
+    "src/collective/vendor/vendor_group.h",
+    "src/collective/vendor/vendor_call.h",
     "src/offload/table.h",  # seen from both sides of dlsym
     "src/offload/device_names.h",  # the same
     "src/runtime/rank_devices.h",  # when it is asked for, api decides; diomp-info shows it
@@ -79,6 +83,13 @@ VENDOR = {
     r"mpi\.h|shmem\.h": ["apps/", "bench/"],
     r"gaspi|GASPI|ucp/|ucs/|gasnet": ["src/conduit/ucx/", "src/conduit/gasnet/", "src/conduit/gaspi/", "bench/compare/"],
     r"pmix": ["src/launch/pmix/"],
+}
+
+# Names of vendors' functions and the only folders of src/ that may say them.
+SYMBOLS = {
+    re.compile(r"\bnccl[A-Z]\w+"): "src/collective/vendor/",
+    re.compile(r"\bcu[A-Z][a-z]\w+\("): "src/device/cuda/",
+    re.compile(r"\bhip[A-Z][a-z]\w+\("): "src/device/hip/",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -136,6 +147,10 @@ def check_arrows(files):
     problems = []
     for name in files:
         for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
+            for symbol, folder in SYMBOLS.items():
+                said = symbol.search(line) if name.startswith("src/") and not name.startswith(folder) else None
+                if said:
+                    problems.append(f"{name}:{number}: {said.group(0)}: only {folder} may name this vendor")
             match = INCLUDE.match(line)
             if not match:
                 continue

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/vendor/plan.h"
+
+#include <fmt/core.h>
+
+#include <optional>
+
+namespace diomp::collective::vendor {
+namespace {
+
+std::optional<element> element_of(ompx_type_t type) {
+    switch (type) {
+    case OMPX_INT8:
+        return element::int8;
+    case OMPX_UINT8:
+        return element::uint8;
+    case OMPX_INT32:
+        return element::int32;
+    case OMPX_UINT32:
+        return element::uint32;
+    case OMPX_INT64:
+        return element::int64;
+    case OMPX_UINT64:
+        return element::uint64;
+    case OMPX_FLOAT16:
+        return element::float16;
+    case OMPX_BFLOAT16:
+        return element::bfloat16;
+    case OMPX_FLOAT:
+        return element::float32;
+    case OMPX_DOUBLE:
+        return element::float64;
+    default:
+        return {};
+    }
+}
+
+std::optional<reduction> reduction_of(ompx_op_t op) {
+    switch (op) {
+    case OMPX_SUM:
+        return reduction::sum;
+    case OMPX_PROD:
+        return reduction::prod;
+    case OMPX_MIN:
+        return reduction::min;
+    case OMPX_MAX:
+        return reduction::max;
+    case OMPX_AVG:
+        return reduction::avg;
+    default:
+        return {};
+    }
+}
+
+bool reduces(action what) {
+    return what == action::reduce || what == action::allreduce || what == action::reduce_scatter;
+}
+bool has_root(action what) {
+    return what == action::bcast || what == action::reduce || what == action::gather ||
+           what == action::scatter;
+}
+bool may_be_sized(action what) {
+    return what == action::gather || what == action::scatter || what == action::allgather ||
+           what == action::alltoall;
+}
+
+/// The blocks of a buffer, equal ones or those of a list.
+class block_table {
+public:
+    explicit block_table(std::size_t each_bytes) : each_bytes_(each_bytes) {}
+    explicit block_table(const block_list &of) : nbytes_(of.nbytes), offsets_(of.offsets) {
+        if (offsets_.empty()) {
+            std::size_t end = 0;
+            for (std::size_t const size : nbytes_) {
+                packed_.push_back(end);
+                end += size;
+            }
+        }
+    }
+    [[nodiscard]] std::size_t size(int block) const {
+        return nbytes_.empty() ? each_bytes_ : nbytes_[static_cast<std::size_t>(block)];
+    }
+    [[nodiscard]] std::size_t offset(int block) const {
+        auto const at = static_cast<std::size_t>(block);
+        return nbytes_.empty() ? at * each_bytes_ : offsets_.empty() ? packed_[at] : offsets_[at];
+    }
+
+private:
+    std::size_t each_bytes_ = 0;
+    std::span<const std::size_t> nbytes_;
+    std::span<const std::size_t> offsets_;
+    std::vector<std::size_t> packed_;
+};
+
+using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
+
+/// Puts a plan together.
+class planner {
+public:
+    planner(const call &asked, const buffers &with, position in)
+        : asked_(asked), in_(in), dst_(static_cast<std::byte *>(with.dst)),
+          src_(static_cast<const std::byte *>(with.src)),
+          dst_blocks_(asked.sized ? block_table(with.dst_blocks) : block_table(asked.amount)),
+          src_blocks_(asked.sized ? block_table(with.src_blocks) : block_table(asked.amount)) {}
+
+    void broadcast() { library_call(step_kind::broadcast, dst_, dst_); }
+    void reduce() { library_call(step_kind::reduce, src_, is_root() ? dst_ : nullptr); }
+    void allreduce() { library_call(step_kind::all_reduce, src_, dst_); }
+
+    void gather() {
+        if (!is_root()) {
+            send(asked_.root, src_, dst_blocks_.size(in_.self));
+            return;
+        }
+        keep_own(dst_ + dst_blocks_.offset(in_.self), src_, dst_blocks_.size(in_.self));
+        receive_all();
+    }
+
+    void scatter() {
+        if (!is_root()) {
+            receive(asked_.root, dst_, src_blocks_.size(in_.self));
+            return;
+        }
+        keep_own(dst_, src_ + src_blocks_.offset(in_.self), src_blocks_.size(in_.self));
+        send_all(src_);
+    }
+
+    void allgather() {
+        if (!asked_.sized) {
+            library_call(step_kind::all_gather, src_, dst_);
+            return;
+        }
+        std::size_t const own = dst_blocks_.size(in_.self);
+        keep_own(dst_ + dst_blocks_.offset(in_.self), src_, own);
+        for (int peer = 0; peer < in_.count; ++peer) {
+            send(peer, src_, own);
+        }
+        receive_all();
+    }
+
+    /// The library wants a result in place at the caller's own block, we at the start. Elsewhere
+    /// the first block would be overwritten while others still read it.
+    status reduce_scatter(scratch_function scratch) {
+        std::byte *result_at = dst_;
+        std::size_t const nbytes = asked_.amount * ompx_type_size(asked_.type);
+        if (dst_ == src_ && in_.self != 0) {
+            auto given = scratch(nbytes);
+            DIOMP_TRY(given);
+            result_at = given.value();
+            made_.after.push_back({dst_, result_at, nbytes});
+        }
+        library_call(step_kind::reduce_scatter, src_, result_at);
+        return {};
+    }
+
+    status alltoall(scratch_function scratch) {
+        const std::byte *from = src_;
+        if (!asked_.sized && dst_ == src_ && in_.count > 1) {
+            std::size_t const all = asked_.amount * static_cast<std::size_t>(in_.count);
+            auto given = scratch(all);
+            DIOMP_TRY(given);
+            made_.before.push_back({given.value(), src_, all});
+            from = given.value();
+        } else {
+            keep_own(dst_ + dst_blocks_.offset(in_.self), src_ + src_blocks_.offset(in_.self),
+                     src_blocks_.size(in_.self));
+        }
+        send_all(from);
+        receive_all();
+        return {};
+    }
+
+    plan take() { return std::move(made_); }
+
+private:
+    [[nodiscard]] bool is_root() const { return asked_.root == in_.self; }
+
+    void library_call(step_kind kind, const void *from, void *to) {
+        element const type = asked_.type == 0 ? element::int8 : *element_of(asked_.type);
+        reduction const op = reduces(asked_.what) ? *reduction_of(asked_.op) : reduction::sum;
+        made_.steps.push_back({kind, from, to, asked_.amount, type, op, asked_.root});
+    }
+    void send(int peer, const std::byte *from, std::size_t nbytes) {
+        if (peer != in_.self && nbytes > 0) {
+            made_.steps.push_back({.kind = step_kind::send,
+                                   .from = from,
+                                   .to = nullptr,
+                                   .count = nbytes,
+                                   .type = element::int8,
+                                   .op = reduction::sum,
+                                   .peer = peer});
+        }
+    }
+    void receive(int peer, std::byte *to, std::size_t nbytes) {
+        if (peer != in_.self && nbytes > 0) {
+            made_.steps.push_back({.kind = step_kind::receive,
+                                   .from = nullptr,
+                                   .to = to,
+                                   .count = nbytes,
+                                   .type = element::int8,
+                                   .op = reduction::sum,
+                                   .peer = peer});
+        }
+    }
+    void send_all(const std::byte *from) {
+        for (int peer = 0; peer < in_.count; ++peer) {
+            if (src_blocks_.size(peer) > 0) {
+                send(peer, from + src_blocks_.offset(peer), src_blocks_.size(peer));
+            }
+        }
+    }
+    void receive_all() {
+        for (int peer = 0; peer < in_.count; ++peer) {
+            if (dst_blocks_.size(peer) > 0) {
+                receive(peer, dst_ + dst_blocks_.offset(peer), dst_blocks_.size(peer));
+            }
+        }
+    }
+    /// The block that does not leave the device.
+    void keep_own(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        if (to != from && nbytes > 0) {
+            made_.before.push_back({to, from, nbytes});
+        }
+    }
+
+    const call &asked_;
+    position const in_;
+    std::byte *const dst_;
+    const std::byte *const src_;
+    block_table const dst_blocks_;
+    block_table const src_blocks_;
+    plan made_;
+};
+
+status check_lists(const call &asked, const buffers &with, int count) {
+    if (!asked.sized) {
+        return {};
+    }
+    bool const in_dst = asked.what != action::scatter;
+    bool const in_src = asked.what == action::scatter || asked.what == action::alltoall;
+    auto const fits = [count](const block_list &of) {
+        auto const blocks = static_cast<std::size_t>(count);
+        return of.nbytes.size() == blocks && (of.offsets.empty() || of.offsets.size() == blocks);
+    };
+    if ((in_dst && !fits(with.dst_blocks)) || (in_src && !fits(with.src_blocks))) {
+        return error(OMPX_ERR_ARG, fmt::format("{}: lists of sizes and offsets need {} entries",
+                                               name_of(asked.what), count));
+    }
+    return {};
+}
+
+} // namespace
+
+const char *name_of(action what) {
+    switch (what) {
+    case action::bcast:
+        return "bcast";
+    case action::reduce:
+        return "reduce";
+    case action::allreduce:
+        return "allreduce";
+    case action::gather:
+        return "gather";
+    case action::scatter:
+        return "scatter";
+    case action::allgather:
+        return "allgather";
+    case action::reduce_scatter:
+        return "reduce_scatter";
+    case action::alltoall:
+        return "alltoall";
+    }
+    return "?";
+}
+
+const char *symbol_of(step_kind kind) {
+    switch (kind) {
+    case step_kind::broadcast:
+        return "ncclBroadcast";
+    case step_kind::reduce:
+        return "ncclReduce";
+    case step_kind::all_reduce:
+        return "ncclAllReduce";
+    case step_kind::all_gather:
+        return "ncclAllGather";
+    case step_kind::reduce_scatter:
+        return "ncclReduceScatter";
+    case step_kind::send:
+        return "ncclSend";
+    case step_kind::receive:
+        return "ncclRecv";
+    }
+    return "?";
+}
+
+bool can_do(const call &asked) {
+    if (asked.sized && !may_be_sized(asked.what)) {
+        return false;
+    }
+    return !reduces(asked.what) ||
+           (element_of(asked.type).has_value() && reduction_of(asked.op).has_value());
+}
+
+result<plan> make_plan(const call &asked, const buffers &with, position in,
+                       scratch_function scratch) {
+    if (has_root(asked.what) && (asked.root < 0 || asked.root >= in.count)) {
+        return error(OMPX_ERR_RANK, fmt::format("{}: root {} is not a member: there are 0 to {}",
+                                                name_of(asked.what), asked.root, in.count - 1));
+    }
+    DIOMP_TRY(check_lists(asked, with, in.count));
+    // Moves count bytes.
+    call counted = asked;
+    if (!reduces(asked.what)) {
+        counted.amount *= asked.type == 0 ? 1 : ompx_type_size(asked.type);
+        counted.type = 0;
+    }
+    planner making(counted, with, in);
+    switch (asked.what) {
+    case action::bcast:
+        making.broadcast();
+        break;
+    case action::reduce:
+        making.reduce();
+        break;
+    case action::allreduce:
+        making.allreduce();
+        break;
+    case action::gather:
+        making.gather();
+        break;
+    case action::scatter:
+        making.scatter();
+        break;
+    case action::allgather:
+        making.allgather();
+        break;
+    case action::reduce_scatter:
+        DIOMP_TRY(making.reduce_scatter(scratch));
+        break;
+    case action::alltoall:
+        DIOMP_TRY(making.alltoall(scratch));
+        break;
+    }
+    return making.take();
+}
+
+} // namespace diomp::collective::vendor

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What one endpoint does for a call: copies on its own stream and calls of the library. No call of
+// it has a count of zero, and none is in place in a way that the library does not know.
+#pragma once
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "collective/vendor/nccl.h"
+#include "collective/vendor/vendor_call.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace diomp::collective::vendor {
+
+enum class step_kind { broadcast, reduce, all_reduce, all_gather, reduce_scatter, send, receive };
+[[nodiscard]] const char *symbol_of(step_kind kind);
+
+struct step {
+    step_kind kind = step_kind::broadcast;
+    const void *from = nullptr;
+    void *to = nullptr;
+    std::size_t count = 0;
+    element type = element::int8;
+    reduction op = reduction::sum;
+    int peer = -1; ///< or root
+};
+
+/// On the endpoint's own device.
+struct local_copy {
+    void *dst = nullptr;
+    const void *src = nullptr;
+    std::size_t nbytes = 0;
+};
+
+struct plan {
+    std::vector<local_copy> before;
+    std::vector<step> steps;
+    std::vector<local_copy> after;
+};
+
+/// Where the endpoint `self` of `count` stands in the group.
+struct position {
+    int self = 0;
+    int count = 1;
+};
+
+/// `scratch` gives device memory of so many bytes until the call is over, for calls in place that
+/// the library does otherwise; asked once at most. OMPX_ERR_ARG, OMPX_ERR_RANK: what is asked makes
+/// no sense. The call passes can_do.
+result<plan> make_plan(const call &asked, const buffers &with, position in,
+                       function_ref<result<std::byte *>(std::size_t nbytes)> scratch);
+
+} // namespace diomp::collective::vendor
