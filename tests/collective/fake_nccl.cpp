@@ -76,12 +76,11 @@ EXPORTED int ncclCommInitRankConfig(void **into, int count, unique_id id, int ra
     made->rank = rank;
     made->count = count;
     made->device = device;
-    made->where = meeting::open(id, count);
+    made->where = meeting::open(id, rank, device, count);
     if (made->where == nullptr) {
         all().last_error = "the unique id leads nowhere";
         return fail(invalid_argument);
     }
-    made->where->shared().members[rank].device = device;
     *into = made.get();
     open_group().fresh.push_back(made);
     all().alive[made.get()] = made;

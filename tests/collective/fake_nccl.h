@@ -91,7 +91,8 @@ struct page {
 /// The file of one set of communicators, mapped; unlinked once all are attached.
 class meeting {
 public:
-    static std::shared_ptr<meeting> open(const unique_id &id, int count);
+    /// Attaches a member.
+    static std::shared_ptr<meeting> open(const unique_id &id, int rank, int device, int count);
     ~meeting();
     meeting(const meeting &) = delete;
     meeting &operator=(const meeting &) = delete;

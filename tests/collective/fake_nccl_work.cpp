@@ -124,7 +124,7 @@ void divide(void *values, std::size_t count, int type, int by) {
     });
 }
 
-std::shared_ptr<meeting> meeting::open(const unique_id &id, int count) {
+std::shared_ptr<meeting> meeting::open(const unique_id &id, int rank, int device, int count) {
     std::string const name(id.bytes, ::strnlen(id.bytes, sizeof(id.bytes)));
     std::string const path = "/dev/shm/" + name;
     if (!name.starts_with("fake-nccl-") || name.find('/') != std::string::npos) {
@@ -138,6 +138,7 @@ std::shared_ptr<meeting> meeting::open(const unique_id &id, int count) {
     void *const base = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ::close(fd);
     std::shared_ptr<meeting> made(new meeting(base, path, count));
+    made->shared().members[rank].device = device; // before others may look
     if (made->shared().attached.fetch_add(1) + 1 == count) {
         ::unlink(path.c_str());
     }
