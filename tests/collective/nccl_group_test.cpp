@@ -2,6 +2,8 @@
 // A vendor's group with all endpoints in one process, on the stand-ins: what calls give.
 #include "collective/nccl_fixture.h"
 
+#include <thread>
+
 namespace diomp::collective::vendor {
 namespace {
 
@@ -231,6 +233,22 @@ TEST_P(sized_test, alltoall) {
 
 INSTANTIATE_TEST_SUITE_P(endpoints, sizes_test, ::testing::Values(1, 2, 4));
 INSTANTIATE_TEST_SUITE_P(endpoints, sized_test, ::testing::Values(1, 2, 4));
+
+TEST_F(nccl_test, groups_on_the_same_devices_are_used_by_a_thread_each) {
+    make_group(2);
+    auto id = library_->make_unique_id();
+    ASSERT_TRUE(id.ok());
+    test::own_endpoints other(*backend_, library_, id.value(), 0, 2, 2);
+    auto const work = [](test::own_endpoints &own) {
+        std::mt19937_64 random(11);
+        for (int i = 0; i < 30 && !HasFailure(); ++i) {
+            own.run_and_check(test::draw_possible(random, 2, 3000));
+        }
+    };
+    std::thread beside([&] { work(other); });
+    work(*own_);
+    beside.join();
+}
 
 TEST_F(nccl_test, devices_that_do_not_reach_each_other) {
     ::setenv("FAKE_CUDA_PEERS", "none", 1);
