@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Puts code together from text of ours and tokens of the program's.
+#ifndef DIOMP_PRAGMA_CODE_H
+#define DIOMP_PRAGMA_CODE_H
+
+#include "directive.h"
+
+#include <clang/Lex/Preprocessor.h>
+
+namespace diomp::pragma {
+
+class code {
+public:
+    code(clang::Preprocessor &preprocessor, clang::SourceLocation where)
+        : preprocessor_(preprocessor), where_(where) {}
+
+    /// What is added as text from here on stands at this place for the compiler.
+    code &at(clang::SourceLocation where) {
+        where_ = where;
+        return *this;
+    }
+    /// Numbers have one digit; there are no strings.
+    code &add(llvm::StringRef text);
+    code &add(const tokens &words) {
+        made_.insert(made_.end(), words.begin(), words.end());
+        return *this;
+    }
+    /// What an OpenMP pragma begins and ends with once the preprocessor has seen it.
+    code &begin_openmp() { return annotation(clang::tok::annot_pragma_openmp); }
+    code &end_openmp() { return annotation(clang::tok::annot_pragma_openmp_end); }
+
+    const tokens &made() const { return made_; }
+
+private:
+    code &annotation(clang::tok::TokenKind kind);
+
+    clang::Preprocessor &preprocessor_;
+    clang::SourceLocation where_;
+    tokens made_;
+};
+
+} // namespace diomp::pragma
+
+#endif // DIOMP_PRAGMA_CODE_H

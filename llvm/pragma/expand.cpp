@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "expand.h"
+
+#include "code.h"
+
+#include <clang/Basic/TargetInfo.h>
+#include <clang/Frontend/CompilerInstance.h>
+
+namespace diomp::pragma {
+namespace {
+
+using clang::SourceLocation;
+
+/// In C, how many dimensions of an array are taken off to find its elements' type; C++ has a trait.
+constexpr int most_dimensions = 5;
+
+class expander {
+public:
+    expander(unit_state &state, std::size_t number)
+        : state_(state), number_(number), directive_(state.directives[number]),
+          cxx_(state.compiler.getLangOpts().CPlusPlus),
+          code_(state.compiler.getPreprocessor(), directive_.location) {}
+
+    tokens run();
+
+private:
+    /// A variable of this directive; the number keeps nested and neighbouring ones apart.
+    std::string name(const std::string &what) const {
+        return "__ompx_" + what + "_" + std::to_string(number_);
+    }
+    std::string mark(const std::string &what, role meaning, const item *of = nullptr);
+    std::string global(const std::string &what) const { return cxx_ ? "::" + what : what; }
+    std::string deduced() const { return cxx_ ? "auto " : "__extension__ __auto_type "; }
+    std::string as_size(const std::string &value) const {
+        return cxx_ ? "static_cast<::size_t>(" + value + ")" : "(size_t)(" + value + ")";
+    }
+    std::string as_buffer(const std::string &pointer) const;
+
+    void define(const std::string &type, const std::string &variable, const tokens &value,
+                const char *otherwise);
+    void define_buffer(const item &buffer, const std::string &what, role meaning);
+    void define_element_type();
+    void define_numbers();
+    std::string type_of_element() const;
+    std::string arguments(bool blocking) const;
+    void call(bool blocking);
+    void task();
+
+    unit_state &state_;
+    std::size_t number_;
+    const directive &directive_;
+    bool cxx_;
+    code code_;
+};
+
+std::string expander::mark(const std::string &what, role meaning, const item *of) {
+    auto made = name(what);
+    const auto &identifier = state_.compiler.getPreprocessor().getIdentifierTable().get(made);
+    state_.variables[&identifier] = {number_, meaning, of};
+    return made;
+}
+
+// Whether it may be written, the checks say, in better words than a conversion that fails.
+std::string expander::as_buffer(const std::string &pointer) const {
+    return cxx_ ? "const_cast<void *>(static_cast<const volatile void *>(" + pointer + "))"
+                : "(void *)(" + pointer + ")";
+}
+
+void expander::define(const std::string &type, const std::string &variable, const tokens &value,
+                      const char *otherwise) {
+    if (value.empty()) {
+        code_.at(directive_.location).add(type + variable + " = " + otherwise + ";");
+        return;
+    }
+    code_.at(value.front().getLocation()).add(type + variable + " = (").add(value).add(");");
+}
+
+/// A pointer to the buffer's first element, with its type, and its size in bytes.
+void expander::define_buffer(const item &buffer, const std::string &what, role meaning) {
+    auto const first = mark(what, meaning, &buffer);
+    auto const bytes = name(what + "_bytes");
+    auto const element = "sizeof(*" + first + ")";
+    if (!buffer.part) {
+        code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
+        code_.add(buffer.base).add("));");
+        code_.add(global("size_t ") + bytes + " = " + element + ";");
+        return;
+    }
+    const auto &part = *buffer.part;
+    auto const low = part.low.empty() ? "0" : mark(what + "_low", role::low, &buffer);
+    if (!part.low.empty()) {
+        define(deduced(), low, part.low, "0");
+    }
+    // The checks see by the subscript what the base is.
+    code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
+    code_.add(buffer.base).add(")");
+    code_.at(part.low.empty() ? part.colon : part.low.front().getLocation());
+    code_.add("[" + low + "]").at(buffer.location()).add(");");
+    if (part.length.empty()) {
+        code_.at(part.colon).add(global("size_t ") + bytes + " = sizeof(__typeof__(");
+        code_.add(buffer.base).add(")) - " + as_size(low) + " * " + element + ";");
+        return;
+    }
+    auto const length = mark(what + "_length", role::length, &buffer);
+    define(deduced(), length, part.length, "0");
+    code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";");
+}
+
+/// An expression's text that has the type of the elements at the bottom of all dimensions, for
+/// use where it is not evaluated.
+void expander::define_element_type() {
+    code_.at(directive_.dst.location());
+    if (cxx_) {
+        code_.add("using " + name("element") + " = __remove_all_extents(__typeof__(*" +
+                  name("dst") + "));");
+        return;
+    }
+    // An array turns into a pointer to its first element where it is used, which takes off one
+    // dimension; the pointer to anything else stays. Structures, which the checks reject, must get
+    // through too: 12 and 13 are GCC's numbers for structures and unions.
+    std::string before = name("dst");
+    for (int i = 0; i < most_dimensions; ++i) {
+        auto const after = name("element" + std::to_string(i));
+        auto const class_of = "__builtin_classify_type(*" + before + ")";
+        std::string scalars;
+        for (const char *type :
+             {"_Bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int",
+              "unsigned", "long", "unsigned long", "long long", "unsigned long long", "float",
+              "double", "long double", "_Complex float", "_Complex double", "_Float16", "__bf16"}) {
+            const auto &target = state_.compiler.getTarget();
+            bool const here = (llvm::StringRef(type) != "_Float16" || target.hasFloat16Type()) &&
+                              (llvm::StringRef(type) != "__bf16" || target.hasBFloat16Type());
+            scalars += here ? std::string(type) + ": " + before + ", " : "";
+        }
+        // 0b1100 has more than one digit, so the numbers are put together.
+        code_.add("__extension__ __auto_type " + after + " = __builtin_choose_expr(" + class_of +
+                  " == 6 + 6 || " + class_of + " == 6 + 7, (char *)0, __extension__ _Generic(*" +
+                  before + ", " + scalars + "default: *" + before + "));");
+        before = after;
+    }
+}
+
+std::string expander::type_of_element() const {
+    const auto &target = state_.compiler.getTarget();
+    bool const wide_long = target.getLongWidth() == 64;
+    bool const char_is_signed = state_.compiler.getLangOpts().CharIsSigned;
+    std::string const dot = cxx_ ? "::OMPX_" : "OMPX_";
+    std::string text;
+    auto const type = [&](const char *written, const char *number) {
+        text += ", " + std::string(written) + ": " + dot + number;
+    };
+    type(cxx_ ? "bool" : "_Bool", "BOOL");
+    type("char", char_is_signed ? "INT8" : "UINT8");
+    type("signed char", "INT8");
+    type("unsigned char", "UINT8");
+    type("short", "INT16");
+    type("unsigned short", "UINT16");
+    type("int", "INT32");
+    type("unsigned", "UINT32");
+    type("long", wide_long ? "INT64" : "INT32");
+    type("unsigned long", wide_long ? "UINT64" : "UINT32");
+    type("long long", "INT64");
+    type("unsigned long long", "UINT64");
+    type("float", "FLOAT");
+    type("double", "DOUBLE");
+    type("long double", "LONG_DOUBLE");
+    type("_Complex float", "FLOAT_COMPLEX");
+    type("_Complex double", "DOUBLE_COMPLEX");
+    if (target.hasFloat16Type()) {
+        type("_Float16", "FLOAT16");
+    }
+    if (target.hasBFloat16Type()) {
+        type("__bf16", "BFLOAT16");
+    }
+    auto const element = cxx_ ? "*static_cast<" + name("element") + " *>(nullptr)"
+                              : "*" + name("element" + std::to_string(most_dimensions - 1));
+    return "__extension__ _Generic(" + element + text + ", default: 0)";
+}
+
+/// What the call needs beside the buffers, as plain variables: a task copies them.
+void expander::define_numbers() {
+    const auto &kind = *directive_.kind;
+    define_buffer(directive_.dst, "dst", role::dst);
+    if (kind.has_src) {
+        define_buffer(directive_.src, "src", role::src);
+    }
+    code_.at(directive_.location);
+    code_.add("void *" + name("to") + " = " + as_buffer(name("dst")) + ";");
+    if (kind.has_src) {
+        code_.add("void *" + name("from") + " = " + as_buffer(name("src")) + ";");
+    }
+    auto const bytes = name(kind.size == block::dst ? "dst_bytes" : "src_bytes");
+    if (kind.has_operator) {
+        define_element_type();
+        auto const element =
+            cxx_ ? name("element") : "*" + name("element" + std::to_string(most_dimensions - 1));
+        code_.add(global("ompx_type_t ") + name("type") + " = " + type_of_element() + ";");
+        code_.add(global("size_t ") + name("size") + " = " + bytes + " / sizeof(" + element + ");");
+        return;
+    }
+    if (kind.size == block::part_of_src) {
+        // A group that gives no number is told so by the call itself.
+        auto const members = name("members");
+        code_.add("int " + members + " = " + global("ompx_group_size") + "(" + name("group") +
+                  ");");
+        code_.add(global("size_t ") + name("size") + " = " + bytes + " / " +
+                  as_size(members + " > 0 ? " + members + " : 1") + ";");
+        return;
+    }
+    code_.add(global("size_t ") + name("size") + " = " + bytes + ";");
+}
+
+std::string expander::arguments(bool blocking) const {
+    const auto &kind = *directive_.kind;
+    std::string text = name("to");
+    if (kind.has_src) {
+        text += ", " + name("from");
+    } else if (kind.has_operator) {
+        text += ", " + name("to");
+    }
+    text += ", " + name("device") + ", " + name("size");
+    if (kind.has_operator) {
+        text += ", " + name("type") + ", " + global(directive_.op->value.str());
+    }
+    if (kind.has_root) {
+        text += ", " + name("root");
+    }
+    text += ", " + name("group");
+    return blocking ? text : text + ", &" + name("event");
+}
+
+void expander::call(bool blocking) {
+    auto const function = global(directive_.kind->call.str() + (blocking ? "" : "_nb"));
+    code_.at(directive_.location).add(function + "(" + arguments(blocking) + ");");
+}
+
+/// With `nowait` the task ends when the event does. Without, the thread waits for what the task
+/// depends on and then makes the blocking call: OpenMP lets an undeferred task return before its
+/// detach event is fulfilled.
+void expander::task() {
+    const auto &kind = *directive_.kind;
+    code_.at(directive_.location);
+    if (directive_.nowait) {
+        code_.add(global("omp_event_handle_t ") + name("done") + ";");
+    }
+    code_.begin_openmp().add("task ");
+    code_.add(directive_.nowait ? "detach(" + name("done") + ")" : "if(0)");
+    std::string copied = name("to") + ", " + name("device") + ", " + name("size") + ", " +
+                         name("group") + (kind.has_src ? ", " + name("from") : "") +
+                         (kind.has_operator ? ", " + name("type") : "") +
+                         (kind.has_root ? ", " + name("root") : "");
+    code_.add("firstprivate(" + copied + ")");
+    for (const auto &depend : directive_.depends) {
+        code_.add(depend);
+    }
+    code_.end_openmp().add("{");
+    if (directive_.nowait) {
+        code_.add(global("ompx_event_t ") + name("event") + " = " + (cxx_ ? "nullptr;" : "0;"));
+        call(false);
+        code_.add(global("ompx_event_detach") + "(&" + name("event") + ", " + name("done") + ");");
+    } else {
+        call(true);
+    }
+    code_.add("}");
+}
+
+tokens expander::run() {
+    code_.add("{");
+    define(global("ompx_group_t "), mark("group", role::group), directive_.group,
+           cxx_ ? "nullptr" : "0");
+    if (!directive_.kind->on_target) {
+        code_.at(directive_.location);
+        code_.add(global(directive_.kind->call.str()) + "(" + name("group") + ");}");
+        return code_.made();
+    }
+    define("int ", name("device"), directive_.device, "-2"); // OMPX_GROUP_DEVICES
+    if (directive_.kind->has_root) {
+        define("int ", name("root"), directive_.root, "0");
+    }
+    define_numbers();
+    if (directive_.nowait || !directive_.depends.empty()) {
+        task();
+    } else {
+        call(true);
+    }
+    code_.at(directive_.location).add("}");
+    return code_.made();
+}
+
+} // namespace
+
+tokens expand(unit_state &state, std::size_t directive_number) {
+    return expander(state, directive_number).run();
+}
+
+} // namespace diomp::pragma

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What clang loads with -fplugin=: reads `#pragma ompx` and enters code in its place. The entered
+// code is valid wherever the directive's words are, so that the checks on the finished syntax tree
+// can say in our words what is wrong with them.
+#include "check.h"
+#include "directive.h"
+#include "expand.h"
+#include "parser.h"
+
+#include <clang/AST/ASTConsumer.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/FrontendPluginRegistry.h>
+#include <clang/Sema/Sema.h>
+#include <memory>
+#include <utility>
+
+namespace diomp::pragma {
+namespace {
+
+using clang::Preprocessor;
+using clang::SourceLocation;
+using clang::Token;
+
+/// Of the translation unit that is being parsed; null while something is only preprocessed. A
+/// handler knows its preprocessor alone, and the compiler makes handlers before consumers.
+unit_state *parsed = nullptr;
+
+class handler : public clang::PragmaHandler {
+public:
+    handler() : PragmaHandler("ompx") {}
+    void HandlePragma(Preprocessor &preprocessor, clang::PragmaIntroducer introducer,
+                      Token &first) override;
+
+private:
+    static void pass_on(Preprocessor &preprocessor, SourceLocation introducer, const Token &ompx,
+                        const tokens &words);
+    static bool may_stand_here(const directive &read);
+    static void ignore_without_openmp(directive &read);
+    static void enter(Preprocessor &preprocessor, const tokens &made) {
+        auto copy = std::make_unique<Token[]>(made.size());
+        std::copy(made.begin(), made.end(), copy.get());
+        // Macros were expanded when the pragma was read.
+        preprocessor.EnterTokenStream(std::move(copy), static_cast<unsigned>(made.size()), true,
+                                      false);
+    }
+};
+
+/// Preprocessed text still has the pragma, with its macros expanded, for the compiler that reads
+/// it later.
+void handler::pass_on(Preprocessor &preprocessor, SourceLocation introducer, const Token &ompx,
+                      const tokens &words) {
+    Token hash;
+    hash.startToken();
+    hash.setKind(clang::tok::hash);
+    hash.setLength(1);
+    hash.setLocation(introducer);
+    hash.setFlag(Token::StartOfLine);
+    Token pragma;
+    pragma.startToken();
+    pragma.setKind(clang::tok::identifier);
+    pragma.setIdentifierInfo(preprocessor.getIdentifierInfo("pragma"));
+    pragma.setLength(6);
+    pragma.setLocation(introducer);
+    tokens line{hash, pragma, ompx};
+    line.insert(line.end(), words.begin(), words.end());
+    line[2].setFlag(Token::LeadingSpace);
+    enter(preprocessor, line);
+}
+
+/// False, and it said why, if the entered code could only fail.
+bool handler::may_stand_here(const directive &read) {
+    auto &sema = parsed->compiler.getSema();
+    auto &diagnostics = parsed->compiler.getDiagnostics();
+    auto const known = [&](llvm::StringRef name) {
+        auto &identifier = parsed->compiler.getPreprocessor().getIdentifierTable().get(name);
+        return sema.LookupSingleName(sema.TUScope, clang::DeclarationName(&identifier),
+                                     read.location, clang::Sema::LookupOrdinaryName) != nullptr;
+    };
+    if (!known(read.kind->call)) {
+        diagnostics.Report(read.location,
+                           diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Error,
+                                                       "'%0' needs #include <diomp.h> before it"))
+            << read.kind->name;
+        return false;
+    }
+    // Bodies of templates may be read at file scope first, to be parsed later.
+    if (sema.CurContext->isFileContext() &&
+        !parsed->compiler.getLangOpts().DelayedTemplateParsing) {
+        diagnostics.Report(read.location,
+                           diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Error,
+                                                       "'%0' stands outside of any function"))
+            << read.kind->name;
+        return false;
+    }
+    return true;
+}
+
+void handler::ignore_without_openmp(directive &read) {
+    const auto &options = parsed->compiler.getLangOpts();
+    // 5.0 has detach events.
+    bool const has_tasks = options.OpenMP >= 50 && !options.OpenMPSimd;
+    if (has_tasks || (!read.nowait && read.depends.empty())) {
+        return;
+    }
+    auto &diagnostics = parsed->compiler.getDiagnostics();
+    diagnostics.Report(
+        read.location,
+        diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Warning,
+                                    "'nowait' and 'depend' are ignored without OpenMP (-fopenmp); "
+                                    "'%0' blocks"))
+        << read.kind->name;
+    read.nowait = false;
+    read.depends.clear();
+}
+
+void handler::HandlePragma(Preprocessor &preprocessor, clang::PragmaIntroducer introducer,
+                           Token &first) {
+    tokens words;
+    Token word;
+    for (preprocessor.Lex(word); word.isNot(clang::tok::eod) && word.isNot(clang::tok::eof);
+         preprocessor.Lex(word)) {
+        words.push_back(word);
+    }
+    if (parsed == nullptr || &parsed->compiler.getPreprocessor() != &preprocessor) {
+        pass_on(preprocessor, introducer.Loc, first, words);
+        return;
+    }
+    auto read = parse(preprocessor, first.getLocation(), words, word.getLocation());
+    if (!read || !may_stand_here(*read)) {
+        return;
+    }
+    ignore_without_openmp(*read);
+    parsed->directives.push_back(std::move(*read));
+    enter(preprocessor, expand(*parsed, parsed->directives.size() - 1));
+}
+
+class consumer : public clang::ASTConsumer {
+public:
+    explicit consumer(clang::CompilerInstance &compiler)
+        : state_(compiler), outer_(std::exchange(parsed, &state_)) {}
+    consumer(const consumer &) = delete;
+    consumer &operator=(const consumer &) = delete;
+    // A module may be compiled in the middle of another unit.
+    ~consumer() override { parsed = outer_; }
+
+    void HandleTranslationUnit(clang::ASTContext &context) override {
+        // For devices the same source is read again, after the host's pass.
+        if (!state_.directives.empty() && !context.getLangOpts().OpenMPIsTargetDevice) {
+            check(state_, context);
+        }
+    }
+
+private:
+    unit_state state_;
+    unit_state *outer_;
+};
+
+class action : public clang::PluginASTAction {
+protected:
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance &compiler,
+                                                          llvm::StringRef) override {
+        return std::make_unique<consumer>(compiler);
+    }
+    bool ParseArgs(const clang::CompilerInstance &, const std::vector<std::string> &) override {
+        return true;
+    }
+    // Errors must come before code is made.
+    ActionType getActionType() override { return AddBeforeMainAction; }
+};
+
+const clang::FrontendPluginRegistry::Add<action> added_action("diomp-pragma", "reads #pragma ompx");
+const clang::PragmaHandlerRegistry::Add<handler> added_handler("ompx", "DiOMP's directives");
+
+} // namespace
+} // namespace diomp::pragma
