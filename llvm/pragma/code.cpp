@@ -12,15 +12,19 @@ code &code::add(llvm::StringRef text) {
                        copy.data(), copy.data() + copy.size());
     clang::Token token;
     for (lexer.LexFromRawLexer(token); token.isNot(clang::tok::eof); lexer.LexFromRawLexer(token)) {
+        auto const written = copy.substr(
+            static_cast<std::size_t>(lexer.getBufferLocation() - copy.data()) - token.getLength(),
+            token.getLength());
         if (token.is(clang::tok::raw_identifier)) {
             preprocessor_.LookUpIdentifierInfo(token);
-        } else if (token.is(clang::tok::numeric_constant)) {
-            // A number's digits are read when it is parsed, and the copy is gone by then.
-            static constexpr char digits[] = "0123456789";
-            token.setLiteralData(digits + (*token.getLiteralData() - '0'));
+        }
+        token.setLocation(where_);
+        // A number's digits and the words of OpenMP's directives are read from where they stand:
+        // they get a place of their own, which is shown as ours.
+        if (in_openmp_ || token.is(clang::tok::numeric_constant)) {
+            preprocessor_.CreateString(written, token, where_, where_);
         }
         token.clearFlag(clang::Token::StartOfLine);
-        token.setLocation(where_);
         made_.push_back(token);
     }
     return *this;

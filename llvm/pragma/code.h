@@ -19,15 +19,21 @@ public:
         where_ = where;
         return *this;
     }
-    /// Numbers have one digit; there are no strings.
+    /// Words, numbers and punctuation.
     code &add(llvm::StringRef text);
     code &add(const tokens &words) {
         made_.insert(made_.end(), words.begin(), words.end());
         return *this;
     }
     /// What an OpenMP pragma begins and ends with once the preprocessor has seen it.
-    code &begin_openmp() { return annotation(clang::tok::annot_pragma_openmp); }
-    code &end_openmp() { return annotation(clang::tok::annot_pragma_openmp_end); }
+    code &begin_openmp() {
+        in_openmp_ = true;
+        return annotation(clang::tok::annot_pragma_openmp);
+    }
+    code &end_openmp() {
+        in_openmp_ = false;
+        return annotation(clang::tok::annot_pragma_openmp_end);
+    }
 
     const tokens &made() const { return made_; }
 
@@ -37,6 +43,7 @@ private:
     clang::Preprocessor &preprocessor_;
     clang::SourceLocation where_;
     tokens made_;
+    bool in_openmp_ = false;
 };
 
 } // namespace diomp::pragma

@@ -80,10 +80,12 @@ void expander::define_buffer(const item &buffer, const std::string &what, role m
     auto const first = mark(what, meaning, &buffer);
     auto const bytes = name(what + "_bytes");
     auto const element = "sizeof(*" + first + ")";
+    // Only one of two buffers tells the size, but the other's words are evaluated too.
+    auto const unused = "(void)" + bytes + ";";
     if (!buffer.part) {
         code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
         code_.add(buffer.base).add("));");
-        code_.add(global("size_t ") + bytes + " = " + element + ";");
+        code_.add(global("size_t ") + bytes + " = " + element + ";" + unused);
         return;
     }
     const auto &part = *buffer.part;
@@ -93,17 +95,17 @@ void expander::define_buffer(const item &buffer, const std::string &what, role m
     }
     // The checks see by the subscript what the base is.
     code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
-    code_.add(buffer.base).add(")");
-    code_.at(part.low.empty() ? part.colon : part.low.front().getLocation());
-    code_.add("[" + low + "]").at(buffer.location()).add(");");
+    code_.add(buffer.base).add(")[");
+    code_.at(part.low.empty() ? part.colon : part.low.front().getLocation()).add(low);
+    code_.at(buffer.location()).add("]);");
     if (part.length.empty()) {
         code_.at(part.colon).add(global("size_t ") + bytes + " = sizeof(__typeof__(");
-        code_.add(buffer.base).add(")) - " + as_size(low) + " * " + element + ";");
+        code_.add(buffer.base).add(")) - " + as_size(low) + " * " + element + ";" + unused);
         return;
     }
     auto const length = mark(what + "_length", role::length, &buffer);
     define(deduced(), length, part.length, "0");
-    code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";");
+    code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";" + unused);
 }
 
 /// An expression's text that has the type of the elements at the bottom of all dimensions, for
@@ -132,10 +134,9 @@ void expander::define_element_type() {
                               (llvm::StringRef(type) != "__bf16" || target.hasBFloat16Type());
             scalars += here ? std::string(type) + ": " + before + ", " : "";
         }
-        // 0b1100 has more than one digit, so the numbers are put together.
         code_.add("__extension__ __auto_type " + after + " = __builtin_choose_expr(" + class_of +
-                  " == 6 + 6 || " + class_of + " == 6 + 7, (char *)0, __extension__ _Generic(*" +
-                  before + ", " + scalars + "default: *" + before + "));");
+                  " == 12 || " + class_of + " == 13, (char *)0, __extension__ _Generic(*" + before +
+                  ", " + scalars + "default: *" + before + "));");
         before = after;
     }
 }
@@ -241,7 +242,7 @@ void expander::task() {
     const auto &kind = *directive_.kind;
     code_.at(directive_.location);
     if (directive_.nowait) {
-        code_.add(global("omp_event_handle_t ") + name("done") + ";");
+        code_.add(global("omp_event_handle_t ") + name("done") + (cxx_ ? "{};" : " = 0;"));
     }
     code_.begin_openmp().add("task ");
     code_.add(directive_.nowait ? "detach(" + name("done") + ")" : "if(0)");
@@ -266,8 +267,8 @@ void expander::task() {
 
 tokens expander::run() {
     code_.add("{");
-    define(global("ompx_group_t "), mark("group", role::group), directive_.group,
-           cxx_ ? "nullptr" : "0");
+    // Without :: it is what messages call it.
+    define("ompx_group_t ", mark("group", role::group), directive_.group, cxx_ ? "nullptr" : "0");
     if (!directive_.kind->on_target) {
         code_.at(directive_.location);
         code_.add(global(directive_.kind->call.str()) + "(" + name("group") + ");}");

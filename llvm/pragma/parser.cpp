@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "parser.h"
 
+#include "messages.h"
+
 #include <algorithm>
 #include <clang/Basic/Diagnostic.h>
 #include <clang/Basic/DiagnosticParse.h>
@@ -103,12 +105,13 @@ std::string parser::spelling(words_of words) const {
 void parser::warn_unknown(SourceLocation where, llvm::StringRef before, llvm::StringRef known) {
     const auto &options = preprocessor_.getDiagnostics().getDiagnosticOptions().Warnings;
     bool const unwanted = std::ranges::find(options, "no-unknown-pragmas") != options.end();
-    if (unwanted || preprocessor_.getLangOpts().OpenMPIsTargetDevice) {
+    auto &diagnostics = preprocessor_.getDiagnostics();
+    auto const level = warning_level(diagnostics, preprocessor_.getLangOpts());
+    if (unwanted) {
         return;
     }
-    auto &diagnostics = preprocessor_.getDiagnostics();
-    auto const id = diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Warning,
-                                                "unknown pragma ignored: after '%0' comes %1");
+    auto const id =
+        diagnostics.getCustomDiagID(level, "unknown pragma ignored: after '%0' comes %1");
     diagnostics.Report(where, id) << before << known;
 }
 

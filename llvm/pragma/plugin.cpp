@@ -5,6 +5,7 @@
 #include "check.h"
 #include "directive.h"
 #include "expand.h"
+#include "messages.h"
 #include "parser.h"
 
 #include <clang/AST/ASTConsumer.h>
@@ -105,7 +106,7 @@ void handler::ignore_without_openmp(directive &read) {
     auto &diagnostics = parsed->compiler.getDiagnostics();
     diagnostics.Report(
         read.location,
-        diagnostics.getCustomDiagID(clang::DiagnosticsEngine::Warning,
+        diagnostics.getCustomDiagID(warning_level(diagnostics, options),
                                     "'nowait' and 'depend' are ignored without OpenMP (-fopenmp); "
                                     "'%0' blocks"))
         << read.kind->name;

@@ -60,6 +60,8 @@ def compile_case(case, language, folder, command):
         match = MESSAGE.match(line)
         if match:
             said.append((match[1], int(match[2]), int(match[3]), f"{match[4]}: {match[5]}"))
+    # Notes may point back; what is reported at one place keeps its order.
+    said.sort(key=lambda message: message[1:3])
     wanted = [(path.name, *place, message) for place, message in zip(places, case.messages, strict=True)]
     failed = any(message.startswith("error") for message in case.messages)
     problems = []
