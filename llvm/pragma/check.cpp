@@ -199,6 +199,15 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
     if (mark.meaning == role::dst && element.isConstQualified()) {
         error(buffer.location(), "'%0' is const, and '%1' writes it", buffer.text, of.kind->name);
     }
+    int dimensions = 0;
+    for (const auto *array = context_.getAsArrayType(pointee); array != nullptr;
+         array = context_.getAsArrayType(array->getElementType())) {
+        ++dimensions;
+    }
+    if (of.kind->has_operator && dimensions > most_dimensions) {
+        error(buffer.location(), "'%0' has %1 dimensions, more than %2", buffer.text, dimensions,
+              most_dimensions);
+    }
     if (of.kind->has_operator) {
         check_element(of, buffer, element);
     } else if (!element.isTriviallyCopyableType(context_) || element->isFunctionType()) {

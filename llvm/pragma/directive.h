@@ -20,6 +20,9 @@ class CompilerInstance;
 
 namespace diomp::pragma {
 
+/// How many dimensions of an array are taken off to find its elements.
+inline constexpr int most_dimensions = 6;
+
 using tokens = std::vector<clang::Token>;
 
 /// Which buffer's section is the block that the call is told the size of.

@@ -5,14 +5,13 @@
 
 #include <clang/Basic/TargetInfo.h>
 #include <clang/Frontend/CompilerInstance.h>
+#include <utility>
+#include <vector>
 
 namespace diomp::pragma {
 namespace {
 
 using clang::SourceLocation;
-
-/// In C, how many dimensions of an array are taken off to find its elements' type; C++ has a trait.
-constexpr int most_dimensions = 5;
 
 class expander {
 public:
@@ -39,9 +38,10 @@ private:
     void define(const std::string &type, const std::string &variable, const tokens &value,
                 const char *otherwise);
     void define_buffer(const item &buffer, const std::string &what, role meaning);
-    void define_element_type();
+    std::vector<std::pair<std::string, std::string>> element_types() const;
+    std::string define_element();
+    void define_type_and_count(const std::string &bytes);
     void define_numbers();
-    std::string type_of_element() const;
     std::string arguments(bool blocking) const;
     void call(bool blocking);
     void task();
@@ -63,7 +63,7 @@ std::string expander::mark(const std::string &what, role meaning, const item *of
 // Whether it may be written, the checks say, in better words than a conversion that fails.
 std::string expander::as_buffer(const std::string &pointer) const {
     return cxx_ ? "const_cast<void *>(static_cast<const volatile void *>(" + pointer + "))"
-                : "(void *)(" + pointer + ")";
+                : "(void *)(uintptr_t)(" + pointer + ")";
 }
 
 void expander::define(const std::string &type, const std::string &variable, const tokens &value,
@@ -108,74 +108,65 @@ void expander::define_buffer(const item &buffer, const std::string &what, role m
     code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";" + unused);
 }
 
-/// An expression's text that has the type of the elements at the bottom of all dimensions, for
-/// use where it is not evaluated.
-void expander::define_element_type() {
-    code_.at(directive_.dst.location());
-    if (cxx_) {
-        code_.add("using " + name("element") + " = __remove_all_extents(__typeof__(*" +
-                  name("dst") + "));");
-        return;
-    }
-    // An array turns into a pointer to its first element where it is used, which takes off one
-    // dimension; the pointer to anything else stays. Structures, which the checks reject, must get
-    // through too: 12 and 13 are GCC's numbers for structures and unions.
-    std::string before = name("dst");
-    for (int i = 0; i < most_dimensions; ++i) {
-        auto const after = name("element" + std::to_string(i));
-        auto const class_of = "__builtin_classify_type(*" + before + ")";
-        std::string scalars;
-        for (const char *type :
-             {"_Bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int",
-              "unsigned", "long", "unsigned long", "long long", "unsigned long long", "float",
-              "double", "long double", "_Complex float", "_Complex double", "_Float16", "__bf16"}) {
-            const auto &target = state_.compiler.getTarget();
-            bool const here = (llvm::StringRef(type) != "_Float16" || target.hasFloat16Type()) &&
-                              (llvm::StringRef(type) != "__bf16" || target.hasBFloat16Type());
-            scalars += here ? std::string(type) + ": " + before + ", " : "";
-        }
-        code_.add("__extension__ __auto_type " + after + " = __builtin_choose_expr(" + class_of +
-                  " == 12 || " + class_of + " == 13, (char *)0, __extension__ _Generic(*" + before +
-                  ", " + scalars + "default: *" + before + "));");
-        before = after;
-    }
-}
-
-std::string expander::type_of_element() const {
+/// The types that diomp.h has numbers for, and the numbers' names without OMPX_.
+std::vector<std::pair<std::string, std::string>> expander::element_types() const {
     const auto &target = state_.compiler.getTarget();
     bool const wide_long = target.getLongWidth() == 64;
     bool const char_is_signed = state_.compiler.getLangOpts().CharIsSigned;
-    std::string const dot = cxx_ ? "::OMPX_" : "OMPX_";
-    std::string text;
-    auto const type = [&](const char *written, const char *number) {
-        text += ", " + std::string(written) + ": " + dot + number;
+    std::vector<std::pair<std::string, std::string>> types{
+        {cxx_ ? "bool" : "_Bool", "BOOL"},
+        {"char", char_is_signed ? "INT8" : "UINT8"},
+        {"signed char", "INT8"},
+        {"unsigned char", "UINT8"},
+        {"short", "INT16"},
+        {"unsigned short", "UINT16"},
+        {"int", "INT32"},
+        {"unsigned", "UINT32"},
+        {"long", wide_long ? "INT64" : "INT32"},
+        {"unsigned long", wide_long ? "UINT64" : "UINT32"},
+        {"long long", "INT64"},
+        {"unsigned long long", "UINT64"},
+        {"float", "FLOAT"},
+        {"double", "DOUBLE"},
+        {"long double", "LONG_DOUBLE"},
+        {"_Complex float", "FLOAT_COMPLEX"},
+        {"_Complex double", "DOUBLE_COMPLEX"},
     };
-    type(cxx_ ? "bool" : "_Bool", "BOOL");
-    type("char", char_is_signed ? "INT8" : "UINT8");
-    type("signed char", "INT8");
-    type("unsigned char", "UINT8");
-    type("short", "INT16");
-    type("unsigned short", "UINT16");
-    type("int", "INT32");
-    type("unsigned", "UINT32");
-    type("long", wide_long ? "INT64" : "INT32");
-    type("unsigned long", wide_long ? "UINT64" : "UINT32");
-    type("long long", "INT64");
-    type("unsigned long long", "UINT64");
-    type("float", "FLOAT");
-    type("double", "DOUBLE");
-    type("long double", "LONG_DOUBLE");
-    type("_Complex float", "FLOAT_COMPLEX");
-    type("_Complex double", "DOUBLE_COMPLEX");
     if (target.hasFloat16Type()) {
-        type("_Float16", "FLOAT16");
+        types.emplace_back("_Float16", "FLOAT16");
     }
     if (target.hasBFloat16Type()) {
-        type("__bf16", "BFLOAT16");
+        types.emplace_back("__bf16", "BFLOAT16");
     }
-    auto const element = cxx_ ? "*static_cast<" + name("element") + " *>(nullptr)"
-                              : "*" + name("element" + std::to_string(most_dimensions - 1));
-    return "__extension__ _Generic(" + element + text + ", default: 0)";
+    return types;
+}
+
+/// A pointer to a number at the bottom of all dimensions. An array turns into a pointer to its
+/// first element where it is used, which takes off one dimension at a time; 5 is what GCC calls the
+/// class of pointers, and of arrays. A pointer to anything else stays, so that what the checks will
+/// reject gets through. Types would do it in C++, but there is none of a wrong variable, and the
+/// compiler would complain about that too.
+std::string expander::define_element() {
+    code_.at(directive_.dst.location());
+    std::string element = name("dst");
+    for (int i = 0; i < most_dimensions; ++i) {
+        auto const next = name("element" + std::to_string(i));
+        code_.add(deduced() + next + " = __builtin_choose_expr(__builtin_classify_type(*" +
+                  element + ") == 5, *" + element + ", " + element + ");");
+        element = next;
+    }
+    return element;
+}
+
+void expander::define_type_and_count(const std::string &bytes) {
+    auto const element = define_element();
+    std::string numbers;
+    for (const auto &[type, number] : element_types()) {
+        numbers += type + ": " + global("OMPX_" + number) + ", ";
+    }
+    code_.add(global("ompx_type_t ") + name("type") + " = __extension__ _Generic(*" + element +
+              ", " + numbers + "default: 0);");
+    code_.add(global("size_t ") + name("size") + " = " + bytes + " / sizeof(*" + element + ");");
 }
 
 /// What the call needs beside the buffers, as plain variables: a task copies them.
@@ -192,11 +183,7 @@ void expander::define_numbers() {
     }
     auto const bytes = name(kind.size == block::dst ? "dst_bytes" : "src_bytes");
     if (kind.has_operator) {
-        define_element_type();
-        auto const element =
-            cxx_ ? name("element") : "*" + name("element" + std::to_string(most_dimensions - 1));
-        code_.add(global("ompx_type_t ") + name("type") + " = " + type_of_element() + ";");
-        code_.add(global("size_t ") + name("size") + " = " + bytes + " / sizeof(" + element + ");");
+        define_type_and_count(bytes);
         return;
     }
     if (kind.size == block::part_of_src) {

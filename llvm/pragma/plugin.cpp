@@ -13,6 +13,7 @@
 #include <clang/Frontend/FrontendPluginRegistry.h>
 #include <clang/Sema/Sema.h>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace diomp::pragma {
@@ -33,8 +34,7 @@ public:
                       Token &first) override;
 
 private:
-    static void pass_on(Preprocessor &preprocessor, SourceLocation introducer, const Token &ompx,
-                        const tokens &words);
+    static void pass_on(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words);
     static bool may_stand_here(const directive &read);
     static void ignore_without_openmp(directive &read);
     static void enter(Preprocessor &preprocessor, const tokens &made) {
@@ -46,25 +46,31 @@ private:
     }
 };
 
-/// Preprocessed text still has the pragma, with its macros expanded, for the compiler that reads
-/// it later.
-void handler::pass_on(Preprocessor &preprocessor, SourceLocation introducer, const Token &ompx,
-                      const tokens &words) {
-    Token hash;
-    hash.startToken();
-    hash.setKind(clang::tok::hash);
-    hash.setLength(1);
-    hash.setLocation(introducer);
-    hash.setFlag(Token::StartOfLine);
-    Token pragma;
-    pragma.startToken();
-    pragma.setKind(clang::tok::identifier);
-    pragma.setIdentifierInfo(preprocessor.getIdentifierInfo("pragma"));
-    pragma.setLength(6);
-    pragma.setLocation(introducer);
-    tokens line{hash, pragma, ompx};
-    line.insert(line.end(), words.begin(), words.end());
-    line[2].setFlag(Token::LeadingSpace);
+/// Preprocessed text still has the directive, with its macros expanded, for the compiler that reads
+/// it later; as an operator, which may stand in the middle of a line.
+void handler::pass_on(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words) {
+    std::string text = "\"ompx";
+    for (const auto &word : words) {
+        text += ' ';
+        for (char const letter : preprocessor.getSpelling(word)) {
+            text += letter == '"' || letter == '\\' ? "\\" : "";
+            text += letter;
+        }
+    }
+    text += '"';
+    tokens line;
+    auto const add = [&](clang::tok::TokenKind kind, llvm::StringRef spelling) {
+        Token token;
+        token.startToken();
+        token.setKind(kind);
+        preprocessor.CreateString(spelling, token, introducer, introducer);
+        line.push_back(token);
+    };
+    add(clang::tok::identifier, "_Pragma");
+    line.back().setIdentifierInfo(preprocessor.getIdentifierInfo("_Pragma"));
+    add(clang::tok::l_paren, "(");
+    add(clang::tok::string_literal, text);
+    add(clang::tok::r_paren, ")");
     enter(preprocessor, line);
 }
 
@@ -123,7 +129,7 @@ void handler::HandlePragma(Preprocessor &preprocessor, clang::PragmaIntroducer i
         words.push_back(word);
     }
     if (parsed == nullptr || &parsed->compiler.getPreprocessor() != &preprocessor) {
-        pass_on(preprocessor, introducer.Loc, first, words);
+        pass_on(preprocessor, introducer.Loc, words);
         return;
     }
     auto read = parse(preprocessor, first.getLocation(), words, word.getLocation());

@@ -17,23 +17,27 @@ from cases import CASES
 
 MESSAGE = re.compile(r"^([^:]+):(\d+):(\d+): (warning|error|note): (.*)$")
 
-BEFORE = {
-    True: """#include <diomp.h>
+BEFORE = """#include <diomp.h>
 struct point { double x, y; };
 void test(double *p, ompx_group_t g, int n, struct point *s, const double *fixed) {
-    double a[10]; int i = 0; int b[10]; struct point t; float _Complex z = 0; _Bool yes = 0;
-    (void)p; (void)g; (void)n; (void)s; (void)fixed; (void)a; (void)i; (void)b; (void)t; (void)z; (void)yes;
-""",
-    False: """#include <diomp.h>
-#include <string>
-#include <vector>
-struct point { double x, y; };
-template <typename T> void use(const T &) {}
-void test(double *p, ompx_group_t g, int n, struct point *s, const double *fixed) {
-    double a[10]; int i = 0; int b[10]; struct point t; bool yes = false; std::vector<double> v; std::string text;
-    use(p); use(g); use(n); use(s); use(fixed); use(a); use(i); use(b); use(t); use(yes); use(v); use(text);
-""",
-}
+    double a[10]; int i = 0; int b[10]; struct point t; %s yes = 0;
+    (void)p; (void)g; (void)n; (void)s; (void)fixed; (void)a; (void)i; (void)b; (void)t; (void)yes;
+"""
+C_ONLY = "float _Complex z = 0; (void)z;\n"
+# Takes a while to compile.
+LIBRARY = "#include <string>\n#include <vector>\n"
+CXX_ONLY = "std::vector<double> v; std::string text; (void)v; (void)text;\n"
+
+
+def around(case, language):
+    """The lines before a case's own."""
+    if case.whole:
+        return ""
+    if language == "c":
+        return BEFORE % "_Bool" + C_ONLY
+    if case.languages == ("c++",):
+        return LIBRARY + BEFORE % "bool" + CXX_ONLY
+    return BEFORE % "bool"
 
 
 def unmark(text):
@@ -50,7 +54,7 @@ def unmark(text):
 
 def compile_case(case, language, folder, command):
     suffix = ".c" if language == "c" else ".cpp"
-    text = case.text if case.whole else BEFORE[language == "c"] + case.text + "\n}\n"
+    text = around(case, language) + case.text + ("" if case.whole else "\n}\n")
     text, places = unmark(text)
     path = folder / ("case" + suffix)
     path.write_text(text, encoding="utf-8")
@@ -83,7 +87,7 @@ def main():
             if only and case.name not in only:
                 continue
             for language in case.languages:
-                program = compiler if language == "c" else compiler.replace("clang", "clang++")
+                program = compiler if language == "c" else re.sub(r"clang([^/]*)$", r"clang++\1", compiler)
                 command = [program, f"-fplugin={plugin}", "-I", str(source / "include"), "-fsyntax-only", "-Wall", "-Wextra",
                            "-fno-caret-diagnostics", "-fno-color-diagnostics"]
                 if case.openmp:
