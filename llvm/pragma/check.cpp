@@ -96,7 +96,8 @@ void checker::note_instantiation(const VarDecl *variable) {
 
 bool checker::VisitVarDecl(VarDecl *variable) {
     auto const found = state_.variables.find(variable->getIdentifier());
-    if (found == state_.variables.end() || variable->isInvalidDecl()) {
+    if (found == state_.variables.end() || variable->isInvalidDecl() ||
+        variable->getLocation() != found->second.location) {
         return true;
     }
     const auto &mark = found->second;

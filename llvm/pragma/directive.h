@@ -93,7 +93,8 @@ enum class role { group, dst, src, low, length };
 struct marked_variable {
     std::size_t directive;
     role meaning;
-    const item *of; ///< for dst, src, low and length
+    const item *of;                 ///< for dst, src, low and length
+    clang::SourceLocation location; ///< a precompiled header may hold another of the same name
 };
 
 /// Of one translation unit, shared between the pragma handler and the checks.

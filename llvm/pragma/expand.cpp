@@ -27,7 +27,7 @@ private:
     std::string name(const std::string &what) const {
         return "__ompx_" + what + "_" + std::to_string(number_);
     }
-    std::string mark(const std::string &what, role meaning, const item *of = nullptr);
+    std::string mark(const std::string &what, role meaning, const item *of, SourceLocation where);
     std::string global(const std::string &what) const { return cxx_ ? "::" + what : what; }
     std::string deduced() const { return cxx_ ? "auto " : "__extension__ __auto_type "; }
     std::string as_size(const std::string &value) const {
@@ -53,10 +53,11 @@ private:
     code code_;
 };
 
-std::string expander::mark(const std::string &what, role meaning, const item *of) {
+std::string expander::mark(const std::string &what, role meaning, const item *of,
+                           SourceLocation where) {
     auto made = name(what);
     const auto &identifier = state_.compiler.getPreprocessor().getIdentifierTable().get(made);
-    state_.variables[&identifier] = {number_, meaning, of};
+    state_.variables[&identifier] = {number_, meaning, of, where};
     return made;
 }
 
@@ -77,7 +78,7 @@ void expander::define(const std::string &type, const std::string &variable, cons
 
 /// A pointer to the buffer's first element, with its type, and its size in bytes.
 void expander::define_buffer(const item &buffer, const std::string &what, role meaning) {
-    auto const first = mark(what, meaning, &buffer);
+    auto const first = mark(what, meaning, &buffer, buffer.location());
     auto const bytes = name(what + "_bytes");
     auto const element = "sizeof(*" + first + ")";
     // Only one of two buffers tells the size, but the other's words are evaluated too.
@@ -89,8 +90,9 @@ void expander::define_buffer(const item &buffer, const std::string &what, role m
         return;
     }
     const auto &part = *buffer.part;
-    auto const low = part.low.empty() ? "0" : mark(what + "_low", role::low, &buffer);
+    std::string low = "0";
     if (!part.low.empty()) {
+        low = mark(what + "_low", role::low, &buffer, part.low.front().getLocation());
         define(deduced(), low, part.low, "0");
     }
     // The checks see by the subscript what the base is.
@@ -103,7 +105,8 @@ void expander::define_buffer(const item &buffer, const std::string &what, role m
         code_.add(buffer.base).add(")) - " + as_size(low) + " * " + element + ";" + unused);
         return;
     }
-    auto const length = mark(what + "_length", role::length, &buffer);
+    auto const length =
+        mark(what + "_length", role::length, &buffer, part.length.front().getLocation());
     define(deduced(), length, part.length, "0");
     code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";" + unused);
 }
@@ -255,7 +258,11 @@ void expander::task() {
 tokens expander::run() {
     code_.add("{");
     // Without :: it is what messages call it.
-    define("ompx_group_t ", mark("group", role::group), directive_.group, cxx_ ? "nullptr" : "0");
+    const auto &words = directive_.group;
+    define("ompx_group_t ",
+           mark("group", role::group, nullptr,
+                words.empty() ? directive_.location : words.front().getLocation()),
+           words, cxx_ ? "nullptr" : "0");
     if (!directive_.kind->on_target) {
         code_.at(directive_.location);
         code_.add(global(directive_.kind->call.str()) + "(" + name("group") + ");}");

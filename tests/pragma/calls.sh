@@ -45,6 +45,19 @@ run calls.expected "preprocessed first" "$clang" -fopenmp -save-temps "${common[
 # Read once for the host and once for the device.
 run calls.expected "with a device's pass" "$clang" -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu "${common[@]}" \
     "$tests/calls.c" "-Wl,-rpath,$libomp"
+# A precompiled header with a directive of its own, which is another than the program's first.
+echo '#include <diomp.h>
+static inline void share(double *p) {
+#pragma ompx target device_bcast(p[0:2])
+}' >"$work/share.h"
+echo 'void add(int *p);
+void add(int *p) {
+#pragma ompx target device_allreduce(^ : p[0:2])
+}' >"$work/add.c"
+"$clang" -fopenmp "${common[@]}" -Wno-unused -x c-header "$work/share.h" -o "$work/share.pch"
+"$clang" -fopenmp "${common[@]}" -Wno-unused -include-pch "$work/share.pch" -c "$work/add.c" -o "$work/add.o" || {
+    echo "FAILED: a precompiled header" && failures=$((failures + 1))
+}
 # Without the plugin, pragmas that nobody knows: the program is compiled and makes no calls.
 "$clang" -fopenmp "-I$source/include" "$tests/calls.c" "$work/recorder.o" -o "$work/program"
 "$work/program" >"$work/got"
