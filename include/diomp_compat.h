@@ -12,8 +12,7 @@
  *
  * A program may also keep its `#include <diomp.h>` and be compiled with -DDIOMP_COMPAT.
  *
- * Not here: ompx_d_avg and the half-precision types of [2025], and the communicator objects of its
- * conduit (diompTeam, diompSeg, ...).
+ * Not here: the communicator objects of [2025]'s conduit (diompTeam, diompSeg, ...).
  *
  * Results: where the earlier call returned nothing an error ends the job (DIOMP_ERRORS=abort).
  */
@@ -157,6 +156,9 @@ typedef enum omp_device_dt {
     ompx_d_int64 = OMPX_INT64,
     ompx_d_uint64 = OMPX_UINT64,
     ompx_d_int = OMPX_INT32,
+    ompx_d_float16 = OMPX_FLOAT16,
+    ompx_d_half = OMPX_FLOAT16,
+    ompx_d_bfloat16 = OMPX_BFLOAT16,
     ompx_d_float32 = OMPX_FLOAT,
     ompx_d_float = OMPX_FLOAT,
     ompx_d_float64 = OMPX_DOUBLE,
@@ -167,7 +169,8 @@ typedef enum omp_red_op {
     ompx_d_sum = OMPX_SUM,
     ompx_d_prod = OMPX_PROD,
     ompx_d_min = OMPX_MIN,
-    ompx_d_max = OMPX_MAX
+    ompx_d_max = OMPX_MAX,
+    ompx_d_avg = OMPX_AVG
 } omp_red_op_t;
 
 /** [2025] Device or mapped addresses on `device`. */

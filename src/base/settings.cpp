@@ -82,6 +82,11 @@ constexpr std::array<std::pair<const char *, stats_mode>, 3> stats_words{
     {{"off", stats_mode::off},
      {"summary", stats_mode::summary},
      {"callsites", stats_mode::callsites}}};
+constexpr std::array<std::pair<const char *, ccl_choice>, 4> ccl_words{
+    {{"auto", ccl_choice::automatic},
+     {"native", ccl_choice::native},
+     {"nccl", ccl_choice::nccl},
+     {"rccl", ccl_choice::rccl}}};
 constexpr std::array<std::pair<const char *, device_ways>, 4> path_words{
     {{"all", device_ways::all},
      {"no-ipc", device_ways::peer},
@@ -170,7 +175,7 @@ std::string show_device_nodes(const settings &from) {
     return text;
 }
 
-constexpr std::array<setting_row, 26> rows{{
+constexpr std::array<setting_row, 27> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -202,6 +207,15 @@ constexpr std::array<setting_row, 26> rows{{
          return parse_auto_number(s.max_active_streams, t, 1, 32);
      },
      [](const settings &s) { return fmt::format("{}", s.max_active_streams); }},
+    {"DIOMP_CCL", "auto|native|nccl|rccl", "auto",
+     "Who makes collectives of groups of GPUs; the same on all ranks. auto: NCCL or RCCL where all "
+     "endpoints are different GPUs of the vendor and every rank has the library, else native; nccl "
+     "and rccl: an error where that cannot be. Scans, and types and operators that the library "
+     "does not have, are native always.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.ccl, t, ccl_words, "one of auto, native, nccl, rccl");
+     },
+     [](const settings &s) { return show_word(s.ccl, ccl_words); }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",

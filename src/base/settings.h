@@ -18,6 +18,8 @@ enum class log_level { off, error, warn, info, debug };
 enum class error_policy { abort, give_back };
 enum class check_level { none, allocations };
 enum class stats_mode { off, summary, callsites };
+/// Who makes the collectives of groups of GPUs.
+enum class ccl_choice { automatic, native, nccl, rccl };
 
 /// Ways of transfers with GPU memory, as a set. What none of them allows bounces through the host.
 enum class device_ways : unsigned {
@@ -36,6 +38,7 @@ struct settings {
     std::size_t device_segment_size_bytes = 0;
     device_ways device_paths = device_ways::all;
     int max_active_streams = 32;
+    ccl_choice ccl = ccl_choice::automatic;
     std::uint64_t segment_base = 0;         ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
     int spin_count = -1;                    ///< -1: chosen from ranks and cores

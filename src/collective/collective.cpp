@@ -141,6 +141,14 @@ status collectives::run(group::group &members, const request &asked,
     return run_in_turn(members, asked, own);
 }
 
+status collectives::run_among_ranks(group::group &members, const request &asked) {
+    return run_ranks(members, asked, options_, signature_of(asked), {}, 1);
+}
+
+status collectives::compare(group::group &members, const request &asked) {
+    return members.meet(signature_of(roles(members), asked));
+}
+
 result<reducer> collectives::resolve(const request &asked) const {
     if (!is_reduction(asked.what)) {
         reducer none;

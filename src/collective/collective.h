@@ -98,6 +98,12 @@ public:
 
     [[nodiscard]] user_operators &operators() { return operators_; }
 
+    /// The ranks of any group, each once, as a call of its own: for what the runtime tells itself.
+    /// With the turn.
+    status run_among_ranks(group::group &members, const request &asked);
+    /// Meets with what `asked` would be: OMPX_ERR_MISMATCH on all members if they differ. For calls
+    /// that somebody else makes. With the turn.
+    static status compare(group::group &members, const request &asked);
     /// As run; the caller has the group's turn.
     status run_in_turn(group::group &members, const request &asked,
                        std::span<const endpoint_buffers> own);

@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "offload/offload.h"
 
+#include <array>
+
 namespace diomp::offload {
 
 result<rma::path> devices::move(when how, world_rank rank, const side &remote, const side &local,
@@ -127,10 +129,29 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
 }
 
 result<end> devices::find_own(const void *pointer, int device, std::size_t nbytes) {
+    // Asking OpenMP where something is mapped takes a lock and a search; a program calls with few
+    // arrays at a time.
+    struct known_place {
+        std::uint64_t epoch = 0; ///< 0: none
+        int device = 0;
+        stretch reach;
+    };
+    thread_local std::array<known_place, 8> t_known;
+    thread_local std::size_t t_oldest = 0;
+    std::uint64_t const epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
+    for (known_place const &each : t_known) {
+        if (each.epoch == epoch && each.device == device && each.reach.holds(pointer, nbytes)) {
+            return end{each.reach.place(pointer), nullptr};
+        }
+    }
     int const num = num_devices();
     DIOMP_TRY(check_device(device, num, "device"));
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
+    if (epoch != 0 && found.value().reach.nbytes > 0 && found.value().at.on == nullptr) {
+        t_known[t_oldest] = {epoch, device, found.value().reach};
+        t_oldest = (t_oldest + 1) % t_known.size();
+    }
     return found.value().at;
 }
 

@@ -248,6 +248,12 @@ result<device_segment *> devices::segment_of(int device) {
     return segment;
 }
 
+const accelerator *devices::accelerator_of(int device) {
+    auto const segment = segment_of(device);
+    return segment && segment.value()->memory() != nullptr ? &segment.value()->memory()->on()
+                                                           : nullptr;
+}
+
 std::optional<device_allocation> devices::find_start(int device, const void *address) {
     device_segment *const segment = segments_.find(device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);

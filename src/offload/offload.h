@@ -105,6 +105,8 @@ public:
 
     // For the collective calls of the runtime.
     result<device_segment *> segment_of(int device);
+    /// What has the memory of an own device; null: the processor loads it, or it has no segment.
+    const accelerator *accelerator_of(int device);
     /// nullopt if the address begins no allocation of that device.
     [[nodiscard]] std::optional<device_allocation> find_start(int device, const void *address);
     /// The kinds of ompx_target_alloc. `number` as in device_allocation.

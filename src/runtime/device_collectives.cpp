@@ -4,11 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
+#include <array>
 
 namespace diomp::runtime {
 namespace {
 
+namespace vendor = collective::vendor;
 using collective::request;
 using sync::operation;
 
@@ -29,6 +30,51 @@ bool same_call(const request &one, const request &other) {
          one.blocks->src.nbytes == other.blocks->src.nbytes);
     return one.what == other.what && one.amount == other.amount && one.type == other.type &&
            one.op == other.op && one.root == other.root && same_blocks;
+}
+
+vendor::call vendor_call_of(const request &asked) {
+    vendor::call made;
+    made.amount = asked.amount;
+    made.type = asked.type;
+    made.op = asked.op;
+    made.root = asked.root;
+    made.sized = asked.blocks != nullptr;
+    switch (asked.what) {
+    case operation::bcast:
+        made.what = vendor::action::bcast;
+        break;
+    case operation::reduce:
+        made.what = vendor::action::reduce;
+        break;
+    case operation::allreduce:
+        made.what = vendor::action::allreduce;
+        break;
+    case operation::gather:
+    case operation::gatherv:
+        made.what = vendor::action::gather;
+        break;
+    case operation::scatter:
+    case operation::scatterv:
+        made.what = vendor::action::scatter;
+        break;
+    case operation::allgather:
+    case operation::allgatherv:
+        made.what = vendor::action::allgather;
+        break;
+    case operation::reduce_scatter:
+        made.what = vendor::action::reduce_scatter;
+        break;
+    default:
+        made.what = vendor::action::alltoall;
+    }
+    return made;
+}
+
+/// Scans are no calls of the libraries, and a call of nothing is but a meeting.
+bool is_for_vendor(const request &asked) {
+    bool const scans = asked.what == operation::scan || asked.what == operation::exscan;
+    return !scans && (asked.amount > 0 || asked.blocks != nullptr) &&
+           vendor::can_do(vendor_call_of(asked));
 }
 
 error copy_of(const error &failure) {
@@ -78,6 +124,48 @@ result<device_collectives::views> device_collectives::find_buffers(const group::
     return made;
 }
 
+// What collectives of host devices spend beside the collective itself: no allocation, no lock.
+result<std::span<const collective::endpoint_buffers>>
+device_collectives::find_loadable(const group::group &members, const request &asked, int device,
+                                  std::span<collective::endpoint_buffers> into) {
+    std::size_t const num = num_own(members);
+    if (num > into.size()) {
+        return std::span<const collective::endpoint_buffers>{};
+    }
+    auto const own = into.first(num);
+    std::ranges::fill(own, collective::endpoint_buffers{asked.dst, asked.src, nullptr});
+    bool const has_endpoints = !members.endpoints().empty();
+    for (std::size_t place = 0; place < num; ++place) {
+        std::size_t const member = has_endpoints
+                                       ? members.endpoints().of(members.self().index())[place]
+                                       : members.self().index();
+        int const on = has_endpoints ? members.endpoints()[member].device : device;
+        auto const use = collective::use_of(asked, own[place], members.count(), member);
+        bool const lacks_one = (use.src_bytes > 0 && asked.src == nullptr) ||
+                               (use.dst_bytes > 0 && asked.dst == nullptr);
+        if (lacks_one) {
+            return std::span<const collective::endpoint_buffers>{}; // reported on the other way
+        }
+        if (use.src_bytes > 0) {
+            auto found = devices_.find_own(asked.src, on, use.src_bytes);
+            DIOMP_TRY(found);
+            if (found.value().on != nullptr) {
+                return std::span<const collective::endpoint_buffers>{};
+            }
+            own[place].src = found.value().address;
+        }
+        if (use.dst_bytes > 0) {
+            auto found = devices_.find_own(asked.dst, on, use.dst_bytes);
+            DIOMP_TRY(found);
+            if (found.value().on != nullptr) {
+                return std::span<const collective::endpoint_buffers>{};
+            }
+            own[place].dst = found.value().address;
+        }
+    }
+    return std::span<const collective::endpoint_buffers>(own);
+}
+
 result<device_collectives::whole_call>
 device_collectives::find_all(const group::group &members, const request &asked, int device) {
     whole_call call;
@@ -106,6 +194,35 @@ status device_collectives::load(view &of, bool is_read) {
 }
 
 status device_collectives::run_in_turn(group::group &members, whole_call &call) {
+    auto communicators = vendors_.find(members);
+    DIOMP_TRY(communicators);
+    if (communicators.value() != nullptr && is_for_vendor(call.asked)) {
+        return run_by_vendor(members, call, *communicators.value());
+    }
+    return run_natively(members, call);
+}
+
+// The library would hang where members disagree, so they compare their calls first.
+status device_collectives::run_by_vendor(group::group &members, const whole_call &call,
+                                         vendor::vendor_group &communicators) {
+    DIOMP_TRY(collectives_.compare(members, call.asked));
+    std::vector<vendor::buffers> own;
+    for (std::size_t i = 0; i < call.own.size(); ++i) {
+        const views &each = call.own[i];
+        vendor::buffers &given = own.emplace_back();
+        given.dst = each.dst.there.address;
+        given.src = each.src.there.address;
+        if (const collective::block_lists *const lists = call.blocks[i].get(); lists != nullptr) {
+            given.dst_blocks = {lists->dst.nbytes, lists->dst.offsets};
+            given.src_blocks = {lists->src.nbytes, lists->src.offsets};
+        }
+    }
+    return communicators.run(vendor_call_of(call.asked), own, [&](function_ref<bool()> is_over) {
+        return engine_.wait_for_network(is_over, [&] { return communicators.describe(); });
+    });
+}
+
+status device_collectives::run_natively(group::group &members, whole_call &call) {
     std::vector<collective::endpoint_buffers> own;
     for (std::size_t i = 0; i < call.own.size(); ++i) {
         views &each = call.own[i];
@@ -160,7 +277,29 @@ endpoint_calls &device_collectives::calls_of(const group::group &members) {
     return *place;
 }
 
+std::optional<group::call_queue::turn> device_collectives::order_of(const group::group &members) {
+    if (!vendors_.concerns(members)) {
+        return std::nullopt;
+    }
+    return vendor_calls_.enter();
+}
+
+void device_collectives::submit(group::group &members, std::function<void()> call) {
+    if (!vendors_.concerns(members)) {
+        members.calls().submit(std::move(call));
+        return;
+    }
+    vendor_calls_.submit([&members, call = std::move(call)] {
+        auto const turn = members.enter();
+        call();
+    });
+}
+
 void device_collectives::forget(const group::group &members) {
+    {
+        auto const order = order_of(members); // waits for what has been started
+    }
+    vendors_.forget(members);
     std::unique_ptr<endpoint_calls> ending;
     {
         std::lock_guard const guard(mutex_);
@@ -215,6 +354,7 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
     DIOMP_TRY(collectives_.check(members, asked, {&given, 1}, place));
     auto checked = find_buffers(members, asked, place, device_of(members, place));
     DIOMP_TRY(checked);
+    vendors_.concerns(members); // learnt here, not under the lock of the calls
     auto event = std::make_unique<ompx_event>();
     std::optional<endpoint_calls::set> to_run;
     auto const complete = [this, &members](endpoint_calls::set &parts) {
@@ -229,9 +369,10 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
             to_run = std::move(parts);
             return;
         }
-        members.calls().submit([complete, parts = std::move(parts)]() mutable { complete(parts); });
+        submit(members, [complete, parts = std::move(parts)]() mutable { complete(parts); });
     });
     if (to_run) {
+        auto const order = order_of(members);
         auto const turn = members.enter();
         complete(*to_run);
     }
@@ -242,9 +383,20 @@ status device_collectives::run(group::group &members, const request &asked, int 
     auto place = place_of(members, device);
     DIOMP_TRY(place);
     if (!place.value()) {
+        auto const order = order_of(members);
+        auto const turn = members.enter();
+        auto communicators = vendors_.find(members);
+        DIOMP_TRY(communicators);
+        if (communicators.value() == nullptr) {
+            std::array<collective::endpoint_buffers, most_fast> buffers;
+            auto own = find_loadable(members, asked, device, buffers);
+            DIOMP_TRY(own);
+            if (!own.value().empty()) {
+                return collectives_.run_in_turn(members, asked, own.value());
+            }
+        }
         auto call = find_all(members, asked, device);
         DIOMP_TRY(call);
-        auto const turn = members.enter();
         return run_in_turn(members, call.value());
     }
     auto started = start_part(members, asked, *place.value(), true);

@@ -3,16 +3,21 @@
 // several endpoints, to a collective over memory that somebody can reduce and move.
 //
 // Memory that the processor loads (host devices) is used where it is. Memory of accelerators goes
-// by way of host memory.
+// to the vendor's library, where the group can have one and the library has the call, else by way
+// of host memory.
 #pragma once
 
 #include "collective/collective.h"
 #include "offload/offload.h"
 #include "runtime/endpoint_calls.h"
+#include "runtime/vendor_choice.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace diomp::runtime {
@@ -22,8 +27,9 @@ class device_collectives {
 public:
     /// All must outlive it.
     device_collectives(collective::collectives &collectives, offload::devices &devices,
-                       conduit::engine &engine)
-        : collectives_(collectives), devices_(devices), engine_(engine) {}
+                       conduit::engine &engine, vendor_choice::options chosen)
+        : collectives_(collectives), devices_(devices), engine_(engine),
+          vendors_(collectives, devices, std::move(chosen)) {}
 
     /// Blocks. `asked` has device or mapped addresses. `device` is one of the caller's endpoints in
     /// the group or OMPX_GROUP_DEVICES; in a group of ranks any device.
@@ -32,6 +38,8 @@ public:
     result<ompx_event *> start(group::group &members, const collective::request &asked, int device);
     /// Before the group ends: calls that wait for other endpoints of this rank fail.
     void forget(const group::group &members);
+    /// Waits for what has been started. Before the groups end.
+    void finish() { static_cast<void>(vendor_calls_.enter()); }
 
 private:
     /// A buffer as the processor sees it.
@@ -54,6 +62,13 @@ private:
         std::vector<std::shared_ptr<const collective::block_lists>> blocks;
     };
 
+    /// Buffers of all of the caller's endpoints, if the processor can load all of them; none if it
+    /// cannot. `into` has room for most_fast endpoints.
+    static constexpr std::size_t most_fast = 8;
+    result<std::span<const collective::endpoint_buffers>>
+    find_loadable(const group::group &members, const collective::request &asked, int device,
+                  std::span<collective::endpoint_buffers> into);
+
     result<view> find(const void *pointer, int device, std::size_t nbytes);
     /// The buffers of own endpoint number `place`, whose device is `device`.
     result<views> find_buffers(const group::group &members, const collective::request &asked,
@@ -62,17 +77,31 @@ private:
                                 int device);
     status load(view &of, bool is_read);
     status run_in_turn(group::group &members, whole_call &call);
+    /// By way of host memory.
+    status run_natively(group::group &members, whole_call &call);
+    status run_by_vendor(group::group &members, const whole_call &call,
+                         collective::vendor::vendor_group &communicators);
 
     /// The place among the caller's endpoints; nullopt: the call is for all of them.
     static result<std::optional<std::size_t>> place_of(const group::group &members, int device);
     endpoint_calls &calls_of(const group::group &members);
     result<ompx_event *> start_part(group::group &members, const collective::request &asked,
                                     std::size_t place, bool blocks);
+    /// The order of calls that may be a vendor's, if this one may; with the group's turn it may
+    /// run.
+    std::optional<group::call_queue::turn> order_of(const group::group &members);
+    /// Runs `call` in its turn on a thread of the group or of all vendor calls.
+    void submit(group::group &members, std::function<void()> call);
     status run_set(group::group &members, std::vector<endpoint_calls::part> &set);
 
     collective::collectives &collectives_;
     offload::devices &devices_;
     conduit::engine &engine_;
+    vendor_choice vendors_;
+    /// Calls that may go to a vendor's library, of all groups: its calls on one device must come in
+    /// the same order everywhere, and that of the program is the only one all ranks have. Its turn
+    /// is taken before a group's.
+    group::call_queue vendor_calls_;
     std::mutex mutex_; ///< leaf lock over calls_
     std::map<const group::group *, std::unique_ptr<endpoint_calls>> calls_;
 };

@@ -119,7 +119,9 @@ status runtime::build() {
     collective_options.oversubscribed = is_oversubscribed(info);
     collective_options.check_all_members = settings_.check != check_level::none;
     collectives_ = std::make_unique<collective::collectives>(collective_options);
-    device_collectives_ = std::make_unique<device_collectives>(*collectives_, *devices_, *engine_);
+    device_collectives_ = std::make_unique<device_collectives>(
+        *collectives_, *devices_, *engine_,
+        vendor_choice::options{settings_.ccl, settings_.nccl_library, settings_.rccl_library});
     engine_->start();
     // Handlers and workspaces stand on every rank before anybody uses them.
     if (info.size > 1) {
@@ -138,6 +140,7 @@ status runtime::build() {
 }
 
 status runtime::finish() {
+    device_collectives_->finish();
     DIOMP_TRY(transfers_->fence());
     if (int const held = locks_->num_held(); held > 0) {
         log(log_level::warn, "{} lock(s) still held at the end of the program", held);

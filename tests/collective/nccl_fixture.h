@@ -136,7 +136,7 @@ private:
 inline trial draw_possible(std::mt19937_64 &random, int count, std::size_t most_bytes) {
     trial t;
     do {
-        t = draw(random, count, most_bytes);
+        t = draw(random, count, most_bytes, test::num_without_scans);
     } while (!vendor::can_do(own_endpoints::call_of(t)));
     return t;
 }

@@ -25,6 +25,7 @@ enum class kind {
     exscan
 };
 inline constexpr std::uint64_t num_kinds = 10;
+inline constexpr std::uint64_t num_without_scans = 8;
 
 struct trial {
     std::uint64_t number = 0; ///< unique; seeds the values
@@ -57,11 +58,12 @@ inline std::string to_string(const trial &t) {
 }
 
 /// Draws a trial. `random` must be in the same state on all members.
-inline trial draw(std::mt19937_64 &random, int num_members, std::size_t most_bytes) {
+inline trial draw(std::mt19937_64 &random, int num_members, std::size_t most_bytes,
+                  std::uint64_t kinds = num_kinds) {
     auto const below = [&random](std::uint64_t limit) { return random() % limit; };
     trial t;
     t.number = random();
-    t.what = static_cast<kind>(below(num_kinds));
+    t.what = static_cast<kind>(below(kinds));
     do {
         t.type = static_cast<ompx_type_t>(OMPX_INT8 + below(16));
         t.op = static_cast<ompx_op_t>(OMPX_SUM + below(9));

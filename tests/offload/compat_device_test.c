@@ -45,6 +45,9 @@ int main(void) {
         wrong += halo[i] != 1000.0 * ranks * (ranks - 1) / 2 + (double)ranks * i;
         wrong += values[i] != (i < 3 ? ranks - 1 : rank) * 1000 + i;
     }
+    ompx_dallreduce(values, halo, LENGTH, ompx_d_double, ompx_d_avg, device);
+#pragma omp target map(tofrom : wrong)
+    wrong += halo[5] != 500.0 * (ranks - 1) + 5;
 #pragma omp target exit data map(from : total)
     wrong += total[1] != (rank == ranks - 1 ? (ranks - 1) * 1000 + 1 : -1);
     diomp_barrier();

@@ -218,7 +218,7 @@ static void mistakes(void) {
             ompx_target_allreduce(field, field, devices[i], count, OMPX_DOUBLE, OMPX_SUM, all);
     }
     CHECK(codes[0] == OMPX_ERR_MISMATCH && codes[1] == OMPX_ERR_MISMATCH);
-    CHECK(ompx_target_bcast(field, OMPX_GROUP_DEVICES, me == 0 ? 4096 : 80000, 0, all) ==
+    CHECK(ompx_target_bcast(field, OMPX_GROUP_DEVICES, me == 0 ? 72000 : 80000, 0, all) ==
           (ranks > 1 ? OMPX_ERR_MISMATCH : 0));
     CHECK(ompx_barrier(all) == 0);
     /* A call that waits for its rank's other endpoint when the group goes. */

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collectives of endpoints on devices with memory of their own: the same calls through NCCL's
+// stand-in and natively. ctest chooses by DIOMP_CCL and by who shares devices, and looks into the
+// log for what was chosen.
+#include "offload/scripted_openmp.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+
+namespace {
+
+using values = std::vector<std::int32_t>;
+
+constexpr std::size_t length = 3000;
+
+/// Every rank has its share of the devices, or one that others have too.
+class device_collectives : public testing::Test {
+protected:
+    device_collectives() {
+        int const ranks = ompx_get_num_ranks();
+        int const most = scripted::num_devices();
+        int const each = std::max(1, most / ranks);
+        std::vector<ompx_endpoint_t> list;
+        for (int rank = 0; rank < ranks; ++rank) {
+            for (int i = 0; i < each; ++i) {
+                list.push_back({rank, (rank * each + i) % most});
+                if (rank == ompx_get_rank_num()) {
+                    devices_.push_back(list.back().device);
+                }
+            }
+        }
+        size_ = static_cast<int>(list.size());
+        EXPECT_EQ(ompx_group_create_endpoints(&group_, list.data(), size_), OMPX_SUCCESS);
+        first_ = ompx_group_rank(group_);
+        buffer_.resize(length);
+        for (int const device : devices_) {
+            copies_.push_back(scripted::map(buffer_.data(), length * sizeof(std::int32_t), device));
+        }
+    }
+    ~device_collectives() override {
+        EXPECT_EQ(ompx_group_free(&group_), OMPX_SUCCESS);
+        for (int const device : devices_) {
+            scripted::unmap(buffer_.data(), device);
+        }
+        EXPECT_STREQ(scripted::complaints(), "");
+    }
+
+    [[nodiscard]] int num_own() const { return static_cast<int>(devices_.size()); }
+    /// Element i that a member brings.
+    static std::int32_t brought(int member, std::size_t i) {
+        return (member + 1) * 1000 + static_cast<std::int32_t>(i);
+    }
+    void fill() {
+        for (int place = 0; place < num_own(); ++place) {
+            values made(length);
+            for (std::size_t i = 0; i < length; ++i) {
+                made[i] = brought(first_ + place, i);
+            }
+            scripted::write(copies_[static_cast<std::size_t>(place)], made);
+        }
+    }
+    /// wanted(member, i) for i < count on every own device.
+    template <typename Wanted>
+    void expect(std::size_t count, Wanted &&wanted) {
+        for (int place = 0; place < num_own(); ++place) {
+            values const got =
+                scripted::read<std::int32_t>(copies_[static_cast<std::size_t>(place)], length);
+            for (std::size_t i = 0; i < count; ++i) {
+                ASSERT_EQ(got[i], wanted(first_ + place, i))
+                    << "member " << first_ + place << ", element " << i;
+            }
+        }
+    }
+    [[nodiscard]] std::int32_t sum(std::size_t i) const {
+        return 1000 * (size_ * (size_ + 1) / 2) + size_ * static_cast<std::int32_t>(i);
+    }
+
+    ompx_group_t group_ = OMPX_GROUP_NONE;
+    int size_ = 0;
+    int first_ = 0;
+    std::vector<int> devices_;
+    values buffer_;
+    std::vector<void *> copies_; ///< [place]
+};
+
+constexpr int all = OMPX_GROUP_DEVICES;
+
+TEST_F(device_collectives, reductions) {
+    std::int32_t *const b = buffer_.data();
+    fill();
+    ASSERT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(length, [&](int, std::size_t i) { return sum(i); });
+    fill();
+    ASSERT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_AVG, group_), 0);
+    expect(length, [&](int, std::size_t i) { return sum(i) / size_; });
+    fill();
+    ASSERT_EQ(ompx_target_reduce(b, b, all, 100, OMPX_INT32, OMPX_MAX, size_ - 1, group_), 0);
+    expect(100, [&](int member, std::size_t i) {
+        return brought(member == size_ - 1 ? size_ - 1 : member, i);
+    });
+    // No call of NCCL.
+    fill();
+    ASSERT_EQ(ompx_target_allreduce(b, b, all, 50, OMPX_INT32, OMPX_BXOR, group_), 0);
+    expect(50, [&](int, std::size_t i) {
+        std::int32_t combined = 0;
+        for (int member = 0; member < size_; ++member) {
+            combined ^= brought(member, i);
+        }
+        return combined;
+    });
+    fill();
+    ASSERT_EQ(ompx_target_scan(b, b, all, 70, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(70, [&](int member, std::size_t i) {
+        return 1000 * ((member + 1) * (member + 2) / 2) +
+               (member + 1) * static_cast<std::int32_t>(i);
+    });
+    // Member 0's result of an exscan is what it was.
+    fill();
+    ASSERT_EQ(ompx_target_exscan(b, b + 1000, all, 70, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(70, [&](int member, std::size_t i) {
+        return member == 0 ? brought(0, i)
+                           : 1000 * (member * (member + 1) / 2) +
+                                 member * static_cast<std::int32_t>(i + 1000);
+    });
+    std::size_t const block = 40;
+    fill();
+    ASSERT_EQ(ompx_target_reduce_scatter(b, b + 1000, all, block, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(block, [&](int member, std::size_t i) {
+        return sum(1000 + static_cast<std::size_t>(member) * block + i);
+    });
+}
+
+TEST_F(device_collectives, moves) {
+    std::int32_t *const b = buffer_.data();
+    constexpr std::size_t block = 60;
+    std::size_t const bytes = block * sizeof(*b);
+    std::size_t const whole = static_cast<std::size_t>(size_) * block;
+    auto const from = [](std::size_t i) { return static_cast<int>(i / block); };
+    fill();
+    ASSERT_EQ(ompx_target_bcast(b, all, length * sizeof(*b), size_ - 1, group_), 0);
+    expect(length, [&](int, std::size_t i) { return brought(size_ - 1, i); });
+    fill();
+    ASSERT_EQ(ompx_target_allgather(b, b + 2000, all, bytes, group_), 0);
+    expect(whole, [&](int, std::size_t i) { return brought(from(i), 2000 + i % block); });
+    fill();
+    ASSERT_EQ(ompx_target_gather(b, b + 2000, all, bytes, 0, group_), 0);
+    expect(whole, [&](int member, std::size_t i) {
+        return member == 0 ? brought(from(i), 2000 + i % block) : brought(member, i);
+    });
+    fill();
+    ASSERT_EQ(ompx_target_scatter(b, b + 2000, all, bytes, size_ - 1, group_), 0);
+    expect(block, [&](int member, std::size_t i) {
+        return brought(size_ - 1, 2000 + static_cast<std::size_t>(member) * block + i);
+    });
+    fill();
+    ASSERT_EQ(ompx_target_alltoall(b, b + 2000, all, bytes, group_), 0);
+    expect(whole, [&](int member, std::size_t i) {
+        return brought(from(i), 2000 + static_cast<std::size_t>(member) * block + i % block);
+    });
+    fill(); // in place
+    ASSERT_EQ(ompx_target_alltoall(b, b, all, bytes, group_), 0);
+    expect(whole, [&](int member, std::size_t i) {
+        return brought(from(i), static_cast<std::size_t>(member) * block + i % block);
+    });
+}
+
+TEST_F(device_collectives, blocks_of_any_size) {
+    std::int32_t *const b = buffer_.data();
+    std::vector<std::size_t> nbytes;
+    std::vector<std::size_t> offsets;
+    std::size_t at = 0;
+    for (int member = 0; member < size_; ++member) {
+        nbytes.push_back(static_cast<std::size_t>(member * 7) * sizeof(*b)); // the first is empty
+        offsets.push_back(at);
+        at += nbytes.back() + sizeof(*b);
+    }
+    auto const wanted = [&](std::size_t i, int keeps) {
+        for (int member = 0; member < size_; ++member) {
+            std::size_t const first = offsets[static_cast<std::size_t>(member)] / sizeof(*b);
+            if (i >= first && i < first + static_cast<std::size_t>(member * 7)) {
+                return brought(member, 2000 + i - first);
+            }
+        }
+        return brought(keeps, i);
+    };
+    fill();
+    ASSERT_EQ(ompx_target_allgatherv(b, nbytes.data(), offsets.data(), b + 2000, all, group_), 0);
+    expect(at / sizeof(*b), [&](int member, std::size_t i) { return wanted(i, member); });
+    fill();
+    ASSERT_EQ(ompx_target_gatherv(b, nbytes.data(), offsets.data(), b + 2000, all, 0, group_), 0);
+    expect(at / sizeof(*b), [&](int member, std::size_t i) {
+        return member == 0 ? wanted(i, 0) : brought(member, i);
+    });
+    std::vector<std::size_t> const even(static_cast<std::size_t>(size_), 5 * sizeof(*b));
+    fill();
+    ASSERT_EQ(
+        ompx_target_alltoallv(b, even.data(), nullptr, b + 2000, even.data(), nullptr, all, group_),
+        0);
+    expect(static_cast<std::size_t>(size_) * 5, [&](int member, std::size_t i) {
+        return brought(static_cast<int>(i / 5),
+                       2000 + static_cast<std::size_t>(member) * 5 + i % 5);
+    });
+}
+
+TEST_F(device_collectives, a_thread_for_each_device_and_without_blocking) {
+    std::int32_t *const b = buffer_.data();
+    fill();
+    std::vector<std::thread> threads;
+    for (int const device : devices_) {
+        threads.emplace_back([this, b, device] {
+            EXPECT_EQ(ompx_target_allreduce(b, b, device, length, OMPX_INT32, OMPX_SUM, group_), 0);
+        });
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+    expect(length, [&](int, std::size_t i) { return sum(i); });
+    fill();
+    std::vector<ompx_event_t> events(devices_.size());
+    for (std::size_t place = devices_.size(); place-- > 0;) {
+        ASSERT_EQ(ompx_target_allreduce_nb(b, b, devices_[place], length, OMPX_INT32, OMPX_SUM,
+                                           group_, &events[place]),
+                  0);
+    }
+    for (ompx_event_t &event : events) {
+        ASSERT_EQ(ompx_event_wait(&event), 0);
+    }
+    expect(length, [&](int, std::size_t i) { return sum(i); });
+}
+
+TEST_F(device_collectives, calls_that_differ_are_an_error_on_all) {
+    if (ompx_get_num_ranks() == 1) {
+        GTEST_SKIP() << "one rank cannot disagree";
+    }
+    std::int32_t *const b = buffer_.data();
+    std::size_t const count = ompx_get_rank_num() == 0 ? 100 : 101;
+    EXPECT_EQ(ompx_target_allreduce(b, b, all, count, OMPX_INT32, OMPX_SUM, group_),
+              OMPX_ERR_MISMATCH);
+    fill();
+    EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(length, [&](int, std::size_t i) { return sum(i); });
+    EXPECT_EQ(ompx_target_allreduce(b, b, all, 0, OMPX_INT32, OMPX_SUM, group_), 0);
+}
+
+class demanded_library : public device_collectives {};
+
+TEST_F(demanded_library, DISABLED_that_cannot_be_is_an_error) {
+    std::int32_t *const b = buffer_.data();
+    EXPECT_EQ(ompx_target_allreduce(b, b, all, 10, OMPX_INT32, OMPX_SUM, group_),
+              OMPX_ERR_UNSUPPORTED);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("DIOMP_CCL demands"));
+}
+
+} // namespace
