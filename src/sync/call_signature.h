@@ -56,7 +56,7 @@ struct call_signature {
     /// An ompx_type_t; alignment for allocations; 0: none. Of calls of endpoints the upper byte is
     /// the root's place among those of its rank.
     std::uint32_t type = 0;
-    std::uint64_t amount = 0;     ///< elements if there is a type, else bytes; offset for frees
+    std::uint64_t amount = 0; ///< elements if there is a type, else bytes; offset for frees
 
     static constexpr std::uint32_t type_mask = 0xffffff;
     [[nodiscard]] std::uint32_t root_place() const { return type >> 24; }
