@@ -225,6 +225,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             DIOMP_TRY(check_has_endpoints(*found.value()));
             std::size_t const num_own = own_endpoints(*found.value()).size();
             std::vector<group::group_registry::choice> own;
+            own.reserve(num_own);
             for (std::size_t i = 0; i < num_own; ++i) {
                 own.push_back({colors[i], keys[i]});
             }

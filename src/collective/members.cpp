@@ -224,6 +224,7 @@ status reduce_in_member_order(const member_call &call) {
     all_operands operands(call, scatters ? call.who.size() : 1);
     // In place an operand of a later piece must not be overwritten before it is read.
     std::vector<std::unique_ptr<std::byte[]>> results;
+    results.reserve(call.who.num_own());
     for (std::size_t i = 0; i < call.who.num_own(); ++i) {
         results.push_back(std::make_unique_for_overwrite<std::byte[]>(call.block_bytes()));
     }

@@ -4,6 +4,7 @@
 #include "offload/offload.h"
 
 #include <array>
+#include <memory>
 
 namespace diomp::offload {
 
@@ -136,10 +137,17 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
         int device = 0;
         stretch reach;
     };
-    thread_local std::array<known_place, 8> t_known;
-    thread_local std::size_t t_oldest = 0;
+    struct known_places {
+        std::array<known_place, 8> all;
+        std::size_t oldest = 0;
+    };
+    // Apart: what lies in the thread's own block is scarce in a library that programs may load.
+    thread_local std::unique_ptr<known_places> t_known;
+    if (t_known == nullptr) {
+        t_known = std::make_unique<known_places>();
+    }
     std::uint64_t const epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
-    for (known_place const &each : t_known) {
+    for (known_place const &each : t_known->all) {
         if (each.epoch == epoch && each.device == device && each.reach.holds(pointer, nbytes)) {
             return end{each.reach.place(pointer), nullptr};
         }
@@ -149,8 +157,8 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
     if (epoch != 0 && found.value().reach.nbytes > 0 && found.value().at.on == nullptr) {
-        t_known[t_oldest] = {epoch, device, found.value().reach};
-        t_oldest = (t_oldest + 1) % t_known.size();
+        t_known->all[t_known->oldest] = {epoch, device, found.value().reach};
+        t_known->oldest = (t_known->oldest + 1) % t_known->all.size();
     }
     return found.value().at;
 }

@@ -77,7 +77,7 @@ public:
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
                            ompx_event_t *event);
     /// As move_at.
-    result<path> start_at(direction way, world_rank peer, const memory::place &remote, void *local,
+    result<path> start_at(direction way, world_rank peer, const memory::place &place, void *local,
                           std::size_t nbytes, ompx_event_t *event);
     /// Whoever looks at an event of theirs calls this first, one thread at a time: it completes the
     /// event if its transfer has arrived.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device_collectives.h"
 
+#include "runtime/own_endpoints.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -81,117 +83,7 @@ error copy_of(const error &failure) {
     return {failure.code(), failure.message(), failure.remedy()};
 }
 
-int device_of(const group::group &members, std::size_t place) {
-    const group::endpoint_list &endpoints = members.endpoints();
-    return endpoints[endpoints.of(members.self().index())[place]].device;
-}
-
-std::size_t num_own(const group::group &members) {
-    return members.endpoints().empty() ? 1 : members.endpoints().of(members.self().index()).size();
-}
-
 } // namespace
-
-result<device_collectives::view> device_collectives::find(const void *pointer, int device,
-                                                          std::size_t nbytes) {
-    view made;
-    made.nbytes = nbytes;
-    made.here = static_cast<std::byte *>(const_cast<void *>(pointer));
-    if (nbytes == 0) {
-        return made;
-    }
-    auto found = devices_.find_own(pointer, device, nbytes);
-    DIOMP_TRY(found);
-    made.there = found.value();
-    made.here = made.there.on == nullptr ? made.there.address : nullptr;
-    return made;
-}
-
-result<device_collectives::views> device_collectives::find_buffers(const group::group &members,
-                                                                   const request &asked,
-                                                                   std::size_t place, int device) {
-    std::size_t const member = members.endpoints().empty()
-                                   ? members.self().index()
-                                   : members.endpoints().of(members.self().index())[place];
-    views made;
-    made.use = collective::use_of(asked, {}, members.count(), member);
-    auto src = find(asked.src, device, made.use.src_bytes);
-    DIOMP_TRY(src);
-    made.src = src.take();
-    auto dst = find(asked.dst, device, made.use.dst_bytes);
-    DIOMP_TRY(dst);
-    made.dst = dst.take();
-    return made;
-}
-
-// What collectives of host devices spend beside the collective itself: no allocation, no lock.
-result<std::span<const collective::endpoint_buffers>>
-device_collectives::find_loadable(const group::group &members, const request &asked, int device,
-                                  std::span<collective::endpoint_buffers> into) {
-    std::size_t const num = num_own(members);
-    if (num > into.size()) {
-        return std::span<const collective::endpoint_buffers>{};
-    }
-    auto const own = into.first(num);
-    std::ranges::fill(own, collective::endpoint_buffers{asked.dst, asked.src, nullptr});
-    bool const has_endpoints = !members.endpoints().empty();
-    for (std::size_t place = 0; place < num; ++place) {
-        std::size_t const member = has_endpoints
-                                       ? members.endpoints().of(members.self().index())[place]
-                                       : members.self().index();
-        int const on = has_endpoints ? members.endpoints()[member].device : device;
-        auto const use = collective::use_of(asked, own[place], members.count(), member);
-        bool const lacks_one = (use.src_bytes > 0 && asked.src == nullptr) ||
-                               (use.dst_bytes > 0 && asked.dst == nullptr);
-        if (lacks_one) {
-            return std::span<const collective::endpoint_buffers>{}; // reported on the other way
-        }
-        if (use.src_bytes > 0) {
-            auto found = devices_.find_own(asked.src, on, use.src_bytes);
-            DIOMP_TRY(found);
-            if (found.value().on != nullptr) {
-                return std::span<const collective::endpoint_buffers>{};
-            }
-            own[place].src = found.value().address;
-        }
-        if (use.dst_bytes > 0) {
-            auto found = devices_.find_own(asked.dst, on, use.dst_bytes);
-            DIOMP_TRY(found);
-            if (found.value().on != nullptr) {
-                return std::span<const collective::endpoint_buffers>{};
-            }
-            own[place].dst = found.value().address;
-        }
-    }
-    return std::span<const collective::endpoint_buffers>(own);
-}
-
-result<device_collectives::whole_call>
-device_collectives::find_all(const group::group &members, const request &asked, int device) {
-    whole_call call;
-    call.asked = asked;
-    // Null pointers and sizes first: what is found afterwards depends on them.
-    std::vector<collective::endpoint_buffers> const given(num_own(members),
-                                                          {asked.dst, asked.src, asked.blocks});
-    DIOMP_TRY(collectives_.check(members, asked, given));
-    for (std::size_t place = 0; place < given.size(); ++place) {
-        int const on = members.endpoints().empty() ? device : device_of(members, place);
-        auto found = find_buffers(members, asked, place, on);
-        DIOMP_TRY(found);
-        call.own.push_back(found.take());
-        call.blocks.push_back(asked.blocks);
-    }
-    return call;
-}
-
-status device_collectives::load(view &of, bool is_read) {
-    if (of.there.on == nullptr || of.here != nullptr) {
-        return {};
-    }
-    of.copy = std::make_unique_for_overwrite<std::byte[]>(of.nbytes);
-    of.here = of.copy.get();
-    return is_read ? devices_.copy_own(of.there, of.here, of.nbytes, false) : status{};
-}
 
 status device_collectives::run_in_turn(group::group &members, whole_call &call) {
     auto communicators = vendors_.find(members);
@@ -259,7 +151,7 @@ result<std::optional<std::size_t>> device_collectives::place_of(const group::gro
         return std::optional<std::size_t>{};
     }
     for (std::size_t place = 0; place < num; ++place) {
-        if (device_of(members, place) == device) {
+        if (own_device(members, place) == device) {
             return num == 1 ? std::optional<std::size_t>{} : std::optional{place};
         }
     }
@@ -327,11 +219,11 @@ status device_collectives::run_set(group::group &members, endpoint_calls::set &p
             failure.emplace(
                 OMPX_ERR_MISMATCH,
                 fmt::format("devices {} and {} of this rank made different calls",
-                            device_of(members, 0), device_of(members, place)),
+                            own_device(members, 0), own_device(members, place)),
                 "all endpoints of a group must make the same collective calls in the same order");
             continue;
         }
-        auto found = find_buffers(members, parts[place].asked, place, device_of(members, place));
+        auto found = find_buffers(members, parts[place].asked, place, own_device(members, place));
         if (!found) {
             failure = found.take_failure();
             continue;
@@ -352,7 +244,7 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
     // Bad arguments are told to who makes them.
     collective::endpoint_buffers const given{asked.dst, asked.src, asked.blocks};
     DIOMP_TRY(collectives_.check(members, asked, {&given, 1}, place));
-    auto checked = find_buffers(members, asked, place, device_of(members, place));
+    auto checked = find_buffers(members, asked, place, own_device(members, place));
     DIOMP_TRY(checked);
     vendors_.concerns(members); // learnt here, not under the lock of the calls
     auto event = std::make_unique<ompx_event>();

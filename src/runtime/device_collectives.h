@@ -92,7 +92,7 @@ private:
     std::optional<group::call_queue::turn> order_of(const group::group &members);
     /// Runs `call` in its turn on a thread of the group or of all vendor calls.
     void submit(group::group &members, std::function<void()> call);
-    status run_set(group::group &members, std::vector<endpoint_calls::part> &set);
+    status run_set(group::group &members, endpoint_calls::set &parts);
 
     collective::collectives &collectives_;
     offload::devices &devices_;

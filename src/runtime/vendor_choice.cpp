@@ -17,6 +17,33 @@ namespace {
 namespace vendor = collective::vendor;
 using sync::operation;
 
+/// What a thread has asked last: small calls would feel the lock and the search.
+template <typename Answer>
+struct last_answer {
+    const vendor_choice *by = nullptr;
+    std::uint64_t version = 0;
+    const group::group *of = nullptr;
+    Answer answer{};
+
+    [[nodiscard]] bool is_for(const vendor_choice *asked, std::uint64_t now,
+                              const group::group *about) const {
+        return by == asked && version == now && of == about;
+    }
+};
+struct last_answers {
+    last_answer<bool> concerned;
+    last_answer<vendor::vendor_group *> communicators;
+};
+
+/// Apart: what lies in the thread's own block is scarce in a library that programs may load.
+last_answers &of_this_thread() {
+    thread_local std::unique_ptr<last_answers> t_last;
+    if (t_last == nullptr) {
+        t_last = std::make_unique<last_answers>();
+    }
+    return *t_last;
+}
+
 /// What a member tells of one of its endpoints.
 struct endpoint_facts {
     std::uint32_t made_by = 0; ///< an offload::vendor
@@ -90,16 +117,10 @@ bool vendor_choice::concerns(const group::group &members) {
     if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
         return false;
     }
-    struct last_answer {
-        const vendor_choice *by = nullptr;
-        std::uint64_t version = 0;
-        const group::group *of = nullptr;
-        bool concerned = false;
-    };
-    thread_local last_answer t_last;
+    auto &last = of_this_thread().concerned;
     std::uint64_t const version = version_.load(std::memory_order_acquire);
-    if (t_last.by == this && t_last.version == version && t_last.of == &members) {
-        return t_last.concerned;
+    if (last.is_for(this, version, &members)) {
+        return last.answer;
     }
     std::unique_lock guard(mutex_);
     auto known = concerned_.find(&members);
@@ -110,7 +131,7 @@ bool vendor_choice::concerns(const group::group &members) {
         guard.lock();
         known = concerned_.emplace(&members, has_gpu).first;
     }
-    t_last = {this, version, &members, known->second};
+    last = {this, version, &members, known->second};
     return known->second;
 }
 
@@ -201,21 +222,14 @@ result<vendor::vendor_group *> vendor_choice::find(group::group &members) {
     if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
         return static_cast<vendor::vendor_group *>(nullptr);
     }
-    // Of a thread's last call: small calls would feel the lock and the search.
-    struct last_find {
-        const vendor_choice *by = nullptr;
-        std::uint64_t version = 0;
-        const group::group *of = nullptr;
-        vendor::vendor_group *found = nullptr;
-    };
-    thread_local last_find t_last;
+    auto &last = of_this_thread().communicators;
     std::uint64_t const version = version_.load(std::memory_order_acquire);
-    if (t_last.by == this && t_last.version == version && t_last.of == &members) {
-        return t_last.found;
+    if (last.is_for(this, version, &members)) {
+        return last.answer;
     }
     auto found = find_or_decide(members);
     DIOMP_TRY(found);
-    t_last = {this, version, &members, found.value()};
+    last = {this, version, &members, found.value()};
     return found;
 }
 

@@ -204,7 +204,7 @@ status vendor_group::connect() {
 
 status vendor_group::launch() {
     bool any_step = false;
-    for (lane &each : lanes_) {
+    for (const lane &each : lanes_) {
         DIOMP_TRY(each.copy(each.now.before));
         any_step = any_step || !each.now.steps.empty();
     }
