@@ -149,7 +149,8 @@ static int run(const cg_options *o) {
     return passed ? 0 : 1;
 }
 
-static int sensible(const cg_options *o, char *message, size_t message_size) {
+static int sensible(const void *options, char *message, size_t message_size) {
+    const cg_options *const o = options;
     for (int d = 0; d < 3; ++d) {
         if (o->size[d] < 1 || o->size[d] > 10000) {
             snprintf(message, message_size, "--size: %d must be between 1 and 10000", o->size[d]);
@@ -180,20 +181,11 @@ int main(int argc, char **argv) {
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
-    char message[256];
-    options_result result = options_parse(rows, NUM_ROWS, argc, argv, message, sizeof message);
-    if (result == OPTIONS_RUN && !sensible(&o, message, sizeof message)) {
-        result = OPTIONS_ERROR;
-    }
     int status = 0;
-    if (result == OPTIONS_RUN) {
+    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "cg",
+                      "Poisson's equation by conjugate gradient.", &status)) {
         status = run(&o);
-    } else if (comm_rank() == 0 && result == OPTIONS_HELP) {
-        options_print_help(rows, NUM_ROWS,
-                           "Poisson's equation by conjugate gradient.\nUsage: cg [options]\n");
-    } else if (comm_rank() == 0) {
-        fprintf(stderr, "cg: %s\n", message);
     }
     comm_finalize();
-    return result == OPTIONS_ERROR ? 2 : status;
+    return status;
 }

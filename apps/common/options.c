@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "common/options.h"
 
+#include "common/comm.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -112,4 +114,22 @@ void options_print_help(const option_row *rows, size_t count, const char *usage)
         printf("  %-26s %s\n", left, rows[r].help);
     }
     printf("  %-26s %s\n", "--help", "this text");
+}
+
+int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
+                 const void *options, const char *name, const char *what, int *status) {
+    char message[256];
+    options_result result = options_parse(rows, count, argc, argv, message, sizeof message);
+    if (result == OPTIONS_RUN && !check(options, message, sizeof message)) {
+        result = OPTIONS_ERROR;
+    }
+    if (comm_rank() == 0 && result == OPTIONS_HELP) {
+        char usage[256];
+        snprintf(usage, sizeof usage, "%s\nUsage: %s [options]\n", what, name);
+        options_print_help(rows, count, usage);
+    } else if (comm_rank() == 0 && result == OPTIONS_ERROR) {
+        fprintf(stderr, "%s: %s\n", name, message);
+    }
+    *status = result == OPTIONS_ERROR ? 2 : 0;
+    return result != OPTIONS_RUN;
 }

@@ -32,4 +32,11 @@ options_result options_parse(const option_row *rows, size_t count, int argc, cha
 
 void options_print_help(const option_row *rows, size_t count, const char *usage);
 
+// What a program checks of its options together; 0 with a message if they make no sense.
+typedef int options_check(const void *options, char *message, size_t message_size);
+// All of that for an app: parses, checks `options`, and tells help and errors on rank 0. 0: run;
+// else *status is the exit status.
+int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
+                 const void *options, const char *name, const char *what, int *status);
+
 #endif

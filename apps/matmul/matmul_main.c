@@ -220,6 +220,18 @@ static int run(const matmul_options *o) {
     return all_wrong != 0;
 }
 
+static int sensible(const void *options, char *message, size_t message_size) {
+    const matmul_options *const o = options;
+    if (o->n < comm_ranks() || o->n > 100000 || o->repeat < 1) {
+        snprintf(message, message_size,
+                 "--n %d, --repeat %d: n must be between the number of ranks (%d) and 100000, "
+                 "repeat at least 1",
+                 o->n, o->repeat, comm_ranks());
+        return 0;
+    }
+    return 1;
+}
+
 int main(int argc, char **argv) {
     comm_init(&argc, &argv);
     matmul_options o = {.n = 1024, .repeat = 3, .overlap = 1, .progress = -1};
@@ -231,25 +243,11 @@ int main(int argc, char **argv) {
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
-    char message[256];
-    options_result result = options_parse(rows, NUM_ROWS, argc, argv, message, sizeof message);
-    if (result == OPTIONS_RUN && (o.n < comm_ranks() || o.n > 100000 || o.repeat < 1)) {
-        snprintf(
-            message, sizeof message,
-            "--n %d, --repeat %d: n must be between the number of ranks (%d) and 100000, repeat "
-            "at least 1",
-            o.n, o.repeat, comm_ranks());
-        result = OPTIONS_ERROR;
-    }
     int status = 0;
-    if (result == OPTIONS_RUN) {
+    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "matmul",
+                      "Matrix product by Cannon's ring.", &status)) {
         status = run(&o);
-    } else if (comm_rank() == 0 && result == OPTIONS_HELP) {
-        options_print_help(rows, NUM_ROWS,
-                           "Matrix product by Cannon's ring.\nUsage: matmul [options]\n");
-    } else if (comm_rank() == 0) {
-        fprintf(stderr, "matmul: %s\n", message);
     }
     comm_finalize();
-    return result == OPTIONS_ERROR ? 2 : status;
+    return status;
 }

@@ -131,7 +131,8 @@ static int run(const train_options *o) {
     return passed ? 0 : 1;
 }
 
-static int sensible(const train_options *o, char *message, size_t message_size) {
+static int sensible(const void *options, char *message, size_t message_size) {
+    const train_options *const o = options;
     if (o->batch < comm_ranks() || o->batch > o->samples) {
         snprintf(message, message_size,
                  "--batch %d must be between the number of ranks (%d) and that of samples (%d)",
@@ -181,20 +182,11 @@ int main(int argc, char **argv) {
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
-    char message[256];
-    options_result result = options_parse(rows, NUM_ROWS, argc, argv, message, sizeof message);
-    if (result == OPTIONS_RUN && !sensible(&o, message, sizeof message)) {
-        result = OPTIONS_ERROR;
-    }
     int status = 0;
-    if (result == OPTIONS_RUN) {
+    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "train",
+                      "Training of a small network.", &status)) {
         status = run(&o);
-    } else if (comm_rank() == 0 && result == OPTIONS_HELP) {
-        options_print_help(rows, NUM_ROWS,
-                           "Training of a small network.\nUsage: train [options]\n");
-    } else if (comm_rank() == 0) {
-        fprintf(stderr, "train: %s\n", message);
     }
     comm_finalize();
-    return result == OPTIONS_ERROR ? 2 : status;
+    return status;
 }
