@@ -7,19 +7,41 @@
 #include <utility>
 
 namespace diomp::group {
+namespace {
+
+std::vector<std::uint32_t> order_by_member(const std::vector<endpoint> &all) {
+    std::vector<std::uint32_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::sort(order, {},
+                      [&all](std::uint32_t index) { return std::pair(all[index].member, index); });
+    return order;
+}
+
+/// Where each member's begin in that order, and the end.
+std::vector<std::uint32_t> first_of_each(const std::vector<endpoint> &all,
+                                         std::size_t num_members) {
+    std::vector<std::uint32_t> first(num_members + 1);
+    for (const endpoint &each : all) {
+        ++first[each.member + 1];
+    }
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    return first;
+}
+
+std::size_t most_of_one(const std::vector<std::uint32_t> &first) {
+    std::size_t most = 1;
+    for (std::size_t member = 0; member + 1 < first.size(); ++member) {
+        most = std::max<std::size_t>(most, first[member + 1] - first[member]);
+    }
+    return most;
+}
+
+} // namespace
 
 endpoint_list::endpoint_list(std::vector<endpoint> all, std::size_t num_members)
-    : all_(std::move(all)), by_member_(all_.size()), first_(num_members + 1) {
-    std::iota(by_member_.begin(), by_member_.end(), 0U);
-    std::ranges::sort(by_member_, {},
-                      [this](std::uint32_t index) { return std::pair(all_[index].member, index); });
-    contiguous_ = std::ranges::is_sorted(all_, {}, &endpoint::member);
-    for (const endpoint &each : all_) {
-        ++first_[each.member + 1];
-    }
-    most_ = first_.empty() ? 1 : std::ranges::max(first_);
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-}
+    : all_(std::move(all)), by_member_(order_by_member(all_)),
+      first_(first_of_each(all_, num_members)), most_(most_of_one(first_)),
+      contiguous_(std::ranges::is_sorted(all_, {}, &endpoint::member)) {}
 
 endpoint_parts take_apart(std::span<const ompx_endpoint_t> list) {
     endpoint_parts parts;

@@ -65,7 +65,7 @@ public:
     result<path> put(world_rank peer, void *remote, const void *local, std::size_t nbytes);
     result<path> get(world_rank peer, const void *remote, void *local, std::size_t nbytes);
     /// The same for a remote side that has been located already. A put leaves `local` as it is.
-    result<path> move_at(direction way, world_rank peer, const memory::place &remote, void *local,
+    result<path> move_at(direction way, world_rank peer, const memory::place &place, void *local,
                          std::size_t nbytes);
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
