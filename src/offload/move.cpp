@@ -133,7 +133,8 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     // Asking OpenMP where something is mapped takes a lock and a search; a program calls with few
     // arrays at a time.
     struct known_place {
-        std::uint64_t epoch = 0; ///< 0: none
+        const devices *by = nullptr;
+        std::uint64_t epoch = 0;
         int device = 0;
         stretch reach;
     };
@@ -148,7 +149,8 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     }
     std::uint64_t const epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
     for (known_place const &each : t_known->all) {
-        if (each.epoch == epoch && each.device == device && each.reach.holds(pointer, nbytes)) {
+        if (each.by == this && each.epoch == epoch && each.device == device &&
+            each.reach.holds(pointer, nbytes)) {
             return end{each.reach.place(pointer), nullptr};
         }
     }
@@ -157,7 +159,7 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
     if (epoch != 0 && found.value().reach.nbytes > 0 && found.value().at.on == nullptr) {
-        t_known->all[t_known->oldest] = {epoch, device, found.value().reach};
+        t_known->all[t_known->oldest] = {this, epoch, device, found.value().reach};
         t_known->oldest = (t_known->oldest + 1) % t_known->all.size();
     }
     return found.value().at;
