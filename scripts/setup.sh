@@ -22,10 +22,10 @@ nlohmann-json3-dev    JSON output of diomp-info and diomp-bench
 libhwloc-dev          cores and NUMA nodes in diomp-run and diomp-info
 libpmix-dev           start-up under mpirun, prterun and srun; without it DiOMP builds and says so there
 llvm-19-dev           what libomptarget is built with; its source comes by scripts/fetch-llvm.sh
-libclang-19-dev       what the plugin for the pragmas is built with
 zlib1g-dev            the same
 libzstd-dev           the same
 libffi-dev            host devices call their target regions through it
+libclang-19-dev       what the plugin for the pragmas is built with
 libucx-dev            ranks on several nodes; without it DiOMP builds and says so there
 python3               scripts
 python3-numpy         reads the wavefield of the demo
