@@ -183,7 +183,7 @@ int main(int argc, char **argv) {
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
     if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "cg",
-                      "Poisson's equation by conjugate gradient.", &status)) {
+                      "Poisson's equation by conjugate gradient.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();

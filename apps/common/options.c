@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "common/options.h"
 
-#include "common/comm.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -117,17 +115,17 @@ void options_print_help(const option_row *rows, size_t count, const char *usage)
 }
 
 int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
-                 const void *options, const char *name, const char *what, int *status) {
+                 const void *options, const char *name, const char *what, int rank, int *status) {
     char message[256];
     options_result result = options_parse(rows, count, argc, argv, message, sizeof message);
     if (result == OPTIONS_RUN && !check(options, message, sizeof message)) {
         result = OPTIONS_ERROR;
     }
-    if (comm_rank() == 0 && result == OPTIONS_HELP) {
+    if (rank == 0 && result == OPTIONS_HELP) {
         char usage[256];
         snprintf(usage, sizeof usage, "%s\nUsage: %s [options]\n", what, name);
         options_print_help(rows, count, usage);
-    } else if (comm_rank() == 0 && result == OPTIONS_ERROR) {
+    } else if (rank == 0 && result == OPTIONS_ERROR) {
         fprintf(stderr, "%s: %s\n", name, message);
     }
     *status = result == OPTIONS_ERROR ? 2 : 0;

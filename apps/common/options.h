@@ -37,6 +37,6 @@ typedef int options_check(const void *options, char *message, size_t message_siz
 // All of that for an app: parses, checks `options`, and tells help and errors on rank 0. 0: run;
 // else *status is the exit status.
 int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
-                 const void *options, const char *name, const char *what, int *status);
+                 const void *options, const char *name, const char *what, int rank, int *status);
 
 #endif

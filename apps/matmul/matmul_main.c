@@ -245,7 +245,7 @@ int main(int argc, char **argv) {
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
     if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "matmul",
-                      "Matrix product by Cannon's ring.", &status)) {
+                      "Matrix product by Cannon's ring.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();

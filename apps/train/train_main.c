@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
     if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "train",
-                      "Training of a small network.", &status)) {
+                      "Training of a small network.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();
