@@ -324,10 +324,10 @@ result<ompx_event *> device_collectives::start(group::group &members, const requ
     auto found = find_all(members, asked, device);
     DIOMP_TRY(found);
     auto event = std::make_unique<ompx_event>();
-    members.calls().submit(
-        [this, &members, event = event.get(), call = std::make_shared<whole_call>(found.take())] {
-            event->complete(run_in_turn(members, *call));
-        });
+    submit(members, [this, &members, event = event.get(),
+                     call = std::make_shared<whole_call>(found.take())] {
+        event->complete(run_in_turn(members, *call));
+    });
     return event.release();
 }
 

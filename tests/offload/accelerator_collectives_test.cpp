@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string_view>
 #include <thread>
 
 namespace {
@@ -229,6 +230,39 @@ TEST_F(device_collectives, a_thread_for_each_device_and_without_blocking) {
         ASSERT_EQ(ompx_event_wait(&event), 0);
     }
     expect(length, [&](int, std::size_t i) { return sum(i); });
+}
+
+// Operations of groups that share a device must come in one order on all ranks, which is that of
+// the program: each of these begins when the one before it is over, whatever its group.
+TEST_F(device_collectives, calls_on_several_groups_run_in_the_order_of_the_program) {
+    const char *const chosen = std::getenv("DIOMP_CCL");
+    if (chosen != nullptr && std::string_view(chosen) == "native") {
+        GTEST_SKIP() << "native groups are independent";
+    }
+    ompx_group_t other = OMPX_GROUP_NONE;
+    ASSERT_EQ(ompx_group_dup(group_, &other), 0);
+    std::int32_t *const b = buffer_.data();
+    for (int round = 0; round < 20; ++round) {
+        fill();
+        std::vector<ompx_event_t> events(4);
+        ASSERT_EQ(
+            ompx_target_allreduce_nb(b, b, all, length, OMPX_INT32, OMPX_SUM, group_, &events[0]),
+            0);
+        ASSERT_EQ(
+            ompx_target_allreduce_nb(b, b, all, length, OMPX_INT32, OMPX_MAX, other, &events[1]),
+            0);
+        ASSERT_EQ(
+            ompx_target_allreduce_nb(b, b, all, length, OMPX_INT32, OMPX_SUM, group_, &events[2]),
+            0);
+        ASSERT_EQ(
+            ompx_target_allreduce_nb(b, b, all, length, OMPX_INT32, OMPX_SUM, other, &events[3]),
+            0);
+        for (ompx_event_t &event : events) {
+            ASSERT_EQ(ompx_event_wait(&event), 0);
+        }
+        expect(length, [&](int, std::size_t i) { return sum(i) * size_ * size_; });
+    }
+    EXPECT_EQ(ompx_group_free(&other), 0);
 }
 
 TEST_F(device_collectives, calls_that_differ_are_an_error_on_all) {
