@@ -8,7 +8,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION ${CMAKE_INSTALL_I
 
 # The tools find the library beside themselves, wherever the prefix stands.
 file(RELATIVE_PATH bin_to_lib "/p/${CMAKE_INSTALL_BINDIR}" "/p/${CMAKE_INSTALL_LIBDIR}")
-foreach(tool diomp-run diomp-info diomp-bench)
+foreach(tool diomp-run diomp-info diomp-bench diomp-deviced)
   if(TARGET ${tool})
     set_target_properties(${tool} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -31,6 +31,8 @@ string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/diomp.pc.in" "${PROJECT_BINARY_DIR}/install/diomp.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/install/diomp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+install(FILES "${PROJECT_SOURCE_DIR}/contrib/systemd/diomp-deviced.service"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/diomp/systemd")
 foreach(section 1 7)
   file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.${section}")
   install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")

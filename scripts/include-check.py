@@ -45,6 +45,8 @@ SHARED = {
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/flight.h",  # counts of transfers, waiting for them
+    "src/launch/gasnet/client.h",  # libraries that start once per process, for launcher and conduit
+    "src/launch/gaspi/process.h",
     "src/conduit/fd_exchange.h",  # descriptors of device memory travel as those of segments
     "src/device/binding.h",  # arithmetic without devices
     "src/device/numa.h",
@@ -62,7 +64,11 @@ SHARED = {
     "src/group/registry.h",
     "src/collective/vendor/vendor_library.h",  # who owns a group's communicators, and hands out their id
     "src/collective/vendor/vendor_group.h",
-    "src/collective/vendor/vendor_call.h",
+    "src/collective/vendor/plan.h",  # which calls a library has
+    "src/launch/host.h",  # names of nodes
+    "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
+    "src/offload/remote/queue.h",
+    "src/offload/remote_table.h",  # seen from both sides of dlsym
     "src/offload/table.h",  # seen from both sides of dlsym
     "src/offload/device_names.h",  # the same
     "src/runtime/rank_devices.h",  # when it is asked for, api decides; diomp-info shows it
@@ -73,6 +79,10 @@ OPEN_ROOMS = {"base"}
 GRANTS = {
     # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
     "tools/diomp-info": ["base", "conduit", "device", "offload", "runtime"],
+    # drives devices of other hosts below OpenMP, by the table that libomptarget uses
+    "tools/diomp-bench": ["offload"],
+    # a service of devices: its session is a rank of the client's world
+    "tools/diomp-deviced": ["base", "launch", "offload"],
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
 }
@@ -81,7 +91,9 @@ GRANTS = {
 VENDOR = {
     r"hwloc": ["tools/"],
     r"mpi\.h|shmem\.h": ["apps/", "bench/"],
-    r"gaspi|GASPI|ucp/|ucs/|gasnet": ["src/conduit/ucx/", "src/conduit/gasnet/", "src/conduit/gaspi/", "bench/compare/"],
+    r"ucp/|ucs/": ["src/conduit/ucx/"],
+    r"gasnet": ["src/conduit/gasnet/", "src/launch/gasnet/"],
+    r"gaspi|GASPI": ["src/conduit/gaspi/", "src/launch/gaspi/"],
     r"pmix": ["src/launch/pmix/"],
 }
 
@@ -167,7 +179,8 @@ def check_arrows(files):
 
 # Headers of these folders need a package of their own, found by pkg-config; without it they are left out, as the
 # build does.
-OPTIONAL_PACKAGES = {"src/conduit/ucx/": "ucx", "src/launch/pmix/": "pmix"}
+OPTIONAL_PACKAGES = {"src/conduit/ucx/": "ucx", "src/launch/pmix/": "pmix", "src/conduit/gasnet/": "gasnet-smp-par",
+                     "src/launch/gasnet/": "gasnet-smp-par", "src/conduit/gaspi/": "GPI2", "src/launch/gaspi/": "GPI2"}
 
 
 def package_flags(name):

@@ -24,7 +24,8 @@ libpmix-dev           start-up under mpirun, prterun and srun; without it DiOMP 
 llvm-19-dev           what libomptarget is built with; its source comes by scripts/fetch-llvm.sh
 zlib1g-dev            the same
 libzstd-dev           the same
-libffi-dev            host devices call their target regions through it
+libffi-dev            host devices, ours on other hosts too, call their target regions through it
+libxxhash-dev         device images are known by their hash
 libclang-19-dev       what the plugin for the pragmas is built with
 libucx-dev            ranks on several nodes; without it DiOMP builds and says so there
 python3               scripts
@@ -40,7 +41,10 @@ clang-tidy-19         lint
 libclang-rt-19-dev    run-time libraries of the address, undefined-behaviour and thread sanitizers
 lld-19                device code for AMD GPUs is linked with it
 rocm-device-libs      mathematical functions for AMD GPUs
+binutils-aarch64-linux-gnu  links code for 64-bit Arm, see scripts/dpu-sysroot.sh
+qemu-user-static      runs it here
 python3-pip           fetches what device code for NVIDIA GPUs is compiled with, see scripts/gpu-toolchain.sh
+ucx-utils             what bench/compare-remote compares with
 busybox-static        scripts/gpu-check.sh try: a machine that has nothing else
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang

@@ -43,20 +43,31 @@ function(diomp_add_rank_test name)
   endforeach()
 endfunction()
 
+# Ways over a network that this build has, each "<ranks> <kind> <NAME=VALUE>...": two nodes of one rank, two of two, and
+# ranks of one node that are forced to use it.
+set(DIOMP_NETWORK_VARIANTS "")
+if(UCX_FOUND)
+  list(APPEND DIOMP_NETWORK_VARIANTS "2 nodes DIOMP_NODE_SIZE=1 UCX_TLS=tcp" "4 nodes DIOMP_NODE_SIZE=2 UCX_TLS=tcp"
+    "3 ucx DIOMP_CONDUIT=ucx UCX_TLS=tcp")
+endif()
+if(DIOMP_GASNET_CONDUIT STREQUAL "udp") # the others do not start under diomp-run
+  # GASNet's ranks of a node would share memory, too.
+  list(APPEND DIOMP_NETWORK_VARIANTS "4 gasnet DIOMP_CONDUIT=gasnet GASNET_SUPERNODE_MAXSIZE=1")
+endif()
+if("gaspi" IN_LIST DIOMP_NETWORKS)
+  list(APPEND DIOMP_NETWORK_VARIANTS "4 gaspi DIOMP_CONDUIT=gaspi")
+endif()
+
 # diomp_add_network_tests(<name> [ENV <NAME=VALUE>...])
-#   Runs a rank test that exists over the network as well, where there is one in the build: two nodes of one rank, two
-#   of two, and three ranks of one node that are forced to use it. Tests <name>.np<n>.nodes and <name>.np3.ucx.
+#   Runs a rank test that exists in these ways as well: tests <name>.np<ranks>.<kind>.
 function(diomp_add_network_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ENV")
-  if(NOT UCX_FOUND)
-    return()
-  endif()
-  foreach(variant "2 nodes DIOMP_NODE_SIZE=1" "4 nodes DIOMP_NODE_SIZE=2" "3 ucx DIOMP_CONDUIT=ucx")
-    string(REPLACE " " ";" words "${variant}")
-    list(POP_FRONT words ranks kind setting)
+  foreach(variant IN LISTS DIOMP_NETWORK_VARIANTS)
+    string(REPLACE " " ";" settings "${variant}")
+    list(POP_FRONT settings ranks kind)
     add_test(NAME ${name}.np${ranks}.${kind} COMMAND
       diomp-run -n ${ranks} --bind-to none --timeout 240 -- $<TARGET_FILE:${name}>)
     set_tests_properties(${name}.np${ranks}.${kind} PROPERTIES
-      LABELS ranks TIMEOUT 255 ENVIRONMENT "${arg_ENV};${setting};UCX_TLS=tcp" PROCESSORS 2)
+      LABELS ranks TIMEOUT 255 ENVIRONMENT "${arg_ENV};${settings}" PROCESSORS 2)
   endforeach()
 endfunction()

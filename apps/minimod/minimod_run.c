@@ -6,10 +6,10 @@
 #include "common/progress.h"
 #include "minimod/compute.h"
 #include "minimod/halo.h"
+#include "minimod/minimod_digest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void step_without_overlap(const model *m, float *field, float *now, int step,
                                  run_result *result) {
@@ -87,18 +87,8 @@ uint64_t run_digest(const model *m, float *field) {
     uint64_t sum = 0;
     for (int x = 0; x < g->local_nx; ++x) {
         for (int y = 0; y < g->ny; ++y) {
-            // FNV-1a over the row's place and bits; addition makes the order of rows irrelevant.
-            uint64_t hash = 14695981039346656037u;
             const float *row = grid_plane(g, field, x) + (size_t)y * g->pitch;
-            const uint32_t place[2] = {(uint32_t)(g->first_x + x), (uint32_t)y};
-            for (int z = -2; z < g->nz; ++z) {
-                uint32_t bits = place[(z + 2) & 1];
-                if (z >= 0) {
-                    memcpy(&bits, &row[z], sizeof bits);
-                }
-                hash = (hash ^ bits) * 1099511628211u;
-            }
-            sum += hash;
+            sum += row_digest(row, g->nz, g->first_x + x, y);
         }
     }
     return sum;

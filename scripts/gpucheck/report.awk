@@ -4,7 +4,7 @@
 function quoted(text) {
     gsub(/\\/, "&&", text)
     gsub(/"/, "\\\"", text)
-    gsub(/[\001-\037\177-\377]/, " ", text)
+    gsub(/[^ -~]/, " ", text) # gawk takes no octal range outside of the C locale
     return "\"" text "\""
 }
 function figure(what, bytes, value, unit) {

@@ -49,11 +49,6 @@ status check_member(const group::group &found, int member) {
     return {};
 }
 
-std::span<const std::uint32_t> own_endpoints(const group::group &found) {
-    return found.endpoints().empty() ? std::span<const std::uint32_t>{}
-                                     : found.endpoints().of(found.self().index());
-}
-
 status check_has_endpoints(const group::group &found) {
     if (found.endpoints().empty()) {
         return error(OMPX_ERR_ARG, "the group has ranks as members, not endpoints",
@@ -223,7 +218,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             auto found = running.groups().find(group);
             DIOMP_TRY(found);
             DIOMP_TRY(check_has_endpoints(*found.value()));
-            std::size_t const num_own = own_endpoints(*found.value()).size();
+            std::size_t const num_own = found.value()->num_own();
             std::vector<group::group_registry::choice> own;
             own.reserve(num_own);
             for (std::size_t i = 0; i < num_own; ++i) {
@@ -269,8 +264,7 @@ int ompx_group_size(ompx_group_t group) noexcept {
 
 int ompx_group_rank(ompx_group_t group) noexcept {
     return query("ompx_group_rank", group, [](const group::group &found, int &rank) -> status {
-        rank = found.endpoints().empty() ? found.self().value()
-                                         : static_cast<int>(own_endpoints(found).front());
+        rank = static_cast<int>(found.own(0));
         return {};
     });
 }
@@ -287,7 +281,7 @@ int ompx_group_world_rank(ompx_group_t group, int member) noexcept {
 int ompx_group_num_own_endpoints(ompx_group_t group) noexcept {
     return query("ompx_group_num_own_endpoints", group,
                  [](const group::group &found, int &number) -> status {
-                     number = static_cast<int>(own_endpoints(found).size());
+                     number = found.endpoints().empty() ? 0 : static_cast<int>(found.num_own());
                      return {};
                  });
 }

@@ -10,6 +10,8 @@
 // depends (a failing rank must not wait for the others). A handler that runs earlier does; the
 // first chance to register one is when main begins.
 #include "api/state.h"
+#include "launch/launch.h"
+#include "offload/remote_table.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
@@ -35,7 +37,11 @@ int main_with_handler(int argc, char **argv, char **environment) {
     return g_main(argc, argv, environment);
 }
 
-__attribute__((constructor)) void begin_process() { diomp::api::start_with_program(); }
+__attribute__((constructor)) void begin_process() {
+    if (std::getenv(DIOMP_REMOTE_LOADING) == nullptr) {
+        diomp::api::start_with_program();
+    }
+}
 
 // Others may still need this rank's memory and its progress thread, so a regular end waits for
 // them; a failing one does not.
@@ -43,6 +49,7 @@ __attribute__((destructor)) void end_process() {
     if (g_exit_status == 0) {
         diomp::api::finish_with_program();
     }
+    diomp::launch::end_of_process(g_exit_status);
 }
 
 } // namespace

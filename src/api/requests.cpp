@@ -26,8 +26,7 @@ collective::block_list copy_lists(const size_lists &from, std::size_t num) {
 status read_lists(called &from, const group::group &members) {
     using sync::operation;
     operation const what = from.asked.what;
-    if (what != operation::gatherv && what != operation::scatterv &&
-        what != operation::allgatherv && what != operation::alltoallv) {
+    if (!collective::has_block_lists(what)) {
         return {};
     }
     auto lists = std::make_shared<collective::block_lists>();

@@ -1,72 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/settings.h"
 
+#include "base/setting_values.h"
+
 #include <fmt/core.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <unistd.h>
 #include <utility>
 
 namespace diomp {
 namespace {
-
-error malformed(const std::string &text, const char *allowed) {
-    return {OMPX_ERR_ARG, fmt::format("'{}' is not {}", text, allowed)};
-}
-
-status parse_seconds(double &into, const std::string &text) {
-    char *end = nullptr;
-    double const value = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(value >= 0) || value > 1e9) {
-        return malformed(text, "a number of seconds from 0 to 1e9");
-    }
-    into = value;
-    return {};
-}
-
-template <typename Enum, std::size_t N>
-status parse_word(Enum &into, const std::string &text,
-                  const std::array<std::pair<const char *, Enum>, N> &words, const char *allowed) {
-    for (auto const &[word, value] : words) {
-        if (text == word) {
-            into = value;
-            return {};
-        }
-    }
-    return malformed(text, allowed);
-}
-
-template <typename Enum, std::size_t N>
-std::string show_word(Enum value, const std::array<std::pair<const char *, Enum>, N> &words) {
-    for (auto const &[word, candidate] : words) {
-        if (candidate == value) {
-            return word;
-        }
-    }
-    return "?";
-}
-
-status parse_auto_size(std::size_t &into, const std::string &text) {
-    if (text == "auto") {
-        into = 0;
-        return {};
-    }
-    auto size = parse_size(text);
-    DIOMP_TRY(size);
-    if (size.value() == 0) {
-        return malformed(text, "a size above 0 or 'auto'");
-    }
-    into = size.value();
-    return {};
-}
-
-std::string show_auto_size(std::size_t size_bytes) {
-    return size_bytes == 0 ? "auto" : format_size(size_bytes);
-}
 
 constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
     {{"off", log_level::off},
@@ -107,26 +55,6 @@ status parse_base(settings &into, const std::string &text) {
     }
     into.segment_base = value;
     return {};
-}
-
-/// `chosen` stands for "auto".
-status parse_auto_number(int &into, const std::string &text, int least, int chosen) {
-    if (text == "auto") {
-        into = chosen;
-        return {};
-    }
-    int value = 0;
-    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc{} || end != text.data() + text.size() || value < least) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, least));
-    }
-    into = value;
-    return {};
-}
-
-std::string show_auto_number(int value, int chosen) {
-    return value == chosen ? "auto" : fmt::format("{}", value);
 }
 
 status parse_devices_per_rank(settings &into, const std::string &text) {
@@ -175,7 +103,18 @@ std::string show_device_nodes(const settings &from) {
     return text;
 }
 
-constexpr std::array<setting_row, 27> rows{{
+template <std::string settings::*Field>
+status parse_text(settings &into, const std::string &text) {
+    into.*Field = text;
+    return {};
+}
+
+template <std::string settings::*Field>
+std::string show_text(const settings &from) {
+    return from.*Field;
+}
+
+constexpr std::array<setting_row, 32> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -223,12 +162,13 @@ constexpr std::array<setting_row, 27> rows{{
      [](const settings &s) {
          return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
      }},
-    {"DIOMP_CONDUIT", "auto|shm|ucx", "auto",
-     "Transport between ranks. auto: shared memory within a node, UCX between nodes; ucx: UCX also "
-     "within a node.",
+    {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi", "auto",
+     "Transport between ranks. auto: shared memory within a node, and between nodes the first that "
+     "this build has of UCX, GASNet-EX and GPI-2, or the one whose launcher started the job; ucx, "
+     "gasnet, gaspi: that one, also within a node.",
      [](settings &s, const std::string &t) -> status {
-         if (t != "auto" && t != "shm" && t != "ucx") {
-             return malformed(t, "one of auto, shm, ucx");
+         if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi") {
+             return malformed(t, "one of auto, shm, ucx, gasnet, gaspi");
          }
          s.conduit = t;
          return {};
@@ -273,19 +213,11 @@ constexpr std::array<setting_row, 27> rows{{
      [](const settings &s) { return show_word(s.stats, stats_words); }},
     {"DIOMP_STATS_FILE", "path", "",
      "Where DIOMP_STATS goes instead of standard error; %r is the rank.",
-     [](settings &s, const std::string &t) -> status {
-         s.stats_file = t;
-         return {};
-     },
-     [](const settings &s) { return s.stats_file; }},
+     parse_text<&settings::stats_file>, show_text<&settings::stats_file>},
     {"DIOMP_TRACE", "path", "",
      "Times of all calls and transfers, for Perfetto; %r is the rank, else it is put before the "
      "extension. scripts/trace-overlap.py adds up what was hidden.",
-     [](settings &s, const std::string &t) -> status {
-         s.trace_file = t;
-         return {};
-     },
-     [](const settings &s) { return s.trace_file; }},
+     parse_text<&settings::trace_file>, show_text<&settings::trace_file>},
     {"DIOMP_SPIN", "integer", "auto",
      "Polls before a waiting thread starts to yield its core. auto: none when ranks outnumber "
      "cores.",
@@ -334,32 +266,42 @@ constexpr std::array<setting_row, 27> rows{{
      parse_device_nodes, show_device_nodes},
     {"DIOMP_CUDA_LIBRARY", "path", "",
      "CUDA's driver, if not libcuda.so.1 where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.cuda_library = t;
-         return {};
-     },
-     [](const settings &s) { return s.cuda_library; }},
+     parse_text<&settings::cuda_library>, show_text<&settings::cuda_library>},
     {"DIOMP_HIP_LIBRARY", "path", "",
      "HIP's runtime, if not libamdhip64.so where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.hip_library = t;
-         return {};
+     parse_text<&settings::hip_library>, show_text<&settings::hip_library>},
+    {"DIOMP_REMOTE_DEVICES", "list", "",
+     "Device services whose devices the program gets in addition: host[:port][@first][*count], "
+     "separated by commas. count devices from number first (0) on; without a count all that "
+     "follow. diomp-run --remote-devices starts services and sets it.",
+     parse_text<&settings::remote_devices>, show_text<&settings::remote_devices>},
+    {"DIOMP_LOCAL_DEVICES", "on|off", "on",
+     "off: the program sees remote devices only, from number 0 on.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.local_devices, t, switch_words, "one of on, off");
      },
-     [](const settings &s) { return s.hip_library; }},
+     [](const settings &s) { return show_word(s.local_devices, switch_words); }},
+    {"DIOMP_SPLIT_THRESHOLD", "size", "auto",
+     "Transfers with remote devices up to this size travel inside the messages that start "
+     "regions; larger ones straight between the memories. diomp-bench remote finds the best.",
+     [](settings &s, const std::string &t) { return parse_auto_size(s.split_threshold_bytes, t); },
+     [](const settings &s) { return show_auto_size(s.split_threshold_bytes); }},
+    {"DIOMP_TOKEN", "text", "",
+     "What clients and device services must have in common. Services forget it when they start.",
+     [](settings &, const std::string &) -> status { return {}; },
+     [](const settings &) { return std::string(std::getenv("DIOMP_TOKEN") ? "(set)" : ""); }},
+    {"DIOMP_TOKEN_FILE", "path", "", "A file with it, which nobody else may be able to read.",
+     [](settings &, const std::string &) -> status { return {}; },
+     [](const settings &) {
+         char const *const file = std::getenv("DIOMP_TOKEN_FILE");
+         return std::string(file != nullptr ? file : "");
+     }},
     {"DIOMP_NCCL_LIBRARY", "path", "",
      "NVIDIA's collective library, if not libnccl.so.2 where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.nccl_library = t;
-         return {};
-     },
-     [](const settings &s) { return s.nccl_library; }},
+     parse_text<&settings::nccl_library>, show_text<&settings::nccl_library>},
     {"DIOMP_RCCL_LIBRARY", "path", "",
      "AMD's collective library, if not librccl.so.1 where the system looks for libraries.",
-     [](settings &s, const std::string &t) -> status {
-         s.rccl_library = t;
-         return {};
-     },
-     [](const settings &s) { return s.rccl_library; }},
+     parse_text<&settings::rccl_library>, show_text<&settings::rccl_library>},
 }};
 
 } // namespace
@@ -381,8 +323,9 @@ result<settings> read_settings(std::vector<std::string> &unknown,
         }
     }
     // Variables of the launcher and of diompcc are not settings of the program.
-    constexpr std::array<const char *, 6> foreign{
-        "DIOMP_LAUNCH_", "DIOMP_RANK=", "DIOMP_RSH=", "DIOMP_TEST_", "DIOMP_CC=", "DIOMP_CXX="};
+    constexpr std::array<const char *, 8> foreign{
+        "DIOMP_LAUNCH_", "DIOMP_RANK=", "DIOMP_RSH=",         "DIOMP_TEST_",
+        "DIOMP_CC=",     "DIOMP_CXX=",  "DIOMP_DPU_SYSROOT=", "DIOMP_DPU_LD="};
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         std::string const variable(*entry);
         if (!variable.starts_with("DIOMP_")) {
@@ -404,46 +347,6 @@ result<settings> read_settings(std::vector<std::string> &unknown,
 
 result<settings> read_settings(std::vector<std::string> &unknown) {
     return read_settings(unknown, [](const char *name) { return std::getenv(name); });
-}
-
-result<std::size_t> parse_size(const std::string &text) {
-    std::size_t number = 0;
-    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    constexpr const char *allowed = "a size such as 4096, 64K, 16M, 2G or 1T";
-    if (code != std::errc{}) {
-        return malformed(text, allowed);
-    }
-    std::string suffix(end, text.data() + text.size());
-    unsigned shift = 0;
-    if (!suffix.empty()) {
-        constexpr const char *letters = "KMGT";
-        const char *letter = std::strchr(letters, suffix.front() & ~0x20);
-        if (letter != nullptr && *letter != '\0') {
-            shift = 10 * static_cast<unsigned>(letter - letters + 1);
-            suffix.erase(0, 1);
-        }
-        if (!suffix.empty() && suffix != "B" && suffix != "iB") {
-            return malformed(text, allowed);
-        }
-    }
-    if (shift > 0 && number > (std::numeric_limits<std::size_t>::max() >> shift)) {
-        return malformed(text, "a size that fits in 64 bits");
-    }
-    return number << shift;
-}
-
-std::string format_size(std::size_t size_bytes) {
-    constexpr std::array<const char *, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
-    auto value = static_cast<double>(size_bytes);
-    std::size_t unit = 0;
-    while (value >= 1024 && unit + 1 < units.size()) {
-        value /= 1024;
-        ++unit;
-    }
-    if (value == static_cast<double>(static_cast<std::size_t>(value))) {
-        return fmt::format("{} {}", static_cast<std::size_t>(value), units[unit]);
-    }
-    return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 } // namespace diomp

@@ -60,6 +60,9 @@ struct settings {
     std::optional<std::vector<int>> device_numa_nodes;
     std::string cuda_library; ///< empty: under its usual name
     std::string hip_library;
+    std::string remote_devices; ///< empty: none
+    bool local_devices = true;
+    std::size_t split_threshold_bytes = 0; ///< 0: chosen here
     std::string nccl_library;
     std::string rccl_library;
 };

@@ -11,11 +11,6 @@ namespace {
 
 using sync::operation;
 
-bool has_root(operation what) {
-    return what == operation::bcast || what == operation::reduce || what == operation::gather ||
-           what == operation::scatter || what == operation::gatherv || what == operation::scatterv;
-}
-
 /// Blocks in the larger of the two buffers.
 std::size_t most_blocks(operation what, std::size_t num_members) {
     bool const single = what == operation::barrier || what == operation::bcast ||
@@ -92,24 +87,11 @@ std::uint64_t hash_of(const std::vector<std::size_t> &nbytes) {
 
 } // namespace
 
-bool is_reduction(operation what) {
-    return what == operation::reduce || what == operation::allreduce ||
-           what == operation::reduce_scatter || is_scan(what);
-}
-
-bool is_scan(operation what) { return what == operation::scan || what == operation::exscan; }
-
-bool has_block_lists(operation what) {
-    return what == operation::gatherv || what == operation::scatterv ||
-           what == operation::allgatherv || what == operation::alltoallv;
-}
-
 buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::size_t num_members,
                   std::size_t member) {
     bool const is_root = asked.root >= 0 && member == static_cast<std::size_t>(asked.root);
     if (has_block_lists(asked.what)) {
-        return use_of_lists(asked, buffers.blocks ? *buffers.blocks : *asked.blocks, member,
-                            is_root);
+        return use_of_lists(asked, lists_of(asked, buffers), member, is_root);
     }
     std::size_t const one = asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type));
     std::size_t const all = one * num_members;
@@ -137,33 +119,8 @@ buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::si
     }
 }
 
-namespace {
-
-// Most calls: far from any overflow, with all pointers that a call can have. Small calls would feel
-// the rest.
-bool is_plainly_right(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
-                      const reducer &reduce) {
-    constexpr std::size_t few = std::size_t{1} << 16;
-    bool const is_small =
-        asked.amount <= few * few / 4 && reduce.element_bytes <= 16 && who.size() <= few / 4;
-    bool const has_right_root =
-        has_root(asked.what) ? static_cast<std::size_t>(asked.root) < who.size() : asked.root < 0;
-    bool const is_simple = asked.what >= operation::bcast && asked.what <= operation::alltoall;
-    bool has_pointers = true;
-    for (const endpoint_buffers &each : own) {
-        has_pointers = has_pointers && each.dst != nullptr &&
-                       (each.src != nullptr || asked.what == operation::bcast);
-    }
-    return is_small && is_simple && has_right_root && has_pointers;
-}
-
-} // namespace
-
 status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
              const reducer &reduce, std::size_t first) {
-    if (is_plainly_right(who, asked, own, reduce)) [[likely]] {
-        return {};
-    }
     if (is_scan(asked.what) && reduce.average != nullptr) {
         return error(OMPX_ERR_ARG, "OMPX_AVG has no meaning in a scan",
                      "divide the sums as the program needs it");
@@ -178,7 +135,7 @@ status check(const roles &who, const request &asked, std::span<const endpoint_bu
     DIOMP_TRY(check_amount(who, asked, reduce.element_bytes));
     for (std::size_t i = 0; i < own.size(); ++i) {
         if (has_block_lists(asked.what)) {
-            const block_lists &lists = own[i].blocks ? *own[i].blocks : *asked.blocks;
+            const block_lists &lists = lists_of(asked, own[i]);
             DIOMP_TRY(check_list(lists.dst));
             DIOMP_TRY(check_list(lists.src));
         }
@@ -221,13 +178,8 @@ sync::call_signature signature_of(const roles &who, const request &asked) {
     sync::call_signature made = signature_of(asked);
     if (has_root(asked.what)) {
         auto const root = static_cast<std::size_t>(asked.root);
-        std::size_t const rank = who.rank_of(root);
-        std::uint32_t place = 0;
-        while (who.member(rank, place) != root) {
-            ++place;
-        }
-        made.root = static_cast<std::uint16_t>(rank);
-        made.type |= place << 24;
+        made.root = static_cast<std::uint16_t>(who.rank_of(root));
+        made.type |= static_cast<std::uint32_t>(who.place_of(root)) << 24;
     }
     return made;
 }

@@ -8,10 +8,6 @@
 
 namespace diomp::collective {
 
-[[nodiscard]] bool is_reduction(sync::operation what);
-/// gatherv, scatterv, allgatherv, alltoallv.
-[[nodiscard]] bool has_block_lists(sync::operation what);
-[[nodiscard]] bool is_scan(sync::operation what);
 /// Root, sizes and pointers. `own` as in collectives::check.
 status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
              const reducer &reduce, std::size_t first = 0);

@@ -27,7 +27,8 @@ result<bool> open(execution &call, Produce &&produce) {
         DIOMP_TRY(call.members.meet(call.signature));
         return false;
     }
-    bool const stages_now = !allows_direct(call, own_buffers(call), call.self());
+    bool const stages_now =
+        !allows_direct(call.asked, view_of(call.chosen, call.src(), call.dst()), call.self());
     if (stages_now) {
         produce(std::size_t{0});
     }

@@ -15,9 +15,9 @@
 #pragma once
 
 #include "collective/operators.h"
+#include "collective/request.h"
 #include "group/group.h"
 #include "rma/event.h"
-#include "sync/call_signature.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,36 +26,6 @@
 #include <vector>
 
 namespace diomp::collective {
-
-/// Sizes and places of the blocks of a buffer, [member], in bytes.
-struct block_list {
-    std::vector<std::size_t> nbytes;
-    std::vector<std::size_t> offsets;
-};
-/// Of a v form. gatherv and allgatherv have blocks in dst, scatterv in src, alltoallv in both.
-struct block_lists {
-    block_list dst;
-    block_list src;
-};
-
-/// One collective call as the C interface takes it, by a rank or by an endpoint.
-struct request {
-    sync::operation what = sync::operation::barrier;
-    void *dst = nullptr; ///< also the buffer of a bcast
-    const void *src = nullptr;
-    std::size_t amount = 0; ///< elements of `type` where there is one, else bytes; not of v forms
-    ompx_type_t type = 0;
-    ompx_op_t op = 0;
-    int root = -1; ///< number in the group; only for operations that have one
-    std::shared_ptr<const block_lists> blocks = nullptr; ///< of v forms
-};
-
-/// What one of the caller's endpoints brings to a call.
-struct endpoint_buffers {
-    void *dst = nullptr;
-    const void *src = nullptr;
-    std::shared_ptr<const block_lists> blocks = nullptr; ///< of an alltoallv
-};
 
 /// What a call reads and writes at one member, in bytes from the start of each buffer.
 struct buffer_use {
@@ -69,6 +39,9 @@ buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::si
 struct options {
     std::uintptr_t window_base = 0; ///< addresses in here mean the same memory in every member
     std::size_t window_span = 0;
+    [[nodiscard]] bool in_window(const void *buffer) const {
+        return reinterpret_cast<std::uintptr_t>(buffer) - window_base < window_span;
+    }
     std::size_t stream_threshold_bytes = 0;
     bool oversubscribed = false; ///< more ranks than cores: few, large steps
     /// Every member waits for all in every call, so that all learn of a mismatch.
@@ -104,9 +77,9 @@ public:
     /// Meets with what `asked` would be: OMPX_ERR_MISMATCH on all members if they differ. For calls
     /// that somebody else makes. With the turn.
     static status compare(group::group &members, const request &asked);
-    /// As run; the caller has the group's turn.
+    /// As run; the caller has the group's turn. `is_checked`: `check` has found the call right.
     status run_in_turn(group::group &members, const request &asked,
-                       std::span<const endpoint_buffers> own);
+                       std::span<const endpoint_buffers> own, bool is_checked = false);
 
 private:
     result<reducer> resolve(const request &asked) const;

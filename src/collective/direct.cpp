@@ -27,84 +27,70 @@ void alltoall(const execution &call, const std::vector<buffer_view> &buffers) {
     }
 }
 
-// Reduces elements [part.begin, ...) of the operands that start at `offset` bytes of each member's
-// src, and stores them at the same elements of every destination.
-void reduce_part(const execution &call, const std::vector<buffer_view> &buffers, std::size_t offset,
-                 range part, const std::vector<std::byte *> &destinations) {
-    std::size_t const unit = call.unit_bytes;
-    piece_buffer const aside(unit); // since in place a destination is an operand
-    for (std::size_t first = part.begin; first < part.begin + part.count;
-         first += aside.elements()) {
-        std::size_t const piece = std::min(aside.elements(), part.begin + part.count - first);
-        reduce_in_order(call.reduce, aside.data(), call.size(), piece, [&](std::size_t member) {
-            return buffers[member].src + offset + first * unit;
-        });
-        for (std::byte *const to : destinations) {
-            call.deliver(to + first * unit, aside.data(), piece * unit);
-        }
-    }
-}
-
 void reduce(const execution &call, const std::vector<buffer_view> &buffers) {
+    auto const reduce_to = [&](const std::vector<std::byte *> &destinations, std::size_t offset,
+                               range part) {
+        reduce_part(call.reduce, call.unit_bytes, buffers, offset, part, destinations,
+                    [&call](std::byte *to, const std::byte *from, std::size_t nbytes) {
+                        call.deliver(to, from, nbytes);
+                    });
+    };
     std::size_t const count = call.asked.amount;
-    range part{0, count};
-    std::vector<std::byte *> destinations;
     if (call.asked.what == operation::reduce_scatter) {
-        destinations = {call.dst()};
-        reduce_part(call, buffers, call.self() * call.block_bytes(), part, destinations);
+        reduce_to({call.dst()}, call.self() * call.block_bytes(), {0, count});
         return;
     }
-    part = share_of(count, call.size(), call.self(),
-                    std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes));
+    std::vector<std::byte *> destinations;
     for (std::size_t step = 0; step < call.size(); ++step) {
         std::size_t const to = (call.self() + step) % call.size();
         if (call.asked.what == operation::allreduce || to == call.root()) {
             destinations.push_back(buffers[to].dst);
         }
     }
-    reduce_part(call, buffers, 0, part, destinations);
+    reduce_to(destinations, 0,
+              share_of(count, call.size(), call.self(),
+                       std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes)));
 }
 
 } // namespace
 
-buffer_view own_buffers(const execution &call) {
-    auto const shared = [&call](const void *buffer) {
-        auto const address = reinterpret_cast<std::uintptr_t>(buffer);
-        bool const inside = address - call.chosen.window_base < call.chosen.window_span;
-        return inside ? reinterpret_cast<std::byte *>(address) : nullptr;
+buffer_view view_of(const options &chosen, const void *src, const void *dst) {
+    auto const shared = [&chosen](const void *buffer) {
+        return chosen.in_window(buffer) ? static_cast<std::byte *>(const_cast<void *>(buffer))
+                                        : nullptr;
     };
-    return {shared(call.asked.src), shared(call.asked.dst), call.asked.dst == call.asked.src};
+    return {shared(src), shared(dst)};
 }
 
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers) {
-    buffer_view const own = own_buffers(call);
+    buffer_view const own = view_of(call.chosen, call.src(), call.dst());
     DIOMP_TRY(call.members.meet(call.signature, {reinterpret_cast<std::uint64_t>(own.src),
-                                                 reinterpret_cast<std::uint64_t>(own.dst),
-                                                 own.in_place ? 1U : 0U}));
+                                                 reinterpret_cast<std::uint64_t>(own.dst)}));
     buffers.resize(call.size());
     for (std::size_t member = 0; member < call.size(); ++member) {
         const sync::meeting_payload &told = call.members.payload_of(member);
         buffers[member] = {reinterpret_cast<std::byte *>(told[0]),
-                           reinterpret_cast<std::byte *>(told[1]), told[2] != 0};
+                           reinterpret_cast<std::byte *>(told[1])};
     }
     return {};
 }
 
-bool allows_direct(const execution &call, const buffer_view &buffers, std::size_t member) {
-    switch (call.asked.what) {
+bool allows_direct(const request &asked, const buffer_view &buffers, std::size_t member) {
+    auto const root = static_cast<std::size_t>(asked.root);
+    switch (asked.what) {
     case operation::bcast:
-        return member != call.root() || buffers.dst != nullptr;
+        return member != root || buffers.dst != nullptr;
     case operation::scatter:
-        return member != call.root() || buffers.src != nullptr;
+        return member != root || buffers.src != nullptr;
     case operation::gather:
     case operation::allgather:
         return buffers.src != nullptr;
     case operation::alltoall:
     case operation::reduce_scatter:
         // In place a fast member would overwrite what a slow one still has to read.
-        return buffers.src != nullptr && !buffers.in_place;
+        return buffers.src != nullptr && buffers.src != buffers.dst;
     case operation::reduce:
-        return buffers.src != nullptr && (member != call.root() || buffers.dst != nullptr);
+        return buffers.src != nullptr && (member != root || buffers.dst != nullptr);
     case operation::allreduce:
         return buffers.src != nullptr && buffers.dst != nullptr;
     default:
@@ -116,11 +102,11 @@ std::size_t count_direct(const execution &call, const std::vector<buffer_view> &
     bool const one_source =
         call.asked.what == operation::bcast || call.asked.what == operation::scatter;
     if (one_source) {
-        return allows_direct(call, buffers[call.root()], call.root()) ? call.size() : 0;
+        return allows_direct(call.asked, buffers[call.root()], call.root()) ? call.size() : 0;
     }
     std::size_t count = 0;
     for (std::size_t member = 0; member < call.size(); ++member) {
-        count += allows_direct(call, buffers[member], member) ? 1 : 0;
+        count += allows_direct(call.asked, buffers[member], member) ? 1 : 0;
     }
     return count;
 }

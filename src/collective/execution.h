@@ -98,11 +98,11 @@ private:
     std::byte *data_;
 };
 
-/// What the members told about their buffers: addresses in the window, or 0.
+/// What a member tells about its buffers: addresses in the window, or null. Equal ones are in
+/// place.
 struct buffer_view {
     std::byte *src = nullptr;
     std::byte *dst = nullptr;
-    bool in_place = false;
 };
 
 /// out = operand(0) op operand(1) op ... over `count` elements; operand(member) points to the first
@@ -116,6 +116,25 @@ void reduce_in_order(const reducer &reduce, std::byte *out, std::size_t num_memb
     }
 }
 
+/// Elements `part` of all operands, which begin `offset` bytes behind each src, combined; what
+/// results goes to the same elements of every destination by deliver(to, from, nbytes).
+template <typename Deliver>
+void reduce_part(const reducer &reduce, std::size_t unit_bytes,
+                 const std::vector<buffer_view> &buffers, std::size_t offset, range part,
+                 const std::vector<std::byte *> &destinations, Deliver &&deliver) {
+    piece_buffer const aside(unit_bytes); // since in place a destination is an operand
+    for (std::size_t first = part.begin; first < part.begin + part.count;
+         first += aside.elements()) {
+        std::size_t const count = std::min(aside.elements(), part.begin + part.count - first);
+        reduce_in_order(reduce, aside.data(), buffers.size(), count, [&](std::size_t member) {
+            return buffers[member].src + offset + first * unit_bytes;
+        });
+        for (std::byte *const to : destinations) {
+            deliver(to + first * unit_bytes, aside.data(), count * unit_bytes);
+        }
+    }
+}
+
 /// On one node, by the algorithm that select.h chooses.
 status run_here(execution &call);
 
@@ -125,13 +144,13 @@ status run_staged_move(execution &call, std::size_t chunk_units);
 status run_staged_exchange(execution &call, std::size_t chunk_units);
 status run_staged_split(execution &call, std::size_t chunk_units);
 
-/// Own buffers as the others may reach them.
-buffer_view own_buffers(const execution &call);
+/// Buffers as the others may reach them.
+buffer_view view_of(const options &chosen, const void *src, const void *dst);
 /// One meeting: tells the own buffers and learns the others'.
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
 /// Whether a direct algorithm could use this member's buffers. Of a call with one source only that
 /// one matters, and its answer counts for all.
-[[nodiscard]] bool allows_direct(const execution &call, const buffer_view &buffers,
+[[nodiscard]] bool allows_direct(const request &asked, const buffer_view &buffers,
                                  std::size_t member);
 /// Members that allow it.
 [[nodiscard]] std::size_t count_direct(const execution &call,

@@ -2,6 +2,7 @@
 #include "collective/members.h"
 
 #include "collective/check.h"
+#include "collective/select.h"
 
 #include <algorithm>
 #include <memory>
@@ -13,11 +14,9 @@ using sync::operation;
 
 /// All operands of a scan piece, or of a reduction in the members' order, in scratch memory.
 constexpr std::size_t piece_scratch_bytes = std::size_t{1} << 20;
-/// From here on the addresses of the buffers are worth a meeting.
-constexpr std::size_t direct_from_bytes = std::size_t{32} << 10;
 
 status bcast(const member_call &call) {
-    std::size_t const from = call.plays_root() ? call.root_place() : 0;
+    std::size_t const from = call.plays_root() ? call.who.place_of(call.root()) : 0;
     DIOMP_TRY(call.run_ranks(operation::bcast, call.dst(from), nullptr, call.block_bytes(),
                              call.who.rank_of(call.root())));
     for (std::size_t i = 0; i < call.who.num_own(); ++i) {
@@ -31,79 +30,57 @@ status bcast(const member_call &call) {
 
 // ---- Reductions in the window ----
 
-struct shared_buffers {
-    std::uint64_t src = 0; ///< address, 0: not in the window
-    std::uint64_t dst = 0;
-};
-
 /// All members' buffers if every one that counts lies in the window, after one meeting.
-result<std::vector<shared_buffers>> find_in_window(const member_call &call) {
+result<std::vector<buffer_view>> find_in_window(const member_call &call) {
     group::local_group &here = call.members.here();
-    auto const in_window = [&call](const void *buffer) -> std::uint64_t {
-        auto const address = reinterpret_cast<std::uintptr_t>(buffer);
-        return address - call.chosen.window_base < call.chosen.window_span ? address : 0;
-    };
     DIOMP_TRY(here.settle());
     bool usable = true;
-    std::vector<shared_buffers> own;
+    std::vector<buffer_view> own;
     for (std::size_t i = 0; i < call.who.num_own(); ++i) {
-        own.push_back({in_window(call.src(i)), in_window(call.dst(i))});
-        bool const writes = call.asked.what != operation::reduce || call.who.own(i) == call.root();
-        bool const overlaps = call.asked.what == operation::reduce_scatter && // block 0 is dst
-                              own.back().src == own.back().dst;
-        usable = usable && own.back().src != 0 && (!writes || own.back().dst != 0) && !overlaps;
+        buffer_view const &each = own.emplace_back(view_of(call.chosen, call.src(i), call.dst(i)));
+        bool const lacks_dst = call.asked.what == operation::reduce_scatter && each.dst == nullptr;
+        usable = usable && allows_direct(call.asked, each, call.who.own(i)) && !lacks_dst;
     }
     std::memcpy(here.next_stage(), own.data(), own.size() * sizeof(own.front()));
     DIOMP_TRY(here.meet(call.signature, {usable ? 1U : 0U}));
-    std::vector<shared_buffers> all(call.who.size());
+    std::vector<buffer_view> all(call.who.size());
     for (std::size_t rank = 0; rank < call.who.num_ranks(); ++rank) {
         if (here.payload_of(rank)[0] == 0) {
-            return std::vector<shared_buffers>{};
+            return std::vector<buffer_view>{};
         }
         for (std::size_t i = 0; i < call.who.num_of(rank); ++i) {
             std::memcpy(&all[call.who.member(rank, i)],
-                        here.stage_of(rank) + i * sizeof(shared_buffers), sizeof(shared_buffers));
+                        here.stage_of(rank) + i * sizeof(buffer_view), sizeof(buffer_view));
         }
     }
     return all;
 }
 
-/// Elements `part` of block `block` of all operands into the same elements of every destination.
-void reduce_part(const member_call &call, const std::vector<shared_buffers> &buffers,
-                 std::size_t block, range part, const std::vector<std::byte *> &destinations) {
-    std::size_t const unit = call.unit_bytes;
-    piece_buffer const aside(unit);
-    for (std::size_t first = part.begin; first < part.begin + part.count;
-         first += aside.elements()) {
-        std::size_t const count = std::min(aside.elements(), part.begin + part.count - first);
-        reduce_in_order(call.reduce, aside.data(), call.who.size(), count, [&](std::size_t member) {
-            return reinterpret_cast<const std::byte *>(buffers[member].src) +
-                   block * call.block_bytes() + first * unit;
-        });
-        for (std::byte *const to : destinations) {
-            rma::copy_bytes(to + first * unit, aside.data(), count * unit, SIZE_MAX);
-        }
-    }
-}
-
 // Every rank reduces a part for all, or the blocks of its own members.
-status reduce_in_window(const member_call &call, const std::vector<shared_buffers> &buffers) {
+status reduce_in_window(const member_call &call, const std::vector<buffer_view> &buffers) {
+    auto const reduce_to = [&](const std::vector<std::byte *> &destinations, std::size_t offset,
+                               range part) {
+        reduce_part(call.reduce, call.unit_bytes, buffers, offset, part, destinations,
+                    [](std::byte *to, const std::byte *from, std::size_t nbytes) {
+                        rma::copy_bytes(to, from, nbytes, SIZE_MAX);
+                    });
+    };
     std::size_t const count = call.asked.amount;
     if (call.asked.what == operation::reduce_scatter) {
         for (std::size_t i = 0; i < call.who.num_own(); ++i) {
-            reduce_part(call, buffers, call.who.own(i), {0, count}, {call.dst(i)});
+            reduce_to({call.dst(i)}, call.who.own(i) * call.block_bytes(), {0, count});
         }
         return call.members.here().meet(call.signature);
     }
-    range const part = share_of(count, call.who.num_ranks(), call.who.self(),
-                                std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes));
     std::vector<std::byte *> destinations;
     for (std::size_t member = 0; member < call.who.size(); ++member) {
         if (call.asked.what == operation::allreduce || member == call.root()) {
-            destinations.push_back(reinterpret_cast<std::byte *>(buffers[member].dst));
+            destinations.push_back(buffers[member].dst);
         }
     }
-    reduce_part(call, buffers, 0, part, destinations);
+    reduce_to(destinations, 0,
+              share_of(count, call.who.num_ranks(), call.who.self(),
+                       std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes)));
     return call.members.here().meet(call.signature);
 }
 
@@ -135,10 +112,8 @@ status reduce_scatter(const member_call &call, const std::byte *operand) {
                                  k * call.asked.amount));
     }
     for (std::size_t member = 0; !is_regular && member < call.who.size(); ++member) {
-        std::byte *to = nullptr;
-        for (std::size_t i = 0; i < call.who.num_own(); ++i) {
-            to = call.who.own(i) == member ? result.get() + i * block : to;
-        }
+        bool const is_own = call.who.rank_of(member) == call.who.self();
+        std::byte *const to = is_own ? result.get() + call.who.place_of(member) * block : nullptr;
         DIOMP_TRY(call.run_ranks(operation::reduce, to, operand + member * block, call.asked.amount,
                                  call.who.rank_of(member)));
     }
@@ -159,7 +134,7 @@ status reduce_through_ranks(const member_call &call) {
     if (scatters) {
         return reduce_scatter(call, operand);
     }
-    std::size_t const first = call.plays_root() ? call.root_place() : 0;
+    std::size_t const first = call.plays_root() ? call.who.place_of(call.root()) : 0;
     bool const to_all = call.asked.what == operation::allreduce;
     DIOMP_TRY(call.run_ranks(call.asked.what,
                              to_all || call.plays_root() ? call.dst(first) : nullptr, operand,
@@ -201,13 +176,9 @@ public:
         return call_.run_ranks(operation::allgather, memory_.get(), own, per_rank_ * nbytes);
     }
     [[nodiscard]] const std::byte *operand(std::size_t member, std::size_t block = 0) const {
-        std::size_t const rank = call_.who.rank_of(member);
-        std::size_t place = 0;
-        while (call_.who.member(rank, place) != member) {
-            ++place;
-        }
-        return memory_.get() +
-               (rank * per_rank_ + place * num_blocks_ + block) * count_ * call_.unit_bytes;
+        std::size_t const at = call_.who.rank_of(member) * per_rank_ +
+                               call_.who.place_of(member) * num_blocks_ + block;
+        return memory_.get() + at * count_ * call_.unit_bytes;
     }
 
 private:
@@ -248,14 +219,6 @@ status reduce_in_member_order(const member_call &call) {
 
 } // namespace
 
-std::size_t member_call::root_place() const {
-    std::size_t place = 0;
-    while (who.own(place) != root()) {
-        ++place;
-    }
-    return place;
-}
-
 status member_call::run_ranks(sync::operation what, void *to, const void *from, std::size_t amount,
                               std::size_t root_rank) const {
     request inner;
@@ -284,7 +247,7 @@ status run_member_reduction(const member_call &call) {
     }
     bool const on_one_node = call.members.across() == nullptr && call.who.num_ranks() > 1;
     bool const table_fits =
-        call.who.most_per_rank() * sizeof(shared_buffers) <= group::member_block::small_stage_bytes;
+        call.who.most_per_rank() * sizeof(buffer_view) <= group::member_block::small_stage_bytes;
     if (on_one_node && table_fits && call.block_bytes() >= direct_from_bytes) {
         auto buffers = find_in_window(call);
         DIOMP_TRY(buffers);

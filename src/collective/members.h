@@ -41,11 +41,8 @@ struct member_call {
     }
     /// Of a v form.
     [[nodiscard]] const block_lists &lists(std::size_t place) const {
-        return own[place].blocks ? *own[place].blocks : *asked.blocks;
+        return lists_of(asked, own[place]);
     }
-    /// Place of the root among its rank's members, at that rank.
-    [[nodiscard]] std::size_t root_place() const;
-
     /// A call of the ranks, each for itself, as a part of this one.
     status run_ranks(sync::operation what, void *to, const void *from, std::size_t amount,
                      std::size_t root_rank = 0) const;

@@ -122,12 +122,8 @@ status compare_sizes(const member_call &call) {
     std::uint64_t objects_to = 0;
     for (std::size_t i = 0; i < call.who.num_own() && !failure; ++i) {
         for (std::size_t from = 0; from < call.who.size() && !failure; ++from) {
-            std::size_t const rank = call.who.rank_of(from);
-            std::size_t j = 0;
-            while (call.who.member(rank, j) != from) {
-                ++j;
-            }
-            std::uint64_t const sent = heard[(rank * k + i) * k + j];
+            std::uint64_t const sent =
+                heard[(call.who.rank_of(from) * k + i) * k + call.who.place_of(from)];
             std::size_t const wanted = call.lists(i).dst.nbytes[from];
             if (sent != wanted) {
                 objects_to = from;

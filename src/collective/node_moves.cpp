@@ -32,47 +32,46 @@ void node_moves::deliver(std::byte *to, const std::byte *from, std::size_t nbyte
 // In the own table, if another rank of the node reads it.
 std::optional<std::span<const std::byte>> node_moves::wanted_by_others(std::size_t place,
                                                                        std::size_t column) const {
-    if (plan_.same_for_all() && call_.asked.root < 0) {
+    if (same_for_all_ && call_.asked.root < 0) {
         return plan_.outgoing(place, call_.who.own(place));
     }
-    std::size_t const to = plan_.same_for_all() ? call_.root() : members_[column];
+    std::size_t const to = same_for_all_ ? call_.root() : members_[column];
     std::size_t const rank = call_.who.rank_of(to);
     bool const is_here = std::ranges::binary_search(ranks_, rank);
     return is_here && rank != call_.who.self() ? plan_.outgoing(place, to) : std::nullopt;
 }
 
-void node_moves::make_table() {
+node_moves::entry node_moves::announce(std::span<const std::byte> block, bool may_stay) {
+    entry made;
+    made.nbytes = block.size();
+    if (may_stay && call_.chosen.in_window(block.data()) && made.nbytes > 0) {
+        made.address = reinterpret_cast<std::uintptr_t>(block.data());
+        own_.in_window = 1;
+    } else {
+        made.begin = own_.stream_bytes;
+        stream_.emplace_back(block, made.begin);
+        own_.stream_bytes += made.nbytes;
+    }
+    return made;
+}
+
+void node_moves::make_table(bool may_stay) {
     table_.assign(call_.who.num_own() * num_columns_, {});
-    // A stream that fits beside the table costs no further meeting.
-    for (bool const may_stay : {false, true}) {
-        stream_.clear();
-        own_ = {};
-        for (std::size_t i = 0; i < call_.who.num_own(); ++i) {
-            for (std::size_t column = 0; column < num_columns_; ++column) {
-                auto const block = wanted_by_others(i, column);
-                entry &made = table_[i * num_columns_ + column];
-                made = {};
-                if (!block) {
-                    continue;
-                }
-                made.nbytes = block->size();
-                auto const address = reinterpret_cast<std::uintptr_t>(block->data());
-                bool const is_shared =
-                    address - call_.chosen.window_base < call_.chosen.window_span;
-                if (may_stay && is_shared && made.nbytes > 0) {
-                    made.address = address;
-                    own_.in_window = 1;
-                } else {
-                    made.begin = own_.stream_bytes;
-                    stream_.emplace_back(*block, made.begin);
-                    own_.stream_bytes += made.nbytes;
-                }
+    stream_.clear();
+    own_ = {};
+    for (std::size_t i = 0; i < call_.who.num_own(); ++i) {
+        for (std::size_t column = 0; column < num_columns_; ++column) {
+            if (auto const block = wanted_by_others(i, column)) {
+                table_[i * num_columns_ + column] = announce(*block, may_stay);
             }
         }
-        if (own_.stream_bytes <= first_room()) {
-            return;
-        }
     }
+}
+
+std::size_t node_moves::column_of(std::size_t member) const {
+    return same_for_all_
+               ? 0
+               : static_cast<std::size_t>(std::ranges::find(members_, member) - members_.begin());
 }
 
 void node_moves::write_table() const {
@@ -100,13 +99,8 @@ void node_moves::write_stream(std::size_t round) const {
 }
 
 void node_moves::read_tables() {
-    std::size_t column = 0;
     for (std::size_t i = 0; i < call_.who.num_own(); ++i) {
-        std::size_t const self = call_.who.own(i);
-        column =
-            plan_.same_for_all()
-                ? 0
-                : static_cast<std::size_t>(std::ranges::find(members_, self) - members_.begin());
+        std::size_t const column = column_of(call_.who.own(i));
         for (std::size_t step = 1; step < ranks_.size(); ++step) {
             // Everybody starts with the next one, so that they do not all read the same stage.
             std::size_t const place = (self_place() + step) % ranks_.size();
@@ -188,7 +182,10 @@ status node_moves::run() {
             fmt::format("{} members on one node are too many for this call", members_.size()),
             "use smaller groups, or the form with equal sizes");
     }
-    make_table();
+    make_table(false);
+    if (own_.stream_bytes > first_room()) { // else it costs no further meeting
+        make_table(true);
+    }
     write_table();
     write_stream(0);
     DIOMP_TRY(here_.meet(call_.signature, {own_.stream_bytes, own_.in_window}));

@@ -19,8 +19,8 @@ public:
     /// `ranks` of the group, ascending: those on the node.
     node_moves(const member_call &call, group::local_group &here, std::vector<std::uint32_t> ranks)
         : call_(call), here_(here), ranks_(std::move(ranks)), plan_(call),
-          members_(members_of(call.who, ranks_)),
-          num_columns_(plan_.same_for_all() ? 1 : members_.size()) {}
+          members_(members_of(call.who, ranks_)), same_for_all_(plan_.same_for_all()),
+          num_columns_(same_for_all_ ? 1 : members_.size()) {}
 
     status run();
 
@@ -54,8 +54,13 @@ private:
     [[nodiscard]] std::optional<std::span<const std::byte>>
     wanted_by_others(std::size_t place, std::size_t column) const;
     [[nodiscard]] bool wants_large_stages() const;
-    void make_table();
+    /// Where others find a block: where it lies if that is in the window and it may stay there,
+    /// else in the stream.
+    entry announce(std::span<const std::byte> block, bool may_stay);
+    void make_table(bool may_stay);
     void write_table() const;
+    /// Of what an own member reads in others' tables.
+    [[nodiscard]] std::size_t column_of(std::size_t member) const;
     void write_stream(std::size_t round) const;
     /// Bytes [begin, end) of the stream go with a round.
     [[nodiscard]] std::pair<std::size_t, std::size_t> window_of(std::size_t round) const;
@@ -70,6 +75,7 @@ private:
     std::vector<std::uint32_t> ranks_;
     block_plan plan_;
     std::vector<std::size_t> members_; ///< on the node, by rank
+    bool same_for_all_;                ///< a member's block: the table has one column
     std::size_t num_columns_;
     std::vector<entry> table_; ///< own, [place][column]
     std::vector<std::pair<std::span<const std::byte>, std::size_t>> stream_; ///< with its begin

@@ -26,8 +26,17 @@ public:
     [[nodiscard]] std::size_t member(std::size_t rank, std::size_t place) const {
         return endpoints_.empty() ? rank : endpoints_.of(rank)[place];
     }
-    [[nodiscard]] std::size_t num_own() const { return num_of(self()); }
-    [[nodiscard]] std::size_t own(std::size_t place) const { return member(self(), place); }
+    /// Number of the member among those of its rank.
+    [[nodiscard]] std::size_t place_of(std::size_t of) const {
+        std::size_t const rank = rank_of(of);
+        std::size_t place = 0;
+        while (member(rank, place) != of) {
+            ++place;
+        }
+        return place;
+    }
+    [[nodiscard]] std::size_t num_own() const { return group_.num_own(); }
+    [[nodiscard]] std::size_t own(std::size_t place) const { return group_.own(place); }
     [[nodiscard]] std::size_t most_per_rank() const {
         return endpoints_.empty() ? 1 : endpoints_.most_per_member();
     }

@@ -10,8 +10,6 @@ namespace {
 
 using sync::operation;
 
-/// From here on, the addresses of the buffers are worth a meeting of their own.
-constexpr std::size_t direct_from_bytes = std::size_t{32} << 10;
 /// Between two members both read everything, at every size: half of the operands comes from the own
 /// cache, and there is one phase less. With more, each reduces a part from here on.
 constexpr std::size_t split_from_bytes = std::size_t{32} << 10;
@@ -27,11 +25,6 @@ std::size_t blocks_per_stage(const call_shape &shape) {
     bool const all = shape.what == operation::scatter || shape.what == operation::alltoall ||
                      shape.what == operation::reduce_scatter;
     return all ? shape.num_members : 1;
-}
-
-bool is_reduction(operation what) {
-    return what == operation::reduce || what == operation::allreduce ||
-           what == operation::reduce_scatter;
 }
 
 } // namespace

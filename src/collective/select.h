@@ -47,6 +47,9 @@ plan select(const call_shape &shape);
 std::size_t stage_elements(algorithm how, const call_shape &shape, std::size_t wanted_bytes,
                            std::size_t stage_bytes, std::size_t unit_bytes);
 
+/// From here on, the addresses of the buffers are worth a meeting of their own.
+inline constexpr std::size_t direct_from_bytes = std::size_t{32} << 10;
+
 /// Bytes of a stage once it has grown; two per member.
 inline constexpr std::size_t large_stage_bytes = std::size_t{256} << 10;
 

@@ -168,8 +168,8 @@ struct conduit_options {
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this
-/// node, a network conduit for others if there are any), "shm", "ucx" (for every rank but the
-/// caller's own).
+/// node, a network conduit for others if there are any), "shm", and "ucx", "gasnet" and
+/// "gaspi" (for every rank but the caller's own).
 result<std::unique_ptr<conduit>> create(const std::string &name, launch::launcher &launcher,
                                         const window &window, const conduit_options &options);
 

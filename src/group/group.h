@@ -62,6 +62,14 @@ public:
     [[nodiscard]] std::size_t count() const {
         return endpoints_.empty() ? size() : endpoints_.size();
     }
+    /// The caller's endpoints; of a group of ranks the caller counts as one.
+    [[nodiscard]] std::size_t num_own() const {
+        return endpoints_.empty() ? 1 : endpoints_.of(self_.index()).size();
+    }
+    /// Number in the group of the caller's number `place`.
+    [[nodiscard]] std::size_t own(std::size_t place) const {
+        return endpoints_.empty() ? self_.index() : endpoints_.of(self_.index())[place];
+    }
     [[nodiscard]] call_queue &calls() { return calls_; }
     [[nodiscard]] call_queue::turn enter() { return calls_.enter(); }
     [[nodiscard]] conduit::engine &engine() { return engine_; }

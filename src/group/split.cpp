@@ -86,9 +86,7 @@ result<group_parts> group_registry::part_of_color(const group &whole, int color,
 result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int key) {
     auto found = find(parent);
     DIOMP_TRY(found);
-    const group &whole = *found.value();
-    std::size_t const num_own =
-        whole.endpoints().empty() ? 1 : whole.endpoints().of(whole.self().index()).size();
+    std::size_t const num_own = found.value()->num_own();
     std::vector<ompx_group_t> results(num_own);
     DIOMP_TRY(split(parent, std::vector(num_own, choice{color, key}), results));
     return results.front();

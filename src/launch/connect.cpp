@@ -2,6 +2,8 @@
 // Picks the launcher from the environment.
 #include "launch/environment.h"
 #include "launch/foreign.h"
+#include "launch/gasnet/launcher.h"
+#include "launch/gaspi/launcher.h"
 #include "launch/launch.h"
 #include "launch/local/launcher.h"
 #include "launch/pmi/launcher.h"
@@ -24,6 +26,12 @@ result<std::unique_ptr<launcher>> connect() {
         mark_joined(everything);
         return joined;
     }
+    if (gasnet::present(everything)) {
+        auto joined = gasnet::join();
+        gasnet::forget_environment();
+        mark_joined(everything);
+        return joined;
+    }
     environment const lookup = without_inherited(everything);
     if (pmix::present(lookup)) {
         auto joined = pmix::join(lookup);
@@ -36,8 +44,13 @@ result<std::unique_ptr<launcher>> connect() {
         mark_joined(everything);
         return joined;
     }
+    if (gaspi::present(lookup)) {
+        return gaspi::join(lookup);
+    }
     DIOMP_TRY(reject_foreign_launcher(lookup));
     return singleton::make();
 }
+
+void end_of_process(int exit_status) { gasnet::end_of_process(exit_status); }
 
 } // namespace diomp::launch

@@ -18,7 +18,7 @@ struct foreign_launcher {
 };
 
 // The most telling first: under srun a PMI's variables stand next to Slurm's.
-constexpr std::array<foreign_launcher, 5> known{{
+constexpr std::array<foreign_launcher, 6> known{{
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "PMIX_RANK and PMIX_NAMESPACE are missing",
      "use an mpirun that speaks PMIx (Open MPI 3 or newer)"},
@@ -30,6 +30,8 @@ constexpr std::array<foreign_launcher, 5> known{{
      "use srun --mpi=pmix or srun --mpi=pmi2 (srun --mpi=list shows which there are)"},
     {"a PMIx launcher", "PMIX_RANK", nullptr, "PMIX_NAMESPACE is missing",
      "let programs between the launcher and this one keep the environment"},
+    {"gaspi_run", "GASPI_RANK", "GASPI_NRANKS", "this build has no GPI-2",
+     "build with -DDIOMP_GPI2=ON where GPI-2 1.6 or newer is installed"},
 }};
 
 } // namespace

@@ -59,4 +59,8 @@ public:
 /// error.
 result<std::unique_ptr<launcher>> connect();
 
+/// The last that a process does, after finalize() or instead of it if it ends badly: some launchers
+/// must be told then, and end the process themselves.
+void end_of_process(int exit_status);
+
 } // namespace diomp::launch

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Where the buffers of a collective on devices are.
 #include "runtime/device_collectives.h"
-#include "runtime/own_endpoints.h"
 
 #include <algorithm>
 
@@ -27,7 +26,7 @@ result<device_collectives::view> device_collectives::find(const void *pointer, i
 result<device_collectives::views> device_collectives::find_buffers(const group::group &members,
                                                                    const request &asked,
                                                                    std::size_t place, int device) {
-    std::size_t const member = own_member(members, place);
+    std::size_t const member = members.own(place);
     views made;
     made.use = collective::use_of(asked, {}, members.count(), member);
     auto src = find(asked.src, device, made.use.src_bytes);
@@ -43,7 +42,7 @@ result<device_collectives::views> device_collectives::find_buffers(const group::
 result<std::span<const collective::endpoint_buffers>>
 device_collectives::find_loadable(const group::group &members, const request &asked, int device,
                                   std::span<collective::endpoint_buffers> into) {
-    std::size_t const num = num_own(members);
+    std::size_t const num = members.num_own();
     if (num > into.size()) {
         return std::span<const collective::endpoint_buffers>{};
     }
@@ -51,7 +50,7 @@ device_collectives::find_loadable(const group::group &members, const request &as
     std::ranges::fill(own, collective::endpoint_buffers{asked.dst, asked.src, nullptr});
     bool const has_endpoints = !members.endpoints().empty();
     for (std::size_t place = 0; place < num; ++place) {
-        std::size_t const member = own_member(members, place);
+        std::size_t const member = members.own(place);
         int const on = has_endpoints ? members.endpoints()[member].device : device;
         auto const use = collective::use_of(asked, own[place], members.count(), member);
         bool const lacks_one = (use.src_bytes > 0 && asked.src == nullptr) ||
@@ -84,11 +83,12 @@ device_collectives::find_all(const group::group &members, const request &asked, 
     whole_call call;
     call.asked = asked;
     // Null pointers and sizes first: what is found afterwards depends on them.
-    std::vector<collective::endpoint_buffers> const given(num_own(members),
+    std::vector<collective::endpoint_buffers> const given(members.num_own(),
                                                           {asked.dst, asked.src, asked.blocks});
     DIOMP_TRY(collectives_.check(members, asked, given));
     for (std::size_t place = 0; place < given.size(); ++place) {
-        int const on = members.endpoints().empty() ? device : own_device(members, place);
+        int const on =
+            members.endpoints().empty() ? device : members.endpoints()[members.own(place)].device;
         auto found = find_buffers(members, asked, place, on);
         DIOMP_TRY(found);
         call.own.push_back(found.take());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device_collectives.h"
 
-#include "runtime/own_endpoints.h"
+#include "collective/vendor/plan.h"
 
 #include <fmt/core.h>
 
@@ -34,49 +34,13 @@ bool same_call(const request &one, const request &other) {
            one.op == other.op && one.root == other.root && same_blocks;
 }
 
-vendor::call vendor_call_of(const request &asked) {
-    vendor::call made;
-    made.amount = asked.amount;
-    made.type = asked.type;
-    made.op = asked.op;
-    made.root = asked.root;
-    made.sized = asked.blocks != nullptr;
-    switch (asked.what) {
-    case operation::bcast:
-        made.what = vendor::action::bcast;
-        break;
-    case operation::reduce:
-        made.what = vendor::action::reduce;
-        break;
-    case operation::allreduce:
-        made.what = vendor::action::allreduce;
-        break;
-    case operation::gather:
-    case operation::gatherv:
-        made.what = vendor::action::gather;
-        break;
-    case operation::scatter:
-    case operation::scatterv:
-        made.what = vendor::action::scatter;
-        break;
-    case operation::allgather:
-    case operation::allgatherv:
-        made.what = vendor::action::allgather;
-        break;
-    case operation::reduce_scatter:
-        made.what = vendor::action::reduce_scatter;
-        break;
-    default:
-        made.what = vendor::action::alltoall;
-    }
-    return made;
+/// A call of nothing is but a meeting.
+bool is_for_vendor(const request &asked) {
+    return (asked.amount > 0 || asked.blocks != nullptr) && vendor::can_do(asked);
 }
 
-/// Scans are no calls of the libraries, and a call of nothing is but a meeting.
-bool is_for_vendor(const request &asked) {
-    bool const scans = asked.what == operation::scan || asked.what == operation::exscan;
-    return !scans && (asked.amount > 0 || asked.blocks != nullptr) &&
-           vendor::can_do(vendor_call_of(asked));
+int own_device(const group::group &members, std::size_t place) {
+    return members.endpoints()[members.own(place)].device;
 }
 
 error copy_of(const error &failure) {
@@ -88,8 +52,13 @@ error copy_of(const error &failure) {
 status device_collectives::run_in_turn(group::group &members, whole_call &call) {
     auto communicators = vendors_.find(members);
     DIOMP_TRY(communicators);
-    if (communicators.value() != nullptr && is_for_vendor(call.asked)) {
-        return run_by_vendor(members, call, *communicators.value());
+    return run_in_turn(members, call, communicators.value());
+}
+
+status device_collectives::run_in_turn(group::group &members, whole_call &call,
+                                       vendor::vendor_group *communicators) {
+    if (communicators != nullptr && is_for_vendor(call.asked)) {
+        return run_by_vendor(members, call, *communicators);
     }
     return run_natively(members, call);
 }
@@ -98,18 +67,13 @@ status device_collectives::run_in_turn(group::group &members, whole_call &call) 
 status device_collectives::run_by_vendor(group::group &members, const whole_call &call,
                                          vendor::vendor_group &communicators) {
     DIOMP_TRY(collectives_.compare(members, call.asked));
-    std::vector<vendor::buffers> own;
+    std::vector<collective::endpoint_buffers> own;
+    own.reserve(call.own.size());
     for (std::size_t i = 0; i < call.own.size(); ++i) {
-        const views &each = call.own[i];
-        vendor::buffers &given = own.emplace_back();
-        given.dst = each.dst.there.address;
-        given.src = each.src.there.address;
-        if (const collective::block_lists *const lists = call.blocks[i].get(); lists != nullptr) {
-            given.dst_blocks = {lists->dst.nbytes, lists->dst.offsets};
-            given.src_blocks = {lists->src.nbytes, lists->src.offsets};
-        }
+        own.push_back(
+            {call.own[i].dst.there.address, call.own[i].src.there.address, call.blocks[i]});
     }
-    return communicators.run(vendor_call_of(call.asked), own, [&](function_ref<bool()> is_over) {
+    return communicators.run(call.asked, own, [&](function_ref<bool()> is_over) {
         return engine_.wait_for_network(is_over, [&] { return communicators.describe(); });
     });
 }
@@ -134,7 +98,7 @@ status device_collectives::run_natively(group::group &members, whole_call &call)
         DIOMP_TRY(load(each.src, true));
         own.push_back({each.dst.here, each.src.here, call.blocks[i]});
     }
-    DIOMP_TRY(collectives_.run_in_turn(members, call.asked, own));
+    DIOMP_TRY(collectives_.run_in_turn(members, call.asked, own, true));
     for (const views &each : call.own) {
         bool const is_source = call.asked.what == operation::bcast && each.use.reads_dst;
         if (each.dst.nbytes > 0 && each.dst.there.on != nullptr && !is_source) {
@@ -146,7 +110,7 @@ status device_collectives::run_natively(group::group &members, whole_call &call)
 
 result<std::optional<std::size_t>> device_collectives::place_of(const group::group &members,
                                                                 int device) {
-    std::size_t const num = num_own(members);
+    std::size_t const num = members.num_own();
     if (members.endpoints().empty() || device == OMPX_GROUP_DEVICES) {
         return std::optional<std::size_t>{};
     }
@@ -164,7 +128,7 @@ endpoint_calls &device_collectives::calls_of(const group::group &members) {
     std::lock_guard const guard(mutex_);
     auto &place = calls_[&members];
     if (place == nullptr) {
-        place = std::make_unique<endpoint_calls>(num_own(members));
+        place = std::make_unique<endpoint_calls>(members.num_own());
     }
     return *place;
 }
@@ -289,7 +253,7 @@ status device_collectives::run(group::group &members, const request &asked, int 
         }
         auto call = find_all(members, asked, device);
         DIOMP_TRY(call);
-        return run_in_turn(members, call.value());
+        return run_in_turn(members, call.value(), communicators.value());
     }
     auto started = start_part(members, asked, *place.value(), true);
     DIOMP_TRY(started);

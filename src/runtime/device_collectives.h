@@ -55,7 +55,7 @@ private:
         view dst;
         collective::buffer_use use;
     };
-    /// A call of all of the caller's endpoints.
+    /// A checked call of all of the caller's endpoints.
     struct whole_call {
         collective::request asked;
         std::vector<views> own; ///< in the group's order
@@ -77,6 +77,9 @@ private:
                                 int device);
     status load(view &of, bool is_read);
     status run_in_turn(group::group &members, whole_call &call);
+    /// With the group's communicators, nullptr: it has none.
+    status run_in_turn(group::group &members, whole_call &call,
+                       collective::vendor::vendor_group *communicators);
     /// By way of host memory.
     status run_natively(group::group &members, whole_call &call);
     status run_by_vendor(group::group &members, const whole_call &call,

@@ -17,33 +17,6 @@ namespace {
 namespace vendor = collective::vendor;
 using sync::operation;
 
-/// What a thread has asked last: small calls would feel the lock and the search.
-template <typename Answer>
-struct last_answer {
-    const vendor_choice *by = nullptr;
-    std::uint64_t version = 0;
-    const group::group *of = nullptr;
-    Answer answer{};
-
-    [[nodiscard]] bool is_for(const vendor_choice *asked, std::uint64_t now,
-                              const group::group *about) const {
-        return by == asked && version == now && of == about;
-    }
-};
-struct last_answers {
-    last_answer<bool> concerned;
-    last_answer<vendor::vendor_group *> communicators;
-};
-
-/// Apart: what lies in the thread's own block is scarce in a library that programs may load.
-last_answers &of_this_thread() {
-    thread_local std::unique_ptr<last_answers> t_last;
-    if (t_last == nullptr) {
-        t_last = std::make_unique<last_answers>();
-    }
-    return *t_last;
-}
-
 /// What a member tells of one of its endpoints.
 struct endpoint_facts {
     std::uint32_t made_by = 0; ///< an offload::vendor
@@ -87,6 +60,28 @@ std::string obstacle(const group::group &members, const std::vector<endpoint_fac
 
 } // namespace
 
+/// Small calls would feel the lock and the search, so each thread remembers its last group.
+struct vendor_choice::answers {
+    const vendor_choice *by = nullptr;
+    std::uint64_t version = 0;
+    const group::group *about = nullptr;
+    std::optional<bool> concerned;
+    std::optional<vendor::vendor_group *> communicators;
+};
+
+vendor_choice::answers &vendor_choice::answers_about(const group::group &members) const {
+    // Apart: what lies in the thread's own block is scarce in a library that programs may load.
+    thread_local std::unique_ptr<answers> t_last;
+    if (t_last == nullptr) {
+        t_last = std::make_unique<answers>();
+    }
+    std::uint64_t const version = version_.load(std::memory_order_acquire);
+    if (t_last->by != this || t_last->version != version || t_last->about != &members) {
+        *t_last = {this, version, &members, {}, {}};
+    }
+    return *t_last;
+}
+
 std::shared_ptr<vendor::vendor_library> vendor_choice::load(offload::vendor of) {
     std::lock_guard const guard(mutex_);
     auto const known = libraries_.find(of);
@@ -117,22 +112,20 @@ bool vendor_choice::concerns(const group::group &members) {
     if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
         return false;
     }
-    auto &last = of_this_thread().concerned;
-    std::uint64_t const version = version_.load(std::memory_order_acquire);
-    if (last.is_for(this, version, &members)) {
-        return last.answer;
+    std::optional<bool> &last = answers_about(members).concerned;
+    if (!last) {
+        std::unique_lock guard(mutex_);
+        std::optional<bool> &known = known_[&members].concerned;
+        if (!known) {
+            guard.unlock(); // devices may have to be started
+            bool const has_gpu = std::ranges::any_of(
+                look_at_own(members), [](const own_endpoint &each) { return each.on != nullptr; });
+            guard.lock();
+            known = has_gpu;
+        }
+        last = known;
     }
-    std::unique_lock guard(mutex_);
-    auto known = concerned_.find(&members);
-    if (known == concerned_.end()) {
-        guard.unlock(); // devices may have to be started
-        bool const has_gpu = std::ranges::any_of(
-            look_at_own(members), [](const own_endpoint &each) { return each.on != nullptr; });
-        guard.lock();
-        known = concerned_.emplace(&members, has_gpu).first;
-    }
-    last = {this, version, &members, known->second};
-    return known->second;
+    return *last;
 }
 
 result<std::unique_ptr<vendor::vendor_group>>
@@ -222,35 +215,32 @@ result<vendor::vendor_group *> vendor_choice::find(group::group &members) {
     if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
         return static_cast<vendor::vendor_group *>(nullptr);
     }
-    auto &last = of_this_thread().communicators;
-    std::uint64_t const version = version_.load(std::memory_order_acquire);
-    if (last.is_for(this, version, &members)) {
-        return last.answer;
+    if (auto const last = answers_about(members).communicators) {
+        return *last;
     }
     auto found = find_or_decide(members);
     DIOMP_TRY(found);
-    last = {this, version, &members, found.value()};
+    answers_about(members).communicators = found.value();
     return found;
 }
 
 result<vendor::vendor_group *> vendor_choice::find_or_decide(group::group &members) {
     {
         std::lock_guard const guard(mutex_);
-        if (auto const known = known_.find(&members); known != known_.end()) {
-            return known->second.communicators.get();
+        if (auto const &known = known_[&members].made) {
+            return known->communicators.get();
         }
     }
     auto made = decide(members);
     DIOMP_TRY(made);
     std::lock_guard const guard(mutex_);
-    return (known_[&members] = made.take()).communicators.get();
+    return known_[&members].made.emplace(made.take()).communicators.get();
 }
 
 void vendor_choice::forget(const group::group &members) {
     version_.fetch_add(1, std::memory_order_acq_rel);
     std::lock_guard const guard(mutex_);
     known_.erase(&members);
-    concerned_.erase(&members);
 }
 
 } // namespace diomp::runtime

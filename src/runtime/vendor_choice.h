@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,11 @@ private:
         std::shared_ptr<collective::vendor::vendor_library> library;
         std::unique_ptr<collective::vendor::vendor_group> communicators;
     };
+    /// Of a group, as far as somebody has asked.
+    struct knowledge {
+        std::optional<bool> concerned;
+        std::optional<decision> made;
+    };
     struct own_endpoint {
         const offload::accelerator *on = nullptr; ///< null: the processor loads its memory
         std::size_t index = 0;
@@ -56,6 +62,9 @@ private:
 
     std::shared_ptr<collective::vendor::vendor_library> load(offload::vendor of);
     std::vector<own_endpoint> look_at_own(const group::group &members);
+    /// What this thread has asked about the group before.
+    struct answers;
+    answers &answers_about(const group::group &members) const;
     result<collective::vendor::vendor_group *> find_or_decide(group::group &members);
     result<decision> decide(group::group &members);
     result<std::unique_ptr<collective::vendor::vendor_group>>
@@ -67,8 +76,7 @@ private:
     options const options_;
     std::atomic<std::uint64_t> version_{1}; ///< counted up when a group is forgotten
     std::mutex mutex_;                      ///< leaf lock over the rest
-    std::map<const group::group *, decision> known_;
-    std::map<const group::group *, bool> concerned_;
+    std::map<const group::group *, knowledge> known_;
     std::map<offload::vendor, std::shared_ptr<collective::vendor::vendor_library>> libraries_;
 };
 

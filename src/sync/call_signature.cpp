@@ -78,6 +78,8 @@ std::string operator_name(std::uint8_t reduction) {
                                              : fmt::format("unknown operator {}", reduction);
 }
 
+const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
+
 std::string describe(const call_signature &call) {
     auto const index = static_cast<std::size_t>(call.what);
     if (index >= rows.size()) {

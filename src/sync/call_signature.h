@@ -72,6 +72,8 @@ struct call_signature {
 };
 static_assert(sizeof(call_signature) == 16);
 
+/// "ompx_bcast".
+const char *name_of(operation what);
 /// "ompx_bcast(root=1, nbytes=8)".
 std::string describe(const call_signature &call);
 

@@ -20,6 +20,8 @@
 // exchange. Written for few members and small buffers; not for speed.
 #pragma once
 
+#include "support/stand_in.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +33,9 @@
 #include <vector>
 
 namespace fake_nccl {
+
+using stand_in::is_set_to;
+using stand_in::number_of;
 
 inline constexpr int ok = 0;
 inline constexpr int unhandled_cuda_error = 1;
@@ -153,15 +158,11 @@ struct world {
     std::map<std::string, int> calls; ///< by name
     std::string complaints;
     std::string last_error;
-    std::string failure; ///< FAKE_NCCL_FAIL as it was at the last call
-    int failure_calls = 0;
+    stand_in::failure demanded{"FAKE_NCCL_FAIL"};
     int ids = 0;
 };
 world &all();
 int complain(const char *function, const std::string &text, int code);
-bool is_set_to(const char *variable, const char *value);
-
-int number_of(const char *variable, int otherwise);
 /// Counts the call; what FAKE_NCCL_FAIL says of it; 0: nothing.
 int demanded(const std::string &function);
 

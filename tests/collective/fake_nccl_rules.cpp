@@ -20,11 +20,6 @@ int complain(const char *function, const std::string &text, int code) {
     return code;
 }
 
-bool is_set_to(const char *variable, const char *value) {
-    const char *const set = std::getenv(variable);
-    return set != nullptr && std::strcmp(set, value) == 0;
-}
-
 const driver &cuda() {
     static const driver only = [] {
         void *const library = ::dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -58,31 +53,14 @@ group &open_group() {
     return only;
 }
 
-int number_of(const char *variable, int otherwise) {
-    const char *const set = std::getenv(variable);
-    return set == nullptr ? otherwise : std::atoi(set);
-}
-
 int demanded(const std::string &function) {
     world &w = all();
     ++w.calls[function];
-    const char *const set = std::getenv("FAKE_NCCL_FAIL");
-    std::string const failure = set == nullptr ? "" : set;
-    if (failure != w.failure) {
-        w.failure = failure;
-        w.failure_calls = 0;
+    int const code = w.demanded.of(function);
+    if (code != 0) {
+        w.last_error = function + " was told to fail";
     }
-    std::size_t const equals = failure.find('=');
-    std::size_t const hash = failure.find('#');
-    if (equals == std::string::npos || failure.substr(0, std::min(hash, equals)) != function) {
-        return 0;
-    }
-    ++w.failure_calls;
-    if (hash != std::string::npos && std::atoi(failure.c_str() + hash + 1) != w.failure_calls) {
-        return 0;
-    }
-    w.last_error = function + " was told to fail";
-    return std::atoi(failure.c_str() + equals + 1);
+    return code;
 }
 
 int fail(int code) {

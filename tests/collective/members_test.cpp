@@ -2,7 +2,7 @@
 // Collectives of endpoints, and those with sizes of their own, with threads as ranks on one or
 // several nodes.
 #include "collective/requests.h"
-#include "support/thread_groups.h"
+#include "collective/thread_calls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,9 @@ namespace {
 
 using sync::operation;
 using test::draw;
+using test::options_for;
 using test::request_of;
+using test::storage;
 using test::thread_groups;
 using test::trial;
 using test::trial_buffers;
@@ -25,14 +27,6 @@ using testing::HasSubstr;
 constexpr std::size_t slot_bytes = std::size_t{32} << 20;
 /// The workspace's part of a slot; buffers lie behind it.
 constexpr std::size_t workspace_bytes = std::size_t{8} << 20;
-
-options options_for(thread_groups &job, bool oversubscribed = false) {
-    options chosen;
-    chosen.window_base = reinterpret_cast<std::uintptr_t>(job.ranks().arena().base());
-    chosen.window_span = job.ranks().arena().span();
-    chosen.oversubscribed = oversubscribed;
-    return chosen;
-}
 
 /// Who is where: the node of each rank, and the group's endpoints.
 struct layout {
@@ -52,26 +46,6 @@ std::vector<layout> layouts() {
         {{0, 0, 0, 0}, {{0, 0}, {1, 0}, {2, 0}, {3, 0}}},      // one each
     };
 }
-
-/// Memory for the buffers of one rank's endpoints: private, or in its slot.
-class storage {
-public:
-    storage(thread_groups &job, world_rank self)
-        : global_(job.ranks().arena().slot(self) + workspace_bytes),
-          private_(slot_bytes - workspace_bytes) {}
-    /// `nbytes` for endpoint number `place`.
-    std::byte *at(bool global, std::size_t place, std::size_t nbytes) {
-        std::size_t const step = (nbytes + 63) / 64 * 64;
-        EXPECT_LE((place + 1) * step + 64, private_.size());
-        auto const address = reinterpret_cast<std::uintptr_t>(private_.data());
-        std::byte *const own = private_.data() + (64 - address % 64) % 64;
-        return (global ? global_ : own) + place * step;
-    }
-
-private:
-    std::byte *global_;
-    std::vector<std::byte> private_;
-};
 
 class member_calls : public testing::TestWithParam<layout> {
 protected:
@@ -116,7 +90,7 @@ TEST_P(member_calls, random_calls_match_the_reference) {
     run([](thread_groups &job, world_rank self, group::group &members) {
         for (bool const oversubscribed : {false, true}) {
             collectives all(options_for(job, oversubscribed));
-            storage memory(job, self);
+            storage memory(job, self, workspace_bytes);
             std::mt19937_64 random(members.count() * 2 + (oversubscribed ? 1 : 0));
             for (int round = 0; round < 90 && !testing::Test::HasFailure(); ++round) {
                 trial const t = draw(random, static_cast<int>(members.count()),
@@ -279,7 +253,7 @@ void run_varying(collectives &all, group::group &members, const varying_trial &t
 TEST_P(member_calls, blocks_of_any_size_arrive) {
     run([](thread_groups &job, world_rank self, group::group &members) {
         collectives all(options_for(job));
-        storage memory(job, self);
+        storage memory(job, self, workspace_bytes);
         std::mt19937_64 random(members.count());
         constexpr operation operations[] = {operation::gatherv, operation::scatterv,
                                             operation::allgatherv, operation::alltoallv};
@@ -417,9 +391,7 @@ TEST_P(member_calls, endpoints_as_roots_are_told_apart) {
         GTEST_SKIP() << "one rank makes one call";
     }
     run([](thread_groups &job, world_rank self, group::group &members) {
-        options chosen = options_for(job);
-        chosen.check_all_members = true;
-        collectives all(chosen);
+        collectives all(options_for(job, false, true));
         std::vector<double> buffer(3000);
         std::vector<endpoint_buffers> const given(own_of(members).size(),
                                                   {buffer.data(), nullptr, nullptr});

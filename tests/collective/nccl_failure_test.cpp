@@ -8,12 +8,13 @@
 namespace diomp::collective::vendor {
 namespace {
 
+using sync::operation;
 using test::nccl_test;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr call sum_of_four{
-    .what = action::allreduce, .amount = 4, .type = OMPX_INT32, .op = OMPX_SUM};
+const request sum_of_four{
+    .what = operation::allreduce, .amount = 4, .type = OMPX_INT32, .op = OMPX_SUM};
 
 class failure_test : public nccl_test {
 protected:
@@ -24,10 +25,10 @@ protected:
         EXPECT_THAT(loaded.failure().message(), HasSubstr(text));
         EXPECT_THAT(loaded.failure().remedy(), HasSubstr("DIOMP_NCCL_LIBRARY"));
     }
-    std::vector<buffers> at_base() {
-        std::vector<buffers> with;
+    std::vector<endpoint_buffers> at_base() {
+        std::vector<endpoint_buffers> with;
         for (std::size_t i = 0; i < own_->size(); ++i) {
-            with.push_back({own_->memory(i).base(), own_->memory(i).base(), {}, {}});
+            with.push_back({own_->memory(i).base(), own_->memory(i).base(), nullptr});
         }
         return with;
     }
@@ -96,7 +97,7 @@ TEST_F(failure_test, communicators_are_made_by_the_first_call_and_destroyed_once
     int const destroyed = calls("ncclCommDestroy");
     make_group(3);
     auto const with = at_base();
-    ASSERT_TRUE(own_->run({.what = action::bcast, .amount = 0, .root = 1}, with).ok());
+    ASSERT_TRUE(own_->run({.what = operation::bcast, .amount = 0, .root = 1}, with).ok());
     EXPECT_EQ(calls("ncclCommInitRankConfig"), made) << "nothing to move, nothing to connect";
     ASSERT_TRUE(allreduce().ok());
     ASSERT_TRUE(allreduce().ok());
@@ -113,7 +114,8 @@ TEST_F(failure_test, call_completes_only_when_asked_and_only_one_at_a_time) {
     auto const with = at_base();
     EXPECT_TRUE(own_->group().test().value()) << "nothing under way";
     ASSERT_TRUE(own_->group().start(sum_of_four, with).ok());
-    EXPECT_THAT(own_->group().describe(), HasSubstr("allreduce by NCCL until all its endpoints"));
+    EXPECT_THAT(own_->group().describe(),
+                HasSubstr("ompx_allreduce by NCCL until all its endpoints"));
     status const second = own_->group().start(sum_of_four, with);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.failure().code(), OMPX_ERR_STATE);
@@ -141,7 +143,7 @@ TEST_F(failure_test, refused_calls_tell_which_and_end_the_group) {
     expect_failure_of("ncclCommInitRankConfig#2=2", OMPX_ERR_SYSTEM,
                       "ncclCommInitRankConfig of endpoint 1 (device 1)");
     expect_failure_of("ncclAllReduce#2=4", OMPX_ERR_ARG, "ncclAllReduce of endpoint 1");
-    expect_failure_of("ncclGroupEnd#2=2", OMPX_ERR_SYSTEM, "ncclGroupEnd of allreduce");
+    expect_failure_of("ncclGroupEnd#2=2", OMPX_ERR_SYSTEM, "ncclGroupEnd of ompx_allreduce");
     expect_failure_of("ncclCommGetAsyncError#5=3", OMPX_ERR_SYSTEM, "ncclCommGetAsyncError");
 }
 
@@ -155,7 +157,7 @@ TEST_F(failure_test, asynchronous_error_is_told_with_the_librarys_words) {
     make_group(3);
     ASSERT_TRUE(allreduce().ok());
     ::setenv("FAKE_NCCL_ASYNC", "6@1", 1);
-    expect_end(OMPX_ERR_PEER, "allreduce on endpoint 1 (device 1)");
+    expect_end(OMPX_ERR_PEER, "ompx_allreduce on endpoint 1 (device 1)");
     ::unsetenv("FAKE_NCCL_ASYNC");
     status const again = allreduce();
     EXPECT_THAT(again.failure().message(), HasSubstr("a link went down"));
@@ -203,17 +205,18 @@ TEST_F(failure_test, wait_that_gives_up_aborts) {
 TEST_F(failure_test, mistakes_of_the_caller_leave_the_group_as_it_was) {
     make_group(2);
     auto const with = at_base();
-    auto const expect = [&](ompx_status code, const call &asked, std::span<const buffers> own) {
+    auto const expect = [&](ompx_status code, const request &asked,
+                            std::span<const endpoint_buffers> own) {
         status const outcome = own_->group().start(asked, own);
         ASSERT_FALSE(outcome.ok());
         EXPECT_EQ(outcome.failure().code(), code) << outcome.failure().message();
     };
-    expect(OMPX_ERR_RANK, {.what = action::bcast, .amount = 8, .root = 2}, with);
-    expect(OMPX_ERR_RANK, {.what = action::gather, .amount = 8}, with);
+    expect(OMPX_ERR_RANK, {.what = operation::bcast, .amount = 8, .root = 2}, with);
+    expect(OMPX_ERR_RANK, {.what = operation::gather, .amount = 8}, with);
     expect(OMPX_ERR_ARG, sum_of_four, std::span(with).first(1));
-    expect(OMPX_ERR_ARG, {.what = action::allgather, .sized = true}, with);
+    expect(OMPX_ERR_ARG, {.what = operation::allgatherv}, with);
     expect(OMPX_ERR_UNSUPPORTED,
-           {.what = action::allreduce, .amount = 1, .type = OMPX_INT16, .op = OMPX_SUM}, with);
+           {.what = operation::allreduce, .amount = 1, .type = OMPX_INT16, .op = OMPX_SUM}, with);
     EXPECT_TRUE(allreduce().ok());
 }
 

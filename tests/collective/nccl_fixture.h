@@ -2,8 +2,9 @@
 // Groups over the stand-ins for CUDA's driver and NCCL.
 #pragma once
 
-#include "collective/trial.h"
+#include "collective/requests.h"
 #include "collective/vendor/nccl.h"
+#include "collective/vendor/plan.h"
 #include "collective/vendor/vendor_group.h"
 #include "device/cuda_fixture.h"
 
@@ -83,36 +84,27 @@ public:
     [[nodiscard]] endpoint_memory &memory(std::size_t own) { return *memory_[own]; }
     [[nodiscard]] std::size_t size() const { return memory_.size(); }
 
-    status run(const vendor::call &asked, std::span<const vendor::buffers> with) {
+    status run(const collective::request &asked,
+               std::span<const collective::endpoint_buffers> with) {
         return group_->run(asked, with, [](function_ref<bool()> is_over) {
             return wait_for_seconds(20, is_over);
         });
-    }
-
-    /// As the library gets it: moves count bytes.
-    static vendor::call call_of(const trial &t) {
-        bool const reduces = t.reduces();
-        return {.what = static_cast<vendor::action>(t.what),
-                .amount = t.count * (reduces ? 1 : t.unit()),
-                .type = reduces ? t.type : 0,
-                .op = reduces ? t.op : 0,
-                .root = t.root};
     }
 
     /// Makes the call, and looks at all that it should and should not have written.
     void run_and_check(const trial &t) {
         auto const members = static_cast<std::size_t>(count_);
         std::vector<trial_buffers> all;
-        std::vector<vendor::buffers> with;
+        std::vector<collective::endpoint_buffers> with;
         std::vector<std::vector<std::byte>> before;
         for (std::size_t i = 0; i < size(); ++i) {
             all.emplace_back(t, members, static_cast<std::size_t>(first_) + i, memory(i).image());
             memory(i).upload();
             before.emplace_back(memory(i).image(), memory(i).image() + endpoint_memory::size_bytes);
             with.push_back(
-                {memory(i).on_device(all[i].dst()), memory(i).on_device(all[i].src()), {}, {}});
+                {memory(i).on_device(all[i].dst()), memory(i).on_device(all[i].src()), nullptr});
         }
-        status const outcome = run(call_of(t), with);
+        status const outcome = run(request_of(t), with);
         ASSERT_TRUE(outcome.ok()) << to_string(t) << ": " << outcome.failure().message();
         for (std::size_t i = 0; i < size(); ++i) {
             memory(i).download();
@@ -137,7 +129,7 @@ inline trial draw_possible(std::mt19937_64 &random, int count, std::size_t most_
     trial t;
     do {
         t = draw(random, count, most_bytes, test::num_without_scans);
-    } while (!vendor::can_do(own_endpoints::call_of(t)));
+    } while (!vendor::can_do(request_of(t)));
     return t;
 }
 
@@ -178,13 +170,13 @@ protected:
     }
     /// An allreduce of 4 integers by all.
     status allreduce() {
-        std::vector<vendor::buffers> with;
+        std::vector<collective::endpoint_buffers> with;
         for (std::size_t i = 0; i < own_->size(); ++i) {
             std::byte *const at = own_->memory(i).base();
-            with.push_back({at, at, {}, {}});
+            with.push_back({at, at, nullptr});
         }
         return own_->run(
-            {.what = vendor::action::allreduce, .amount = 4, .type = OMPX_INT32, .op = OMPX_SUM},
+            {.what = sync::operation::allreduce, .amount = 4, .type = OMPX_INT32, .op = OMPX_SUM},
             with);
     }
     int calls(const char *function) {

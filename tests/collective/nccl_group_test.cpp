@@ -7,6 +7,7 @@
 namespace diomp::collective::vendor {
 namespace {
 
+using sync::operation;
 using test::endpoint_memory;
 using test::nccl_test;
 
@@ -35,7 +36,7 @@ TEST_P(sizes_test, types_and_operators) {
                                 .count = 33,
                                 .root = 0,
                                 .in_place = op == OMPX_PROD};
-            if (can_do(test::own_endpoints::call_of(t))) {
+            if (can_do(test::request_of(t))) {
                 own_->run_and_check(t);
                 ++tried;
             }
@@ -47,16 +48,16 @@ TEST_P(sizes_test, types_and_operators) {
 TEST_P(sizes_test, average) {
     make_group(GetParam());
     auto const count = static_cast<std::size_t>(GetParam());
-    std::vector<buffers> with;
+    std::vector<endpoint_buffers> with;
     for (std::size_t i = 0; i < count; ++i) {
         auto *const values = reinterpret_cast<double *>(own_->memory(i).image());
         values[0] = static_cast<double>(i);
         values[1] = 8;
         own_->memory(i).upload();
-        with.push_back({own_->memory(i).base(), own_->memory(i).base(), {}, {}});
+        with.push_back({own_->memory(i).base(), own_->memory(i).base(), nullptr});
     }
     ASSERT_TRUE(
-        own_->run({.what = action::allreduce, .amount = 2, .type = OMPX_DOUBLE, .op = OMPX_AVG},
+        own_->run({.what = operation::allreduce, .amount = 2, .type = OMPX_DOUBLE, .op = OMPX_AVG},
                   with)
             .ok());
     for (std::size_t i = 0; i < count; ++i) {
@@ -68,28 +69,29 @@ TEST_P(sizes_test, average) {
 }
 
 /// Sizes for each member, some of them zero, blocks in reverse order with gaps.
-class layout {
-public:
-    layout(std::size_t count, std::size_t step) {
-        std::size_t end = 0;
-        nbytes.resize(count);
-        offsets.resize(count);
-        for (std::size_t block = count; block-- > 0;) {
-            nbytes[block] = (block * 7 + step) % 5 * 100;
-            offsets[block] = end;
-            end += nbytes[block] + 16;
-        }
+block_list list_of(std::size_t count, std::size_t step) {
+    block_list made;
+    made.nbytes.resize(count);
+    made.offsets.resize(count);
+    std::size_t end = 0;
+    for (std::size_t block = count; block-- > 0;) {
+        made.nbytes[block] = (block * 7 + step) % 5 * 100;
+        made.offsets[block] = end;
+        end += made.nbytes[block] + 16;
     }
-    std::vector<std::size_t> nbytes;
-    std::vector<std::size_t> offsets;
-};
+    return made;
+}
+
+std::shared_ptr<const block_lists> lists(block_list dst, block_list src) {
+    return std::make_shared<block_lists>(block_lists{std::move(dst), std::move(src)});
+}
 
 std::byte brought(std::size_t from, std::size_t to, std::size_t at) {
     return static_cast<std::byte>(from * 71 + to * 31 + at + 1);
 }
 
 /// Blocks as [block] from their owner to `to`.
-void expect_blocks(const std::byte *at, const layout &as, std::size_t to) {
+void expect_blocks(const std::byte *at, const block_list &as, std::size_t to) {
     for (std::size_t block = 0; block < as.nbytes.size(); ++block) {
         for (std::size_t i = 0; i < as.nbytes[block]; ++i) {
             ASSERT_EQ(at[as.offsets[block] + i], brought(block, to, i))
@@ -115,7 +117,7 @@ protected:
             own_->memory(i).upload();
         }
     }
-    void run(const call &asked, const std::vector<buffers> &with) {
+    void run(const request &asked, const std::vector<endpoint_buffers> &with) {
         status const outcome = own_->run(asked, with);
         ASSERT_TRUE(outcome.ok()) << outcome.failure().message();
         for (std::size_t i = 0; i < count_; ++i) {
@@ -127,10 +129,10 @@ protected:
 
 TEST_P(sized_test, gather_and_allgather) {
     prepare();
-    layout const as(count_, 3);
-    for (action const what : {action::gather, action::allgather}) {
-        int const root = what == action::gather ? static_cast<int>(count_) - 1 : -1;
-        std::vector<buffers> with;
+    block_list const as = list_of(count_, 3);
+    for (operation const what : {operation::gatherv, operation::allgatherv}) {
+        int const root = what == operation::gatherv ? static_cast<int>(count_) - 1 : -1;
+        std::vector<endpoint_buffers> with;
         for (std::size_t i = 0; i < count_; ++i) {
             std::memset(own_->memory(i).image(), 0, src_at);
             for (std::size_t k = 0; k < as.nbytes[i]; ++k) {
@@ -138,12 +140,10 @@ TEST_P(sized_test, gather_and_allgather) {
             }
             bool const receives = root < 0 || static_cast<int>(i) == root;
             with.push_back({receives ? own_->memory(i).base() : nullptr,
-                            own_->memory(i).base() + src_at,
-                            {as.nbytes, as.offsets},
-                            {}});
+                            own_->memory(i).base() + src_at, nullptr});
         }
         upload();
-        run({.what = what, .root = root, .sized = true}, with);
+        run({.what = what, .root = root, .blocks = lists(as, {})}, with);
         for (std::size_t i = 0; i < count_; ++i) {
             if (root < 0 || static_cast<int>(i) == root) {
                 expect_blocks(own_->memory(i).image(), as, 0);
@@ -154,43 +154,21 @@ TEST_P(sized_test, gather_and_allgather) {
     }
 }
 
-TEST_P(sized_test, gather_without_offsets_packs_the_blocks) {
-    prepare();
-    layout as(count_, 3);
-    std::vector<buffers> with;
-    for (std::size_t i = 0; i < count_; ++i) {
-        std::memset(src(i), static_cast<int>(i) + 1, as.nbytes[i]);
-        with.push_back(
-            {own_->memory(i).base(), own_->memory(i).base() + src_at, {as.nbytes, {}}, {}});
-    }
-    upload();
-    run({.what = action::gather, .root = 0, .sized = true}, with);
-    const std::byte *at = own_->memory(0).image();
-    for (std::size_t i = 0; i < count_; ++i) {
-        for (std::size_t k = 0; k < as.nbytes[i]; ++k) {
-            ASSERT_EQ(*at++, static_cast<std::byte>(i + 1));
-        }
-    }
-    EXPECT_EQ(*at, std::byte{0});
-}
-
 TEST_P(sized_test, scatter) {
     prepare();
-    layout const as(count_, 4);
+    block_list const as = list_of(count_, 4);
     for (std::size_t block = 0; block < count_; ++block) {
         for (std::size_t k = 0; k < as.nbytes[block]; ++k) {
             src(0)[as.offsets[block] + k] = brought(0, block, k);
         }
     }
-    std::vector<buffers> with;
+    std::vector<endpoint_buffers> with;
     for (std::size_t i = 0; i < count_; ++i) {
-        with.push_back({own_->memory(i).base(),
-                        i == 0 ? own_->memory(i).base() + src_at : nullptr,
-                        {},
-                        {as.nbytes, as.offsets}});
+        with.push_back(
+            {own_->memory(i).base(), i == 0 ? own_->memory(i).base() + src_at : nullptr, nullptr});
     }
     upload();
-    run({.what = action::scatter, .root = 0, .sized = true}, with);
+    run({.what = operation::scatterv, .root = 0, .blocks = lists({}, as)}, with);
     for (std::size_t i = 0; i < count_; ++i) {
         for (std::size_t k = 0; k < as.nbytes[i]; ++k) {
             ASSERT_EQ(own_->memory(i).image()[k], brought(0, i, k)) << "at " << i;
@@ -199,16 +177,16 @@ TEST_P(sized_test, scatter) {
     }
 }
 
-/// From i to j go as many bytes as layout(j) says for i.
+/// From i to j go as many bytes as the list of j says for i.
 TEST_P(sized_test, alltoall) {
     prepare();
-    std::vector<layout> to;
-    std::vector<layout> from;
+    std::vector<block_list> to;
+    std::vector<block_list> from;
     for (std::size_t i = 0; i < count_; ++i) {
-        to.emplace_back(count_, i + 1);
-        from.emplace_back(count_, 0);
+        to.push_back(list_of(count_, i + 1));
+        from.push_back(list_of(count_, 0));
     }
-    std::vector<buffers> with;
+    std::vector<endpoint_buffers> with;
     for (std::size_t i = 0; i < count_; ++i) {
         std::size_t end = 0;
         for (std::size_t j = 0; j < count_; ++j) {
@@ -219,13 +197,11 @@ TEST_P(sized_test, alltoall) {
                 src(i)[from[i].offsets[j] + k] = brought(i, j, k);
             }
         }
-        with.push_back({own_->memory(i).base(),
-                        own_->memory(i).base() + src_at,
-                        {to[i].nbytes, to[i].offsets},
-                        {from[i].nbytes, from[i].offsets}});
+        with.push_back(
+            {own_->memory(i).base(), own_->memory(i).base() + src_at, lists(to[i], from[i])});
     }
     upload();
-    run({.what = action::alltoall, .sized = true}, with);
+    run({.what = operation::alltoallv}, with);
     for (std::size_t i = 0; i < count_; ++i) {
         expect_blocks(own_->memory(i).image(), to[i], i);
     }

@@ -3,12 +3,12 @@
 #include "collective/nccl_fixture.h"
 #include "device/two_processes.h"
 
-#include <array>
 #include <sys/socket.h>
 
 namespace diomp::collective::vendor {
 namespace {
 
+using sync::operation;
 using test::nccl_test;
 using test::own_endpoints;
 using test::require;
@@ -79,13 +79,14 @@ TEST_F(processes_test, calls_give_what_the_reference_gives) {
 
 /// Only what is sized may leave a process without anything to do, and it must connect all the same.
 TEST_F(processes_test, first_call_has_nothing_for_some) {
-    static constexpr std::array<std::size_t, count> sizes{64, 0, 0, 0};
+    static const auto sizes =
+        std::make_shared<block_lists>(block_lists{{{64, 0, 0, 0}, {0, 64, 64, 64}}, {}});
     auto const gather = [](own_endpoints &own) {
-        std::vector<buffers> with;
+        std::vector<endpoint_buffers> with;
         for (std::size_t i = 0; i < own.size(); ++i) {
-            with.push_back({own.memory(i).base(), own.memory(i).base() + 4096, {sizes, {}}, {}});
+            with.push_back({own.memory(i).base(), own.memory(i).base() + 4096, nullptr});
         }
-        return own.run({.what = action::gather, .root = 1, .sized = true}, with);
+        return own.run({.what = operation::gatherv, .root = 1, .blocks = sizes}, with);
     };
     second_process child([&](int socket) {
         child_half half(socket);
@@ -111,10 +112,10 @@ TEST_F(processes_test, process_that_does_not_come_is_a_timeout) {
     });
     make_half(child.socket());
     EXPECT_EQ(child.exit_code(), 0);
-    std::vector<buffers> const with{{own_->memory(0).base(), nullptr, {}, {}},
-                                    {own_->memory(1).base(), nullptr, {}, {}}};
+    std::vector<endpoint_buffers> const with{{own_->memory(0).base(), nullptr, nullptr},
+                                             {own_->memory(1).base(), nullptr, nullptr}};
     status const outcome = own_->group().run(
-        {.what = action::bcast, .amount = 8, .root = 0}, with,
+        {.what = operation::bcast, .amount = 8, .root = 0}, with,
         [](function_ref<bool()> is_over) { return test::wait_for_seconds(0.1, is_over); });
     ASSERT_FALSE(outcome.ok());
     EXPECT_EQ(outcome.failure().code(), OMPX_ERR_TIMEOUT);
@@ -123,9 +124,9 @@ TEST_F(processes_test, process_that_does_not_come_is_a_timeout) {
 /// The library need not notice; that the stand-in does is what makes the other tests strict.
 TEST_F(processes_test, different_calls_are_seen) {
     auto const bcast = [](own_endpoints &own, std::size_t nbytes) {
-        std::vector<buffers> const with{{own.memory(0).base(), nullptr, {}, {}},
-                                        {own.memory(1).base(), nullptr, {}, {}}};
-        return own.run({.what = action::bcast, .amount = nbytes, .root = 0}, with);
+        std::vector<endpoint_buffers> const with{{own.memory(0).base(), nullptr, nullptr},
+                                                 {own.memory(1).base(), nullptr, nullptr}};
+        return own.run({.what = operation::bcast, .amount = nbytes, .root = 0}, with);
     };
     second_process child([&](int socket) {
         child_half half(socket);

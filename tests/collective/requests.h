@@ -7,7 +7,7 @@
 
 namespace diomp::test {
 
-inline collective::request request_of(const trial &t, const trial_buffers &buffers) {
+inline collective::request request_of(const trial &t) {
     using sync::operation;
     constexpr operation operations[] = {
         operation::bcast,   operation::reduce,    operation::allreduce,      operation::gather,
@@ -15,14 +15,18 @@ inline collective::request request_of(const trial &t, const trial_buffers &buffe
         operation::scan,    operation::exscan};
     collective::request asked;
     asked.what = operations[static_cast<int>(t.what)];
-    asked.dst = buffers.dst();
-    asked.src = buffers.src();
     asked.root = t.has_root() ? t.root : -1;
     asked.amount = t.reduces() ? t.count : t.count * t.unit();
     if (t.reduces()) {
         asked.type = t.type;
         asked.op = t.op;
     }
+    return asked;
+}
+inline collective::request request_of(const trial &t, const trial_buffers &buffers) {
+    collective::request asked = request_of(t);
+    asked.dst = buffers.dst();
+    asked.src = buffers.src();
     return asked;
 }
 

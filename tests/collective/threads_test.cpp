@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
-#include "collective/collective.h"
 #include "collective/requests.h"
-#include "collective/trial.h"
-#include "support/thread_groups.h"
+#include "collective/thread_calls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +12,9 @@ namespace {
 using sync::operation;
 using test::draw;
 using test::kind;
+using test::options_for;
 using test::request_of;
+using test::storage;
 using test::thread_groups;
 using test::trial;
 using test::trial_buffers;
@@ -23,32 +23,6 @@ using testing::HasSubstr;
 constexpr std::size_t slot_bytes = std::size_t{16} << 20;
 /// The workspace's part of a slot; buffers lie behind it.
 constexpr std::size_t workspace_bytes = std::size_t{4} << 20;
-
-options options_for(thread_groups &job, bool oversubscribed, bool check_all_members = false) {
-    options chosen;
-    chosen.window_base = reinterpret_cast<std::uintptr_t>(job.ranks().arena().base());
-    chosen.window_span = job.ranks().arena().span();
-    chosen.oversubscribed = oversubscribed;
-    chosen.check_all_members = check_all_members;
-    return chosen;
-}
-
-/// Where a member's buffers are: private memory, or its slot.
-class storage {
-public:
-    storage(thread_groups &job, world_rank self)
-        : global_(job.ranks().arena().slot(self) + workspace_bytes),
-          private_(slot_bytes - workspace_bytes) {}
-    std::byte *at(bool global) { return global ? global_ : aligned(); }
-
-private:
-    std::byte *aligned() {
-        auto const address = reinterpret_cast<std::uintptr_t>(private_.data());
-        return private_.data() + (64 - address % 64) % 64;
-    }
-    std::byte *global_;
-    std::vector<std::byte> private_;
-};
 
 void run_trial(collectives &all, group::group &members, const trial &t, std::byte *where) {
     std::size_t const self = members.self().index();
@@ -78,7 +52,7 @@ TEST_P(collective_sizes, random_calls_match_the_reference) {
     for (bool const oversubscribed : {false, true}) {
         job.run([&](world_rank self) {
             collectives all(options_for(job, oversubscribed));
-            storage memory(job, self);
+            storage memory(job, self, workspace_bytes);
             std::mt19937_64 random(static_cast<std::uint64_t>(num_ranks()) * 2 + oversubscribed);
             for (int round = 0; round < 80 && !testing::Test::HasFailure(); ++round) {
                 trial const t =
@@ -96,8 +70,8 @@ TEST_P(collective_sizes, random_calls_match_the_reference) {
 TEST_P(collective_sizes, sizes_around_every_switch_are_right) {
     thread_groups job(make_ranks(), workspace_bytes, GetParam());
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
-        storage memory(job, self);
+        collectives all(options_for(job));
+        storage memory(job, self, workspace_bytes);
         std::uint64_t number = 0;
         for (std::size_t const bytes :
              {8UL, 40UL, 128UL, 256UL, 8192UL, 16384UL, 32768UL, 65536UL, 131072UL}) {
@@ -151,7 +125,7 @@ TEST_P(collective_sizes, user_defined_operators_see_operands_in_rank_order) {
     thread_groups job(make_ranks(), workspace_bytes, GetParam());
     std::atomic<int> calls{0};
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
+        collectives all(options_for(job));
         auto const op = all.operators().create(multiply, &calls, false);
         ASSERT_TRUE(op.ok());
         auto const n = static_cast<std::size_t>(num_ranks());
@@ -199,7 +173,7 @@ TEST_P(collective_sizes, elements_as_large_as_they_may_be) {
         }
     };
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
+        collectives all(options_for(job));
         auto const op = all.operators().create(add_bytes, nullptr, true).value();
         auto const n = static_cast<std::size_t>(num_ranks());
         for (operation const what :
@@ -242,7 +216,7 @@ TEST(collectives, floating_sums_are_the_same_bits_on_all_members) {
         for (std::size_t const count : {3U, 5U, 1000U, 20001U, 90001U}) {
             std::vector<std::vector<float>> results(static_cast<std::size_t>(n));
             job.run([&](world_rank self) {
-                collectives all(options_for(job, false));
+                collectives all(options_for(job));
                 std::mt19937 random(static_cast<unsigned>(self.value() + 1));
                 std::vector<float> &own = results[self.index()];
                 own.resize(count);
@@ -321,7 +295,7 @@ TEST_P(collective_mistakes, small_calls_with_a_root_tell_those_who_wait) {
     thread_groups job(std::make_unique<test::thread_ranks>(3, slot_bytes), workspace_bytes,
                       GetParam());
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
+        collectives all(options_for(job));
         group::group &world = job.registry(self).world();
         std::int64_t x = self.value();
         int num_told = 0;
@@ -399,7 +373,7 @@ TEST_P(collective_runners, a_root_that_runs_ahead_overwrites_nothing) {
 
 TEST(collectives, bad_arguments_are_told) {
     thread_groups job(2, slot_bytes, workspace_bytes);
-    collectives all(options_for(job, false));
+    collectives all(options_for(job));
     group::group &world = job.registry(world_rank{0}).world();
     int x = 0;
     auto const code = [&](const request &asked) {
@@ -449,7 +423,7 @@ status wait_and_release(ompx_event *event) {
 TEST(collectives, queued_calls_run_in_order_with_blocking_ones) {
     thread_groups job(3, slot_bytes, workspace_bytes);
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
+        collectives all(options_for(job));
         group::group &world = job.registry(self).world();
         for (int round = 0; round < 20; ++round) {
             std::vector<std::int64_t> a(3000, 1);
@@ -482,7 +456,7 @@ TEST(collectives, queued_calls_run_in_order_with_blocking_ones) {
 TEST(collectives, a_queued_call_tells_a_mismatch_through_its_event) {
     thread_groups job(2, slot_bytes, workspace_bytes);
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
+        collectives all(options_for(job));
         std::array<std::byte, 400> x{};
         auto *const event =
             all.start(job.registry(self).world(), {.what = operation::bcast,
@@ -528,8 +502,8 @@ TEST(collectives, different_groups_are_active_at_once) {
 TEST(collectives, go_on_with_small_stages_when_the_workspace_is_full) {
     thread_groups job(3, slot_bytes, sizeof(group::member_block) + (std::size_t{400} << 10));
     job.run([&](world_rank self) {
-        collectives all(options_for(job, false));
-        storage memory(job, self);
+        collectives all(options_for(job));
+        storage memory(job, self, workspace_bytes);
         std::mt19937_64 random(5);
         for (int round = 0; round < 60; ++round) {
             run_trial(all, job.registry(self).world(), draw(random, 3, std::size_t{128} << 10),

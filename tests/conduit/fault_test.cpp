@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <sched.h>
@@ -26,6 +27,12 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t memory_bytes = std::size_t{64} << 20;
 
+/// Of the environment; between nodes "auto" is UCX.
+std::string network() {
+    const char *const chosen = std::getenv("DIOMP_CONDUIT");
+    return chosen != nullptr ? chosen : "auto";
+}
+
 /// One end of the pair.
 struct end {
     std::unique_ptr<diomp::conduit::window> window;
@@ -41,7 +48,12 @@ struct end {
                      .take();
         diomp::conduit::conduit_options options;
         options.dead_peer_timeout_s = timeout_s;
-        conduit = diomp::conduit::create("auto", launcher, *window, options).take();
+        auto made = diomp::conduit::create(network(), launcher, *window, options);
+        if (!made) {
+            std::fprintf(stderr, "set-up: %s\n", made.failure().message().c_str());
+            std::_Exit(8);
+        }
+        conduit = made.take();
         conduit->report_failures_to([this](world_rank peer, std::string why) {
             std::lock_guard const guard(mutex);
             told = std::to_string(peer.value()) + ": " + why;

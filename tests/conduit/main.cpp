@@ -19,6 +19,7 @@ class end_job_on_failure : public testing::EmptyTestEventListener {
         if (test.result()->Failed()) {
             diomp_test::ours().abort(std::string(test.name()) + " failed");
         }
+        diomp_test::ours().expect_no_message();
     }
 };
 

@@ -55,64 +55,111 @@ TEST(messages, payloads_of_every_size_arrive) {
     ours().meet();
 }
 
+enum class purpose : int { letter, answer, farewell };
+
 /// What one thread of one rank sends; the receiver checks that the numbers go up one by one.
+/// A farewell's number is how many answers its receiver will not get.
 struct numbered {
     int thread;
     int number;
-    int is_reply;
+    purpose what;
+};
+
+/// What every rank sends to every rank: letters from several threads, each answered from its
+/// handler where the queue has room.
+class flood {
+public:
+    static constexpr int num_threads = 2;
+    static constexpr int num_messages = 5000;
+
+    flood() {
+        ours().on_message([this](const message &each) { take(each); });
+    }
+
+    void send() {
+        std::atomic<int> running{num_threads};
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < num_threads; ++thread) {
+            threads.emplace_back([&, thread] {
+                for (int number = 0; number < num_messages; ++number) {
+                    send_to_all(numbered{thread, number, purpose::letter});
+                }
+                --running;
+            });
+        }
+        ours().wait_until([&] { return running == 0 && received_ == total_; }, "the flood");
+        for (auto &thread : threads) {
+            thread.join();
+        }
+    }
+
+    /// Nothing is under way after it.
+    void await_answers() {
+        for (int peer = 0; peer < size_; ++peer) {
+            ours().send(peer, 0,
+                        bytes_of(numbered{0, unanswered_[static_cast<std::size_t>(peer)],
+                                          purpose::farewell}));
+        }
+        ours().wait_until([&] { return farewells_ == size_ && answers_ + not_coming_ == total_; },
+                          "the answers");
+    }
+
+    [[nodiscard]] int out_of_order() const { return out_of_order_; }
+
+private:
+    void send_to_all(const numbered &content) const {
+        for (int peer = 0; peer < size_; ++peer) {
+            ours().send(peer, 0, bytes_of(content));
+        }
+    }
+
+    void take(const message &each) {
+        auto const content = value_in<numbered>(each);
+        switch (content.what) {
+        case purpose::answer:
+            ++answers_;
+            break;
+        case purpose::farewell:
+            not_coming_ += content.number;
+            ++farewells_;
+            break;
+        case purpose::letter:
+            answer(each, content);
+            break;
+        }
+    }
+
+    void answer(const message &each, const numbered &content) {
+        int &expected = seen_[each.source.index()][static_cast<std::size_t>(content.thread)];
+        out_of_order_ += content.number == expected ? 0 : 1;
+        ++expected;
+        // A handler may send; when the queue is full it must not wait.
+        numbered const reply{content.thread, content.number, purpose::answer};
+        if (!ours().conduit().try_send(each.source, 0, bytes_of(reply))) {
+            ++unanswered_[each.source.index()];
+        }
+        ++received_;
+    }
+
+    int size_ = ours().size();
+    int total_ = num_threads * num_messages * size_;
+    // Handlers run one at a time, whatever thread polls.
+    std::vector<std::vector<int>> seen_{static_cast<std::size_t>(size_),
+                                        std::vector<int>(num_threads)};
+    std::vector<int> unanswered_ = std::vector<int>(static_cast<std::size_t>(size_));
+    std::atomic<int> received_{0};
+    std::atomic<int> answers_{0};
+    std::atomic<int> not_coming_{0};
+    std::atomic<int> farewells_{0};
+    std::atomic<int> out_of_order_{0};
 };
 
 TEST(messages, a_flood_from_threads_keeps_order_and_is_answered_from_handlers) {
-    constexpr int num_threads = 2;
-    constexpr int num_messages = 5000;
-    int const size = ours().size();
-    std::vector<std::vector<int>> seen(static_cast<std::size_t>(size),
-                                       std::vector<int>(num_threads));
-    std::atomic<int> received{0};
-    std::atomic<int> replies{0};
-    std::atomic<int> out_of_order{0};
-    std::atomic<int> unanswered{0};
-    ours().on_message([&](const message &each) {
-        auto const content = value_in<numbered>(each);
-        if (content.is_reply != 0) {
-            ++replies;
-            return;
-        }
-        int &expected = seen[each.source.index()][static_cast<std::size_t>(content.thread)];
-        out_of_order += content.number == expected ? 0 : 1;
-        ++expected;
-        ++received;
-        // A handler may send; when the queue is full it must not wait.
-        numbered const reply{content.thread, content.number, 1};
-        if (!ours().conduit().try_send(each.source, 0, bytes_of(reply))) {
-            ++unanswered;
-        }
-    });
+    flood ours_and_theirs;
     ours().meet();
-    std::atomic<int> running{num_threads};
-    auto const body = [&](int thread) {
-        for (int number = 0; number < num_messages; ++number) {
-            for (int peer = 0; peer < size; ++peer) {
-                ours().send(peer, 0, bytes_of(numbered{thread, number, 0}));
-            }
-        }
-        --running;
-    };
-    std::vector<std::thread> threads;
-    for (int thread = 0; thread < num_threads; ++thread) {
-        threads.emplace_back(body, thread);
-    }
-    ours().wait_until([&] { return running == 0 && received == num_threads * num_messages * size; },
-                      "the flood");
-    for (auto &thread : threads) {
-        thread.join();
-    }
-    EXPECT_EQ(out_of_order, 0);
-    // Tell everybody how many answers they will not get.
-    std::vector<std::byte> nothing;
-    ours().meet();
-    ours().wait_until([&] { return ours().poll() == 0; }, "silence");
-    EXPECT_GT(replies + unanswered, 0);
+    ours_and_theirs.send();
+    EXPECT_EQ(ours_and_theirs.out_of_order(), 0);
+    ours_and_theirs.await_answers();
     ours().meet();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 namespace {
@@ -16,7 +17,7 @@ constexpr std::size_t big = std::size_t{64} << 20;
 constexpr std::size_t sizes[] = {0,    1,    7,    8,     63,    64,     100,    4096,    8191,
                                  8192, 8193, 9000, 65536, 65537, 262144, 300000, 1048576, big};
 
-/// Where rank `from` writes at rank `to`: parts do not overlap for up to 4 ranks of small data.
+/// Where rank `from` writes at rank `to`: parts do not overlap for up to 8 ranks of small data.
 std::byte *part(int owner, int writer) {
     return ours().memory_of(owner) + static_cast<std::size_t>(writer) * (std::size_t{40} << 20);
 }
@@ -63,6 +64,22 @@ TEST(transfer, gets_of_every_size) {
         ++round;
         ours().meet();
     }
+}
+
+TEST(transfer, a_quarter_of_a_gibibyte_in_one_piece) {
+    constexpr std::size_t nbytes = std::size_t{256} << 20;
+    constexpr std::size_t odd = 3;
+    if (ours().rank() == 0) {
+        std::vector<std::uint64_t> sent(nbytes / sizeof(std::uint64_t));
+        std::iota(sent.begin(), sent.end(), 1);
+        std::byte *const there = ours().memory_of(next()) + odd;
+        ours().put(next(), there, sent.data(), nbytes);
+        ours().flush(next());
+        std::vector<std::uint64_t> back(sent.size());
+        ours().get(next(), there, back.data(), nbytes);
+        EXPECT_TRUE(back == sent);
+    }
+    ours().meet(); // the others serve here, by the conduit's own thread
 }
 
 TEST(transfer, a_flush_covers_small_and_large_puts_in_flight) {

@@ -48,6 +48,7 @@ world::world() {
     }
     conduit_ = demand(diomp::conduit::create(values.conduit, *launcher_, *window_, options));
     g_ours = this;
+    expect_no_message();
 }
 
 void world::finish() {
@@ -67,6 +68,12 @@ void world::abort(const std::string &why) {
     std::fflush(nullptr);
     launcher_->abort(1, why);
     std::_Exit(1);
+}
+
+void world::expect_no_message() {
+    handler_ = [this](const message &each) {
+        abort("a message of rank " + std::to_string(each.source.value()) + " that no test expects");
+    };
 }
 
 int world::poll() {

@@ -35,10 +35,12 @@ public:
     }
     /// Where the tests' memory of a rank begins, in every process.
     [[nodiscard]] std::byte *memory_of(int owner) const;
-    static constexpr std::size_t memory_bytes = std::size_t{192} << 20;
+    static constexpr std::size_t memory_bytes = std::size_t{320} << 20;
 
     /// What poll() does with messages. Set between meetings.
     void on_message(std::function<void(const message &)> handler) { handler_ = std::move(handler); }
+    /// A message that comes from now on ends the job: a test that is over has left it behind.
+    void expect_no_message();
     int poll();
     /// Polls until the condition holds. A wait that is too long is a failure and ends the job.
     void wait_until(const std::function<bool()> &condition, const char *what);

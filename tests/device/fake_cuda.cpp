@@ -44,26 +44,6 @@ int complain(const char *function, const std::string &text, int code) {
     return code;
 }
 
-int demanded(const std::string &function) {
-    world &w = all();
-    const char *const set = std::getenv("FAKE_CUDA_FAIL");
-    std::string const failure = set == nullptr ? "" : set;
-    if (failure != w.failure) {
-        w.failure = failure;
-        w.failure_calls = 0;
-    }
-    std::size_t const equals = failure.find('=');
-    std::size_t const hash = failure.find('#');
-    if (equals == std::string::npos || failure.substr(0, std::min(hash, equals)) != function) {
-        return 0;
-    }
-    ++w.failure_calls;
-    if (hash != std::string::npos && std::atoi(failure.c_str() + hash + 1) != w.failure_calls) {
-        return 0;
-    }
-    return std::atoi(failure.c_str() + equals + 1);
-}
-
 int current_device(const char *function) {
     if (contexts.empty()) {
         complain(function, "no context is current", 0);
@@ -76,17 +56,11 @@ int current_device(const char *function) {
     return contexts.back()->number;
 }
 
-bool peers_exist() {
-    const char *const set = std::getenv("FAKE_CUDA_PEERS");
-    return set == nullptr || std::strcmp(set, "none") != 0;
-}
+bool peers_exist() { return !stand_in::is_set_to("FAKE_CUDA_PEERS", "none"); }
 
 namespace {
 
-bool maps() {
-    const char *const set = std::getenv("FAKE_CUDA_VMM");
-    return set == nullptr || std::strcmp(set, "none") != 0;
-}
+bool maps() { return !stand_in::is_set_to("FAKE_CUDA_VMM", "none"); }
 
 bool exists(int device) { return device >= 0 && device < static_cast<int>(all().devices.size()); }
 
@@ -172,8 +146,7 @@ EXPORTED int fake_cuda_enqueue(void *on, work_function work, void *argument) {
 
 EXPORTED int cuInit(unsigned flags) {
     FAKE_CUDA_ENTER
-    const char *const set = std::getenv("FAKE_CUDA_DEVICES");
-    int const count = set == nullptr ? 2 : std::atoi(set);
+    int const count = stand_in::number_of("FAKE_CUDA_DEVICES", 2);
     if (flags != 0) {
         return complain(__func__, "flags must be 0", invalid_value);
     }
@@ -330,7 +303,7 @@ EXPORTED int cuStreamDestroy_v2(void *of) {
     if (!known(__func__, gone)) {
         return invalid_handle;
     }
-    if (!gone->pending.empty() && all().failure.empty()) {
+    if (!gone->pending.empty() && all().demanded.empty()) {
         complain(__func__, "copies are under way", 0);
     }
     all().streams.erase(gone);
@@ -363,8 +336,7 @@ EXPORTED int cuStreamQuery(void *of) {
     if (!known(__func__, asked)) {
         return invalid_handle;
     }
-    const char *const set = std::getenv("FAKE_CUDA_PATIENCE");
-    int const patience = set == nullptr ? 2 : std::atoi(set);
+    int const patience = stand_in::number_of("FAKE_CUDA_PATIENCE", 2);
     if (!asked->pending.empty() && ++asked->questions < patience) {
         return not_ready;
     }

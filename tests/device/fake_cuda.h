@@ -23,6 +23,8 @@
 // that the two are compared by what they exchange.
 #pragma once
 
+#include "support/stand_in.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -140,15 +142,12 @@ struct world {
     unsigned long long last_handle = 0;
     std::string complaints;
 
-    std::string failure; ///< FAKE_CUDA_FAIL as it was at the last call
-    int failure_calls = 0;
+    stand_in::failure demanded{"FAKE_CUDA_FAIL"};
 };
 world &all();
 
 /// Writes a complaint; returns the code for convenience.
 int complain(const char *function, const std::string &text, int code);
-/// What FAKE_CUDA_FAIL says of this call; 0: nothing.
-int demanded(const std::string &function);
 /// The device whose context is current, or -1 with a complaint.
 int current_device(const char *function);
 bool peers_exist();
@@ -170,7 +169,7 @@ physical open_physical(int fd);
 /// At the start of every function of the driver.
 #define FAKE_CUDA_ENTER                                                                            \
     std::unique_lock guard(fake_cuda::all().mutex);                                                \
-    if (int const demanded_ = fake_cuda::demanded(__func__)) {                                     \
+    if (int const demanded_ = fake_cuda::all().demanded.of(__func__)) {                            \
         return demanded_;                                                                          \
     }
 /// And of those that need a context.

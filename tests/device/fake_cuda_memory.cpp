@@ -73,8 +73,7 @@ physical open_physical(int fd) {
 }
 
 std::size_t device_bytes() {
-    const char *const set = std::getenv("FAKE_CUDA_MEBIBYTES");
-    return static_cast<std::size_t>(set == nullptr ? 64 : std::atoi(set)) << 20;
+    return static_cast<std::size_t>(stand_in::number_of("FAKE_CUDA_MEBIBYTES", 64)) << 20;
 }
 
 namespace {

@@ -3,9 +3,11 @@
 // for device memory, in memfds, so that an interprocess handle can open it. Copies are carried out
 // at the second question or when somebody waits.
 //
-//     FAKE_HIP_DEVICES=n     number of devices, 2; 0: hipGetDeviceCount says so with an error
-//     FAKE_HIP_VERSION=n     what hipRuntimeGetVersion says, 60100000
-//     FAKE_HIP_FAIL=NAME=C   calls of NAME return the code C
+//     FAKE_HIP_DEVICES=n        number of devices, 2; 0: hipGetDeviceCount says so with an error
+//     FAKE_HIP_VERSION=n        what hipRuntimeGetVersion says, 60100000
+//     FAKE_HIP_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
+#include "support/stand_in.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +67,7 @@ struct world {
     std::set<stream *> streams;
     std::set<std::pair<int, int>> reaches; ///< (device, peer)
     std::string complaints;
+    stand_in::failure demanded{"FAKE_HIP_FAIL"};
 };
 world &all() {
     static world *const only = new world; // never destroyed: may be called at the end
@@ -72,25 +75,12 @@ world &all() {
 }
 thread_local int current = 0;
 
-int number_of(const char *variable, int otherwise) {
-    const char *const set = std::getenv(variable);
-    return set == nullptr ? otherwise : std::atoi(set);
-}
-int num_devices() { return number_of("FAKE_HIP_DEVICES", 2); }
+int num_devices() { return stand_in::number_of("FAKE_HIP_DEVICES", 2); }
 bool exists(int device) { return device >= 0 && device < num_devices(); }
 
 int complain(const char *function, const char *text, int code) {
     all().complaints += std::string(function) + ": " + text + "\n";
     return code;
-}
-
-int demanded(const std::string &function) {
-    const char *const set = std::getenv("FAKE_HIP_FAIL");
-    std::string const failure = set == nullptr ? "" : set;
-    std::size_t const equals = failure.find('=');
-    return equals != std::string::npos && failure.substr(0, equals) == function
-               ? std::atoi(failure.c_str() + equals + 1)
-               : 0;
 }
 
 allocation *holding(const void *where) {
@@ -140,7 +130,7 @@ std::size_t used_on(int device) {
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 #define FAKE_HIP_ENTER                                                                             \
     std::lock_guard const guard(all().mutex);                                                      \
-    if (int const demanded_ = demanded(__func__)) {                                                \
+    if (int const demanded_ = all().demanded.of(__func__)) {                                       \
         return demanded_;                                                                          \
     }
 
@@ -152,7 +142,7 @@ EXPORTED int fake_hip_alive() {
 
 EXPORTED int hipRuntimeGetVersion(int *version) {
     FAKE_HIP_ENTER
-    *version = number_of("FAKE_HIP_VERSION", 60100000);
+    *version = stand_in::number_of("FAKE_HIP_VERSION", 60100000);
     return ok;
 }
 EXPORTED const char *hipGetErrorName(int code) {

@@ -50,6 +50,7 @@ TEST(agent_protocol, a_setup_survives_the_wire_and_not_half_of_it) {
     sent.output_dir = "/o";
     sent.command = {"app", "", "x y"};
     sent.environment = {{"A", "1"}, {"B", ""}};
+    sent.remote_devices = {"h:1@0*1", "h:1@1*1", "h:1@2*1", "h:1@3*1", "h:1@4*1"};
     std::string const whole = encode_setup(sent);
     frame_reader frame(whole);
     EXPECT_EQ(frame.type<frame_type>(), frame_type::setup);
@@ -62,11 +63,24 @@ TEST(agent_protocol, a_setup_survives_the_wire_and_not_half_of_it) {
     EXPECT_EQ(received.value().output_dir, "/o");
     EXPECT_EQ(received.value().command, sent.command);
     EXPECT_EQ(received.value().environment, sent.environment);
+    EXPECT_EQ(received.value().remote_devices, sent.remote_devices);
     for (std::size_t size = 1; size < whole.size(); ++size) {
         frame_reader part(std::string_view(whole).substr(0, size));
         (void)part.type<frame_type>();
         EXPECT_FALSE(decode_setup(part).ok()) << size;
     }
+}
+
+TEST(agent_protocol, a_setup_with_devices_for_some_ranks_only_is_an_error) {
+    agent_setup sent;
+    sent.world_size = 2;
+    sent.ranks = 2;
+    sent.command = {"app"};
+    sent.remote_devices = {"h:1"};
+    std::string const whole = encode_setup(sent);
+    frame_reader frame(whole);
+    (void)frame.type<frame_type>();
+    EXPECT_FALSE(decode_setup(frame).ok());
 }
 
 TEST(agent_protocol, a_setup_with_ranks_outside_the_world_is_an_error) {

@@ -11,8 +11,8 @@ namespace local = launch::local;
 std::vector<local::entry> entries_of(const std::vector<shared_packet> &packets) {
     std::vector<local::entry> items;
     for (const auto &bytes : packets) {
-        local::packet_reader packet(*bytes);
-        if (packet.type() == local::packet_type::entries) {
+        packet_reader packet(*bytes);
+        if (packet.type<local::packet_type>() == local::packet_type::entries) {
             EXPECT_TRUE(local::decode_entries(packet, items).ok());
         }
     }
@@ -41,8 +41,8 @@ TEST(exchange, a_fence_without_values_is_one_packet) {
     for (bool const forget : {false, true}) {
         auto const packets = release_packets({}, forget);
         ASSERT_EQ(packets.size(), 1U);
-        local::packet_reader packet(*packets[0]);
-        EXPECT_EQ(packet.type(), local::packet_type::fence_done);
+        packet_reader packet(*packets[0]);
+        EXPECT_EQ(packet.type<local::packet_type>(), local::packet_type::fence_done);
         EXPECT_EQ(packet.number<std::uint8_t>(), forget ? 1 : 0);
     }
 }

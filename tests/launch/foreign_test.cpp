@@ -43,6 +43,14 @@ TEST(foreign, a_job_of_one_process_is_a_world_of_one) {
     EXPECT_TRUE(check({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).ok());
 }
 
+TEST(foreign, a_build_without_gpi2_says_so_under_gaspi_run) {
+    auto const checked = check({{"GASPI_RANK", "1"}, {"GASPI_NRANKS", "2"}});
+    ASSERT_FALSE(checked.ok());
+    EXPECT_THAT(checked.failure().message(), testing::HasSubstr("has no GPI-2"));
+    EXPECT_THAT(checked.failure().remedy(), testing::HasSubstr("DIOMP_GPI2=ON"));
+    EXPECT_TRUE(check({{"GASPI_RANK", "0"}, {"GASPI_NRANKS", "1"}}).ok());
+}
+
 TEST(foreign, says_how_srun_is_used) {
     auto const checked = check({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}});
     ASSERT_FALSE(checked.ok());

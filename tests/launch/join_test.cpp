@@ -134,7 +134,7 @@ TEST_F(join_test, values_of_another_node_are_asked_for_once) {
     receive(); // hello
     std::string const bytes = receive();
     packet_reader packet(bytes);
-    EXPECT_EQ(packet.type(), packet_type::get);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::get);
     EXPECT_EQ(packet.number<std::uint32_t>(), 2U);
     EXPECT_EQ(packet.text(), "k");
 }
@@ -145,7 +145,7 @@ TEST_F(join_test, says_hello_with_its_pid) {
     ASSERT_TRUE(joined.ok());
     std::string const bytes = receive();
     packet_reader packet(bytes);
-    EXPECT_EQ(packet.type(), packet_type::hello);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::hello);
     EXPECT_EQ(packet.number<std::uint32_t>(), static_cast<std::uint32_t>(getpid()));
 }
 
@@ -168,7 +168,7 @@ TEST_F(join_test, values_come_with_the_fence_and_not_before) {
     receive(); // hello
     std::string const bytes = receive();
     packet_reader packet(bytes);
-    EXPECT_EQ(packet.type(), packet_type::entries);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::entries);
     std::vector<entry> items;
     ASSERT_TRUE(decode_entries(packet, items).ok());
     EXPECT_EQ(items, (std::vector<entry>{{1, "mine", "one"}}));
@@ -212,7 +212,7 @@ TEST_F(join_test, abort_sends_code_and_message) {
     receive(); // hello
     std::string const bytes = receive();
     packet_reader packet(bytes);
-    EXPECT_EQ(packet.type(), packet_type::abort);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::abort);
     EXPECT_EQ(packet.number<std::uint32_t>(), 17U);
     EXPECT_EQ(packet.text(), "reason");
 }

@@ -30,7 +30,7 @@ exec unshare --uts sh -c "hostname $host; exec sh -c '$*'"
 """
 DESCRIPTION = re.compile(r"^describe: (\S+) rank (\d+) of (\d+) on (\S+), local (\d+) of (\d+) \(([\d,]+)\), "
                          r"in ([A-Za-z0-9._-]+)$", re.MULTILINE)
-FOREIGN = ("PMI_", "PMIX_", "SLURM_", "OMPI_", "HYD", "DIOMP_LAUNCH_")
+FOREIGN = ("GASPI_", "PMI_", "PMIX_", "SLURM_", "OMPI_", "HYD", "DIOMP_LAUNCH_")
 
 
 class launcher_case(unittest.TestCase):
@@ -214,6 +214,59 @@ class hydra_test(launcher_case):
         done = self.job(2, PROBE, "exchange", options=["-pmi-port"])
         self.check_failed(done)
         self.assertIn("without -pmi-port", done.stderr)
+
+
+class gaspi_run_test(launcher_case):
+    """GPI-2's gaspi_run starts all but the first rank over ssh: here by a stand-in that runs the command."""
+
+    def setUp(self):
+        super().setUp()
+        self.gaspi_run = os.environ.get("DIOMP_TEST_GASPI_RUN", "")
+        if not os.path.isfile(self.gaspi_run):
+            self.skipTest("gaspi_run is not installed, or this build has no GPI-2")
+        self.need("bash")  # of which gaspi_run is a script, although it says sh
+        self.folder = tempfile.mkdtemp(prefix="diomp-launch-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        # At a failure gaspi_run kills by name whatever is called like the program, of other tests as well.
+        self.write("ssh", 'shift\ncase "$*" in *killall*) exit 0 ;; esac\nexec bash -c "$*"')
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def job(self, size, *words, **variables):
+        # gaspi_run gives the first rank all arguments as one.
+        program = self.write("program", "exec " + " ".join(words))
+        return self.run_words("bash", self.gaspi_run, "-n", str(size), program,
+                              PATH=self.folder + ":" + self.environment["PATH"], **variables)
+
+    def test_one_rank(self):
+        self.check_job(self.job(1, PROBE, "exchange"), "gaspi", 1)
+
+    def test_two_ranks(self):
+        self.check_job(self.job(2, PROBE, "exchange"), "gaspi", 2)
+
+    def test_four_ranks(self):
+        self.check_job(self.job(4, PROBE, "exchange"), "gaspi", 4)
+
+    def test_program(self):
+        self.check_failed(self.job(2, PROGRAM), 0)
+
+    def test_program_over_gpi2(self):
+        self.check_failed(self.job(4, PROGRAM, DIOMP_CONDUIT="gaspi"), 0)
+
+    def test_program_on_two_nodes(self):
+        self.check_failed(self.job(4, PROGRAM, DIOMP_NODE_SIZE="2"), 0)
+
+    def test_child_of_a_rank(self):
+        self.check_children(self.job(2, PROBE, "child"), 2)
+
+    def test_abort(self):
+        self.check_failed(self.job(3, PROBE, "abort", "1", "17"))
+        self.check_failed(self.job(3, PROBE, "abort", "0", "17"))
 
 
 class slurm_test(launcher_case):

@@ -53,6 +53,15 @@ TEST(options, devices_per_rank_is_a_setting_of_the_ranks_and_wins_over_x) {
                 HasSubstr("--devices-per-rank"));
 }
 
+TEST(options, remote_devices_are_for_one_rank_unless_more_are_asked_for) {
+    auto const options = accepted({"--remote-devices", "a:2,b", "app"});
+    EXPECT_EQ(options.ranks, 1);
+    EXPECT_THAT(options.device_hosts, ElementsAre(device_host{"a", 2}, device_host{"b", 1}));
+    EXPECT_EQ(accepted({"-n", "2", "--remote-devices", "a:2", "app"}).ranks, 2);
+    EXPECT_EQ(accepted({"--hosts", "c,d", "--remote-devices", "a:2", "app"}).ranks, 0);
+    EXPECT_THAT(refused({"--remote-devices", "a:0", "app"}), HasSubstr("--remote-devices: 'a:0'"));
+}
+
 TEST(options, all_options) {
     auto const options =
         accepted({"-n", "2", "--bind-to", "none", "--tag-output", "--quiet", "-v", "--timeout",

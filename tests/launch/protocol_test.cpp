@@ -11,7 +11,7 @@ std::vector<entry> decode_all(const std::vector<std::string> &packets) {
     std::vector<entry> items;
     for (const std::string &bytes : packets) {
         packet_reader packet(bytes);
-        EXPECT_EQ(packet.type(), packet_type::entries);
+        EXPECT_EQ(packet.type<packet_type>(), packet_type::entries);
         EXPECT_TRUE(decode_entries(packet, items).ok());
     }
     return items;
@@ -105,7 +105,7 @@ TEST(protocol, entries_cut_short_are_an_error) {
     auto const packets = encode_entries({{1, "key", "value"}});
     std::vector<entry> items;
     packet_reader packet(std::string_view(packets[0]).substr(0, packets[0].size() - 1));
-    EXPECT_EQ(packet.type(), packet_type::entries);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::entries);
     EXPECT_FALSE(decode_entries(packet, items).ok());
 }
 
@@ -114,7 +114,7 @@ TEST(protocol, a_length_larger_than_the_packet_is_not_followed) {
     writer.number(std::uint32_t{0xffffffff});
     std::string const bytes = writer.take();
     packet_reader packet(bytes);
-    EXPECT_EQ(packet.type(), packet_type::abort);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::abort);
     EXPECT_EQ(packet.text(), "");
     EXPECT_FALSE(packet.ok());
 }

@@ -18,8 +18,10 @@ TEST(remote_shell, words_are_split_as_a_shell_does) {
 
 TEST(remote_shell, the_command_is_one_string_for_a_shell) {
     EXPECT_EQ(quote_for_shell("it's"), "'it'\\''s'");
-    EXPECT_EQ(agent_command("/a b/diomp-run", nullptr), "exec '/a b/diomp-run' --agent");
-    EXPECT_EQ(agent_command("/x", "/l 1:/l2"), "exec env 'LD_LIBRARY_PATH=/l 1:/l2' '/x' --agent");
+    EXPECT_EQ(remote_command("/a b/diomp-run", {"--agent"}, nullptr),
+              "exec '/a b/diomp-run' '--agent'");
+    EXPECT_EQ(remote_command("/x", {"--a", "b c"}, "/l 1:/l2"),
+              "exec env 'LD_LIBRARY_PATH=/l 1:/l2' '/x' '--a' 'b c'");
 }
 
 } // namespace

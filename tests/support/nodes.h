@@ -10,8 +10,9 @@
 namespace diomp_test {
 
 inline bool is_mapped(int rank) {
-    char const *const conduit = std::getenv("DIOMP_CONDUIT");
-    if (rank == ompx_get_rank_num() || (conduit != nullptr && std::string_view(conduit) == "ucx")) {
+    char const *const variable = std::getenv("DIOMP_CONDUIT");
+    std::string_view const conduit = variable != nullptr ? variable : "auto";
+    if (rank == ompx_get_rank_num() || (conduit != "auto" && conduit != "shm")) {
         return rank == ompx_get_rank_num();
     }
     // The ranks of a node are neighbours in all jobs that tests start.

@@ -20,7 +20,8 @@ cd "$work"
 
 step "what is installed"
 for file in bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include/diomp.h "$libdir/libdiomp.so" \
-    "$libdir/cmake/DiOMP/DiOMPConfig.cmake" "$libdir/pkgconfig/diomp.pc" \
+    "$libdir/diomp/dpu-ld" "$libdir/cmake/DiOMP/DiOMPConfig.cmake" "$libdir/pkgconfig/diomp.pc" \
+    bin/diomp-deviced share/diomp/systemd/diomp-deviced.service share/man/man1/diomp-deviced.1 \
     share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7; do
     [ -s "$prefix/$file" ] || { echo "missing: $file"; exit 1; }
 done

@@ -2,6 +2,7 @@
 // diomp-bench: measures DiOMP. Each benchmark checks its data and ends the job if it is wrong.
 #include "bench/memory_use.h"
 #include "diomp_library.h"
+#include "remote.h"
 #include "startup.h"
 
 namespace {
@@ -37,6 +38,10 @@ int main(int argc, char **argv) {
                 ->fallthrough();
             app.add_subcommand("startup", "start and end of a whole job of --startup-ranks ranks")
                 ->fallthrough();
+            app.add_subcommand("remote",
+                               "puts to a remote device, inside messages and straight; finds "
+                               "DIOMP_SPLIT_THRESHOLD")
+                ->fallthrough();
             app.add_subcommand("hello", "start, meet, end; prints the resident memory of each rank")
                 ->fallthrough();
             app.add_option("--startup-ranks", startup_ranks,
@@ -66,6 +71,9 @@ int main(int argc, char **argv) {
     bool ok = true;
     if (wanted.wants("startup") && library.rank() == 0) {
         ok = measure_startup(startup_ranks, wanted.how.samples, results);
+    }
+    if (wanted.wants("remote") && library.rank() == 0) {
+        ok = measure_remote(wanted.how, results) && ok;
     }
     library.barrier();
     return results.write_files(wanted.json, wanted.csv) && ok ? 0 : 1;

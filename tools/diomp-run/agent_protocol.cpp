@@ -68,9 +68,11 @@ std::string encode_setup(const agent_setup &setup) {
          {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
         frame.text(*text);
     }
-    frame.number(static_cast<std::uint32_t>(setup.command.size()));
-    for (const std::string &word : setup.command) {
-        frame.text(word);
+    for (const auto *const texts : {&setup.command, &setup.remote_devices}) {
+        frame.number(static_cast<std::uint32_t>(texts->size()));
+        for (const std::string &each : *texts) {
+            frame.text(each);
+        }
     }
     frame.number(static_cast<std::uint32_t>(setup.environment.size()));
     for (const auto &[name, value] : setup.environment) {
@@ -91,16 +93,20 @@ result<agent_setup> decode_setup(frame_reader &frame) {
          {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
         *text = frame.text();
     }
-    auto const words = frame.number<std::uint32_t>();
-    for (std::uint32_t i = 0; i < words && frame.ok(); ++i) {
-        setup.command.emplace_back(frame.text());
+    for (auto *const texts : {&setup.command, &setup.remote_devices}) {
+        auto const count = frame.number<std::uint32_t>();
+        for (std::uint32_t i = 0; i < count && frame.ok(); ++i) {
+            texts->emplace_back(frame.text());
+        }
     }
     auto const variables = frame.number<std::uint32_t>();
     for (std::uint32_t i = 0; i < variables && frame.ok(); ++i) {
         std::string name(frame.text());
         setup.environment.emplace_back(std::move(name), frame.text());
     }
-    if (!frame.ok() || setup.ranks == 0 || setup.command.empty() ||
+    bool const devices_fit =
+        setup.remote_devices.empty() || setup.remote_devices.size() == setup.ranks;
+    if (!frame.ok() || setup.ranks == 0 || setup.command.empty() || !devices_fit ||
         setup.ranks > setup.world_size || setup.first_rank > setup.world_size - setup.ranks) {
         return error(OMPX_ERR_SYSTEM, "malformed set-up from the head");
     }

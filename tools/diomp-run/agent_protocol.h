@@ -25,7 +25,7 @@
 
 namespace diomp::run {
 
-inline constexpr std::uint32_t agent_protocol_version = 1;
+inline constexpr std::uint32_t agent_protocol_version = 2;
 inline constexpr std::size_t window_bytes = std::size_t{64} * 1024;
 
 enum class frame_type : std::uint8_t {
@@ -60,8 +60,8 @@ enum class frame_type : std::uint8_t {
     alive = 35,
 };
 
-using frame_writer = launch::local::packet_writer;
-using frame_reader = launch::local::packet_reader;
+using frame_writer = packet_writer;
+using frame_reader = packet_reader;
 
 /// What an agent reads from its standard input, where nobody else can see it.
 struct agent_invitation {
@@ -89,6 +89,7 @@ struct agent_setup {
     std::string output_dir;
     std::vector<std::string> command;
     named_settings environment;
+    std::vector<std::string> remote_devices; ///< of each rank, or none at all
 };
 [[nodiscard]] std::string encode_setup(const agent_setup &setup);
 /// The type has been read.

@@ -49,6 +49,7 @@ status agent::prepare(agent_setup setup) {
     plan_.job_id = setup_.job_id;
     plan_.host = setup_.host;
     plan_.placement = placement.take();
+    plan_.remote_devices = setup_.remote_devices;
     plan_.common.path = program.path;
     plan_.common.arguments = setup_.command;
     plan_.common.environment = rank_environment(environ, setup_.environment, libomptarget_folder());

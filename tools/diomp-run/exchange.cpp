@@ -34,7 +34,7 @@ std::vector<shared_packet> release_packets(const std::vector<launch::local::entr
     for (std::string &packet : launch::local::encode_entries(entries)) {
         release.push_back(std::make_shared<const std::string>(std::move(packet)));
     }
-    launch::local::packet_writer done(launch::local::packet_type::fence_done);
+    packet_writer done(launch::local::packet_type::fence_done);
     done.number(static_cast<std::uint8_t>(forget ? 1 : 0));
     release.push_back(std::make_shared<const std::string>(done.take()));
     return release;

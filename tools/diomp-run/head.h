@@ -13,6 +13,7 @@
 #include "host_list.h"
 #include "input_reader.h"
 #include "listener.h"
+#include "remote_shell.h"
 #include "supervisor.h"
 #include "value_store.h"
 
@@ -97,11 +98,10 @@ private:
     void on_aborted(int rank, int code);
     void thank(host &which);
 
-    named_settings settings_;        ///< that ranks get of our environment
-    double lost_after_s_;            ///< silence of an agent that counts as its end
-    std::string program_;            ///< diomp-run on the hosts
-    std::vector<std::string> shell_; ///< words of the remote shell command
-    std::string shell_path_;
+    named_settings settings_; ///< that ranks get of our environment
+    double lost_after_s_;     ///< silence of an agent that counts as its end
+    std::string program_;     ///< diomp-run on the hosts
+    shell_command shell_;     ///< remote
     std::string head_secret_;
     std::string agent_secret_;
     listener door_;
@@ -127,8 +127,5 @@ private:
     std::size_t shells_ = 0;    ///< remote shells that run
     bool gave_up_ = false;
 };
-
-/// DIOMP_TIMEOUT as ranks will see it, or 30 s if that is unset, 0 or no number.
-[[nodiscard]] double lost_after(const named_settings &settings);
 
 } // namespace diomp::run

@@ -3,8 +3,6 @@
 #include "head.h"
 #include "head_connection.h"
 #include "pipe.h"
-#include "program.h"
-#include "remote_shell.h"
 #include "spawn.h"
 
 #include <fmt/format.h>
@@ -27,24 +25,7 @@ constexpr std::size_t max_starting = 64;
 /// Connections that have not proved who they are, for each address: an agent tries all at once.
 constexpr std::size_t max_newcomers_per_address = max_starting + 64;
 
-std::string own_program() {
-    std::error_code failure;
-    auto const path = std::filesystem::read_symlink("/proc/self/exe", failure);
-    return failure ? std::string("diomp-run") : path.string();
-}
-
 } // namespace
-
-double lost_after(const named_settings &settings) {
-    constexpr double default_s = 30;
-    for (const auto &[name, value] : settings) {
-        if (name == "DIOMP_TIMEOUT") {
-            double const given = std::strtod(value.c_str(), nullptr);
-            return given > 0 && given < 1e9 ? given : default_s;
-        }
-    }
-    return default_s;
-}
 
 head::head(run_options options, std::vector<host_share> shares)
     : supervisor(std::move(options)), settings_(forwarded_settings(environ, options_.environment)),
@@ -97,19 +78,13 @@ status head::set_up() {
 
 status head::start() {
     exit_status_ = status_usage; // until the command line has proved right
-    auto words = split_words(options_.remote_shell);
-    if (!words) {
-        return error(OMPX_ERR_ARG, "--rsh: " + words.failure().message());
+    int exit_status = status_usage;
+    auto shell = find_remote_shell(options_.remote_shell, exit_status);
+    if (!shell) {
+        exit_status_ = exit_status;
+        return shell.take_failure();
     }
-    shell_ = words.take();
-    const char *const path = std::getenv("PATH");
-    program_lookup const found = find_program(shell_.front(), path != nullptr ? path : "");
-    if (found.exit_status != 0) {
-        exit_status_ = found.exit_status;
-        return error(OMPX_ERR_ARG, "remote shell: " + found.message,
-                     "--rsh or DIOMP_RSH names another");
-    }
-    shell_path_ = found.path;
+    shell_ = shell.take();
     program_ = options_.agent_program.empty() ? own_program() : options_.agent_program;
     auto door = open_listener(options_.head_address);
     if (!door) {
@@ -159,10 +134,11 @@ status head::start_agent(std::size_t index) {
     }
     which.shell_output = number.value();
     spawn_request request;
-    request.path = shell_path_;
-    request.arguments = shell_;
+    request.path = shell_.path;
+    request.arguments = shell_.words;
     request.arguments.push_back(which.share.name);
-    request.arguments.push_back(agent_command(program_, std::getenv("LD_LIBRARY_PATH")));
+    request.arguments.push_back(
+        remote_command(program_, {"--agent"}, std::getenv("LD_LIBRARY_PATH")));
     for (char **each = environ; *each != nullptr; ++each) {
         request.environment.emplace_back(*each);
     }
@@ -191,8 +167,8 @@ status head::start_agent(std::size_t index) {
     if (options_.verbose) {
         output_->message(fmt::format("host {}: ranks {} to {}, started by {} (pid {})",
                                      which.share.name, which.share.first_rank,
-                                     which.share.first_rank + which.share.ranks - 1, shell_.front(),
-                                     which.shell));
+                                     which.share.first_rank + which.share.ranks - 1,
+                                     shell_.words.front(), which.shell));
     }
     return {};
 }
@@ -265,6 +241,10 @@ void head::welcome(host &which) {
     setup.output_dir = options_.output_dir;
     setup.command = options_.command;
     setup.environment = settings_;
+    if (!remote_devices_.empty()) {
+        auto const first = remote_devices_.begin() + which.share.first_rank;
+        setup.remote_devices.assign(first, first + which.share.ranks);
+    }
     which.link->send(encode_setup(setup));
 }
 
@@ -304,7 +284,7 @@ void head::on_shell_exit(std::size_t index) {
 
 std::string head::explain_shell_exit(const host &which, const exit_info &how) const {
     const std::string &name = which.share.name;
-    const std::string &shell = shell_.front();
+    const std::string &shell = shell_.words.front();
     if (how.signal == 0 && how.code == 255) {
         return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
                            "true` works without a password",

@@ -39,8 +39,7 @@ result<host_slots> parse_host(std::string_view text) {
     if (name.starts_with('[') && name.ends_with(']')) {
         name = name.substr(1, name.size() - 2);
     }
-    // A name that looks like an option would be one for the remote shell.
-    if (name.empty() || name.starts_with('-') || name.find_first_of(" \t'\"\\") != name.npos) {
+    if (!is_host_name(name)) {
         return error(OMPX_ERR_ARG, fmt::format("'{}' is not a host name", name));
     }
     host.name = name;
@@ -83,6 +82,11 @@ result<host_slots> parse_line(std::string_view line) {
 }
 
 } // namespace
+
+bool is_host_name(std::string_view name) {
+    return !name.empty() && !name.starts_with('-') &&
+           name.find_first_of(" \t'\"\\") == std::string_view::npos;
+}
 
 result<std::vector<host_slots>> parse_hosts(std::string_view text) {
     std::vector<host_slots> hosts;

@@ -21,6 +21,9 @@ result<std::vector<host_slots>> parse_hosts(std::string_view text);
 /// One host per line, "a", "a:2" or "a slots=2"; # starts a comment. `path` is for messages.
 result<std::vector<host_slots>> parse_host_file(std::string_view content, const std::string &path);
 
+/// Fit for a remote shell's command line: one that looks like an option would be one.
+[[nodiscard]] bool is_host_name(std::string_view name);
+
 /// Consecutive ranks on one host.
 struct host_share {
     std::string name;

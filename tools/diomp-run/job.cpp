@@ -47,6 +47,7 @@ status job::start() {
     plan.job_id = job_id_;
     plan.host = host_;
     plan.placement = placement.take();
+    plan.remote_devices = remote_devices_;
     plan.common.path = program.path;
     plan.common.arguments = options_.command;
     plan.common.environment =

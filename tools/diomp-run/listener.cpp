@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "listener.h"
 
+#include "launch/host.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -116,7 +119,44 @@ result<listener> listen_everywhere() {
     return made;
 }
 
+bool is_loopback(const sockaddr *address) {
+    if (address->sa_family == AF_INET6) {
+        sockaddr_in6 six{};
+        std::memcpy(&six, address, sizeof six);
+        return IN6_IS_ADDR_LOOPBACK(&six.sin6_addr);
+    }
+    sockaddr_in four{};
+    std::memcpy(&four, address, sizeof four);
+    return (ntohl(four.sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+}
+
 } // namespace
+
+host_place find_host(const std::string &name) {
+    host_place found;
+    // Also where nobody resolves it.
+    found.here = name == "localhost" || name == launch::host_name();
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo *list = nullptr;
+    if (getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) {
+        return found;
+    }
+    auto const own = own_addresses();
+    for (const addrinfo *each = list; each != nullptr; each = each->ai_next) {
+        std::string numeric = numeric_name(each->ai_addr, each->ai_addrlen);
+        bool const loopback = is_loopback(each->ai_addr);
+        // Debian gives a host's own name an address that no interface has, 127.0.1.1.
+        found.here = found.here || loopback ||
+                     std::ranges::find(own, numeric, &interface_address::numeric) != own.end();
+        if (found.address.empty() && !loopback && numeric.find('%') == std::string::npos) {
+            found.address = std::move(numeric);
+        }
+    }
+    freeaddrinfo(list);
+    return found;
+}
 
 result<listener> open_listener(const std::string &address) {
     if (address.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where the head can be reached.
+// Where the head and other hosts can be reached.
 #pragma once
 
 #include "event_loop.h"
@@ -19,5 +19,12 @@ struct listener {
 /// At a port that the system chooses; `address` (a name, a numeric address or an interface) limits
 /// it to one, empty means all.
 result<listener> open_listener(const std::string &address);
+
+/// Where a host is, as this one sees it.
+struct host_place {
+    bool here = false;   ///< it is this machine
+    std::string address; ///< numeric, by which others reach it; empty: not known here
+};
+host_place find_host(const std::string &name);
 
 } // namespace diomp::run

@@ -2,6 +2,7 @@
 // diomp-run: starts a program on several ranks, of this machine or of several.
 #include "agent.h"
 #include "head.h"
+#include "head_connection.h"
 #include "host_list.h"
 #include "job.h"
 #include "options.h"
@@ -9,6 +10,25 @@
 #include <cstdio>
 #include <string_view>
 #include <variant>
+
+namespace {
+
+int refuse(const diomp::error &why) {
+    std::fprintf(stderr, "diomp-run: %s; %s\n", why.message().c_str(), why.remedy().c_str());
+    return diomp::run::status_usage;
+}
+
+/// Services and ranks have it in common. Not on a command line, which everybody can see.
+diomp::status give_token(diomp::run::run_options &options) {
+    if (!options.device_hosts.empty()) {
+        auto token = diomp::run::make_secret(32);
+        DIOMP_TRY(token);
+        options.environment.emplace_back("DIOMP_TOKEN", token.take());
+    }
+    return {};
+}
+
+} // namespace
 
 int main(int argc, char **argv) {
     using namespace diomp::run;
@@ -20,16 +40,21 @@ int main(int argc, char **argv) {
         return *status;
     }
     auto &options = std::get<run_options>(parsed);
+    if (auto const given = give_token(options); !given) {
+        return refuse(given.failure());
+    }
     if (options.hosts.empty()) {
-        return job(std::move(options)).run();
+        auto const fit = check_devices(options.device_hosts, options.ranks);
+        return fit ? job(std::move(options)).run() : refuse(fit.failure());
     }
     auto shares = place_on_hosts(options.hosts, options.ranks, options.oversubscribe);
     if (!shares) {
-        std::fprintf(stderr, "diomp-run: %s; %s\n", shares.failure().message().c_str(),
-                     shares.failure().remedy().c_str());
-        return status_usage;
+        return refuse(shares.failure());
     }
     const host_share &last = shares.value().back();
     options.ranks = last.first_rank + last.ranks;
+    if (auto const fit = check_devices(options.device_hosts, options.ranks); !fit) {
+        return refuse(fit.failure());
+    }
     return head(std::move(options), shares.take()).run();
 }

@@ -81,6 +81,14 @@ status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit
           std::pair(local::user_rank_variable, std::to_string(rank))}) {
         request.environment.push_back(fmt::format("{}={}", name, value));
     }
+    if (!plan_.remote_devices.empty()) {
+        static constexpr std::string_view variable = "DIOMP_REMOTE_DEVICES=";
+        std::erase_if(request.environment,
+                      [](const std::string &each) { return each.starts_with(variable); });
+        request.environment.push_back(
+            std::string(variable) +
+            plan_.remote_devices[static_cast<std::size_t>(rank - plan_.first_rank)]);
+    }
     request.standard_input = descriptors.in.get();
     request.standard_output = descriptors.out.get();
     request.standard_error = descriptors.err.get();

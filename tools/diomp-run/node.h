@@ -32,7 +32,8 @@ struct node_plan {
     std::string job_id;
     std::string host;
     std::string mark; ///< NAME=VALUE in the environment of all processes of this node and job
-    std::vector<cpu_list> placement; ///< [rank - first_rank]
+    std::vector<cpu_list> placement;         ///< [rank - first_rank]
+    std::vector<std::string> remote_devices; ///< [rank - first_rank] DIOMP_REMOTE_DEVICES; or empty
     spawn_request common; ///< program, arguments, environment, mask and limits of every rank
 };
 

@@ -46,7 +46,8 @@ void add_variable(run_options &options, const std::string &text) {
 }
 
 /// Throws what CLI11 reports as misuse of `option`.
-std::vector<host_slots> accept_hosts(const char *option, result<std::vector<host_slots>> parsed) {
+template <typename Host>
+std::vector<Host> accept_hosts(const char *option, result<std::vector<Host>> parsed) {
     if (!parsed) {
         throw CLI::ValidationError(option, parsed.failure().message());
     }
@@ -104,6 +105,14 @@ void declare(CLI::App &app, run_options &options) {
                    "the first is its default device. Default: DIOMP_DEVICES_PER_RANK, or 1")
         ->check(CLI::Range(1, 1024))
         ->type_name("N");
+    app.add_option_function<std::string>(
+           "--remote-devices",
+           [&options](const std::string &text) {
+               options.device_hosts = accept_hosts("--remote-devices", parse_device_hosts(text));
+           },
+           "Lend the program devices of these hosts: diomp-run starts a service on each, by the "
+           "remote shell unless it is this machine. Ranks get blocks of the devices")
+        ->type_name("HOST[:N],...");
     app.add_flag("--tag-output", options.tag_output, "Start each line of output with its [rank]");
     app.add_option("--output-dir", options.output_dir,
                    "Write each rank's output to files rank-N.out and rank-N.err in this directory")
@@ -150,6 +159,9 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
     } catch (const CLI::ParseError &misuse) {
         std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", misuse.what());
         return status_usage;
+    }
+    if (options.ranks == 0 && options.hosts.empty() && !options.device_hosts.empty()) {
+        options.ranks = 1; // a program that knows nothing of ranks
     }
     if (options.ranks == 0 && options.hosts.empty()) {
         std::fputs("diomp-run: --np is required\nTry 'diomp-run --help'.\n", stderr);

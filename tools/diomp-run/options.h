@@ -3,6 +3,7 @@
 #pragma once
 
 #include "host_list.h"
+#include "remote_devices.h"
 
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct run_options {
     std::string remote_shell;  ///< from --rsh, DIOMP_RSH, or the default
     std::string agent_program; ///< diomp-run on the hosts; empty: the same path as here
     std::string head_address;  ///< empty: all of this host's
+
+    std::vector<device_host> device_hosts; ///< from --remote-devices
 };
 
 /// Exit statuses that are diomp-run's own, as shells and timeout(1) use them.

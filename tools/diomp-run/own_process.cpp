@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -33,6 +34,12 @@ rlimit raise_open_files(std::size_t wanted) {
     raised.rlim_cur = std::min<rlim_t>(raised.rlim_max, std::max<rlim_t>(raised.rlim_cur, wanted));
     setrlimit(RLIMIT_NOFILE, &raised);
     return original;
+}
+
+std::string own_program() {
+    std::error_code failure;
+    auto const path = std::filesystem::read_symlink("/proc/self/exe", failure);
+    return failure ? std::string("diomp-run") : path.string();
 }
 
 result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,

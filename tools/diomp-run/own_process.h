@@ -5,6 +5,7 @@
 #include "event_loop.h"
 
 #include <csignal>
+#include <string>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
@@ -14,6 +15,9 @@ namespace diomp::run {
 void fill_standard_descriptors();
 /// Allows for `wanted` open descriptors where the hard limit does. The limits as they were.
 rlimit raise_open_files(std::size_t wanted);
+
+/// The path of this program.
+[[nodiscard]] std::string own_program();
 
 /// The signals that diomp-run acts on, as events of the loop. SIGPIPE is ignored.
 class signal_port {

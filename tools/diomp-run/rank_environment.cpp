@@ -102,6 +102,17 @@ std::string libomptarget_folder() {
                : std::string();
 }
 
+double lost_after(const named_settings &settings) {
+    constexpr double default_s = 30;
+    for (const auto &[name, value] : settings) {
+        if (name == "DIOMP_TIMEOUT") {
+            double const given = std::strtod(value.c_str(), nullptr);
+            return given > 0 && given < 1e9 ? given : default_s;
+        }
+    }
+    return default_s;
+}
+
 status make_output_directory(const std::string &path) {
     std::error_code failure;
     if (!path.empty()) {

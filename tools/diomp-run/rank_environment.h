@@ -21,6 +21,8 @@ explicit_settings(const std::vector<std::pair<std::string, std::optional<std::st
 named_settings
 forwarded_settings(char *const *own,
                    const std::vector<std::pair<std::string, std::optional<std::string>>> &given);
+/// DIOMP_TIMEOUT as ranks will see it, or 30 s if that is unset, 0 or no number.
+[[nodiscard]] double lost_after(const named_settings &settings);
 /// `own` with `settings` in place of what they name, and without what the launcher sets per rank.
 /// `libraries`, if not empty, comes first in LD_LIBRARY_PATH.
 std::vector<std::string> rank_environment(char *const *own, const named_settings &settings,

@@ -63,8 +63,8 @@ void rank_link::receive() {
 }
 
 void rank_link::dispatch(std::string_view bytes) {
-    local::packet_reader packet(bytes);
-    auto const type = packet.type();
+    packet_reader packet(bytes);
+    auto const type = packet.type<local::packet_type>();
     switch (type) {
     case local::packet_type::hello:
         events_.on_hello(rank_, static_cast<pid_t>(packet.number<std::uint32_t>()));

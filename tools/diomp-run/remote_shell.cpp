@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "remote_shell.h"
 
+#include "options.h"
+#include "program.h"
+
+#include <cstdlib>
+
 namespace diomp::run {
 
 result<std::vector<std::string>> split_words(std::string_view text) {
@@ -36,6 +41,22 @@ result<std::vector<std::string>> split_words(std::string_view text) {
     return words;
 }
 
+result<shell_command> find_remote_shell(const std::string &text, int &exit_status) {
+    auto words = split_words(text);
+    if (!words) {
+        exit_status = status_usage;
+        return error(OMPX_ERR_ARG, "--rsh: " + words.failure().message());
+    }
+    const char *const path = std::getenv("PATH");
+    program_lookup found = find_program(words.value().front(), path != nullptr ? path : "");
+    if (found.exit_status != 0) {
+        exit_status = found.exit_status;
+        return error(OMPX_ERR_ARG, "remote shell: " + found.message,
+                     "--rsh or DIOMP_RSH names another");
+    }
+    return shell_command{words.take(), std::move(found.path)};
+}
+
 std::string quote_for_shell(std::string_view text) {
     std::string quoted = "'";
     for (char const c : text) {
@@ -48,12 +69,17 @@ std::string quote_for_shell(std::string_view text) {
     return quoted + "'";
 }
 
-std::string agent_command(const std::string &program, const char *library_path) {
+std::string remote_command(const std::string &program, const std::vector<std::string> &arguments,
+                           const char *library_path) {
     std::string command = "exec ";
     if (library_path != nullptr) {
         command += "env " + quote_for_shell(std::string("LD_LIBRARY_PATH=") + library_path) + " ";
     }
-    return command + quote_for_shell(program) + " --agent";
+    command += quote_for_shell(program);
+    for (const std::string &each : arguments) {
+        command += " " + quote_for_shell(each);
+    }
+    return command;
 }
 
 } // namespace diomp::run

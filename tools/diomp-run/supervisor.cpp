@@ -2,13 +2,22 @@
 #include "supervisor.h"
 
 #include "launch/host.h"
+#include "listener.h"
+#include "rank_environment.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
 namespace diomp::run {
+namespace {
+
+/// For a service to listen, at least: a log-in takes its time, however short DIOMP_TIMEOUT is.
+constexpr double min_services_limit_s = 10;
+
+} // namespace
 
 supervisor::supervisor(run_options options)
     : options_(std::move(options)), host_(launch::host_name()), job_id_(launch::make_job_id(host_)),
@@ -25,7 +34,11 @@ int supervisor::run() {
         std::fprintf(stderr, "diomp-run: %s\n", ready.failure().message().c_str());
         return 1;
     }
-    if (auto started = start(); !started) {
+    auto started = start_services();
+    if (started && phase_ == phase::running) {
+        started = start();
+    }
+    if (!started) {
         fail_start(started.failure());
         kill();
     } else if (options_.timeout_s > 0) {
@@ -39,6 +52,7 @@ int supervisor::run() {
         }
         after_events();
     }
+    stop_services();
     clean_up();
     output_->finish();
     if (output_->reader_gone() && !exit_status_) {
@@ -75,12 +89,77 @@ void supervisor::check_attendance() {
 }
 
 void supervisor::report_exit(const std::string &who, const exit_info &how) {
+    if (services_) {
+        services_->look(); // the end of one may be the reason
+    }
     // The reader has gone, as in `diomp-run ... | head`: the user knows.
     bool const quiet = how.signal == SIGPIPE && output_->reader_gone();
     fail(how.status(), quiet ? "" : fmt::format("{} {}", who, describe(how)));
 }
 
 int abort_status(int code) { return (code & 0xff) != 0 ? code & 0xff : 1; }
+
+// ---- Services of remote devices
+
+services_plan supervisor::plan_services() {
+    services_plan plan;
+    plan.hosts = options_.device_hosts;
+    plan.ranks_are_here = std::ranges::all_of(
+        options_.hosts, [](const host_slots &each) { return find_host(each.name).here; });
+    plan.remote_shell = options_.remote_shell;
+    plan.program = options_.agent_program.empty() ? own_program() : options_.agent_program;
+    auto const settings = forwarded_settings(environ, options_.environment);
+    for (const auto &[name, value] : settings) {
+        plan.settings += fmt::format("{}={}", name, value) + '\0';
+    }
+    plan.signal_mask = signals_->original_mask();
+    plan.open_files = original_open_files_;
+    plan.start_limit_s = std::max(lost_after(settings), min_services_limit_s);
+    return plan;
+}
+
+status supervisor::start_services() {
+    if (options_.device_hosts.empty()) {
+        return {};
+    }
+    device_services::handlers handlers;
+    handlers.failed = [this](const error &why) {
+        if (services_->ready()) {
+            fail(1, why.message());
+        } else {
+            fail_start(why);
+        }
+    };
+    handlers.said = [this](const std::string &line) { output_->message(line); };
+    auto made = device_services::create(*loop_, plan_services(), std::move(handlers));
+    DIOMP_TRY(made);
+    services_ = made.take();
+    int exit_status = 1;
+    auto started = services_->start(exit_status);
+    if (!started) {
+        exit_status_ = exit_status;
+        return started;
+    }
+    while (phase_ == phase::running && !services_->ready()) {
+        DIOMP_TRY(loop_->run_once());
+    }
+    if (services_->ready()) {
+        auto shares = share_devices(services_->listening(), options_.ranks);
+        DIOMP_TRY(shares);
+        remote_devices_ = shares.take();
+    }
+    return {};
+}
+
+void supervisor::stop_services() {
+    if (!services_) {
+        return;
+    }
+    services_->stop();
+    while (!services_->over() && loop_->run_once()) {
+    }
+    services_.reset();
+}
 
 // ---- Ending
 
@@ -127,7 +206,9 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
     int const signal = static_cast<int>(info.ssi_signo);
     switch (signal) {
     case SIGCHLD:
-        on_child(static_cast<pid_t>(info.ssi_pid));
+        if (!services_ || !services_->owns(static_cast<pid_t>(info.ssi_pid))) {
+            on_child(static_cast<pid_t>(info.ssi_pid));
+        }
         return;
     case SIGUSR1:
     case SIGUSR2:

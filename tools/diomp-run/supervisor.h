@@ -6,6 +6,7 @@
 #pragma once
 
 #include "attendance.h"
+#include "device_services.h"
 #include "event_loop.h"
 #include "options.h"
 #include "output_hub.h"
@@ -70,13 +71,20 @@ protected:
     std::unique_ptr<output_hub> output_;
     attendance attendance_;
     std::optional<int> exit_status_; ///< set by the first failure
+    /// [rank], what each has of the devices of --remote-devices; empty without that.
+    std::vector<std::string> remote_devices_;
 
 private:
     status set_up_common();
+    /// Starts the services of --remote-devices and waits until they listen, or the job fails.
+    status start_services();
+    services_plan plan_services();
+    void stop_services();
     void on_signal(const signalfd_siginfo &info);
     void on_timeout();
 
     std::unique_ptr<timer> timeout_;
+    std::unique_ptr<device_services> services_;
     phase phase_ = phase::running;
 };
 

@@ -8,6 +8,8 @@
 namespace diomp::collective::vendor {
 namespace {
 
+using sync::operation;
+
 std::optional<element> element_of(ompx_type_t type) {
     switch (type) {
     case OMPX_INT8:
@@ -52,44 +54,22 @@ std::optional<reduction> reduction_of(ompx_op_t op) {
     }
 }
 
-bool reduces(action what) {
-    return what == action::reduce || what == action::allreduce || what == action::reduce_scatter;
-}
-bool has_root(action what) {
-    return what == action::bcast || what == action::reduce || what == action::gather ||
-           what == action::scatter;
-}
-bool may_be_sized(action what) {
-    return what == action::gather || what == action::scatter || what == action::allgather ||
-           what == action::alltoall;
-}
-
 /// The blocks of a buffer, equal ones or those of a list.
 class block_table {
 public:
     explicit block_table(std::size_t each_bytes) : each_bytes_(each_bytes) {}
-    explicit block_table(const block_list &of) : nbytes_(of.nbytes), offsets_(of.offsets) {
-        if (offsets_.empty()) {
-            std::size_t end = 0;
-            for (std::size_t const size : nbytes_) {
-                packed_.push_back(end);
-                end += size;
-            }
-        }
-    }
+    explicit block_table(const block_list &of) : list_(&of) {}
     [[nodiscard]] std::size_t size(int block) const {
-        return nbytes_.empty() ? each_bytes_ : nbytes_[static_cast<std::size_t>(block)];
+        return list_ == nullptr ? each_bytes_ : list_->nbytes[static_cast<std::size_t>(block)];
     }
     [[nodiscard]] std::size_t offset(int block) const {
         auto const at = static_cast<std::size_t>(block);
-        return nbytes_.empty() ? at * each_bytes_ : offsets_.empty() ? packed_[at] : offsets_[at];
+        return list_ == nullptr ? at * each_bytes_ : list_->offsets[at];
     }
 
 private:
     std::size_t each_bytes_ = 0;
-    std::span<const std::size_t> nbytes_;
-    std::span<const std::size_t> offsets_;
-    std::vector<std::size_t> packed_;
+    const block_list *list_ = nullptr;
 };
 
 using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
@@ -97,11 +77,15 @@ using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
 /// Puts a plan together.
 class planner {
 public:
-    planner(const call &asked, const buffers &with, position in)
+    planner(const request &asked, const endpoint_buffers &with, position in)
         : asked_(asked), in_(in), dst_(static_cast<std::byte *>(with.dst)),
-          src_(static_cast<const std::byte *>(with.src)),
-          dst_blocks_(asked.sized ? block_table(with.dst_blocks) : block_table(asked.amount)),
-          src_blocks_(asked.sized ? block_table(with.src_blocks) : block_table(asked.amount)) {}
+          src_(static_cast<const std::byte *>(with.src)), dst_blocks_(asked.amount),
+          src_blocks_(asked.amount) {
+        if (has_block_lists(asked.what)) {
+            dst_blocks_ = block_table(lists_of(asked, with).dst);
+            src_blocks_ = block_table(lists_of(asked, with).src);
+        }
+    }
 
     void broadcast() { library_call(step_kind::broadcast, dst_, dst_); }
     void reduce() { library_call(step_kind::reduce, src_, is_root() ? dst_ : nullptr); }
@@ -125,11 +109,8 @@ public:
         send_all(src_);
     }
 
-    void allgather() {
-        if (!asked_.sized) {
-            library_call(step_kind::all_gather, src_, dst_);
-            return;
-        }
+    void allgather() { library_call(step_kind::all_gather, src_, dst_); }
+    void allgatherv() {
         std::size_t const own = dst_blocks_.size(in_.self);
         keep_own(dst_ + dst_blocks_.offset(in_.self), src_, own);
         for (int peer = 0; peer < in_.count; ++peer) {
@@ -155,7 +136,7 @@ public:
 
     status alltoall(scratch_function scratch) {
         const std::byte *from = src_;
-        if (!asked_.sized && dst_ == src_ && in_.count > 1) {
+        if (asked_.what == operation::alltoall && dst_ == src_ && in_.count > 1) {
             std::size_t const all = asked_.amount * static_cast<std::size_t>(in_.count);
             auto given = scratch(all);
             DIOMP_TRY(given);
@@ -177,7 +158,7 @@ private:
 
     void library_call(step_kind kind, const void *from, void *to) {
         element const type = asked_.type == 0 ? element::int8 : *element_of(asked_.type);
-        reduction const op = reduces(asked_.what) ? *reduction_of(asked_.op) : reduction::sum;
+        reduction const op = is_reduction(asked_.what) ? *reduction_of(asked_.op) : reduction::sum;
         made_.steps.push_back({kind, from, to, asked_.amount, type, op, asked_.root});
     }
     void send(int peer, const std::byte *from, std::size_t nbytes) {
@@ -223,26 +204,28 @@ private:
         }
     }
 
-    const call &asked_;
+    const request &asked_;
     position const in_;
     std::byte *const dst_;
     const std::byte *const src_;
-    block_table const dst_blocks_;
-    block_table const src_blocks_;
+    block_table dst_blocks_;
+    block_table src_blocks_;
     plan made_;
 };
 
-status check_lists(const call &asked, const buffers &with, int count) {
-    if (!asked.sized) {
+status check_lists(const request &asked, const endpoint_buffers &with, int count) {
+    if (!has_block_lists(asked.what)) {
         return {};
     }
-    bool const in_dst = asked.what != action::scatter;
-    bool const in_src = asked.what == action::scatter || asked.what == action::alltoall;
+    bool const in_dst = asked.what != operation::scatterv;
+    bool const in_src = asked.what == operation::scatterv || asked.what == operation::alltoallv;
     auto const fits = [count](const block_list &of) {
         auto const blocks = static_cast<std::size_t>(count);
-        return of.nbytes.size() == blocks && (of.offsets.empty() || of.offsets.size() == blocks);
+        return of.nbytes.size() == blocks && of.offsets.size() == blocks;
     };
-    if ((in_dst && !fits(with.dst_blocks)) || (in_src && !fits(with.src_blocks))) {
+    bool const are_there = with.blocks != nullptr || asked.blocks != nullptr;
+    if (!are_there || (in_dst && !fits(lists_of(asked, with).dst)) ||
+        (in_src && !fits(lists_of(asked, with).src))) {
         return error(OMPX_ERR_ARG, fmt::format("{}: lists of sizes and offsets need {} entries",
                                                name_of(asked.what), count));
     }
@@ -250,28 +233,6 @@ status check_lists(const call &asked, const buffers &with, int count) {
 }
 
 } // namespace
-
-const char *name_of(action what) {
-    switch (what) {
-    case action::bcast:
-        return "bcast";
-    case action::reduce:
-        return "reduce";
-    case action::allreduce:
-        return "allreduce";
-    case action::gather:
-        return "gather";
-    case action::scatter:
-        return "scatter";
-    case action::allgather:
-        return "allgather";
-    case action::reduce_scatter:
-        return "reduce_scatter";
-    case action::alltoall:
-        return "alltoall";
-    }
-    return "?";
-}
 
 const char *symbol_of(step_kind kind) {
     switch (kind) {
@@ -293,15 +254,15 @@ const char *symbol_of(step_kind kind) {
     return "?";
 }
 
-bool can_do(const call &asked) {
-    if (asked.sized && !may_be_sized(asked.what)) {
+bool can_do(const request &asked) {
+    if (is_scan(asked.what)) {
         return false;
     }
-    return !reduces(asked.what) ||
+    return !is_reduction(asked.what) ||
            (element_of(asked.type).has_value() && reduction_of(asked.op).has_value());
 }
 
-result<plan> make_plan(const call &asked, const buffers &with, position in,
+result<plan> make_plan(const request &asked, const endpoint_buffers &with, position in,
                        scratch_function scratch) {
     if (has_root(asked.what) && (asked.root < 0 || asked.root >= in.count)) {
         return error(OMPX_ERR_RANK, fmt::format("{}: root {} is not a member: there are 0 to {}",
@@ -309,35 +270,40 @@ result<plan> make_plan(const call &asked, const buffers &with, position in,
     }
     DIOMP_TRY(check_lists(asked, with, in.count));
     // Moves count bytes.
-    call counted = asked;
-    if (!reduces(asked.what)) {
+    request counted = asked;
+    if (!is_reduction(asked.what)) {
         counted.amount *= asked.type == 0 ? 1 : ompx_type_size(asked.type);
         counted.type = 0;
     }
     planner making(counted, with, in);
     switch (asked.what) {
-    case action::bcast:
+    case operation::bcast:
         making.broadcast();
         break;
-    case action::reduce:
+    case operation::reduce:
         making.reduce();
         break;
-    case action::allreduce:
+    case operation::allreduce:
         making.allreduce();
         break;
-    case action::gather:
+    case operation::gather:
+    case operation::gatherv:
         making.gather();
         break;
-    case action::scatter:
+    case operation::scatter:
+    case operation::scatterv:
         making.scatter();
         break;
-    case action::allgather:
+    case operation::allgather:
         making.allgather();
         break;
-    case action::reduce_scatter:
+    case operation::allgatherv:
+        making.allgatherv();
+        break;
+    case operation::reduce_scatter:
         DIOMP_TRY(making.reduce_scatter(scratch));
         break;
-    case action::alltoall:
+    default:
         DIOMP_TRY(making.alltoall(scratch));
         break;
     }

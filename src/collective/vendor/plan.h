@@ -5,8 +5,8 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
+#include "collective/request.h"
 #include "collective/vendor/nccl.h"
-#include "collective/vendor/vendor_call.h"
 
 #include <cstddef>
 #include <vector>
@@ -45,10 +45,15 @@ struct position {
     int count = 1;
 };
 
+/// Whether the library has the call with this type and operator: sum, product, minimum, maximum and
+/// average of integers of 8, 32 and 64 bits and of floating point up to double; moves of any bytes.
+/// Else the native collectives do it. Says the same on all members.
+[[nodiscard]] bool can_do(const request &asked);
+
 /// `scratch` gives device memory of so many bytes until the call is over, for calls in place that
 /// the library does otherwise; asked once at most. OMPX_ERR_ARG, OMPX_ERR_RANK: what is asked makes
 /// no sense. The call passes can_do.
-result<plan> make_plan(const call &asked, const buffers &with, position in,
+result<plan> make_plan(const request &asked, const endpoint_buffers &with, position in,
                        function_ref<result<std::byte *>(std::size_t nbytes)> scratch);
 
 } // namespace diomp::collective::vendor

@@ -124,7 +124,7 @@ vendor_group::~vendor_group() {
     release(under_way);
 }
 
-status vendor_group::start(const call &asked, std::span<const buffers> own) {
+status vendor_group::start(const request &asked, std::span<const endpoint_buffers> own) {
     if (broken_) {
         return error(OMPX_ERR_STATE, fmt::format("{} was given up on this group: {}",
                                                  chosen_.library->name(), *broken_));
@@ -136,7 +136,7 @@ status vendor_group::start(const call &asked, std::span<const buffers> own) {
     DIOMP_TRY(prepare(asked, own));
     current_ = asked.what;
     // All members see that, so all leave it out. With sizes for each member they may not.
-    if (!asked.sized && asked.amount == 0) {
+    if (!has_block_lists(asked.what) && asked.amount == 0) {
         return {};
     }
     status outcome = connected_ ? launch() : connect();
@@ -146,7 +146,7 @@ status vendor_group::start(const call &asked, std::span<const buffers> own) {
     return outcome;
 }
 
-status vendor_group::prepare(const call &asked, std::span<const buffers> own) {
+status vendor_group::prepare(const request &asked, std::span<const endpoint_buffers> own) {
     if (own.size() != lanes_.size()) {
         return error(OMPX_ERR_ARG, fmt::format("buffers of {} endpoints for a group with {}",
                                                own.size(), lanes_.size()));
@@ -316,7 +316,8 @@ result<bool> vendor_group::all_idle() {
     return all;
 }
 
-status vendor_group::run(const call &asked, std::span<const buffers> own, wait_function wait) {
+status vendor_group::run(const request &asked, std::span<const endpoint_buffers> own,
+                         wait_function wait) {
     DIOMP_TRY(start(asked, own));
     std::optional<error> failure;
     auto const is_over = [&] {

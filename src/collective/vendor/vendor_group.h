@@ -9,8 +9,8 @@
 //
 //  - No two endpoints of the group are the same device, in whatever process (properties::uuid, and
 //    the node): the libraries refuse that or hang.
-//  - Calls of one group: the same ones in the same order on all members, with the same `call`. One
-//    at a time in each process, which makes it for all its endpoints at once.
+//  - Calls of one group: the same ones in the same order on all members, alike in all but their
+//    buffers. One at a time in each process, which makes it for all its endpoints at once.
 //  - Calls of different groups that share a device: in one order on all members of both, or not at
 //    the same time. An operation occupies its device while it waits for its peers, and the driver
 //    may hold others back until it is over; two members that start two operations in different
@@ -30,7 +30,7 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "collective/vendor/vendor_call.h"
+#include "collective/request.h"
 #include "collective/vendor/vendor_library.h"
 #include "device/device.h"
 
@@ -68,11 +68,13 @@ public:
     vendor_group(const vendor_group &) = delete;
     vendor_group &operator=(const vendor_group &) = delete;
 
-    /// Starts a call for all own endpoints, `buffers` in the order of options::own. Errors about
+    /// Starts a call for all own endpoints, `own` in the order of options::own, with addresses on
+    /// their devices; the buffers in `asked` do not count. The lists are not needed afterwards, the
+    /// memory is until the end. Errors about
     /// arguments (OMPX_ERR_ARG, OMPX_ERR_RANK; OMPX_ERR_UNSUPPORTED: not can_do) leave all as it
     /// was. OMPX_ERR_STATE: a call is under way, or the group has failed before. All other errors
     /// end the group as abort does.
-    status start(const call &asked, std::span<const buffers> own);
+    status start(const request &asked, std::span<const endpoint_buffers> own);
 
     /// Whether the call is complete on all own endpoints (not: elsewhere), or there is none. Does
     /// not block; nothing goes on without it being asked. An error is about the call, the
@@ -83,7 +85,7 @@ public:
     /// timeout. conduit::engine's wait is one.
     using wait_function = function_ref<status(function_ref<bool()> is_over)>;
     /// start, and test until it is complete. If `wait` gives up the group is aborted.
-    status run(const call &asked, std::span<const buffers> own, wait_function wait);
+    status run(const request &asked, std::span<const endpoint_buffers> own, wait_function wait);
 
     /// Gives up: ends what is under way on own devices, frees the communicators, and lets every
     /// later call fail with `reason`. Other members notice by an error or not at all.
@@ -101,7 +103,7 @@ private:
 
     explicit vendor_group(options chosen);
 
-    status prepare(const call &asked, std::span<const buffers> own);
+    status prepare(const request &asked, std::span<const endpoint_buffers> own);
     status connect();
     status launch();
     status issue();
@@ -114,7 +116,7 @@ private:
     std::vector<lane> lanes_; ///< as options::own
     phase phase_ = phase::idle;
     bool connected_ = false;
-    action current_ = action::bcast;
+    sync::operation current_ = sync::operation::none;
     std::optional<std::string> broken_; ///< why
 };
 

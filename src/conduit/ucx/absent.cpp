@@ -4,6 +4,7 @@
 
 namespace diomp::conduit::ucx {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): who is there keeps it
 result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no UCX",

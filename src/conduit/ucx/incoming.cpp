@@ -106,7 +106,7 @@ void incoming::read_record(const packet_header &from, const record &head,
     peer *const known = find_peer_(source);
     switch (head.kind) {
     case record_kind::message:
-        queue_message(source, head, payload);
+        messages_.add(source, head.handler, payload, head.nbytes);
         break;
     case record_kind::get: {
         get_body body;
@@ -142,35 +142,9 @@ void incoming::read_record(const packet_header &from, const record &head,
 }
 
 void incoming::heard(world_rank source) {
-    if (peer *const known = find_peer_(source);
-        known != nullptr && !known->was_heard.load(std::memory_order_relaxed)) {
-        known->was_heard.store(true, std::memory_order_relaxed);
+    if (peer *const known = find_peer_(source); known != nullptr) {
+        known->note_sign_of_life();
     }
-}
-
-void incoming::queue_message(world_rank source, const record &head, const std::byte *payload) {
-    queued_message const front{source.value(), head.nbytes, head.handler};
-    std::size_t const at = messages_.size();
-    messages_.resize(at + sizeof(front) + padded(head.nbytes));
-    std::memcpy(messages_.data() + at, &front, sizeof(front));
-    std::memcpy(messages_.data() + at + sizeof(front), payload, head.nbytes);
-    has_messages_.store(true, std::memory_order_release);
-}
-
-int incoming::hand_over(const std::vector<std::byte> &messages, message_sink sink) {
-    int handled = 0;
-    for (std::size_t at = 0; at < messages.size();) {
-        queued_message front;
-        std::memcpy(&front, messages.data() + at, sizeof(front));
-        at += sizeof(front);
-        sink(message{world_rank{front.source},
-                     static_cast<handler_id>(front.handler),
-                     {messages.data() + at, front.nbytes},
-                     {}});
-        at += padded(front.nbytes);
-        ++handled;
-    }
-    return handled;
 }
 
 void incoming::finish_get(world_rank source, std::uint64_t id, const std::byte *bytes,

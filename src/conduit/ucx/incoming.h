@@ -4,6 +4,7 @@
 // there. The network sends the replies after progress and hands the messages over without any lock.
 #pragma once
 
+#include "conduit/message_queue.h"
 #include "conduit/ucx/peer.h"
 
 #include <unordered_map>
@@ -54,27 +55,14 @@ public:
 
     // Under the worker's lock:
     [[nodiscard]] std::vector<reply> &replies() { return replies_; }
-    void swap_messages(std::vector<std::byte> &other) {
-        messages_.swap(other);
-        has_messages_.store(!messages_.empty(), std::memory_order_release);
-    }
+    void swap_messages(std::vector<std::byte> &other) { messages_.swap(other); }
 
     // Any thread:
-    [[nodiscard]] bool has_messages() const {
-        return has_messages_.load(std::memory_order_acquire);
-    }
+    [[nodiscard]] bool has_messages() const { return messages_.has_messages(); }
     /// A bulk message has been handled since the last call.
     bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
-    /// Walks through what swap_messages gave.
-    static int hand_over(const std::vector<std::byte> &messages, message_sink sink);
 
 private:
-    /// In front of each queued message.
-    struct queued_message {
-        std::int32_t source;
-        std::uint32_t nbytes;
-        std::uint64_t handler;
-    };
     /// A bulk transfer on its way into memory.
     struct bulk_receive {
         incoming *owner;
@@ -95,7 +83,6 @@ private:
     void heard(world_rank source);
     void read_packet(const std::byte *bytes, std::size_t nbytes);
     void read_record(const packet_header &from, const record &head, const std::byte *payload);
-    void queue_message(world_rank source, const record &head, const std::byte *payload);
     void finish_get(world_rank source, std::uint64_t id, const std::byte *bytes,
                     std::size_t nbytes);
     void finish_bulk(const bulk_header &header, std::size_t nbytes, int code);
@@ -108,8 +95,7 @@ private:
     peer_lookup find_peer_;
     bulk_sink bulk_sink_;
     std::vector<reply> replies_;
-    std::vector<std::byte> messages_;
-    std::atomic<bool> has_messages_{false};
+    message_queue messages_;
     std::atomic<bool> bulk_news_{false};
     std::unordered_map<std::uint64_t, epoch_counter> counters_; ///< by source and channel
     std::uint64_t last_key_ = ~std::uint64_t{0};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "conduit/ucx/worker.h"
+#include "conduit/watch.h"
 
 #include <atomic>
 #include <deque>
@@ -104,7 +105,7 @@ struct pending_get {
     completion *done = nullptr;
 };
 
-class peer {
+class peer final : public watched_peer {
 public:
     peer(world_rank rank, std::size_t num_workers) : rank_(rank), channels_(num_workers) {}
 
@@ -132,9 +133,11 @@ public:
         return num_gets_.load(std::memory_order_relaxed) >= max_gets;
     }
 
-    [[nodiscard]] bool is_failed() const { return failed_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_failed() const override {
+        return failed_.load(std::memory_order_acquire);
+    }
     /// Something waits for this peer. Sends of packets alone do not count.
-    [[nodiscard]] bool is_awaited();
+    [[nodiscard]] bool is_awaited() override;
     /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
     /// the peer, `why` and what waited; empty if it had failed before.
     std::string fail(const std::string &why);
@@ -153,9 +156,7 @@ public:
     std::atomic<std::uint64_t> unhandled_bytes{0};
     /// Bytes of its messages that we have handled and not told it.
     std::atomic<std::uint64_t> handled_bytes{0};
-    std::atomic<bool> was_heard{false};     ///< since the watch looked
     std::atomic<std::uint32_t> num_bulk{0}; ///< large transfers under way from here
-    std::atomic<int> silent_looks{0};       ///< of the watch in a row; the network thread writes
     std::atomic<bool> is_broken{false};     ///< an endpoint has failed; fail() follows
 
     static constexpr std::uint32_t max_gets = 4096;

@@ -233,37 +233,24 @@ void traffic::report_failures_to(failure_sink sink) {
     failure_sink_ = std::move(sink);
 }
 
-std::string traffic::describe_outstanding() const {
-    constexpr std::size_t most_named = 4;
-    std::string named;
-    std::size_t num_found = 0;
-    for (peer *const each : spoken_to()) {
-        bool const is_silent =
-            each->silent_looks.load(std::memory_order_relaxed) >= watch::looks_before_ping;
-        std::string const what = each->describe_outstanding(is_silent);
-        if (what.empty() || each->is_failed() || ++num_found > most_named) {
-            continue;
-        }
-        named += fmt::format("{}{}{}: {}", named.empty() ? "" : "; ", each->name(),
-                             is_silent ? ", which does not answer" : "", what);
-    }
-    return num_found > most_named
-               ? fmt::format("{}; and {} ranks more", named, num_found - most_named)
-               : named;
-}
+std::string traffic::describe_outstanding() const { return describe_awaited(spoken_to()); }
 
 int traffic::watch_peers() {
     worker &first = first_worker();
-    return watch_->look([&] { return spoken_to(); },
-                        [&](peer &silent) {
-                            std::lock_guard const guard(first.mutex);
-                            send_reply(first, {silent.rank(), record_kind::ping, 0, 0, 0, 0});
-                            ship_open(first);
-                        },
-                        [&](peer &silent) {
-                            give_up(silent, fmt::format("it has not answered for {:g} s",
-                                                        context_->options().dead_peer_timeout_s));
-                        });
+    auto const peers = [&] {
+        auto const known = spoken_to();
+        return std::vector<watched_peer *>(known.begin(), known.end());
+    };
+    auto const ping = [&](watched_peer &silent) {
+        std::lock_guard const guard(first.mutex);
+        send_reply(first, {static_cast<peer &>(silent).rank(), record_kind::ping, 0, 0, 0, 0});
+        ship_open(first);
+    };
+    auto const lose = [&](watched_peer &silent) {
+        give_up(static_cast<peer &>(silent), fmt::format("it has not answered for {:g} s",
+                                                         context_->options().dead_peer_timeout_s));
+    };
+    return watch_->look(peers, ping, lose);
 }
 
 bool traffic::arm() {

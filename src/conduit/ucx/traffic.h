@@ -5,7 +5,7 @@
 #include "base/unique_fd.h"
 #include "conduit/network.h"
 #include "conduit/ucx/incoming.h"
-#include "conduit/ucx/watch.h"
+#include "conduit/watch.h"
 
 namespace diomp::conduit::ucx {
 

@@ -2,7 +2,8 @@
 #include "conduit/ucx/ucx.h"
 
 #include "base/log.h"
-#include "conduit/ucx/network_thread.h"
+#include "conduit/attendance.h"
+#include "conduit/network_thread.h"
 #include "conduit/ucx/traffic.h"
 
 #include <fmt/core.h>
@@ -46,9 +47,9 @@ public:
         traffic_->arrivals().receive_bulk_with(sink);
     }
     int poll(message_sink sink) override;
-    void begin_polling() override { num_pollers_.fetch_add(1, std::memory_order_relaxed); }
+    void begin_polling() override { attendance_.begin(); }
     void end_polling() override {
-        num_pollers_.fetch_sub(1, std::memory_order_relaxed);
+        attendance_.end();
         thread_->nudge();
     }
     bool has_messages() const override { return traffic_->arrivals().has_messages(); }
@@ -75,9 +76,7 @@ private:
     launch::launcher &launcher_;
     doorbell ring_;
     std::unique_ptr<traffic> traffic_;
-    std::atomic<int> num_pollers_{0};
-    std::atomic<std::uint32_t> num_polls_{0};
-    std::uint32_t polls_seen_ = 0; ///< by the network thread
+    attendance attendance_;
     std::atomic_flag receiving_;
     std::vector<std::byte> taken_messages_;  ///< under receiving_
     std::unique_ptr<network_thread> thread_; ///< last: it uses all of the above
@@ -88,13 +87,7 @@ status ucx_network::start(const window &window, const conduit_options &options) 
     DIOMP_TRY(made);
     traffic_ = made.take();
     network_thread_work work;
-    work.is_polled = [this] {
-        std::uint32_t const polls = num_polls_.load(std::memory_order_relaxed);
-        bool const polled =
-            num_pollers_.load(std::memory_order_seq_cst) > 0 || polls != polls_seen_;
-        polls_seen_ = polls;
-        return polled;
-    };
+    work.is_polled = [this] { return attendance_.is_kept(); };
     work.serve = [this] {
         bool const moved = traffic_->advance(true);
         // Somebody may be napping until what has come.
@@ -324,7 +317,7 @@ void ucx_network::give_credit(world_rank rank) {
 }
 
 int ucx_network::poll(message_sink sink) {
-    num_polls_.store(num_polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    attendance_.note_poll();
     bool const moved = traffic_->advance();
     if (!has_messages() || receiving_.test_and_set(std::memory_order_acquire)) {
         return moved ? 1 : 0; // who serves others' puts and gets is busy too
@@ -334,7 +327,7 @@ int ucx_network::poll(message_sink sink) {
         taken_messages_.clear();
         traffic_->arrivals().swap_messages(taken_messages_);
     }
-    int const handled = incoming::hand_over(taken_messages_, [&](const message &each) {
+    int const handled = message_queue::hand_over(taken_messages_, [&](const message &each) {
         sink(each);
         std::uint64_t const cost = sizeof(record) + padded(each.payload.size());
         if (traffic_->peer_of(each.source).handled_bytes.fetch_add(cost) + cost >

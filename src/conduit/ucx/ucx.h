@@ -6,6 +6,12 @@
 
 namespace diomp::conduit::ucx {
 
+#ifdef DIOMP_HAVE_UCX
+inline constexpr bool is_built = true;
+#else
+inline constexpr bool is_built = false;
+#endif
+
 /// Collective. `window` must outlive the network. A build without UCX gives OMPX_ERR_UNSUPPORTED.
 result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
                                         const conduit_options &options, doorbell ring);

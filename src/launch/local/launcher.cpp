@@ -158,7 +158,7 @@ private:
     /// Under the mutex.
     status take(const std::string &bytes) {
         packet_reader packet(bytes);
-        switch (packet.type()) {
+        switch (packet.type<packet_type>()) {
         case packet_type::fence_done:
             fence_is_over_ = true;
             if (packet.number<std::uint8_t>() != 0) {

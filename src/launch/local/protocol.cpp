@@ -9,16 +9,6 @@ std::size_t encoded_size(const entry &item) {
     return 3 * sizeof(std::uint32_t) + item.key.size() + item.value.size();
 }
 
-std::string_view packet_reader::text() {
-    auto const size = number<std::uint32_t>();
-    if (ok_ = ok_ && rest_.size() >= size; !ok_) {
-        return {};
-    }
-    std::string_view const value = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return value;
-}
-
 std::string encode_welcome(const welcome_packet &welcome) {
     packet_writer packet(packet_type::welcome);
     packet.number(protocol_magic);
@@ -34,7 +24,8 @@ std::string encode_welcome(const welcome_packet &welcome) {
 
 result<welcome_packet> decode_welcome(std::string_view bytes) {
     packet_reader packet(bytes);
-    if (packet.type() != packet_type::welcome || packet.number<std::uint64_t>() != protocol_magic) {
+    if (packet.type<packet_type>() != packet_type::welcome ||
+        packet.number<std::uint64_t>() != protocol_magic) {
         return error(OMPX_ERR_SYSTEM, "the socket does not speak diomp-run's protocol");
     }
     welcome_packet welcome;

@@ -16,6 +16,7 @@
 // order.
 #pragma once
 
+#include "base/packet.h"
 #include "base/result.h"
 
 #include <cstddef>
@@ -81,62 +82,6 @@ struct entry {
 
 /// Bytes that an entry takes in a packet.
 [[nodiscard]] std::size_t encoded_size(const entry &item);
-
-/// Builds one packet. Its type is an enumeration of bytes, packet_type or another protocol's.
-class packet_writer {
-public:
-    template <typename Type>
-    explicit packet_writer(Type type) {
-        static_assert(sizeof(Type) == 1);
-        number(static_cast<std::uint8_t>(type));
-    }
-
-    template <typename T>
-    void number(T value) {
-        static_assert(std::is_unsigned_v<T>);
-        bytes_.append(reinterpret_cast<const char *>(&value), sizeof value);
-    }
-    void text(std::string_view value) {
-        number(static_cast<std::uint32_t>(value.size()));
-        bytes_.append(value);
-    }
-    /// Without its length: up to the end of the packet.
-    void bytes(std::string_view value) { bytes_.append(value); }
-    [[nodiscard]] std::string take() { return std::move(bytes_); }
-
-private:
-    std::string bytes_;
-};
-
-/// Takes one packet apart. Reading past its end yields zeros and clears ok().
-class packet_reader {
-public:
-    explicit packet_reader(std::string_view bytes) : rest_(bytes) {}
-
-    template <typename Type = packet_type>
-    [[nodiscard]] Type type() {
-        return static_cast<Type>(number<std::uint8_t>());
-    }
-    template <typename T>
-    T number() {
-        static_assert(std::is_unsigned_v<T>);
-        T value = 0;
-        if (ok_ = ok_ && rest_.size() >= sizeof value; ok_) {
-            rest_.copy(reinterpret_cast<char *>(&value), sizeof value);
-            rest_.remove_prefix(sizeof value);
-        }
-        return value;
-    }
-    std::string_view text();
-    /// All bytes that are left.
-    [[nodiscard]] std::string_view rest() { return std::exchange(rest_, {}); }
-    [[nodiscard]] bool at_end() const { return rest_.empty(); }
-    [[nodiscard]] bool ok() const { return ok_; }
-
-private:
-    std::string_view rest_;
-    bool ok_ = true;
-};
 
 [[nodiscard]] std::string encode_welcome(const welcome_packet &welcome);
 /// An error says what differs: not a launcher's packet, or another version.

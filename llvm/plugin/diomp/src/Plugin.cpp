@@ -4,31 +4,107 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's build creates one object per plugin. Ours has no devices yet: it
-// accepts no image, so libomptarget never initialises it. Devices of other
-// ranks will be added here.
+// Devices of other hosts, behind LLVM's own in the numbering. They may be of
+// several architectures, which one plugin of LLVM's is not made for: which
+// images the devices take is therefore decided here, by sending
+// PluginManager's questions (the linker's --wrap) through this file.
 //
 //===----------------------------------------------------------------------===//
 
-#include "PluginInterface.h"
+#include "PluginManager.h"
+#include "Runtime.h"
 
 #include "llvm/BinaryFormat/ELF.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <string>
+#include <vector>
+
 using namespace llvm;
 using namespace llvm::omp::target::plugin;
+
+const diomp_remote_table *diomp::remoteTable() {
+  static const diomp_remote_table *const Table =
+      []() -> const diomp_remote_table * {
+    const char *Services = std::getenv("DIOMP_REMOTE_DEVICES");
+    if (!Services || !*Services)
+      return nullptr;
+    void *Symbol = dlsym(RTLD_DEFAULT, "diomp_remote_table");
+    if (!Symbol) {
+      // Beside the folder of this library, or where the system looks.
+      Dl_info Here{};
+      std::string Path;
+      if (dladdr(reinterpret_cast<void *>(&diomp::remoteTable), &Here))
+        if (char *Resolved = realpath(Here.dli_fname, nullptr)) {
+          Path = Resolved;
+          std::free(Resolved);
+        }
+      Path.resize(Path.rfind('/') == std::string::npos ? 0 : Path.rfind('/'));
+      // Before main, as a rule: nobody else looks at the environment yet.
+      setenv(DIOMP_REMOTE_LOADING, "1", 1);
+      void *Library =
+          dlopen((Path + "/../libdiomp.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (!Library)
+        Library = dlopen("libdiomp.so.0", RTLD_NOW | RTLD_LOCAL);
+      unsetenv(DIOMP_REMOTE_LOADING);
+      if (!Library) {
+        std::fprintf(stderr, "diomp: error: no remote devices: %s\n",
+                     dlerror());
+        return nullptr;
+      }
+      Symbol = dlsym(Library, "diomp_remote_table");
+    }
+    auto Function = reinterpret_cast<diomp_remote_table_function>(Symbol);
+    const diomp_remote_table *Found = Function ? Function() : nullptr;
+    if (!Found || Found->version < DIOMP_REMOTE_TABLE_VERSION) {
+      std::fprintf(stderr, "diomp: error: no remote devices: libdiomp.so is "
+                           "older than libomptarget.so\n");
+      return nullptr;
+    }
+    return Found;
+  }();
+  return Table;
+}
+
+Error diomp::remoteError() {
+  return createStringError(inconvertibleErrorCode(), "%s",
+                           diomp::remoteTable()->failure());
+}
 
 namespace {
 
 struct DiompPluginTy final : GenericPluginTy {
   DiompPluginTy() : GenericPluginTy(Triple::UnknownArch) {}
 
-  Expected<int32_t> initImpl() override { return 0; }
-  Error deinitImpl() override { return Plugin::success(); }
-  GenericDeviceTy *createDevice(GenericPluginTy &, int32_t, int32_t) override {
-    llvm_unreachable("a plugin without devices");
+  Expected<int32_t> initImpl() override {
+    const int32_t Count = diomp::remoteTable()->open();
+    if (Count < 0) {
+      std::fprintf(stderr, "diomp: error: no remote devices: %s\n",
+                   diomp::remoteTable()->failure());
+      return 0;
+    }
+    Machines.resize(Count);
+    HasImage.resize(Count, false);
+    for (int32_t I = 0; I < Count; ++I) {
+      diomp_remote_device About;
+      diomp::remoteTable()->describe(I, &About);
+      Machines[I] = About.elf_machine;
+    }
+    return Count;
+  }
+  Error deinitImpl() override {
+    diomp::remoteTable()->close();
+    return Plugin::success();
+  }
+  GenericDeviceTy *createDevice(GenericPluginTy &Plugin, int32_t DeviceId,
+                                int32_t NumDevices) override {
+    return diomp::createRemoteDevice(Plugin, DeviceId, NumDevices);
   }
   GenericGlobalHandlerTy *createGlobalHandler() override {
-    llvm_unreachable("a plugin without devices");
+    return diomp::createRemoteGlobalHandler();
   }
   uint16_t getMagicElfBits() const override { return ELF::EM_NONE; }
   Triple::ArchType getTripleArch() const override {
@@ -36,10 +112,121 @@ struct DiompPluginTy final : GenericPluginTy {
   }
   const char *getName() const override { return "diomp"; }
   Expected<bool> isELFCompatible(uint32_t, StringRef) const override {
-    return false;
+    return false; // See accepts().
   }
+
+  /// The machine of an image that is a little-endian 64-bit ELF file, else
+  /// EM_NONE.
+  static uint16_t machineOf(const __tgt_device_image &Image) {
+    ELF::Elf64_Ehdr Header;
+    const auto *Bytes = static_cast<const char *>(Image.ImageStart);
+    const auto Size =
+        static_cast<size_t>(static_cast<const char *>(Image.ImageEnd) - Bytes);
+    if (Size < sizeof(Header))
+      return ELF::EM_NONE;
+    std::memcpy(&Header, Bytes, sizeof(Header));
+    if (!Header.checkMagic() || Header.getFileClass() != ELF::ELFCLASS64 ||
+        Header.getDataEncoding() != ELF::ELFDATA2LSB)
+      return ELF::EM_NONE;
+    return Header.e_machine;
+  }
+
+  bool accepts(int32_t DeviceId, const __tgt_device_image &Image) {
+    if (machineOf(Image) != Machines[DeviceId])
+      return false;
+    HasImage[DeviceId] = true;
+    return true;
+  }
+
+  /// Says which devices nothing can run on, after the images of a library have
+  /// been offered to all.
+  void reportIdleDevices() {
+    for (size_t I = 0; I < HasImage.size(); ++I) {
+      if (HasImage[I])
+        continue;
+      HasImage[I] = true; // Said once.
+      diomp_remote_device About;
+      diomp::remoteTable()->describe(static_cast<int32_t>(I), &About);
+      std::fprintf(stderr,
+                   "diomp: warning: the remote device %zu (%s on %s) is not "
+                   "used: the program has no image for its architecture "
+                   "[remedy: compile with -fopenmp-targets= or "
+                   "--offload-arch= for it as well]\n",
+                   I, About.name, About.host);
+    }
+  }
+
+private:
+  std::vector<uint32_t> Machines;
+  std::vector<bool> HasImage;
 };
+
+DiompPluginTy *Ours = nullptr;
+
+bool localDevicesAreHidden() {
+  static const bool Hidden = [] {
+    const char *Text = std::getenv("DIOMP_LOCAL_DEVICES");
+    return Text && std::strcmp(Text, "off") == 0;
+  }();
+  return Hidden;
+}
 
 } // namespace
 
-extern "C" GenericPluginTy *createPlugin_diomp() { return new DiompPluginTy(); }
+extern "C" GenericPluginTy *createPlugin_diomp() {
+  Ours = new DiompPluginTy();
+  return Ours;
+}
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
+#define REAL(Name) __real__ZN##Name
+#define WRAP(Name) __wrap__ZN##Name
+
+extern "C" {
+int32_t REAL(
+    4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
+    GenericPluginTy *Plugin, __tgt_device_image *Image);
+int32_t REAL(
+    4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
+    GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image);
+void
+    REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
+                                                         __tgt_bin_desc *Desc);
+}
+
+extern "C" int32_t WRAP(
+    4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
+    GenericPluginTy *Plugin, __tgt_device_image *Image) {
+  if (Plugin != Ours)
+    return !localDevicesAreHidden() &&
+           REAL(
+               4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
+               Plugin, Image);
+  if (DiompPluginTy::machineOf(*Image) == ELF::EM_NONE || !diomp::remoteTable())
+    return false;
+  if (PM->getRequirements() & OMP_REQ_UNIFIED_SHARED_MEMORY) {
+    std::fprintf(stderr, "diomp: warning: remote devices are not used: the "
+                         "program requires unified_shared_memory\n");
+    return false;
+  }
+  return true;
+}
+
+extern "C" int32_t WRAP(
+    4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
+    GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image) {
+  if (Plugin == Ours)
+    return Ours->accepts(DeviceId, *Image);
+  return REAL(
+      4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
+      Plugin, DeviceId, Image);
+}
+
+extern "C" void
+WRAP(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
+                                                     __tgt_bin_desc *Desc) {
+  REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(Manager, Desc);
+  if (Ours && Ours->is_initialized())
+    Ours->reportIdleDevices();
+}
+// NOLINTEND(bugprone-reserved-identifier)

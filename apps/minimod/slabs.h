@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Minimod on all devices of one process: the grid is cut along X into a slab for each device, as it
+// is for ranks. Fields exist on the devices only.
+#ifndef MINIMOD_SLABS_H
+#define MINIMOD_SLABS_H
+
+#include "common/devices.h"
+#include "minimod/minimod_model.h"
+
+#include <omp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// What a device knows of its slab; all pointers are its own.
+typedef struct slab_view {
+    grid part;
+    medium medium;
+    float *field[2];
+    int has_source;
+    size_t source; // offset in a field
+    float source_scale;
+    int heard;            // receivers in own planes
+    const size_t *places; // their offsets in a field
+    float *trace;         // [step][heard]
+} slab_view;
+
+typedef struct slab {
+    model model; // as that of a rank
+    int device;
+    slab_view view;         // the host's copy
+    slab_view *there;       // the device's
+    int *receivers;         // numbers of those that the device hears
+    omp_depend_t own[2];    // of each field: reads the own planes,
+    omp_depend_t before[2]; // writes the halo before them,
+    omp_depend_t after[2];  // writes the halo behind them
+} slab;
+
+// Bytes that the client asks to be moved.
+typedef struct slab_traffic {
+    size_t sent, received; // between it and devices
+    size_t between;        // from device to device
+} slab_traffic;
+
+// Brings the models, which are complete, to the devices. If `rows_alike`, the medium varies along Z
+// alone: then one row is sent, and the traffic does not depend on the grid's planes. The slabs stay
+// where they are until slabs_leave.
+void slabs_enter(slab *slabs, int count, int steps, int rows_alike, slab_traffic *bytes);
+// All steps. `progress` is called with the number of steps done, now and then.
+void slabs_run(slab *slabs, int count, int steps, void (*progress)(void *, int), void *context,
+               slab_traffic *bytes);
+// Digest of the last field, as run_digest, computed by the devices.
+uint64_t slabs_digest(slab *slabs, int count, int steps, slab_traffic *bytes);
+// Own planes of the last field of all slabs, one after the other.
+void slabs_fetch_field(const slab *slabs, int count, int steps, float *whole, slab_traffic *bytes);
+// [step][receiver]
+void slabs_fetch_seismogram(const slab *slabs, int count, int steps, float *seismogram,
+                            slab_traffic *bytes);
+void slabs_leave(slab *slabs, int count);
+
+#endif

@@ -1,0 +1,312 @@
+//===-- Remote.cpp - A device of another host -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM's interface of a device on one side, the runtime's queues on the other.
+// Nothing here blocks but synchronisation and the loading of images.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GlobalHandler.h"
+#include "Runtime.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Frontend/OpenMP/OMPDeviceConstants.h"
+#include "llvm/Frontend/OpenMP/OMPGridValues.h"
+#include "llvm/Object/ELFObjectFile.h"
+
+#include <string>
+#include <vector>
+
+using namespace llvm;
+using namespace llvm::omp;
+using namespace llvm::omp::target::plugin;
+
+namespace {
+
+Error check(int Code) {
+  return Code < 0 ? diomp::remoteError() : Plugin::success();
+}
+
+void *toPointer(uint64_t Address) { return reinterpret_cast<void *>(Address); }
+uint64_t toNumber(const void *Pointer) {
+  return reinterpret_cast<uint64_t>(Pointer);
+}
+
+/// The queue of an operation, made when the first one needs it.
+void *queueOf(AsyncInfoWrapperTy &AsyncInfo, int32_t DeviceId) {
+  void *Queue = AsyncInfo.getQueueAs<void *>();
+  if (!Queue) {
+    Queue = diomp::remoteTable()->queue(DeviceId);
+    AsyncInfo.setQueueAs<void *>(Queue);
+  }
+  return Queue;
+}
+
+/// An image and where its symbols are on the device.
+struct RemoteImageTy final : DeviceImageTy {
+  using DeviceImageTy::DeviceImageTy;
+  StringMap<uint64_t> Addresses;
+};
+
+struct RemoteKernelTy final : GenericKernelTy {
+  explicit RemoteKernelTy(const char *Name) : GenericKernelTy(Name) {}
+
+  Error initImpl(GenericDeviceTy &Device, DeviceImageTy &Image) override {
+    GlobalTy Function(getName(), 0);
+    if (auto Err = Device.Plugin.getGlobalHandler().getGlobalMetadataFromDevice(
+            Device, Image, Function))
+      return Err;
+    Address = toNumber(Function.getPtr());
+    // Buffers for reductions of GPUs are made over there.
+    KernelEnvironment.Configuration.ReductionDataSize = 0;
+    KernelEnvironment.Configuration.ExecMode = OMP_TGT_EXEC_MODE_GENERIC;
+    KernelEnvironment.Configuration.MayUseNestedParallelism = 2; // Unknown.
+    KernelEnvironment.Configuration.UseGenericStateMachine = 2;
+    MaxNumThreads = 1;
+    return Plugin::success();
+  }
+
+  Error launchImpl(GenericDeviceTy &Device, uint32_t NumThreads,
+                   uint64_t NumBlocks, KernelArgsTy &KernelArgs,
+                   KernelLaunchParamsTy LaunchParams,
+                   AsyncInfoWrapperTy &AsyncInfo) const override {
+    diomp_remote_launch Launch{};
+    Launch.kernel = Address;
+    Launch.version = KernelArgs.Version;
+    std::copy_n(KernelArgs.NumTeams, 3, Launch.num_teams);
+    std::copy_n(KernelArgs.ThreadLimit, 3, Launch.thread_limit);
+    Launch.trip_count = KernelArgs.Tripcount;
+    Launch.dynamic_memory_bytes = KernelArgs.DynCGroupMem;
+    Launch.arguments = LaunchParams.Data;
+    Launch.num_arguments = LaunchParams.Size / sizeof(void *);
+    return check(diomp::remoteTable()->launch(
+        queueOf(AsyncInfo, Device.getDeviceId()), &Launch));
+  }
+
+private:
+  uint64_t Address = 0;
+};
+
+struct RemoteDeviceTy final : GenericDeviceTy {
+  RemoteDeviceTy(GenericPluginTy &Plugin, int32_t DeviceId, int32_t NumDevices)
+      : GenericDeviceTy(Plugin, DeviceId, NumDevices, Grid) {
+    diomp::remoteTable()->describe(DeviceId, &About);
+  }
+
+  Error initImpl(GenericPluginTy &) override { return Plugin::success(); }
+  Error deinitImpl() override { return Plugin::success(); }
+  Error setContext() override { return Plugin::success(); }
+  std::string getComputeUnitKind() const override { return About.kind; }
+
+  Expected<GenericKernelTy &> constructKernel(const char *Name) override {
+    auto *Kernel = Plugin.allocate<RemoteKernelTy>();
+    if (!Kernel)
+      return Plugin::error("no memory for a kernel");
+    new (Kernel) RemoteKernelTy(Name);
+    return *Kernel;
+  }
+
+  Expected<DeviceImageTy *> loadBinaryImpl(const __tgt_device_image *TgtImage,
+                                           int32_t ImageId) override {
+    auto *Image = Plugin.allocate<RemoteImageTy>();
+    new (Image) RemoteImageTy(ImageId, *this, TgtImage);
+    std::vector<std::string> Names;
+    std::vector<uint64_t> Sizes;
+    if (auto Err = collectSymbols(*Image, Names, Sizes))
+      return std::move(Err);
+    std::vector<const char *> Texts;
+    for (const std::string &Name : Names)
+      Texts.push_back(Name.c_str());
+    std::vector<uint64_t> Addresses(Names.size());
+    if (diomp::remoteTable()->load(DeviceId, Image->getStart(),
+                                   Image->getSize(), Texts.data(), Sizes.data(),
+                                   Texts.size(), Addresses.data()) < 0)
+      return diomp::remoteError();
+    for (size_t I = 0; I < Names.size(); ++I)
+      if (Addresses[I])
+        Image->Addresses[Names[I]] = Addresses[I];
+    return Image;
+  }
+
+  void *allocate(size_t Size, void *, TargetAllocTy Kind) override {
+    // The host cannot reach the memory of another host.
+    if (Size == 0 || Kind == TARGET_ALLOC_HOST || Kind == TARGET_ALLOC_SHARED)
+      return nullptr;
+    uint64_t Address = diomp::remoteTable()->allocate(DeviceId, Size);
+    if (!Address)
+      REPORT("%s\n", diomp::remoteTable()->failure());
+    return toPointer(Address);
+  }
+  int free(void *TgtPtr, TargetAllocTy) override {
+    if (diomp::remoteTable()->release(DeviceId, toNumber(TgtPtr)) == 0)
+      return OFFLOAD_SUCCESS;
+    REPORT("%s\n", diomp::remoteTable()->failure());
+    return OFFLOAD_FAIL;
+  }
+
+  Expected<void *> dataLockImpl(void *HstPtr, int64_t) override {
+    return HstPtr;
+  }
+  Error dataUnlockImpl(void *) override { return Plugin::success(); }
+  Expected<bool> isPinnedPtrImpl(void *, void *&, void *&,
+                                 size_t &) const override {
+    return false;
+  }
+
+  Error dataSubmitImpl(void *TgtPtr, const void *HstPtr, int64_t Size,
+                       AsyncInfoWrapperTy &AsyncInfo) override {
+    return check(diomp::remoteTable()->put(queueOf(AsyncInfo, DeviceId),
+                                           toNumber(TgtPtr), HstPtr, Size));
+  }
+  Error dataRetrieveImpl(void *HstPtr, const void *TgtPtr, int64_t Size,
+                         AsyncInfoWrapperTy &AsyncInfo) override {
+    return check(diomp::remoteTable()->get(queueOf(AsyncInfo, DeviceId), HstPtr,
+                                           toNumber(TgtPtr), Size));
+  }
+  Error dataExchangeImpl(const void *SrcPtr, GenericDeviceTy &DstDevice,
+                         void *DstPtr, int64_t Size,
+                         AsyncInfoWrapperTy &AsyncInfo) override {
+    return check(diomp::remoteTable()->copy(
+        queueOf(AsyncInfo, DeviceId), DstDevice.getDeviceId(), toNumber(DstPtr),
+        toNumber(SrcPtr), Size));
+  }
+
+  Error synchronizeImpl(__tgt_async_info &AsyncInfo) override {
+    void *Queue = AsyncInfo.Queue;
+    AsyncInfo.Queue = nullptr;
+    return check(diomp::remoteTable()->wait(Queue));
+  }
+  Error queryAsyncImpl(__tgt_async_info &AsyncInfo) override {
+    int Done = diomp::remoteTable()->query(AsyncInfo.Queue);
+    // A queue that failed says so again when it is synchronised.
+    if (Done > 0)
+      AsyncInfo.Queue = nullptr;
+    return check(Done);
+  }
+
+  Error initAsyncInfoImpl(AsyncInfoWrapperTy &AsyncInfo) override {
+    queueOf(AsyncInfo, DeviceId);
+    return Plugin::success();
+  }
+  Error initDeviceInfoImpl(__tgt_device_info *Info) override {
+    Info->Context = nullptr;
+    Info->Device = this;
+    return Plugin::success();
+  }
+
+  Error createEventImpl(void **Event) override {
+    *Event = diomp::remoteTable()->event();
+    return Plugin::success();
+  }
+  Error destroyEventImpl(void *Event) override {
+    diomp::remoteTable()->forget_event(Event);
+    return Plugin::success();
+  }
+  Error recordEventImpl(void *Event, AsyncInfoWrapperTy &AsyncInfo) override {
+    return check(diomp::remoteTable()->record_event(
+        Event, queueOf(AsyncInfo, DeviceId)));
+  }
+  Error waitEventImpl(void *Event, AsyncInfoWrapperTy &AsyncInfo) override {
+    return check(
+        diomp::remoteTable()->wait_event(Event, queueOf(AsyncInfo, DeviceId)));
+  }
+  Error syncEventImpl(void *Event) override {
+    void *Queue = diomp::remoteTable()->queue(DeviceId);
+    Error Err = check(diomp::remoteTable()->wait_event(Event, Queue));
+    Error Waited = check(diomp::remoteTable()->wait(Queue));
+    return joinErrors(std::move(Err), std::move(Waited));
+  }
+
+  Error obtainInfoImpl(InfoQueueTy &Info) override {
+    Info.add("Device Type", "Remote");
+    Info.add("Host", About.host);
+    Info.add("Kind", About.kind);
+    Info.add("Name", About.name);
+    Info.add("ELF Machine", About.elf_machine);
+    Info.add("Threads", About.num_threads);
+    Info.add("Global Memory Size", About.memory_bytes, "bytes");
+    return Plugin::success();
+  }
+
+  Error getDeviceMemorySize(uint64_t &Size) override {
+    Size = About.memory_bytes;
+    return Plugin::success();
+  }
+  Error getDeviceStackSize(uint64_t &Value) override {
+    Value = 0;
+    return Plugin::success();
+  }
+  Error setDeviceStackSize(uint64_t) override { return Plugin::success(); }
+  Error getDeviceHeapSize(uint64_t &Value) override {
+    Value = 0;
+    return Plugin::success();
+  }
+  Error setDeviceHeapSize(uint64_t) override { return Plugin::success(); }
+  // The service's side of the device does that.
+  bool shouldSetupDeviceEnvironment() const override { return false; }
+  bool shouldSetupDeviceMemoryPool() const override { return false; }
+
+private:
+  /// Names and sizes of all that the image defines: one question finds all
+  /// addresses.
+  static Error collectSymbols(const DeviceImageTy &Image,
+                              std::vector<std::string> &Names,
+                              std::vector<uint64_t> &Sizes) {
+    auto File = object::ELF64LEObjectFile::create(Image.getMemoryBuffer());
+    if (!File)
+      return File.takeError();
+    auto Add = [&](const object::ELFSymbolRef &Symbol) -> Error {
+      auto Flags = Symbol.getFlags();
+      if (!Flags)
+        return Flags.takeError();
+      auto Name = Symbol.getName();
+      if (!Name)
+        return Name.takeError();
+      if (!(*Flags & object::SymbolRef::SF_Undefined) && !Name->empty()) {
+        Names.push_back(Name->str());
+        Sizes.push_back(Symbol.getSize());
+      }
+      return Error::success();
+    };
+    for (object::ELFSymbolRef Symbol : File->getDynamicSymbolIterators())
+      if (auto Err = Add(Symbol))
+        return Err;
+    // Images of GPUs need not have a dynamic table.
+    if (Names.empty())
+      for (object::ELFSymbolRef Symbol : File->symbols())
+        if (auto Err = Add(Symbol))
+          return Err;
+    return Error::success();
+  }
+
+  static constexpr llvm::omp::GV Grid = {1, 1, 1, 1, 1, 1, 1};
+  diomp_remote_device About;
+};
+
+struct RemoteGlobalHandlerTy final : GenericGlobalHandlerTy {
+  Error getGlobalMetadataFromDevice(GenericDeviceTy &, DeviceImageTy &Image,
+                                    GlobalTy &Global) override {
+    auto &Remote = static_cast<RemoteImageTy &>(Image);
+    auto Found = Remote.Addresses.find(Global.getName());
+    if (Found == Remote.Addresses.end())
+      return Plugin::error("the image has no symbol '%s'",
+                           Global.getName().c_str());
+    Global.setPtr(toPointer(Found->second));
+    return Plugin::success();
+  }
+};
+
+} // namespace
+
+GenericDeviceTy *diomp::createRemoteDevice(GenericPluginTy &Plugin,
+                                           int32_t DeviceId,
+                                           int32_t NumDevices) {
+  return new RemoteDeviceTy(Plugin, DeviceId, NumDevices);
+}
+
+GenericGlobalHandlerTy *diomp::createRemoteGlobalHandler() {
+  return new RemoteGlobalHandlerTy();
+}

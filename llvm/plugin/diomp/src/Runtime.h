@@ -1,0 +1,33 @@
+//===-- Runtime.h - The DiOMP runtime behind the plugin ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIOMP_RUNTIME_H
+#define DIOMP_RUNTIME_H
+
+#include "PluginInterface.h"
+
+#include "offload/remote_table.h"
+
+namespace diomp {
+
+/// The table for remote devices if the environment asks for some, else null.
+/// Programs that do not have libdiomp.so get it loaded.
+const diomp_remote_table *remoteTable();
+
+/// Creates a device that stands for a remote one.
+llvm::omp::target::plugin::GenericDeviceTy *
+createRemoteDevice(llvm::omp::target::plugin::GenericPluginTy &Plugin,
+                   int32_t DeviceId, int32_t NumDevices);
+
+/// Creates the handler that knows the symbols of images on remote devices.
+llvm::omp::target::plugin::GenericGlobalHandlerTy *createRemoteGlobalHandler();
+
+/// An error with the sentence of the runtime's last one.
+llvm::Error remoteError();
+
+} // namespace diomp
+
+#endif

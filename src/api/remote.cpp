@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The table through which libomptarget's plugin uses devices of other hosts. It works in programs
+// that are no ranks at all: nothing here starts the runtime.
+#include "base/log.h"
+#include "base/settings.h"
+#include "offload/remote/client.h"
+#include "offload/remote/queue.h"
+#include "offload/remote_table.h"
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace {
+
+using diomp::error;
+using diomp::result;
+using diomp::status;
+namespace remote = diomp::offload::remote;
+
+std::unique_ptr<remote::client> connected;
+/// Behind a pointer, since the static block for thread-local data is small.
+thread_local std::unique_ptr<std::string> last_failure;
+
+int fail(const error &why) {
+    if (!last_failure) {
+        last_failure = std::make_unique<std::string>();
+    }
+    *last_failure = why.message();
+    if (!why.remedy().empty()) {
+        *last_failure += " [remedy: " + why.remedy() + "]";
+    }
+    return -1;
+}
+
+int outcome(const status &done) { return done ? 0 : fail(done.failure()); }
+
+remote::remote_device &device_at(int number) {
+    return connected->device(static_cast<std::size_t>(number));
+}
+remote::queue &as_queue(void *handle) { return *static_cast<remote::queue *>(handle); }
+remote::event &as_event(void *handle) { return *static_cast<remote::event *>(handle); }
+
+result<std::unique_ptr<remote::client>> connect() {
+    std::vector<std::string> unknown;
+    auto settings = diomp::read_settings(unknown);
+    DIOMP_TRY(settings);
+    diomp::set_log(settings.value().log, "client");
+    remote::client::options chosen;
+    auto services = remote::parse_services(settings.value().remote_devices);
+    DIOMP_TRY(services);
+    chosen.services = services.take();
+    auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
+    DIOMP_TRY(token);
+    chosen.token = token.take();
+    chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
+    if (settings.value().timeout_s > 0) {
+        chosen.dead_peer_timeout_s = settings.value().timeout_s;
+    }
+    return remote::client::connect(chosen);
+}
+
+int wanted() {
+    char const *const services = std::getenv("DIOMP_REMOTE_DEVICES");
+    return services != nullptr && *services != '\0' ? 1 : 0;
+}
+
+int open() {
+    auto made = connect();
+    if (!made) {
+        return fail(made.failure());
+    }
+    connected = made.take();
+    return static_cast<int>(connected->num_devices());
+}
+
+void close() { connected.reset(); }
+
+const char *failure() { return last_failure ? last_failure->c_str() : ""; }
+
+int describe(int device, diomp_remote_device *into) {
+    remote::offer const &offered = device_at(device).description();
+    *into = {offered.host.c_str(), offered.kind.c_str(), offered.name.c_str(),
+             offered.machine,      offered.num_threads,  offered.memory_bytes};
+    return 0;
+}
+
+std::uint64_t allocate(int device, std::uint64_t nbytes) {
+    auto address = device_at(device).allocate(nbytes);
+    if (!address) {
+        fail(address.failure());
+        return 0;
+    }
+    return address.value();
+}
+
+int release(int device, std::uint64_t address) {
+    return device_at(device).release(address)
+               ? 0
+               : fail(error(OMPX_ERR_ARG,
+                            device_at(device).label() + ": no allocation begins at this address"));
+}
+
+int load(int device, const void *image, std::uint64_t nbytes, const char *const *names,
+         const std::uint64_t *sizes, std::size_t num_symbols, std::uint64_t *addresses) {
+    std::vector<remote::symbol> symbols;
+    symbols.reserve(num_symbols);
+    for (std::size_t i = 0; i < num_symbols; ++i) {
+        symbols.push_back({names[i], sizes[i]});
+    }
+    auto found = device_at(device).load({static_cast<const char *>(image), nbytes}, symbols);
+    if (!found) {
+        return fail(found.failure());
+    }
+    std::copy(found.value().begin(), found.value().end(), addresses);
+    return 0;
+}
+
+void *queue(int device) { return &connected->take_queue(device_at(device)); }
+
+int put(void *queue, std::uint64_t to, const void *from, std::uint64_t nbytes) {
+    return outcome(as_queue(queue).put(to, from, nbytes));
+}
+int get(void *queue, void *to, std::uint64_t from, std::uint64_t nbytes) {
+    return outcome(as_queue(queue).get(to, from, nbytes));
+}
+int copy(void *queue, int to_device, std::uint64_t to, std::uint64_t from, std::uint64_t nbytes) {
+    return outcome(as_queue(queue).copy(device_at(to_device).rank(), to, from, nbytes));
+}
+
+int launch(void *queue, const diomp_remote_launch *launch) {
+    remote::launch_arguments arguments;
+    arguments.kernel = launch->kernel;
+    arguments.version = launch->version;
+    std::copy(launch->num_teams, launch->num_teams + 3, arguments.num_teams);
+    std::copy(launch->thread_limit, launch->thread_limit + 3, arguments.thread_limit);
+    arguments.trip_count = launch->trip_count;
+    arguments.dynamic_memory_bytes = launch->dynamic_memory_bytes;
+    arguments.arguments = {static_cast<const char *>(launch->arguments),
+                           launch->num_arguments * sizeof(std::uint64_t)};
+    return outcome(as_queue(queue).launch(arguments));
+}
+
+int wait(void *queue) {
+    int const code = outcome(as_queue(queue).synchronize());
+    connected->give_back(as_queue(queue));
+    return code;
+}
+
+int query(void *queue) {
+    auto done = as_queue(queue).test();
+    if (!done) {
+        return fail(done.failure());
+    }
+    if (done.value()) {
+        connected->give_back(as_queue(queue));
+    }
+    return done.value() ? 1 : 0;
+}
+
+void *event() { return new remote::event; }
+void forget_event(void *event) { delete &as_event(event); }
+int record_event(void *event, void *queue) {
+    as_event(event) = as_queue(queue).record();
+    return 0;
+}
+int wait_event(void *event, void *queue) {
+    return outcome(as_queue(queue).wait_for(as_event(event)));
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diomp_remote_table() {
+    static constexpr struct diomp_remote_table table = {DIOMP_REMOTE_TABLE_VERSION,
+                                                        wanted,
+                                                        open,
+                                                        close,
+                                                        failure,
+                                                        describe,
+                                                        allocate,
+                                                        release,
+                                                        load,
+                                                        queue,
+                                                        put,
+                                                        get,
+                                                        copy,
+                                                        launch,
+                                                        wait,
+                                                        query,
+                                                        event,
+                                                        forget_event,
+                                                        record_event,
+                                                        wait_event};
+    return &table;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/setting_values.h"
+
+#include "base/settings.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace diomp {
+
+error malformed(const std::string &text, const char *allowed) {
+    return {OMPX_ERR_ARG, fmt::format("'{}' is not {}", text, allowed)};
+}
+
+status parse_seconds(double &into, const std::string &text) {
+    char *end = nullptr;
+    double const value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(value >= 0) || value > 1e9) {
+        return malformed(text, "a number of seconds from 0 to 1e9");
+    }
+    into = value;
+    return {};
+}
+
+status parse_auto_size(std::size_t &into, const std::string &text) {
+    if (text == "auto") {
+        into = 0;
+        return {};
+    }
+    auto size = parse_size(text);
+    DIOMP_TRY(size);
+    if (size.value() == 0) {
+        return malformed(text, "a size above 0 or 'auto'");
+    }
+    into = size.value();
+    return {};
+}
+
+std::string show_auto_size(std::size_t size_bytes) {
+    return size_bytes == 0 ? "auto" : format_size(size_bytes);
+}
+
+status parse_auto_number(int &into, const std::string &text, int least, int chosen) {
+    if (text == "auto") {
+        into = chosen;
+        return {};
+    }
+    int value = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || end != text.data() + text.size() || value < least) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, least));
+    }
+    into = value;
+    return {};
+}
+
+std::string show_auto_number(int value, int chosen) {
+    return value == chosen ? "auto" : fmt::format("{}", value);
+}
+
+result<std::size_t> parse_size(const std::string &text) {
+    std::size_t number = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    constexpr const char *allowed = "a size such as 4096, 64K, 16M, 2G or 1T";
+    if (code != std::errc{}) {
+        return malformed(text, allowed);
+    }
+    std::string suffix(end, text.data() + text.size());
+    unsigned shift = 0;
+    if (!suffix.empty()) {
+        constexpr const char *letters = "KMGT";
+        const char *letter = std::strchr(letters, suffix.front() & ~0x20);
+        if (letter != nullptr && *letter != '\0') {
+            shift = 10 * static_cast<unsigned>(letter - letters + 1);
+            suffix.erase(0, 1);
+        }
+        if (!suffix.empty() && suffix != "B" && suffix != "iB") {
+            return malformed(text, allowed);
+        }
+    }
+    if (shift > 0 && number > (std::numeric_limits<std::size_t>::max() >> shift)) {
+        return malformed(text, "a size that fits in 64 bits");
+    }
+    return number << shift;
+}
+
+std::string format_size(std::size_t size_bytes) {
+    constexpr std::array<const char *, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
+    auto value = static_cast<double>(size_bytes);
+    std::size_t unit = 0;
+    while (value >= 1024 && unit + 1 < units.size()) {
+        value /= 1024;
+        ++unit;
+    }
+    if (value == static_cast<double>(static_cast<std::size_t>(value))) {
+        return fmt::format("{} {}", static_cast<std::size_t>(value), units[unit]);
+    }
+    return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+} // namespace diomp

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How values of settings are written: each kind is parsed and shown here. Sizes: settings.h.
+#pragma once
+
+#include "base/result.h"
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace diomp {
+
+/// "'<text>' is not <allowed>".
+error malformed(const std::string &text, const char *allowed);
+
+status parse_seconds(double &into, const std::string &text);
+
+/// 0 stands for "auto".
+status parse_auto_size(std::size_t &into, const std::string &text);
+std::string show_auto_size(std::size_t size_bytes);
+
+/// `chosen` stands for "auto".
+status parse_auto_number(int &into, const std::string &text, int least, int chosen);
+std::string show_auto_number(int value, int chosen);
+
+template <typename Enum, std::size_t N>
+status parse_word(Enum &into, const std::string &text,
+                  const std::array<std::pair<const char *, Enum>, N> &words, const char *allowed) {
+    for (auto const &[word, value] : words) {
+        if (text == word) {
+            into = value;
+            return {};
+        }
+    }
+    return malformed(text, allowed);
+}
+
+template <typename Enum, std::size_t N>
+std::string show_word(Enum value, const std::array<std::pair<const char *, Enum>, N> &words) {
+    for (auto const &[word, candidate] : words) {
+        if (candidate == value) {
+            return word;
+        }
+    }
+    return "?";
+}
+
+} // namespace diomp

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Network through GASNet-EX: whatever one of its conduits drives (smp, udp, ucx, ibv, ofi, mpi).
+// docs/conduits.md tells how.
+#pragma once
+
+#include "conduit/network.h"
+
+namespace diomp::conduit::gasnet {
+
+#ifdef DIOMP_HAVE_GASNET
+inline constexpr bool is_built = true;
+#else
+inline constexpr bool is_built = false;
+#endif
+
+/// Collective. `window` must outlive the network. A build without GASNet-EX gives
+/// OMPX_ERR_UNSUPPORTED.
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+                                        const conduit_options &options, doorbell ring);
+
+} // namespace diomp::conduit::gasnet

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/gasnet/peer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::conduit::gasnet {
+
+epoch *peer::begin_put(std::size_t num_pieces, std::size_t nbytes) {
+    num_puts_.fetch_add(num_pieces, std::memory_order_relaxed);
+    std::lock_guard const guard(mutex_);
+    open_->unanswered += num_pieces;
+    open_->bytes += nbytes;
+    return open_.get();
+}
+
+void peer::end_put(epoch *of) {
+    num_puts_.fetch_sub(1, std::memory_order_relaxed);
+    std::lock_guard const guard(mutex_);
+    if (--of->unanswered > 0 || !of->is_closed || is_failed()) {
+        return;
+    }
+    for (completion *const each : of->waiting) {
+        each->end();
+    }
+    std::erase_if(closed_, [&](const auto &each) { return each.get() == of; });
+}
+
+void peer::flush(completion &done) {
+    std::lock_guard const guard(mutex_);
+    if (is_failed()) { // nobody would end it
+        done.begin();
+        done.end(OMPX_ERR_PEER);
+        return;
+    }
+    if (open_->unanswered > 0) {
+        open_->is_closed = true;
+        closed_.push_back(std::exchange(open_, std::make_unique<epoch>()));
+    } else {
+        open_->bytes = 0;
+    }
+    for (auto const &each : closed_) {
+        done.begin();
+        each->waiting.push_back(&done);
+    }
+}
+
+get_id peer::begin_get(void *destination, std::size_t nbytes, completion &done) {
+    done.begin();
+    std::lock_guard const guard(mutex_);
+    if (is_failed()) { // nobody would end it
+        done.end(OMPX_ERR_PEER);
+        return {~std::uint32_t{0}, 0};
+    }
+    num_gets_.fetch_add(1, std::memory_order_relaxed);
+    if (free_gets_.empty()) {
+        free_gets_.push_back(static_cast<std::uint32_t>(gets_.size()));
+        gets_.emplace_back();
+    }
+    std::uint32_t const index = free_gets_.back();
+    free_gets_.pop_back();
+    pending_get &entry = gets_[index];
+    entry.destination = static_cast<std::byte *>(destination);
+    entry.left = nbytes;
+    entry.done = &done;
+    return {index, entry.generation};
+}
+
+void peer::take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes) {
+    std::lock_guard const guard(mutex_);
+    if (id.index >= gets_.size() || gets_[id.index].generation != id.generation) {
+        return; // of a get that has failed
+    }
+    pending_get &entry = gets_[id.index];
+    std::memcpy(entry.destination + offset, bytes, nbytes);
+    entry.left -= nbytes;
+    if (entry.left == 0) {
+        entry.done->end();
+        entry.done = nullptr;
+        ++entry.generation;
+        free_gets_.push_back(id.index);
+        num_gets_.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+bool peer::add_to_backlog(waiting_transfer &&transfer) {
+    std::lock_guard const guard(backlog_mutex_);
+    if (is_failed()) {
+        return false;
+    }
+    copied_bytes_.fetch_add(transfer.copy.size(), std::memory_order_relaxed);
+    backlog_.push_back(std::move(transfer));
+    num_waiting_.fetch_add(1, std::memory_order_release);
+    return true;
+}
+
+void peer::finish_front(int code) {
+    waiting_transfer const &front = backlog_.front();
+    if (front.source_free != nullptr) {
+        front.source_free->end(code);
+    }
+    copied_bytes_.fetch_sub(front.copy.size(), std::memory_order_relaxed);
+    num_waiting_.fetch_sub(1, std::memory_order_release);
+    backlog_.pop_front();
+}
+
+bool peer::is_awaited() {
+    return has_unanswered() || unhandled_bytes.load(std::memory_order_relaxed) > 0;
+}
+
+std::string peer::name() const {
+    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
+}
+
+std::string peer::count_outstanding() const {
+    std::size_t get_bytes = 0;
+    for (auto const &get : gets_) {
+        get_bytes += get.done != nullptr ? get.left : 0;
+    }
+    std::uint64_t put_bytes = open_->bytes;
+    for (auto const &each : closed_) {
+        put_bytes += each->bytes;
+    }
+    return fmt::format(
+        "{} get(s) of {} bytes, {} put(s) of at most {} bytes and {} bytes of messages",
+        num_gets_.load(), get_bytes, num_puts_.load(), put_bytes, unhandled_bytes.load());
+}
+
+std::string peer::fail(const std::string &why) {
+    std::scoped_lock const guard(backlog_mutex_, mutex_);
+    if (is_failed()) {
+        return {};
+    }
+    failure_ = fmt::format("{} is lost: {}; outstanding: {}", name(), why, count_outstanding());
+    failed_.store(true, std::memory_order_release);
+    for (auto &get : gets_) {
+        if (get.done != nullptr) {
+            get.done->end(OMPX_ERR_PEER);
+            get.done = nullptr;
+            ++get.generation;
+        }
+    }
+    // The epochs stay: late answers may name them.
+    for (auto const &each : closed_) {
+        for (completion *const done : each->waiting) {
+            done->end(OMPX_ERR_PEER);
+        }
+        each->waiting.clear();
+    }
+    while (!backlog_.empty()) {
+        finish_front(OMPX_ERR_PEER);
+    }
+    return failure_;
+}
+
+std::string peer::failure() {
+    std::lock_guard const guard(mutex_);
+    return failure_;
+}
+
+std::string peer::describe_outstanding(bool is_silent) {
+    std::lock_guard const guard(mutex_);
+    bool const waits = num_gets_.load(std::memory_order_relaxed) > 0 || !closed_.empty() ||
+                       (is_silent && is_awaited());
+    return waits ? count_outstanding() : "";
+}
+
+} // namespace diomp::conduit::gasnet

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/gasnet/traffic.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <sched.h>
+#include <string_view>
+
+namespace diomp::conduit::gasnet {
+namespace {
+
+/// Payload of a message with bulk data, whatever its caller says.
+constexpr std::size_t most_bulk_payload_bytes = 128;
+constexpr std::size_t message_bytes = 8192;
+
+/// Sources up to this size are copied where a put must wait.
+constexpr std::size_t most_copied = 8192;
+
+traffic *g_traffic = nullptr;
+
+std::size_t most_in_request() { return gex_AM_LUBRequestMedium(); }
+
+/// Of udp it is known how many requests a peer may leave unanswered before the next one blocks.
+std::uint32_t find_num_slots() {
+    constexpr std::uint32_t margin = 8;
+    constexpr std::uint32_t of_udp = 128;
+    constexpr std::uint32_t of_others = 64;
+    if (std::string_view(launch::gasnet::conduit_name()) != "udp") {
+        return of_others;
+    }
+    const char *const chosen = gasnet_getenv("GASNET_NETWORKDEPTH");
+    auto const depth = static_cast<std::uint32_t>(chosen != nullptr ? std::atoi(chosen) : 0);
+    return std::max(depth > 0 ? depth : of_udp, margin + 1) - margin;
+}
+
+enum : gex_AM_Index_t {
+    put_handler = launch::gasnet::first_conduit_handler,
+    put_answer_handler,
+    get_handler,
+    get_answer_handler,
+    message_handler,
+    bulk_handler,
+    answer_handler,
+    credit_handler,
+    ping_handler,
+    pong_handler,
+};
+
+/// 64 bits in two arguments.
+gex_AM_Arg_t high(std::uint64_t value) {
+    return static_cast<gex_AM_Arg_t>(static_cast<std::uint32_t>(value >> 32));
+}
+gex_AM_Arg_t low(std::uint64_t value) {
+    return static_cast<gex_AM_Arg_t>(static_cast<std::uint32_t>(value));
+}
+std::uint64_t join(gex_AM_Arg_t upper, gex_AM_Arg_t lower) {
+    return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(upper)) << 32) |
+           static_cast<std::uint32_t>(lower);
+}
+std::uint64_t number_of(const void *object) { return reinterpret_cast<std::uintptr_t>(object); }
+gex_Rank_t rank_of(const peer &each) { return static_cast<gex_Rank_t>(each.rank().value()); }
+
+world_rank source_of(gex_Token_t token) {
+    gex_Token_Info_t info;
+    gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+    return world_rank{static_cast<int>(info.gex_srcrank)};
+}
+
+// Handlers. They take leaf locks, write memory and answer; they call nothing else.
+
+void on_put(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t address_high,
+            gex_AM_Arg_t address_low, gex_AM_Arg_t epoch_high, gex_AM_Arg_t epoch_low) {
+    std::memcpy(reinterpret_cast<void *>(join(address_high, address_low)), bytes, nbytes);
+    g_traffic->heard(source_of(token));
+    gex_AM_ReplyShort2(token, put_answer_handler, 0, epoch_high, epoch_low);
+}
+
+void on_put_answer(gex_Token_t token, gex_AM_Arg_t epoch_high, gex_AM_Arg_t epoch_low) {
+    peer &from = g_traffic->heard(source_of(token));
+    from.free_slot();
+    from.end_put(reinterpret_cast<epoch *>(join(epoch_high, epoch_low)));
+}
+
+void on_get(gex_Token_t token, gex_AM_Arg_t address_high, gex_AM_Arg_t address_low,
+            gex_AM_Arg_t nbytes, gex_AM_Arg_t index, gex_AM_Arg_t generation,
+            gex_AM_Arg_t offset_high, gex_AM_Arg_t offset_low) {
+    g_traffic->heard(source_of(token));
+    gex_AM_ReplyMedium4(token, get_answer_handler,
+                        reinterpret_cast<void *>(join(address_high, address_low)),
+                        static_cast<std::uint32_t>(nbytes), GEX_EVENT_NOW, 0, index, generation,
+                        offset_high, offset_low);
+}
+
+void on_get_answer(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t index,
+                   gex_AM_Arg_t generation, gex_AM_Arg_t offset_high, gex_AM_Arg_t offset_low) {
+    peer &from = g_traffic->heard(source_of(token));
+    from.free_slot();
+    from.take_piece({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(generation)},
+                    join(offset_high, offset_low), bytes, nbytes);
+}
+
+void on_message(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t handler,
+                gex_AM_Arg_t number) {
+    world_rank const source = source_of(token);
+    g_traffic->heard(source);
+    g_traffic->queue(source, static_cast<handler_id>(handler), static_cast<std::uint32_t>(number),
+                     bytes, nbytes);
+    gex_AM_ReplyShort0(token, answer_handler, 0);
+}
+
+void on_bulk(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t handler,
+             gex_AM_Arg_t payload_bytes) {
+    world_rank const source = source_of(token);
+    g_traffic->heard(source);
+    auto const *const begin = static_cast<const std::byte *>(bytes);
+    auto const head = static_cast<std::size_t>(payload_bytes);
+    g_traffic->take_bulk(source, static_cast<handler_id>(handler), begin, head,
+                         {begin + head, nbytes - head});
+    gex_AM_ReplyShort0(token, answer_handler, 0);
+}
+
+void on_answer(gex_Token_t token) {
+    peer &from = g_traffic->heard(source_of(token));
+    from.free_slot();
+    from.unanswered_messages.fetch_sub(1, std::memory_order_release);
+}
+
+void take_credit(peer &from, gex_AM_Arg_t nbytes) {
+    from.unhandled_bytes.fetch_sub(static_cast<std::uint32_t>(nbytes), std::memory_order_relaxed);
+}
+
+void on_credit(gex_Token_t token, gex_AM_Arg_t nbytes) {
+    take_credit(g_traffic->heard(source_of(token)), nbytes);
+    gex_AM_ReplyShort1(token, pong_handler, 0, 0);
+}
+
+void on_ping(gex_Token_t token) {
+    peer &source = g_traffic->heard(source_of(token));
+    auto const handled = static_cast<gex_AM_Arg_t>(source.handled_bytes.exchange(0));
+    gex_AM_ReplyShort1(token, pong_handler, 0, handled);
+}
+
+void on_pong(gex_Token_t token, gex_AM_Arg_t nbytes) {
+    peer &from = g_traffic->heard(source_of(token));
+    from.free_slot();
+    take_credit(from, nbytes);
+}
+
+template <typename Function>
+gex_AM_Entry_t entry(gex_AM_Index_t index, Function *function, gex_Flags_t flags,
+                     unsigned num_arguments, const char *name) {
+    return {index, reinterpret_cast<gex_AM_Fn_t>(function), flags, num_arguments, nullptr, name};
+}
+
+void register_handlers(gex_EP_t endpoint) {
+    constexpr gex_Flags_t request = GEX_FLAG_AM_REQUEST;
+    constexpr gex_Flags_t reply = GEX_FLAG_AM_REPLY;
+    constexpr gex_Flags_t medium = GEX_FLAG_AM_MEDIUM;
+    constexpr gex_Flags_t brief = GEX_FLAG_AM_SHORT;
+    std::array table{
+        entry(put_handler, on_put, medium | request, 4, "diomp put"),
+        entry(put_answer_handler, on_put_answer, brief | reply, 2, "diomp put answer"),
+        entry(get_handler, on_get, brief | request, 7, "diomp get"),
+        entry(get_answer_handler, on_get_answer, medium | reply, 4, "diomp get answer"),
+        entry(message_handler, on_message, medium | request, 2, "diomp message"),
+        entry(bulk_handler, on_bulk, medium | request, 2, "diomp bulk"),
+        entry(answer_handler, on_answer, brief | reply, 0, "diomp answer"),
+        entry(credit_handler, on_credit, brief | request, 1, "diomp credit"),
+        entry(ping_handler, on_ping, brief | request, 0, "diomp ping"),
+        entry(pong_handler, on_pong, brief | reply, 1, "diomp pong"),
+    };
+    gex_EP_RegisterHandlers(endpoint, table.data(), table.size());
+}
+
+} // namespace
+
+traffic::traffic(const launch::gasnet::client &job, const launch::job_info &info,
+                 launch::launcher &launcher)
+    : job_(job), launcher_(launcher),
+      max_message_bytes_(std::min<std::size_t>(message_bytes, most_in_request())),
+      num_slots_(find_num_slots()), peers_(static_cast<std::size_t>(info.size)) {
+    g_traffic = this;
+    register_handlers(job.endpoint);
+}
+
+traffic::~traffic() { g_traffic = nullptr; }
+
+std::size_t traffic::max_bulk_bytes() {
+    return gex_AM_LUBRequestMedium() - most_bulk_payload_bytes;
+}
+
+peer &traffic::peer_of(world_rank rank) {
+    std::atomic<peer *> &slot = peers_[rank.index()];
+    if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) [[likely]] {
+        return *known;
+    }
+    auto host = launcher_.get(rank, "gasnet.host");
+    std::lock_guard const guard(peers_mutex_);
+    if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) {
+        return *known;
+    }
+    made_.push_back(std::make_unique<peer>(rank, host ? host.take() : std::string()));
+    slot.store(made_.back().get(), std::memory_order_release);
+    return *made_.back();
+}
+
+std::vector<peer *> traffic::spoken_to() const {
+    std::lock_guard const guard(peers_mutex_);
+    std::vector<peer *> found;
+    found.reserve(made_.size());
+    std::ranges::transform(made_, std::back_inserter(found), [](auto &each) { return each.get(); });
+    return found;
+}
+
+peer &traffic::heard(world_rank source) {
+    num_arrived_.fetch_add(1, std::memory_order_relaxed);
+    peer &from = peer_of(source);
+    from.note_sign_of_life();
+    return from;
+}
+
+bool traffic::send_piece_of_put(peer &to, waiting_transfer &put) {
+    if (!to.take_slot(num_slots_)) {
+        return false;
+    }
+    std::size_t const piece = std::min(put.left, most_in_request());
+    std::uint64_t const answer_to = number_of(put.answers_to);
+    gex_AM_RequestMedium4(job_.team, rank_of(to), put_handler, const_cast<std::byte *>(put.source),
+                          piece, GEX_EVENT_NOW, 0, high(put.address), low(put.address),
+                          high(answer_to), low(answer_to));
+    put.source += piece;
+    put.address += piece;
+    put.left -= piece;
+    return true;
+}
+
+bool traffic::send_piece_of_get(peer &from, waiting_transfer &get) {
+    if (!from.take_slot(num_slots_)) {
+        return false;
+    }
+    std::size_t const piece = std::min<std::size_t>(get.left, gex_AM_LUBReplyMedium());
+    gex_AM_RequestShort7(
+        job_.team, rank_of(from), get_handler, 0, high(get.address), low(get.address),
+        static_cast<gex_AM_Arg_t>(piece), static_cast<gex_AM_Arg_t>(get.id.index),
+        static_cast<gex_AM_Arg_t>(get.id.generation), high(get.offset), low(get.offset));
+    get.address += piece;
+    get.offset += piece;
+    get.left -= piece;
+    return true;
+}
+
+void traffic::put(peer &to, std::uint64_t address, const std::byte *source, std::size_t nbytes,
+                  completion &source_free) {
+    waiting_transfer whole;
+    whole.address = address;
+    whole.source = source;
+    whole.left = nbytes;
+    whole.answers_to = to.begin_put((nbytes + most_in_request() - 1) / most_in_request(), nbytes);
+    while (!to.has_backlog() && whole.left > 0 && send_piece_of_put(to, whole)) {
+    }
+    if (whole.left == 0) {
+        return;
+    }
+    if (whole.left <= most_copied) {
+        while (!to.has_room_for_copies() && !to.is_failed()) {
+            if (!advance()) {
+                ::sched_yield();
+            }
+        }
+        whole.copy.assign(whole.source, whole.source + whole.left);
+        whole.source = whole.copy.data();
+    } else {
+        source_free.begin();
+        whole.source_free = &source_free;
+    }
+
+    completion *const told = whole.source_free;
+    if (!to.add_to_backlog(std::move(whole)) && told != nullptr) {
+        told->end(OMPX_ERR_PEER);
+    }
+    any_backlog_.store(true, std::memory_order_release);
+}
+
+void traffic::get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
+                  completion &done) {
+    waiting_transfer whole;
+    whole.address = address;
+    whole.left = nbytes;
+    whole.id = from.begin_get(destination, nbytes, done);
+    while (!from.has_backlog() && whole.left > 0 && send_piece_of_get(from, whole)) {
+    }
+    if (whole.left > 0) {
+
+        // Of a peer that has failed meanwhile it has ended.
+        [[maybe_unused]] bool const waits = from.add_to_backlog(std::move(whole));
+        any_backlog_.store(true, std::memory_order_release);
+    }
+}
+
+bool traffic::try_send(peer &to, handler_id handler, std::span<const std::byte> payload) {
+    std::uint64_t const cost = message_cost(payload.size());
+    if (to.unhandled_bytes.load(std::memory_order_relaxed) + cost > message_window_bytes ||
+        !to.take_slot(num_slots_)) {
+        return false;
+    }
+    to.unhandled_bytes.fetch_add(cost, std::memory_order_relaxed);
+    to.unanswered_messages.fetch_add(1, std::memory_order_relaxed);
+    std::lock_guard const guard(to.send_mutex);
+    gex_AM_RequestMedium2(job_.team, rank_of(to), message_handler,
+                          const_cast<std::byte *>(payload.data()), payload.size(), GEX_EVENT_NOW, 0,
+                          handler, static_cast<gex_AM_Arg_t>(to.next_to_send++));
+    return true;
+}
+
+bool traffic::send_bulk(peer &to, handler_id handler, std::span<const std::byte> payload,
+                        std::span<const std::byte> data) {
+    if (!to.take_slot(num_slots_)) {
+        return false;
+    }
+    thread_local std::unique_ptr<std::vector<std::byte>> joined;
+    if (joined == nullptr) {
+        joined = std::make_unique<std::vector<std::byte>>();
+    }
+    joined->assign(payload.begin(), payload.end());
+    joined->insert(joined->end(), data.begin(), data.end());
+    to.unanswered_messages.fetch_add(1, std::memory_order_relaxed);
+    gex_AM_RequestMedium2(job_.team, rank_of(to), bulk_handler, joined->data(), joined->size(),
+                          GEX_EVENT_NOW, 0, handler, static_cast<gex_AM_Arg_t>(payload.size()));
+    return true;
+}
+
+bool traffic::await_slot(peer &to) {
+    while (!to.take_slot(num_slots_)) {
+        if (to.is_failed()) {
+            return false;
+        }
+        if (!advance()) {
+            ::sched_yield();
+        }
+    }
+    return true;
+}
+
+void traffic::give_credit(peer &to) {
+    if (await_slot(to)) {
+        auto const handled = static_cast<gex_AM_Arg_t>(to.handled_bytes.exchange(0));
+        gex_AM_RequestShort1(job_.team, rank_of(to), credit_handler, 0, handled);
+    }
+}
+
+void traffic::ping(peer &to) {
+    // Without a slot enough has been asked already.
+    if (to.take_slot(num_slots_)) {
+        gex_AM_RequestShort0(job_.team, rank_of(to), ping_handler, 0);
+    }
+}
+
+void traffic::ship_backlogs() {
+    any_backlog_.store(false, std::memory_order_release);
+    for (peer *const each : spoken_to()) {
+        if (each->has_backlog()) {
+            each->ship_backlog(
+                [&](waiting_transfer &transfer) { return send_piece(*each, transfer); });
+        }
+        if (each->has_backlog()) {
+            any_backlog_.store(true, std::memory_order_release);
+        }
+    }
+}
+
+bool traffic::advance() {
+    std::uint64_t const before = num_arrived_.load(std::memory_order_relaxed);
+    gasnet_AMPoll();
+    if (any_backlog_.load(std::memory_order_acquire)) {
+        ship_backlogs();
+    }
+    return num_arrived_.load(std::memory_order_relaxed) != before;
+}
+
+void traffic::swap_messages(std::vector<std::byte> &other) {
+    std::lock_guard const guard(arrivals_mutex_);
+    queue_.swap(other);
+}
+
+void traffic::receive_bulk_with(const bulk_sink &sink) {
+    std::lock_guard const guard(arrivals_mutex_);
+    bulk_sink_ = sink;
+}
+
+void traffic::queue(world_rank source, handler_id handler, std::uint32_t number,
+                    const void *payload, std::size_t nbytes) {
+    peer &from = peer_of(source);
+    std::lock_guard const guard(arrivals_mutex_);
+    from.put_in_order(number, handler, payload, nbytes,
+                      [&](handler_id to, const std::byte *bytes, std::size_t size) {
+                          queue_.add(source, to, bytes, size);
+                      });
+}
+
+void traffic::take_bulk(world_rank source, handler_id handler, const std::byte *payload,
+                        std::size_t payload_bytes, std::span<const std::byte> data) {
+    std::lock_guard const guard(arrivals_mutex_);
+    if (bulk_sink_) {
+        bulk_sink_({source, handler, {payload, payload_bytes}, data});
+        bulk_news_.store(true, std::memory_order_relaxed);
+    }
+}
+
+} // namespace diomp::conduit::gasnet

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A build without GPI-2.
+#include "conduit/gaspi/gaspi.h"
+
+namespace diomp::conduit::gaspi {
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): who is there keeps it
+result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
+                                        const conduit_options & /*options*/, doorbell /*ring*/) {
+    return error(OMPX_ERR_UNSUPPORTED, "this build has no GPI-2",
+                 "configure with -DDIOMP_GPI2=ON where GPI-2 1.6 or newer is installed");
+}
+
+} // namespace diomp::conduit::gaspi

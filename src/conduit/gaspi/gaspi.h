@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Network through GPI-2, the implementation of GASPI: InfiniBand and TCP.
+// docs/conduits.md tells how.
+#pragma once
+
+#include "conduit/network.h"
+
+namespace diomp::conduit::gaspi {
+
+#ifdef DIOMP_HAVE_GASPI
+inline constexpr bool is_built = true;
+#else
+inline constexpr bool is_built = false;
+#endif
+
+/// Collective. `window` must outlive the network. A build without GPI-2 gives
+/// OMPX_ERR_UNSUPPORTED.
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+                                        const conduit_options &options, doorbell ring);
+
+} // namespace diomp::conduit::gaspi

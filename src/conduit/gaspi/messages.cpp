@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Messages: records in a ring at the receiver, written from its mirror at the sender. Declared in
+// traffic.h.
+//
+// A record is written with a notification behind it that tells where the messages of this sender
+// end now. The receiver tells in the same way how far it has handled them. A record lies in one
+// piece; what is left at the ring's end is skipped by a record without a message.
+#include "conduit/gaspi/traffic.h"
+
+#include <GASPI.h>
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::conduit::gaspi {
+namespace {
+
+constexpr std::size_t most_message_bytes = 8192;
+/// Entries of a lane; two for each write.
+constexpr std::size_t most_writes_under_way = 6;
+
+constexpr std::uint32_t units_for(std::size_t nbytes) {
+    return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
+}
+
+constexpr auto work_id = static_cast<gaspi_segment_id_t>(segment::work);
+
+/// What a notification has told since it was last asked; 0: nothing.
+std::uint32_t take_notification(std::uint32_t id) {
+    gaspi_notification_t value = 0;
+    gaspi_notify_reset(work_id, id, &value);
+    return value;
+}
+
+} // namespace
+
+std::size_t traffic::max_message_bytes() const {
+    return std::min(most_message_bytes, memory_->ring_bytes() / 4) - sizeof(record);
+}
+
+void traffic::learn_credit(peer &to) const {
+    auto const id = static_cast<std::uint32_t>(peers_.size() + to.rank.index());
+    if (std::uint32_t const told = take_notification(id); told != 0) {
+        to.handled.store(to_position(told), std::memory_order_relaxed);
+        to.note_sign_of_life();
+    }
+}
+
+bool traffic::make_room(peer &to, std::size_t wanted) {
+    auto const under_way = [&] { return distance(to.handled, to.sent) + wanted; };
+    if (under_way() > num_units() / 2) {
+        learn_credit(to);
+    }
+    return under_way() <= num_units();
+}
+
+/// Sends what has been put into the mirror. What does not go now goes with later messages, in one
+/// piece, when those before it are on their way: many small writes are many times slower.
+bool traffic::ship(peer &to) {
+    std::uint32_t const begin = to.shipped;
+    std::uint32_t const units = distance(begin, to.sent);
+    lane *const on = units == 0 ? nullptr : lane_of(to, lane_kind::message);
+    if (on == nullptr || on->under_way.size() > most_writes_under_way) {
+        return units == 0;
+    }
+    std::uint32_t const at = begin % num_units();
+    std::uint32_t const now = std::min(units, num_units() - at);
+    std::uint32_t const end = (begin + now) & position_mask;
+    std::size_t const offset = at * message_unit;
+    const std::byte *const from = memory_->outgoing_ring(to.rank) + offset;
+    outcome const tried = note(
+        to, on->write_and_notify(to.rank, memory_->place_of(from), segment::work,
+                                 memory_->remote_ring() + offset, now * message_unit,
+                                 static_cast<std::uint32_t>(self_.index()), to_notification(end)));
+    if (tried != outcome::started) {
+        return false;
+    }
+    to.shipped = end;
+    return to.shipped == to.sent;
+}
+
+bool traffic::ship_waiting() {
+    return std::erase_if(unshipped_, [&](peer *each) {
+               each->is_unshipped = !ship(*each);
+               return !each->is_unshipped;
+           }) > 0;
+}
+
+std::byte *traffic::append_record(peer &to, const record &head) {
+    std::byte *const there = memory_->outgoing_ring(to.rank) + to.sent % num_units() * message_unit;
+    std::memcpy(there, &head, sizeof(head));
+    std::uint32_t const left = num_units() - to.sent % num_units();
+    std::uint32_t const units = head.is_filler != 0 ? left : units_for(head.nbytes);
+    to.sent.store((to.sent + units) & position_mask, std::memory_order_relaxed);
+    return there + sizeof(head);
+}
+
+bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
+    peer &to = peer_of(rank);
+    if (to.is_failed()) {
+        return true; // nobody is there to miss it; whoever waits for an answer is told
+    }
+    std::lock_guard const guard(mutex_);
+    std::uint32_t const units = units_for(payload.size());
+    std::uint32_t const left = num_units() - to.sent % num_units();
+    bool const needs_filler = left < units;
+    if (!make_room(to, needs_filler ? left + units : units)) {
+        return false;
+    }
+    if (needs_filler) {
+        append_record(to, {0, 0, 1});
+    }
+    std::byte *const there =
+        append_record(to, {static_cast<std::uint32_t>(payload.size()), handler, 0});
+    if (!payload.empty()) {
+        std::memcpy(there, payload.data(), payload.size());
+    }
+    if (!to.is_unshipped && !ship(to)) {
+        to.is_unshipped = true;
+        unshipped_.push_back(&to);
+    }
+    return true;
+}
+
+bool traffic::has_messages() const {
+    gaspi_notification_id_t first = 0;
+    return gaspi_notify_waitsome(work_id, 0, static_cast<gaspi_number_t>(peers_.size()), &first,
+                                 GASPI_TEST) == GASPI_SUCCESS;
+}
+
+/// Whose turn it is, so that none waits for ever behind a busy one.
+peer *traffic::next_sender(std::uint32_t &upto) {
+    auto const size = static_cast<std::uint32_t>(peers_.size());
+    gaspi_notification_id_t first = 0;
+    bool const found = gaspi_notify_waitsome(work_id, next_sender_, size - next_sender_, &first,
+                                             GASPI_TEST) == GASPI_SUCCESS ||
+                       (next_sender_ > 0 && gaspi_notify_waitsome(work_id, 0, next_sender_, &first,
+                                                                  GASPI_TEST) == GASPI_SUCCESS);
+    if (!found) {
+        return nullptr;
+    }
+    upto = take_notification(first);
+    next_sender_ = (first + 1) % size;
+    return peers_[first].get();
+}
+
+int traffic::receive(message_sink sink) {
+    if (receiving_.test_and_set(std::memory_order_acquire)) {
+        return 0;
+    }
+    int num_handled = 0;
+    // At most once around: somebody else waits for what this thread does next.
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        std::uint32_t upto = 0;
+        peer *const from = next_sender(upto);
+        if (from == nullptr) {
+            break;
+        }
+        if (upto != 0) {
+            num_handled += receive_from(*from, to_position(upto), sink);
+        }
+    }
+    receiving_.clear(std::memory_order_release);
+    return num_handled;
+}
+
+int traffic::receive_from(peer &from, std::uint32_t upto, message_sink sink) {
+    from.note_sign_of_life();
+    int num_handled = 0;
+    const std::byte *const ring = memory_->incoming_ring(from.rank);
+    // A notification that is older than what has been taken leads backwards.
+    while (distance(from.taken, upto) != 0 && distance(from.taken, upto) <= num_units()) {
+        std::uint32_t const at = from.taken % num_units();
+        record head{};
+        std::memcpy(&head, ring + at * message_unit, sizeof(head));
+        std::uint32_t units = num_units() - at;
+        if (head.is_filler == 0) {
+            units = units_for(head.nbytes);
+            sink({from.rank,
+                  head.handler,
+                  {ring + at * message_unit + sizeof(head), head.nbytes},
+                  {}});
+            ++num_handled;
+        }
+        from.taken = (from.taken + units) & position_mask;
+        if (distance(from.credited, from.taken) >= num_units() / 4) {
+            credit(from);
+        }
+    }
+    return num_handled;
+}
+
+void traffic::credit(peer &from) {
+    from.credited = from.taken;
+    std::lock_guard const guard(mutex_);
+    from.to_credit = from.taken;
+    if (!from.owes_credit && !from.is_failed()) {
+        from.owes_credit = true;
+        debtors_.push_back(&from);
+    }
+    pay_credits();
+}
+
+bool traffic::pay_credits() {
+    auto const id = static_cast<std::uint32_t>(peers_.size() + self_.index());
+    return std::erase_if(debtors_, [&](peer *each) {
+               lane *const on = lane_of(*each, lane_kind::message);
+               bool const paid =
+                   on != nullptr &&
+                   note(*each, on->notify(each->rank, segment::work, id,
+                                          to_notification(each->to_credit))) == outcome::started;
+               each->owes_credit = !paid;
+               return paid;
+           }) > 0;
+}
+
+} // namespace diomp::conduit::gaspi

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Lanes, peers, and what moves between them. One lock: GPI-2's TCP device is one thread per
+// process, and what it does for an operation takes longer than what happens under the lock.
+//
+// A device thread writes the head of each operation without looking at what comes in, so two that
+// write to each other with full sockets would wait for each other for ever. Therefore what is
+// under way to a peer stays below what sockets hold, except for large operations, whose bodies
+// GPI-2 writes with care.
+#pragma once
+
+#include "conduit/gaspi/peer.h"
+#include "conduit/network.h"
+
+#include <mutex>
+
+namespace diomp::conduit::gaspi {
+
+/// Any thread, unless said otherwise.
+class traffic {
+public:
+    /// Collective.
+    static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
+                                                   const conduit_options &options);
+    traffic(const traffic &) = delete;
+    traffic &operator=(const traffic &) = delete;
+
+    /// As in conduit.h.
+    status put(world_rank to, std::uint64_t remote, const void *source, std::size_t nbytes,
+               completion &source_free);
+    status get(world_rank from, std::uint64_t remote, void *destination, std::size_t nbytes,
+               completion &done);
+    status flush(world_rank to, completion &done) { return flush(peer_of(to), done, false); }
+    status flush_all(completion &done, bool also_messages = false);
+    bool try_send(world_rank to, handler_id handler, std::span<const std::byte> payload);
+    [[nodiscard]] std::size_t max_message_bytes() const;
+    [[nodiscard]] bool has_messages() const;
+    /// 0 if another thread is doing it.
+    int receive(message_sink sink);
+
+    /// Progress, unless another thread is making it. True if something moved.
+    bool advance();
+    void report_failures_to(failure_sink sink);
+    [[nodiscard]] std::string describe_outstanding() const;
+    [[nodiscard]] std::string describe_path(world_rank rank) const;
+    /// The network thread only.
+    void watch_peers();
+
+private:
+    traffic() = default;
+    using outcome = lane::outcome;
+
+    [[nodiscard]] peer &peer_of(world_rank rank) const { return *peers_[rank.index()]; }
+    status flush(peer &to, completion &done, bool also_messages);
+    template <typename Attempt>
+    status insist(peer &at, Attempt &&attempt);
+    void give_up(peer &lost, const std::string &why);
+    void credit(peer &from);
+
+    // Under mutex_:
+    lane *lane_of(peer &at, lane_kind kind);
+    outcome note(peer &at, outcome tried);
+    outcome start_put(peer &to, std::uint64_t offset, const std::byte *source, std::size_t nbytes,
+                      completion &source_free);
+    outcome start_get(peer &from, std::uint64_t offset, std::byte *destination, std::size_t nbytes,
+                      completion &done);
+    bool defer_put(peer &to, std::uint64_t offset, std::span<const std::byte> bytes);
+    void defer(peer &to, deferred what);
+    bool start_waiting(peer &to);
+    void join_marker(peer &to, marker_kind kind, completion &done);
+    void list_unsettled(peer &to);
+    outcome start_marker(peer &at, marker_kind kind);
+    bool ship(peer &to);
+    bool ship_waiting();
+    std::byte *append_record(peer &to, const record &head);
+    bool make_room(peer &to, std::size_t num_units);
+    void learn_credit(peer &to) const;
+    bool finish(lane &at);
+    void end_operation(peer &at, const operation &over, int code);
+    bool land_markers(peer &at, marker_kind kind);
+    bool pay_credits();
+    void settle(peer &at);
+    void end_everything(peer &lost);
+
+    // Of messages, under receiving_:
+    int receive_from(peer &from, std::uint32_t upto, message_sink sink);
+    [[nodiscard]] peer *next_sender(std::uint32_t &upto);
+    [[nodiscard]] std::uint32_t num_units() const {
+        return static_cast<std::uint32_t>(memory_->ring_bytes() / message_unit);
+    }
+
+    world_rank self_{0};
+    double dead_peer_timeout_s_ = 0;
+    std::unique_ptr<memory> memory_;
+    std::vector<std::unique_ptr<peer>> peers_; ///< [world rank]
+    mutable std::mutex mutex_;
+    std::deque<lane> lanes_;
+    std::vector<peer *> unsettled_; ///< with puts that no marker has shown to be there
+    std::atomic<int> num_unsettled_{0};
+    std::vector<peer *> waiting_;   ///< with something deferred
+    std::vector<peer *> marked_;    ///< with markers under way
+    std::vector<peer *> unshipped_; ///< with messages that have not been handed to GPI-2
+    std::vector<peer *> debtors_;
+    std::vector<peer *> broken_; ///< to be given up without the lock
+    std::atomic_flag receiving_;
+    std::uint32_t next_sender_ = 0;
+    std::mutex sink_mutex_;
+    failure_sink failure_sink_;
+    std::unique_ptr<watch> watch_;
+};
+
+} // namespace diomp::conduit::gaspi

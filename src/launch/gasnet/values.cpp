@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/gasnet/values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sched.h>
+
+namespace diomp::launch::gasnet {
+namespace {
+
+values *g_values = nullptr;
+constexpr gex_AM_Index_t piece_handler = first_launch_handler;
+
+void on_piece(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t number,
+              gex_AM_Arg_t offset, gex_AM_Arg_t total) {
+    gex_Token_Info_t info;
+    gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+    g_values->take(info.gex_srcrank, static_cast<std::uint32_t>(number),
+                   static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(total),
+                   {static_cast<const std::byte *>(bytes), nbytes});
+}
+
+void append(std::string &packed, std::string_view text) {
+    auto const size = static_cast<std::uint32_t>(text.size());
+    packed.append(reinterpret_cast<const char *>(&size), sizeof(size));
+    packed.append(text);
+}
+
+std::string_view take_text(std::string_view &packed) {
+    std::uint32_t size = 0;
+    std::memcpy(&size, packed.data(), sizeof(size));
+    std::string_view const text = packed.substr(sizeof(size), size);
+    packed.remove_prefix(sizeof(size) + size);
+    return text;
+}
+
+} // namespace
+
+values::values(const client &job)
+    : job_(job), rank_(gex_TM_QueryRank(job.team)), size_(gex_TM_QuerySize(job.team)),
+      known_(size_) {
+    g_values = this;
+    gex_AM_Entry_t table[] = {{piece_handler, reinterpret_cast<gex_AM_Fn_t>(&on_piece),
+                               GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 3, nullptr,
+                               "diomp values"}};
+    gex_EP_RegisterHandlers(job.endpoint, table, std::size(table));
+}
+
+values::~values() { g_values = nullptr; }
+
+status values::put(std::string_view key, std::string_view value) {
+    std::lock_guard const guard(mutex_);
+    append(unpublished_, key);
+    append(unpublished_, value);
+    return {};
+}
+
+result<std::string> values::get(world_rank owner, std::string_view key) {
+    std::lock_guard const guard(mutex_);
+    if (owner.index() < known_.size()) {
+        auto const found = known_[owner.index()].find(key);
+        if (found != known_[owner.index()].end()) {
+            return found->second;
+        }
+    }
+    return error(OMPX_ERR_STATE, fmt::format("rank {} has published no '{}'", owner.value(), key));
+}
+
+void values::take(gex_Rank_t source, std::uint32_t number, std::size_t offset, std::size_t total,
+                  std::span<const std::byte> piece) {
+    std::lock_guard const guard(mutex_);
+    parcels &all = arriving_.try_emplace(number, size_).first->second;
+    parcel &from = all[source];
+    from.bytes.resize(total);
+    std::ranges::copy(piece, reinterpret_cast<std::byte *>(from.bytes.data()) + offset);
+    from.received += piece.size();
+    if (from.received == total && !from.has_come) {
+        from.has_come = true;
+        if (number == number_) {
+            ++num_complete_;
+        }
+    }
+}
+
+void values::send(gex_Rank_t peer, std::uint32_t number, const std::string &bytes) const {
+    std::size_t const most = gex_AM_LUBRequestMedium();
+    std::size_t offset = 0;
+    do {
+        std::size_t const piece = std::min(most, bytes.size() - offset);
+        gex_AM_RequestMedium3(job_.team, peer, piece_handler,
+                              const_cast<char *>(bytes.data()) + offset, piece, GEX_EVENT_NOW, 0,
+                              static_cast<gex_AM_Arg_t>(number), static_cast<gex_AM_Arg_t>(offset),
+                              static_cast<gex_AM_Arg_t>(bytes.size()));
+        offset += piece;
+    } while (offset < bytes.size());
+}
+
+void values::unpack(gex_Rank_t owner, std::string_view bytes) {
+    while (!bytes.empty()) {
+        std::string_view const key = take_text(bytes);
+        known_[owner].insert_or_assign(std::string(key), std::string(take_text(bytes)));
+    }
+}
+
+status values::fence() {
+    std::string own;
+    {
+        std::lock_guard const guard(mutex_);
+        ++number_;
+        own.swap(unpublished_);
+        parcels &all = arriving_.try_emplace(number_, size_).first->second;
+        num_complete_ = static_cast<gex_Rank_t>(std::ranges::count_if(all, &parcel::has_come));
+    }
+    for (gex_Rank_t step = 1; step < size_; ++step) {
+        send((rank_ + step) % size_, number_, own);
+    }
+    while (num_complete_ < size_ - 1) {
+        gasnet_AMPoll();
+        ::sched_yield();
+    }
+    std::lock_guard const guard(mutex_);
+    unpack(rank_, own);
+    parcels const all = std::move(arriving_.extract(number_).mapped());
+    for (gex_Rank_t owner = 0; owner < size_; ++owner) {
+        unpack(owner, all[owner].bytes);
+    }
+    return {};
+}
+
+} // namespace diomp::launch::gasnet

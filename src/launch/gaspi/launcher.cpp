@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/gaspi/launcher.h"
+
+#include "launch/gaspi/board.h"
+#include "launch/gaspi/process.h"
+#include "launch/host.h"
+#include "launch/same_node.h"
+
+#include <fmt/format.h>
+
+#include <GASPI.h>
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace diomp::launch::gaspi {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr auto board_id = static_cast<gaspi_segment_id_t>(segment::board);
+constexpr gaspi_timeout_t transfer_limit_ms = 30'000;
+constexpr std::chrono::seconds look_interval{2};
+
+class gaspi_launcher final : public launcher {
+public:
+    [[nodiscard]] const job_info &info() const override { return info_; }
+    [[nodiscard]] int watch_fd() const override { return -1; }
+    [[nodiscard]] const char *name() const override { return "gaspi"; }
+
+    status start(int rank, int size) {
+        info_.rank = world_rank(rank);
+        info_.size = size;
+        info_.host = host_name();
+        boards_.resize(static_cast<std::size_t>(size));
+        std::string const own = node_identity();
+        DIOMP_TRY(put(node_key, own));
+        DIOMP_TRY(put(job_key, make_job_id(info_.host)));
+        DIOMP_TRY(fence());
+        auto job = get(world_rank(0), job_key);
+        DIOMP_TRY(job);
+        info_.job_id = job.take();
+        std::vector<world_rank> sharing;
+        for (int peer = 0; peer < size; ++peer) {
+            auto theirs = get(world_rank(peer), node_key);
+            DIOMP_TRY(theirs);
+            if (theirs.value() == own) {
+                sharing.emplace_back(peer);
+            }
+        }
+        set_local_ranks(info_, std::move(sharing));
+        return {};
+    }
+
+    status put(std::string_view key, std::string_view value) override {
+        std::lock_guard const guard(mutex_);
+        if (find_value(own_board(), key)) {
+            return error(OMPX_ERR_STATE, fmt::format("'{}' has been published already", key));
+        }
+        if (!append_value(own_board(), key, value)) {
+            return error(OMPX_ERR_NOMEM,
+                         fmt::format("no room to publish {} bytes under '{}'", value.size(), key),
+                         "start the job with diomp-run");
+        }
+        return {};
+    }
+
+    result<std::string> get(world_rank owner, std::string_view key) override {
+        std::lock_guard const guard(mutex_);
+        auto &known = boards_[owner.index()];
+        if (owner == info_.rank) {
+            known.assign(own_board().begin(), own_board().end());
+        }
+        auto found = find_value(known, key);
+        if (!found && owner != info_.rank) { // put since we looked
+            DIOMP_TRY(read_board(owner));
+            found = find_value(known, key);
+        }
+        if (!found) {
+            return error(OMPX_ERR_STATE,
+                         fmt::format("rank {} has published no '{}'", owner.value(), key));
+        }
+        return *std::move(found);
+    }
+
+    status fence() override {
+        round_ ^= 1U;
+        unsigned step = 0;
+        for (int reach = 1; reach < info_.size; reach *= 2, ++step) {
+            int const to = (info_.rank.value() + reach) % info_.size;
+            int const from = (info_.rank.value() - reach + info_.size) % info_.size;
+            auto const id = static_cast<gaspi_notification_id_t>(info_.size) + 2 * step + round_;
+            {
+                std::lock_guard const guard(mutex_);
+                DIOMP_TRY(finish(gaspi_notify(board_id, static_cast<gaspi_rank_t>(to), id, 1,
+                                              launcher_queue, transfer_limit_ms),
+                                 to));
+            }
+            DIOMP_TRY(await(id, from));
+        }
+        return {};
+    }
+
+    /// A connection that closes takes along what the peer's GPI-2 has not read yet, so a rank ends
+    /// only when those that it has told of the last fence know.
+    status finalize() override {
+        DIOMP_TRY(fence());
+        std::lock_guard const guard(mutex_);
+        for (int reach = 1; reach < info_.size; reach *= 2) {
+            auto const to = static_cast<gaspi_rank_t>((info_.rank.value() + reach) % info_.size);
+            constexpr gaspi_timeout_t limit_ms = 1000; // it may have ended, which is as good
+            gaspi_read(board_id, landing_offset(), to, board_id, 0, board_head_bytes,
+                       launcher_queue, limit_ms);
+            if (gaspi_wait(launcher_queue, limit_ms) != GASPI_SUCCESS) {
+                break;
+            }
+        }
+        return {};
+    }
+
+    /// gaspi_run would wait for the others.
+    void abort(int code, std::string_view /*message*/) noexcept override {
+        for (int peer = 0; peer < info_.size; ++peer) {
+            if (peer != info_.rank.value()) {
+                kill(peer);
+            }
+        }
+        std::_Exit(code);
+    }
+
+private:
+    static std::span<std::byte> own_board() { return board().first(board().size() / 2); }
+    static std::span<std::byte> landing() { return board().subspan(board().size() / 2); }
+    static gaspi_offset_t landing_offset() { return board().size() / 2; }
+
+    /// Waits for what has been started on the queue, if that succeeded.
+    static status finish(gaspi_return_t code, int peer) {
+        if (code == GASPI_SUCCESS) {
+            code = gaspi_wait(launcher_queue, transfer_limit_ms);
+        }
+        if (code != GASPI_SUCCESS) {
+            return gaspi_error(fmt::format("reaching rank {}", peer), code);
+        }
+        return {};
+    }
+
+    static status read(int peer, std::size_t nbytes) {
+        return finish(gaspi_read(board_id, landing_offset(), static_cast<gaspi_rank_t>(peer),
+                                 board_id, 0, nbytes, launcher_queue, transfer_limit_ms),
+                      peer);
+    }
+
+    status read_board(world_rank owner) {
+        DIOMP_TRY(read(owner.value(), board_head_bytes));
+        std::size_t const used = std::min(used_bytes(landing()), landing().size());
+        if (used > 0) {
+            DIOMP_TRY(read(owner.value(), used));
+        }
+        boards_[owner.index()].assign(landing().begin(), landing().first(used).end());
+        return {};
+    }
+
+    /// Waits for a notification of a rank, for as long as that lives.
+    static status await(gaspi_notification_id_t id, int from) {
+        constexpr int num_yields = 1000;
+        auto looked = clock::now();
+        gaspi_notification_id_t first = 0;
+        for (int i = 0; gaspi_notify_waitsome(board_id, id, 1, &first, GASPI_TEST) != GASPI_SUCCESS;
+             ++i) {
+            if (i < num_yields) {
+                std::this_thread::yield();
+                continue;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds{200});
+            if (clock::now() - looked > look_interval) {
+                looked = clock::now();
+                if (!is_alive(from)) {
+                    return error(OMPX_ERR_PEER,
+                                 fmt::format("rank {} has ended without a word", from));
+                }
+            }
+        }
+        gaspi_notification_t value = 0;
+        gaspi_notify_reset(board_id, id, &value);
+        return {};
+    }
+
+    job_info info_;
+    std::mutex mutex_; ///< the queue, the landing place, boards_; not held while a fence waits
+    std::vector<std::vector<std::byte>> boards_; ///< [world rank], as last read
+    unsigned round_ = 0;                         ///< fences take turns with two notifications
+};
+
+result<int> number_from(const environment &lookup, const char *variable) {
+    std::string_view const text(lookup(variable));
+    int value = 0;
+    auto const parsed = std::from_chars(text.begin(), text.end(), value);
+    if (parsed.ec != std::errc() || parsed.ptr != text.end() || value < 0) {
+        return error(OMPX_ERR_ARG, fmt::format("{}={} is no number", variable, text),
+                     "start the program with gaspi_run, or unset GASPI_RANK and GASPI_NRANKS");
+    }
+    return value;
+}
+
+} // namespace
+
+bool present(const environment &lookup) {
+    return lookup("GASPI_RANK") != nullptr && lookup("GASPI_NRANKS") != nullptr;
+}
+
+result<std::unique_ptr<launcher>> join(const environment &lookup) {
+    auto rank = number_from(lookup, "GASPI_RANK");
+    DIOMP_TRY(rank);
+    auto size = number_from(lookup, "GASPI_NRANKS");
+    DIOMP_TRY(size);
+    if (rank.value() >= size.value()) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("GASPI_RANK={} of GASPI_NRANKS={}", rank.value(), size.value()));
+    }
+    DIOMP_TRY(start_by_environment(rank.value(), size.value()));
+    auto joined = std::make_unique<gaspi_launcher>();
+    DIOMP_TRY(joined->start(rank.value(), size.value()));
+    return std::unique_ptr<launcher>(std::move(joined));
+}
+
+} // namespace diomp::launch::gaspi

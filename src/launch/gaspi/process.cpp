@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "launch/gaspi/process.h"
+
+#include "launch/gaspi/addresses.h"
+#include "launch/gaspi/ports.h"
+
+#include <fmt/format.h>
+
+#include <GASPI.h>
+#include <GASPI_Ext.h>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <sys/mman.h>
+#include <thread>
+
+/// gaspi_config_set of 1.6 forgets the port of the TCP device, without which two jobs of a host
+/// cannot be: it is set here, where GPI-2 keeps it. nullptr if a version hides it.
+extern "C" [[gnu::weak]] gaspi_config_t glb_gaspi_cfg; // NOLINT: GPI-2's name
+
+namespace diomp::launch::gaspi {
+namespace {
+
+constexpr gaspi_timeout_t start_limit_ms = 120'000;
+constexpr auto start_limit = std::chrono::milliseconds{start_limit_ms};
+constexpr const char *card_key = "gaspi.host";
+constexpr const char *free_key = "gaspi.ports";
+constexpr std::size_t board_bytes = std::size_t{128} << 10;
+constexpr gaspi_timeout_t word_limit_ms = 1000;
+
+/// What stays for the life of the process.
+struct running {
+    bool is_running = false;
+    int rank = 0;
+    int size = 1;
+    unique_fd base; ///< holds the ports
+    void *board = nullptr;
+};
+running &state() {
+    static running only;
+    return only;
+}
+
+constexpr std::array<const char *, 6> variables{"GASPI_RANK",   "GASPI_NRANKS",
+                                                "GASPI_SOCKET", "GASPI_MFILE",
+                                                "GASPI_MASTER", "GASPI_SET_NUMA_SOCKET"};
+
+/// Around calls of GPI-2 that make threads or write to peers: its threads serve no signals of the
+/// program, a peer that is gone does not end this one, and what GPI-2 does to SIGPIPE is undone.
+class quiet_signals {
+public:
+    quiet_signals() {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+        ::sigaction(SIGPIPE, nullptr, &pipe_);
+    }
+    ~quiet_signals() {
+        sigset_t pipe;
+        ::sigemptyset(&pipe);
+        ::sigaddset(&pipe, SIGPIPE);
+        timespec const none{};
+        while (::sigismember(&before_, SIGPIPE) == 0 && ::sigtimedwait(&pipe, nullptr, &none) > 0) {
+        }
+        ::sigaction(SIGPIPE, &pipe_, nullptr);
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    quiet_signals(const quiet_signals &) = delete;
+    quiet_signals &operator=(const quiet_signals &) = delete;
+
+private:
+    sigset_t before_{};
+    struct sigaction pipe_{};
+};
+
+/// Which rank reaches which host, for rank 0 alone; gone when GPI-2 has read it.
+class machine_file {
+public:
+    status write(const std::vector<std::string> &hosts) {
+        const char *const folder = std::getenv("TMPDIR");
+        path_ = fmt::format("{}/diomp-gaspi-XXXXXX", folder != nullptr ? folder : "/tmp");
+        unique_fd const file(::mkstemp(path_.data()));
+        if (!file.valid()) {
+            int const code = errno;
+            std::string const tried = std::exchange(path_, {});
+            return system_error("making GPI-2's machine file " + tried, code);
+        }
+        std::string const text = fmt::format("{}\n", fmt::join(hosts, "\n"));
+        if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+            return system_error("writing GPI-2's machine file " + path_, errno);
+        }
+        return {};
+    }
+    ~machine_file() {
+        if (!path_.empty()) {
+            ::unlink(path_.c_str());
+        }
+    }
+    machine_file() = default;
+    machine_file(const machine_file &) = delete;
+    machine_file &operator=(const machine_file &) = delete;
+    [[nodiscard]] const char *path() const { return path_.empty() ? "/dev/null" : path_.c_str(); }
+
+private:
+    std::string path_;
+};
+
+status configure(int size, int base) {
+    gaspi_config_t config;
+    gaspi_config_get(&config);
+    config.logger = 0;
+    config.sn_port = static_cast<gaspi_uint>(base);
+    config.queue_num = num_queues;
+    config.queue_size_max = queue_entries;
+    config.notification_num = num_notifications(size);
+    // Groups would meet at a port that is the same for all jobs.
+    config.build_infrastructure = GASPI_TOPOLOGY_NONE;
+    if (gaspi_return_t const code = gaspi_config_set(config); code != GASPI_SUCCESS) {
+        return gaspi_error("setting up GPI-2", code);
+    }
+    if (&glb_gaspi_cfg != nullptr && config.network == GASPI_ETHERNET) {
+        glb_gaspi_cfg.dev_config.params.tcp.port = static_cast<gaspi_uint>(base + device_distance);
+    }
+    return {};
+}
+
+/// Calls `attempt` until it is true.
+template <typename Attempt>
+bool succeeds_in_time(Attempt &&attempt) {
+    auto const until = std::chrono::steady_clock::now() + start_limit;
+    while (!attempt()) {
+        if (std::chrono::steady_clock::now() > until) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds{50});
+    }
+    return true;
+}
+
+gaspi_segment_id_t id_of(segment which) { return static_cast<gaspi_segment_id_t>(which); }
+
+status greet(int peer) {
+    auto const rank = static_cast<gaspi_rank_t>(peer);
+    auto const own = static_cast<gaspi_notification_id_t>(state().rank);
+    gaspi_return_t code = gaspi_connect(rank, start_limit_ms);
+    if (code == GASPI_SUCCESS) {
+        code = gaspi_notify(id_of(segment::board), rank, own, 1, launcher_queue, start_limit_ms);
+    }
+    if (code == GASPI_SUCCESS) {
+        code = gaspi_wait(launcher_queue, start_limit_ms);
+    }
+    if (code != GASPI_SUCCESS) {
+        return gaspi_error(fmt::format("connecting to rank {}", peer), code);
+    }
+    return {};
+}
+
+/// Higher ranks connect to lower ones and greet them. A rank that has been greeted knows the
+/// connection: if it made one too, its order towards the peer would be lost.
+status connect_all() {
+    for (int peer = 0; peer < state().rank; ++peer) {
+        DIOMP_TRY(greet(peer));
+    }
+    for (int peer = state().rank + 1; peer < state().size; ++peer) {
+        bool const came = succeeds_in_time([peer] {
+            gaspi_notification_id_t which = 0;
+            auto const id = static_cast<gaspi_notification_id_t>(peer);
+            return gaspi_notify_waitsome(id_of(segment::board), id, 1, &which, GASPI_TEST) ==
+                   GASPI_SUCCESS;
+        });
+        if (!came) {
+            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} does not connect", peer));
+        }
+        gaspi_notification_t value = 0;
+        gaspi_notify_reset(id_of(segment::board), static_cast<gaspi_notification_id_t>(peer),
+                           &value);
+        DIOMP_TRY(greet(peer));
+    }
+    return {};
+}
+
+/// With the environment complete.
+status run(int rank, int size, int base) {
+    if (size > std::numeric_limits<gaspi_rank_t>::max()) {
+        return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 has no {} ranks", size));
+    }
+    quiet_signals const quiet;
+    DIOMP_TRY(configure(size, base));
+    gaspi_return_t const code = gaspi_proc_init(start_limit_ms);
+    for (const char *const variable : variables) {
+        ::unsetenv(variable); // children of this rank are not this rank
+    }
+    if (code != GASPI_SUCCESS) {
+        return gaspi_error(fmt::format("starting GPI-2 (ports from {})", base), code,
+                           "look for firewalls between the hosts and for other users of the ports");
+    }
+    state().is_running = true;
+    state().rank = rank;
+    state().size = size;
+    state().board =
+        ::mmap(nullptr, board_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (state().board == MAP_FAILED) {
+        return system_error("mmap", errno);
+    }
+    DIOMP_TRY(share(segment::board, state().board, board_bytes));
+    return connect_all();
+}
+
+result<std::vector<std::string>> exchange(launcher &launcher, const char *key,
+                                          const std::string &own) {
+    DIOMP_TRY(launcher.put(key, own));
+    DIOMP_TRY(launcher.fence());
+    std::vector<std::string> all;
+    for (int peer = 0; peer < launcher.info().size; ++peer) {
+        auto value = launcher.get(world_rank{peer}, key);
+        DIOMP_TRY(value);
+        all.push_back(value.take());
+    }
+    return all;
+}
+
+int number_on_host(const std::vector<std::string> &hosts, std::size_t rank) {
+    int number = 0;
+    for (std::size_t i = 0; i < rank; ++i) {
+        number += hosts[i] == hosts[rank] ? 1 : 0;
+    }
+    return number;
+}
+
+/// A base that is free on all hosts; it is held from here on.
+result<int> agree_on_base(launcher &launcher, int number) {
+    std::vector<int> const bases = candidate_bases(launcher.info().job_id);
+    std::vector<unique_fd> held;
+    std::string own;
+    for (int const base : bases) {
+        held.push_back(hold_base(base, number));
+        own += held.back().valid() ? '1' : '0';
+    }
+    auto all = exchange(launcher, free_key, own);
+    DIOMP_TRY(all);
+    for (std::size_t i = 0; i < bases.size(); ++i) {
+        bool free_everywhere = true;
+        for (std::string const &theirs : all.value()) {
+            free_everywhere = free_everywhere && i < theirs.size() && theirs[i] == '1';
+        }
+        if (free_everywhere) {
+            state().base = std::move(held[i]);
+            return bases[i];
+        }
+    }
+    return error(OMPX_ERR_SYSTEM, "no range of ports is free for GPI-2 on all hosts",
+                 "ports from 10240 to 31743 are tried: end some of the jobs there");
+}
+
+} // namespace
+
+error gaspi_error(const std::string &doing, int code, std::string remedy) {
+    auto const known = static_cast<gaspi_return_t>(code);
+    return error(known == GASPI_TIMEOUT ? OMPX_ERR_TIMEOUT : OMPX_ERR_SYSTEM,
+                 fmt::format("{}: {}", doing, gaspi_error_str(known)), std::move(remedy));
+}
+
+std::span<std::byte> board() { return {static_cast<std::byte *>(state().board), board_bytes}; }
+
+bool is_alive(int rank) {
+    quiet_signals const quiet;
+    return gaspi_proc_ping(static_cast<gaspi_rank_t>(rank), word_limit_ms) != GASPI_ERROR;
+}
+
+void kill(int rank) noexcept {
+    quiet_signals const quiet;
+    gaspi_proc_kill(static_cast<gaspi_rank_t>(rank), word_limit_ms);
+}
+
+status share(segment which, void *memory, std::size_t nbytes) {
+    constexpr const char *too_large = "networks that pin memory need DIOMP_SEGMENT_SIZE and "
+                                      "DIOMP_DEVICE_SEGMENT_SIZE, and `ulimit -l` above them";
+    gaspi_segment_id_t const id = id_of(which);
+    gaspi_return_t code = gaspi_segment_bind(id, memory, nbytes, 0);
+    if (code != GASPI_SUCCESS) {
+        return gaspi_error(fmt::format("registering {} bytes of memory with GPI-2", nbytes), code,
+                           too_large);
+    }
+    // Each begins with the rank behind it, lest all ask the first one at once.
+    for (int i = 1; i < state().size; ++i) {
+        int const peer = (state().rank + i) % state().size;
+        code = gaspi_segment_register(id, static_cast<gaspi_rank_t>(peer), start_limit_ms);
+        if (code != GASPI_SUCCESS) {
+            return gaspi_error(fmt::format("telling rank {} of a segment", peer), code);
+        }
+    }
+    for (int peer = 0; peer < state().size; ++peer) {
+        bool const known = succeeds_in_time([&] {
+            gaspi_size_t size = 0;
+            return gaspi_segment_size(id, static_cast<gaspi_rank_t>(peer), &size) ==
+                       GASPI_SUCCESS &&
+                   size != 0;
+        });
+        if (!known) {
+            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} shares no segment", peer));
+        }
+    }
+    return {};
+}
+
+status start(launcher &launcher) {
+    if (state().is_running) {
+        return {};
+    }
+    auto texts = exchange(launcher, card_key, write_card(own_card()));
+    DIOMP_TRY(texts);
+    std::vector<host_card> cards;
+    for (std::string const &text : texts.value()) {
+        cards.push_back(read_card(text));
+    }
+    auto const &job = launcher.info();
+    std::vector<std::string> const hosts = choose_addresses(cards);
+    int const number = number_on_host(hosts, job.rank.index());
+    if (number >= most_ranks_per_host) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("GPI-2 has at most {} ranks per host", most_ranks_per_host));
+    }
+    auto base = agree_on_base(launcher, number);
+    DIOMP_TRY(base);
+    machine_file machines;
+    if (job.rank.value() == 0) {
+        DIOMP_TRY(machines.write(hosts));
+    }
+    ::setenv("GASPI_RANK", std::to_string(job.rank.value()).c_str(), 1);
+    ::setenv("GASPI_NRANKS", std::to_string(job.size).c_str(), 1);
+    ::setenv("GASPI_SOCKET", std::to_string(number).c_str(), 1);
+    ::setenv("GASPI_MFILE", machines.path(), 1);
+    ::unsetenv("GASPI_SET_NUMA_SOCKET"); // placement is the launcher's
+    return run(job.rank.value(), job.size, base.value());
+}
+
+status start_by_environment(int rank, int size) {
+    // Its name differs between jobs and is the same for all ranks of one.
+    const char *const file = std::getenv("GASPI_MFILE");
+    return run(rank, size, candidate_bases(file != nullptr ? file : "").front());
+}
+
+} // namespace diomp::launch::gaspi

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/client.h"
+
+#include "base/log.h"
+#include "base/service_thread.h"
+#include "offload/remote/queue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+constexpr std::chrono::seconds patience_at_end{5};
+
+} // namespace
+
+status client::connect_to(const service_address &service, const options &chosen) {
+    std::string const name = fmt::format("{}:{}", service.host, service.port);
+    auto const first = static_cast<std::uint32_t>(service.first);
+    auto count = static_cast<std::uint32_t>(service.count);
+    for (std::uint32_t i = 0; i == 0 || i < count; ++i) {
+        auto connected =
+            control_link::connect(service.host, service.port, chosen.connect_timeout_s);
+        DIOMP_TRY(connected);
+        control_link &link = connected.value();
+        link.limit_frames(max_stranger_frame_bytes); // whoever it is
+        hello_frame hello;
+        hello.token = chosen.token;
+        hello.device = first + i;
+        DIOMP_TRY(link.send(encode(hello)));
+        auto answer = link.receive(chosen.connect_timeout_s);
+        if (!answer) {
+            return error(answer.failure().code(),
+                         fmt::format("the device service at {} does not greet: {}", name,
+                                     answer.failure().message()),
+                         "see whether diomp-deviced listens there");
+        }
+        packet_reader reader(answer.value());
+        auto const type = reader.type<frame>();
+        if (type == frame::refused) {
+            return error(OMPX_ERR_PEER,
+                         fmt::format("the device service at {} refuses: {}", name, reader.text()));
+        }
+        auto offered = type == frame::welcome
+                           ? decode_offer(reader)
+                           : result<offer>(error(OMPX_ERR_ARG, "unexpected frame"));
+        if (!offered) {
+            return error(OMPX_ERR_ARG, fmt::format("what listens at {} is no device service: {}",
+                                                   name, offered.failure().message()));
+        }
+        link.limit_frames(max_frame_bytes);
+        if (count == 0) {
+            count = offered.value().num_devices - first;
+        }
+        devices_.push_back(
+            std::make_unique<remote_device>(*this, std::move(link), offered.take(), name,
+                                            world_rank(static_cast<int>(devices_.size()) + 1)));
+    }
+    return {};
+}
+
+status client::build_world(const options &chosen) {
+    std::vector<control_link *> links;
+    world_options options;
+    options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
+    for (auto const &each : devices_) {
+        packet_writer join(frame::join);
+        join.number(static_cast<std::uint32_t>(each->rank().value()));
+        join.number(static_cast<std::uint32_t>(devices_.size() + 1));
+        DIOMP_TRY(each->link().send(join.take()));
+        links.push_back(&each->link());
+        options.memory_bytes =
+            std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
+    }
+    world_handlers handlers;
+    handlers.batch = [](const conduit::message &) {};
+    handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
+    auto made = world::create(make_hub(std::move(links), chosen.timeout_s), options,
+                              std::move(handlers), [this](world_rank peer, std::string why) {
+                                  if (remote_device *const lost = device_of(peer)) {
+                                      lost->suspect(std::move(why));
+                                      wake_listener();
+                                  }
+                              });
+    DIOMP_TRY(made);
+    world_ = made.take();
+    for (auto const &each : devices_) {
+        each->set_memory(world_->memory_of(each->rank()));
+    }
+    return {};
+}
+
+result<std::unique_ptr<client>> client::connect(const options &chosen) {
+    std::unique_ptr<client> made(new client);
+    if (chosen.split_threshold_bytes > 0) {
+        made->split_threshold_bytes_ = chosen.split_threshold_bytes;
+    }
+    for (service_address const &service : chosen.services) {
+        DIOMP_TRY(made->connect_to(service, chosen));
+    }
+    if (made->devices_.empty()) {
+        return made;
+    }
+    made->wake_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
+    if (!made->wake_.valid()) {
+        return system_error("eventfd", errno);
+    }
+    DIOMP_TRY(made->build_world(chosen));
+    // The largest packet of a queue has to fit into a message.
+    std::size_t const most = made->world_->conduit().max_message_bytes(world_rank(1)) -
+                             batch_header_bytes - put_header_bytes - reply_header_bytes;
+    made->split_threshold_bytes_ = std::min(made->split_threshold_bytes_, most);
+    made->thread_ = start_service_thread("diomp-remote", [self = made.get()] { self->listen(); });
+    return made;
+}
+
+void client::wake_listener() {
+    std::uint64_t const one = 1;
+    static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+}
+
+client::~client() {
+    closing_.store(true, std::memory_order_release);
+    for (auto const &each : devices_) {
+        if (!each->has_failed() && thread_.joinable()) {
+            static_cast<void>(each->link().send(packet_writer(frame::stop).take()));
+        }
+    }
+    for (auto const &each : devices_) {
+        std::unique_lock lock(each->mutex_);
+        if (thread_.joinable()) {
+            each->answered_.wait_for(lock, patience_at_end, [&] {
+                return each->has_failed() || each->stopped_.load(std::memory_order_acquire);
+            });
+        }
+    }
+    if (thread_.joinable()) {
+        stopping_.store(true, std::memory_order_release);
+        wake_listener();
+        thread_.join();
+    }
+    // Sessions end with their connections, when this side no longer talks to them.
+    world_.reset();
+    for (auto const &each : devices_) {
+        each->link().shut();
+    }
+}
+
+remote_device *client::device_of(world_rank rank) {
+    std::size_t const index = rank.index() - 1;
+    return index < devices_.size() ? devices_[index].get() : nullptr;
+}
+
+queue &client::take_queue(remote_device &on) {
+    std::lock_guard const guard(queues_mutex_);
+    auto &idle = idle_[&on];
+    if (idle.empty()) {
+        queues_.push_back(std::make_unique<queue>(*this, on, queues_.size()));
+        return *queues_.back();
+    }
+    queue &found = *idle.back();
+    idle.pop_back();
+    return found;
+}
+
+void client::give_back(queue &idle) {
+    std::lock_guard const guard(queues_mutex_);
+    idle_[&idle.device()].push_back(&idle);
+}
+
+void client::on_reply(const conduit::message &incoming) {
+    auto answer = decode_reply(
+        {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
+    if (!answer) {
+        return;
+    }
+    queue *asker = nullptr;
+    {
+        std::lock_guard const guard(queues_mutex_);
+        if (answer.value().queue < queues_.size()) {
+            asker = queues_[answer.value().queue].get();
+        }
+    }
+    if (asker != nullptr && asker->device().rank() == incoming.source) {
+        asker->take_reply(answer.value());
+    }
+}
+
+void client::listen() {
+    std::vector<remote_device *> open;
+    open.reserve(devices_.size());
+    for (auto const &each : devices_) {
+        open.push_back(each.get());
+    }
+    while (!open.empty()) {
+        std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}};
+        for (remote_device *each : open) {
+            entries.push_back({each->link().fd(), POLLIN, 0});
+        }
+        bool is_suspicious = false;
+        for (remote_device *each : open) {
+            is_suspicious = each->look_at_suspicion() || is_suspicious;
+        }
+        if (::poll(entries.data(), entries.size(), is_suspicious ? 50 : -1) < 0 && errno != EINTR) {
+            return;
+        }
+        if (entries[0].revents != 0) {
+            std::uint64_t count = 0;
+            static_cast<void>(!::read(wake_.get(), &count, sizeof count));
+            if (stopping_.load(std::memory_order_acquire)) {
+                return;
+            }
+        }
+        std::vector<remote_device *> still_open;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            bool is_open = true;
+            if (entries[i + 1].revents != 0) {
+                auto packet = open[i]->link().receive(remote::control_link::silence_s);
+                if (packet) {
+                    is_open = open[i]->take_frame(packet.value());
+                } else {
+                    if (!closing_.load(std::memory_order_acquire)) {
+                        open[i]->fail("the service is gone: " + packet.failure().message());
+                    } else {
+                        open[i]->fail("closed");
+                    }
+                    is_open = false;
+                }
+                world_->conduit().wake();
+            }
+            if (is_open) {
+                still_open.push_back(open[i]);
+            }
+        }
+        open = std::move(still_open);
+    }
+}
+
+} // namespace diomp::offload::remote

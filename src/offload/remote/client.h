@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The devices of other hosts as this process uses them: connections to services, the world that
+// they form with it, and memory of each device. Queues (queue.h) do the work.
+//
+// The client alone gives out a device's memory, since the session has no other client: an
+// allocation is a look into its heap and no message.
+#pragma once
+
+#include "memory/heap.h"
+#include "offload/remote/protocol.h"
+#include "offload/remote/world.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace diomp::offload::remote {
+
+class client;
+class queue;
+
+/// Where services are: "host[:port][@first][*count]", separated by commas. `count` devices of the
+/// service from number `first` on; without a count all from there.
+struct service_address {
+    std::string host;
+    int port = default_port;
+    int first = 0;
+    int count = 0; ///< 0: all that follow
+    bool operator==(const service_address &) const = default;
+};
+result<std::vector<service_address>> parse_services(const std::string &text);
+
+/// The token that services ask for: DIOMP_TOKEN, else the content of the file DIOMP_TOKEN_FILE,
+/// which nobody else may be able to read.
+result<std::string> read_token(const char *token, const char *file);
+
+/// One device of a service. Any thread.
+class remote_device {
+public:
+    remote_device(client &owner, control_link link, offer offered, std::string service,
+                  world_rank rank);
+
+    [[nodiscard]] const offer &description() const { return offer_; }
+    [[nodiscard]] world_rank rank() const { return rank_; }
+    /// "device 2 of hosta": for messages.
+    [[nodiscard]] const std::string &label() const { return label_; }
+    [[nodiscard]] control_link &link() { return link_; }
+
+    /// Memory of the device. OMPX_ERR_NOMEM. Blocks where its session has to be asked.
+    result<std::uint64_t> allocate(std::size_t nbytes);
+    /// Memory that puts and gets reach.
+    result<std::uint64_t> allocate_in_slot(std::size_t nbytes);
+    bool release_in_slot(std::uint64_t address);
+    /// False: nothing begins there.
+    bool release(std::uint64_t address);
+    /// Whether the range lies in memory that has been allocated, or in none that allocate() gives
+    /// out: then it is a variable of an image, which the session knows.
+    status check(std::uint64_t address, std::size_t nbytes);
+    /// In the device's slot: puts and gets reach it.
+    [[nodiscard]] bool is_segment(std::uint64_t address) const {
+        return address - memory_base_ < offer_.memory_bytes;
+    }
+
+    /// The addresses of the symbols, 0 for those that the image has not. Blocks.
+    result<std::vector<std::uint64_t>> load(std::string_view image,
+                                            const std::vector<symbol> &symbols);
+
+    /// Why nothing works any more; "" while it does.
+    [[nodiscard]] std::string failure() const;
+    [[nodiscard]] bool has_failed() const { return failed_.load(std::memory_order_acquire); }
+    void fail(std::string why);
+    /// The network says that the device is gone. Its service may know more, and gets a moment to
+    /// tell: then this fails.
+    void suspect(std::string why);
+    /// Waits for what follows a suspicion, if there is one. The failure, or "".
+    std::string explain_loss();
+    /// Bytes of standard output (0) and standard error (1) that have been written here.
+    [[nodiscard]] std::uint64_t output_bytes(std::size_t stream) const {
+        return output_bytes_[stream].load(std::memory_order_acquire);
+    }
+
+private:
+    friend class client;
+    void set_memory(std::uint64_t base);
+    /// By the client's thread: one frame that came. False: the connection is over.
+    bool take_frame(std::string_view packet);
+    /// By the same thread: whether a suspicion is still open, after it has been looked at.
+    bool look_at_suspicion();
+    result<std::uint64_t> ask_for(frame what, std::uint64_t value);
+    result<std::string> wait_for_answer(std::unique_lock<std::mutex> &lock, const char *what);
+
+    client &owner_;
+    control_link link_;
+    offer offer_;
+    world_rank rank_;
+    std::string label_;
+    std::uint64_t memory_base_ = 0;
+    std::mutex heap_mutex_; ///< leaf lock
+    std::optional<memory::heap> heap_;
+    std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
+    std::atomic<bool> failed_{false};
+    std::atomic<bool> stopped_{false};
+    mutable std::mutex mutex_; ///< over the rest
+    std::condition_variable answered_;
+    std::string failure_;
+    std::string suspicion_;
+    std::chrono::steady_clock::time_point suspected_since_;
+    std::deque<std::string> answers_;
+    std::mutex asking_; ///< one question at a time
+};
+
+/// Any thread.
+class client {
+public:
+    struct options {
+        std::vector<service_address> services;
+        std::string token;
+        double connect_timeout_s = 10; ///< until a service has greeted
+        double timeout_s = 60;         ///< of start-up and of loading images
+        double dead_peer_timeout_s = 30;
+        std::size_t split_threshold_bytes = 0; ///< 0: chosen here
+    };
+
+    /// Connects to all services and meets their sessions. Blocks.
+    static result<std::unique_ptr<client>> connect(const options &chosen);
+    /// Ends the sessions, after all their output has come.
+    ~client();
+    client(const client &) = delete;
+    client &operator=(const client &) = delete;
+
+    [[nodiscard]] std::size_t num_devices() const { return devices_.size(); }
+    [[nodiscard]] remote_device &device(std::size_t index) { return *devices_[index]; }
+    /// nullptr: no device of this client.
+    [[nodiscard]] remote_device *device_of(world_rank rank);
+    [[nodiscard]] world &ranks() { return *world_; }
+    [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
+
+    /// A queue that nobody else uses, until it is given back.
+    queue &take_queue(remote_device &on);
+    void give_back(queue &idle);
+
+private:
+    client() = default;
+    status connect_to(const service_address &service, const options &chosen);
+    status build_world(const options &chosen);
+    void on_reply(const conduit::message &incoming);
+    void listen(); ///< body of the thread
+    void wake_listener();
+
+    /// Up to this size a transfer is one packet of its queue's messages.
+    static constexpr std::size_t default_split_bytes = 4096;
+
+    std::vector<std::unique_ptr<remote_device>> devices_;
+    std::unique_ptr<world> world_;
+    std::size_t split_threshold_bytes_ = default_split_bytes;
+    std::mutex queues_mutex_;                    ///< leaf lock
+    std::vector<std::unique_ptr<queue>> queues_; ///< [its number]
+    std::map<const remote_device *, std::vector<queue *>> idle_;
+    std::atomic<bool> closing_{false};  ///< sessions are told to stop
+    std::atomic<bool> stopping_{false}; ///< so is the thread
+    unique_fd wake_;
+    std::thread thread_;
+};
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/settings.h"
+#include "offload/remote/client.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+constexpr std::chrono::seconds patience_with_service{1};
+
+/// All of it, to a stream of this process and in its order with what stdio holds back.
+void write_out(unsigned stream, std::string_view bytes) {
+    std::fflush(stream == 1 ? stdout : stderr);
+    int const fd = stream == 1 ? STDOUT_FILENO : STDERR_FILENO;
+    while (!bytes.empty()) {
+        ssize_t const written = ::write(fd, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return; // nobody reads it
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+} // namespace
+
+remote_device::remote_device(client &owner, control_link link, offer offered, std::string service,
+                             world_rank rank)
+    : owner_(owner), link_(std::move(link)), offer_(std::move(offered)), rank_(rank),
+      label_(fmt::format("remote device {} ({} on {})", rank.value() - 1, offer_.kind, service)) {}
+
+void remote_device::set_memory(std::uint64_t base) {
+    memory_base_ = base;
+    heap_.emplace(memory::heap::direction::from_front, offer_.memory_bytes);
+}
+
+result<std::uint64_t> remote_device::ask_for(frame what, std::uint64_t value) {
+    std::lock_guard const only(asking_);
+    packet_writer question(what);
+    question.number(value);
+    DIOMP_TRY(link_.send(question.take()));
+    std::unique_lock lock(mutex_);
+    auto answer = wait_for_answer(lock, "asking for memory");
+    DIOMP_TRY(answer);
+    packet_reader reader(answer.value());
+    if (reader.type<frame>() != frame::done) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("{}: malformed answer", label_));
+    }
+    return reader.number<std::uint64_t>();
+}
+
+result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
+    if (offer_.has_memory_in_slot()) {
+        return allocate_in_slot(nbytes);
+    }
+    auto address = ask_for(frame::allocate, nbytes);
+    DIOMP_TRY(address);
+    if (address.value() == 0) {
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("{}: the device has no room for {}", label_, format_size(nbytes)));
+    }
+    return address;
+}
+
+result<std::uint64_t> remote_device::allocate_in_slot(std::size_t nbytes) {
+    std::lock_guard const guard(heap_mutex_);
+    auto const offset = heap_->allocate(nbytes, memory::heap::granule_bytes, offer_.memory_bytes);
+    if (!offset) {
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("{}: no room for {}; {} of {} are in use, the largest free part "
+                                 "has {}",
+                                 label_, format_size(nbytes), format_size(heap_->used_bytes()),
+                                 format_size(offer_.memory_bytes),
+                                 format_size(heap_->largest_free(offer_.memory_bytes))));
+    }
+    return memory_base_ + *offset;
+}
+
+bool remote_device::release(std::uint64_t address) {
+    if (!offer_.has_memory_in_slot()) {
+        auto done = ask_for(frame::release, address);
+        return done && done.value() != 0;
+    }
+    return release_in_slot(address);
+}
+
+bool remote_device::release_in_slot(std::uint64_t address) {
+    std::lock_guard const guard(heap_mutex_);
+    return heap_->release(address - memory_base_).has_value();
+}
+
+status remote_device::check(std::uint64_t address, std::size_t nbytes) {
+    if (has_failed()) {
+        return error(OMPX_ERR_PEER, failure());
+    }
+    if (!is_segment(address)) {
+        return {};
+    }
+    std::lock_guard const guard(heap_mutex_);
+    std::uint64_t const offset = address - memory_base_;
+    auto const block = heap_->find(offset);
+    if (!block || offset + nbytes > block->offset + block->reserved) {
+        return error(OMPX_ERR_RANGE,
+                     fmt::format("{}: {} bytes at {:#x} are not inside memory allocated there",
+                                 label_, nbytes, address));
+    }
+    return {};
+}
+
+std::string remote_device::failure() const {
+    std::lock_guard const guard(mutex_);
+    return failure_;
+}
+
+void remote_device::fail(std::string why) {
+    {
+        std::lock_guard const guard(mutex_);
+        if (failed_.load(std::memory_order_relaxed)) {
+            return;
+        }
+        failure_ = fmt::format("{}: {}", label_, why);
+        failed_.store(true, std::memory_order_release);
+    }
+    answered_.notify_all();
+    link_.shut();
+}
+
+void remote_device::suspect(std::string why) {
+    std::lock_guard const guard(mutex_);
+    if (suspicion_.empty()) {
+        suspicion_ = std::move(why);
+        suspected_since_ = std::chrono::steady_clock::now();
+    }
+}
+
+bool remote_device::look_at_suspicion() {
+    std::string why;
+    {
+        std::lock_guard const guard(mutex_);
+        if (suspicion_.empty() || failed_.load(std::memory_order_relaxed)) {
+            return false;
+        }
+        if (std::chrono::steady_clock::now() - suspected_since_ < patience_with_service) {
+            return true;
+        }
+        why = suspicion_;
+    }
+    fail(why);
+    return false;
+}
+
+std::string remote_device::explain_loss() {
+    std::unique_lock lock(mutex_);
+    if (!suspicion_.empty()) {
+        answered_.wait_for(lock, 2 * patience_with_service, [this] { return has_failed(); });
+    }
+    return failure_;
+}
+
+bool remote_device::take_frame(std::string_view packet) {
+    packet_reader reader(packet);
+    switch (reader.type<frame>()) {
+    case frame::output: {
+        unsigned const stream = reader.number<std::uint8_t>();
+        std::string_view const bytes = reader.rest();
+        if (stream == 1 || stream == 2) {
+            write_out(stream, bytes);
+            output_bytes_[stream - 1].fetch_add(bytes.size(), std::memory_order_release);
+        }
+        return true;
+    }
+    case frame::wanted:
+    case frame::loaded:
+    case frame::failed:
+    case frame::done: {
+        std::lock_guard const guard(mutex_);
+        answers_.emplace_back(packet);
+        answered_.notify_all();
+        return true;
+    }
+    case frame::stopped: {
+        std::lock_guard const guard(mutex_);
+        stopped_.store(true, std::memory_order_release);
+        answered_.notify_all();
+        return true;
+    }
+    case frame::ended:
+        fail(std::string(reader.text()));
+        return false;
+    default:
+        fail("the service sent a frame that nobody asked for");
+        return false;
+    }
+}
+
+result<std::string> remote_device::wait_for_answer(std::unique_lock<std::mutex> &lock,
+                                                   const char *what) {
+    // A service that is gone ends the connection: there is no need for a limit here.
+    answered_.wait(lock, [this] { return has_failed() || !answers_.empty(); });
+    if (has_failed()) {
+        return error(OMPX_ERR_PEER, fmt::format("{} (while {})", failure_, what));
+    }
+    std::string answer = std::move(answers_.front());
+    answers_.pop_front();
+    return answer;
+}
+
+result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
+                                                       const std::vector<symbol> &symbols) {
+    std::lock_guard const only(asking_);
+    DIOMP_TRY(link_.send(encode(load_frame{identify(image), symbols})));
+    std::unique_lock lock(mutex_);
+    auto answer = wait_for_answer(lock, "loading an image");
+    DIOMP_TRY(answer);
+    if (packet_reader(answer.value()).type<frame>() == frame::wanted) {
+        lock.unlock();
+        packet_writer packet(frame::image);
+        packet.bytes(image);
+        DIOMP_TRY(link_.send(packet.take()));
+        lock.lock();
+        answer = wait_for_answer(lock, "loading an image");
+        DIOMP_TRY(answer);
+    }
+    packet_reader reader(answer.value());
+    auto const type = reader.type<frame>();
+    if (type == frame::failed) {
+        return error(OMPX_ERR_UNSUPPORTED, fmt::format("{}: {}", label_, reader.text()));
+    }
+    std::vector<std::uint64_t> addresses(symbols.size());
+    for (std::uint64_t &address : addresses) {
+        address = reader.number<std::uint64_t>();
+    }
+    if (type != frame::loaded || !reader.ok()) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("{}: malformed answer", label_));
+    }
+    return addresses;
+}
+
+} // namespace diomp::offload::remote

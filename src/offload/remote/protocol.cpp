@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/protocol.h"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+
+#include <xxhash.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+error malformed(const char *what) {
+    return error(OMPX_ERR_ARG, fmt::format("malformed {}", what),
+                 "the peer is not of this version of DiOMP, or not DiOMP at all");
+}
+
+} // namespace
+
+image_id identify(std::string_view image) {
+    XXH128_hash_t const hash = XXH3_128bits(image.data(), image.size());
+    return {image.size(), hash.low64, hash.high64};
+}
+
+std::string to_string(const image_id &id) {
+    return fmt::format("{:016x}{:016x}-{}", id.high, id.low, id.nbytes);
+}
+
+std::string encode(const hello_frame &hello) {
+    packet_writer packet(frame::hello);
+    packet.number(hello.magic);
+    packet.number(hello.version);
+    packet.text(hello.token);
+    packet.number(hello.device);
+    return packet.take();
+}
+
+result<hello_frame> decode_hello(packet_reader &packet) {
+    hello_frame hello;
+    hello.magic = packet.number<std::uint64_t>();
+    hello.version = packet.number<std::uint32_t>();
+    hello.token = packet.text();
+    if (!packet.ok() || hello.magic != protocol_magic || hello.token.size() > max_token_bytes) {
+        return malformed("greeting");
+    }
+    if (hello.version == protocol_version) {
+        hello.device = packet.number<std::uint32_t>();
+        if (!packet.ok() || !packet.at_end()) {
+            return malformed("greeting");
+        }
+    }
+    return hello;
+}
+
+std::string encode(const offer &offered) {
+    packet_writer packet(frame::welcome);
+    packet.number(offered.num_devices);
+    packet.number(offered.machine);
+    packet.number(offered.memory_bytes);
+    packet.number(offered.num_threads);
+    packet.text(offered.host);
+    packet.text(offered.kind);
+    packet.text(offered.name);
+    return packet.take();
+}
+
+result<offer> decode_offer(packet_reader &packet) {
+    offer offered;
+    offered.num_devices = packet.number<std::uint32_t>();
+    offered.machine = packet.number<std::uint32_t>();
+    offered.memory_bytes = packet.number<std::uint64_t>();
+    offered.num_threads = packet.number<std::uint32_t>();
+    offered.host = packet.text();
+    offered.kind = packet.text();
+    offered.name = packet.text();
+    if (!packet.ok() || !packet.at_end() || offered.num_devices == 0) {
+        return malformed("description of a device");
+    }
+    return offered;
+}
+
+std::string encode(const load_frame &load) {
+    packet_writer packet(frame::load);
+    packet.number(load.image.nbytes);
+    packet.number(load.image.low);
+    packet.number(load.image.high);
+    packet.number(static_cast<std::uint32_t>(load.symbols.size()));
+    for (symbol const &each : load.symbols) {
+        packet.text(each.name);
+        packet.number(each.nbytes);
+    }
+    return packet.take();
+}
+
+result<load_frame> decode_load(packet_reader &packet) {
+    load_frame load;
+    load.image.nbytes = packet.number<std::uint64_t>();
+    load.image.low = packet.number<std::uint64_t>();
+    load.image.high = packet.number<std::uint64_t>();
+    auto const count = packet.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count && packet.ok(); ++i) {
+        symbol each;
+        each.name = packet.text();
+        each.nbytes = packet.number<std::uint64_t>();
+        load.symbols.push_back(std::move(each));
+    }
+    if (!packet.ok() || !packet.at_end()) {
+        return malformed("request to load an image");
+    }
+    return load;
+}
+
+bool same_token(std::string_view expected, std::string_view given) {
+    // The whole of `given` is looked at, whatever is found.
+    unsigned difference = expected.size() == given.size() && !expected.empty() ? 0U : 1U;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        auto const other = expected.empty() ? '\0' : expected[i % expected.size()];
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^
+                                            static_cast<unsigned char>(other));
+    }
+    return difference == 0;
+}
+
+void append(packet_writer &to, const launch_arguments &launch) {
+    to.number(static_cast<std::uint8_t>(operation::launch));
+    to.number(launch.kernel);
+    to.number(launch.version);
+    for (int i = 0; i < 3; ++i) {
+        to.number(launch.num_teams[i]);
+        to.number(launch.thread_limit[i]);
+    }
+    to.number(launch.trip_count);
+    to.number(launch.dynamic_memory_bytes);
+    to.text(launch.arguments);
+}
+
+launch_arguments decode_launch(packet_reader &from) {
+    launch_arguments launch;
+    launch.kernel = from.number<std::uint64_t>();
+    launch.version = from.number<std::uint32_t>();
+    for (int i = 0; i < 3; ++i) {
+        launch.num_teams[i] = from.number<std::uint32_t>();
+        launch.thread_limit[i] = from.number<std::uint32_t>();
+    }
+    launch.trip_count = from.number<std::uint64_t>();
+    launch.dynamic_memory_bytes = from.number<std::uint32_t>();
+    launch.arguments = from.text();
+    return launch;
+}
+
+std::string encode(const reply &answer) {
+    packet_writer packet;
+    packet.number(answer.queue);
+    packet.number(answer.batch);
+    packet.number(static_cast<std::uint8_t>(answer.failed ? 1 : 0));
+    packet.number(answer.output_bytes[0]);
+    packet.number(answer.output_bytes[1]);
+    packet.bytes(answer.rest);
+    return packet.take();
+}
+
+result<reply> decode_reply(std::string_view bytes) {
+    packet_reader packet(bytes);
+    reply answer;
+    answer.queue = packet.number<std::uint64_t>();
+    answer.batch = packet.number<std::uint64_t>();
+    answer.failed = packet.number<std::uint8_t>() != 0;
+    answer.output_bytes[0] = packet.number<std::uint64_t>();
+    answer.output_bytes[1] = packet.number<std::uint64_t>();
+    if (!packet.ok()) {
+        return malformed("reply");
+    }
+    answer.rest = packet.rest();
+    return answer;
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a client and a device service (diomp-deviced) say to each other.
+//
+// Glossary. Client: the process that runs `main` and has the devices. Session: the process that a
+// service starts for one device of one client. World: the client (rank 0) and its sessions, ranks
+// of an address space of their own. Control: one TCP connection per session, for what is rare:
+// who are you, addresses of the world, device images, output, the end. Batch: operations of one
+// queue that travel in one active message of the world; only these and puts and gets are on the
+// path of a target region.
+//
+// Control frames are a length (u32) and a packet (base/packet.h); numbers are in host order, since
+// both sides are little-endian 64-bit machines, which the greeting makes sure of. The first three
+// fields of `hello` never change, so that any two versions can refuse each other with a sentence.
+#pragma once
+
+#include "base/packet.h"
+#include "base/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diomp::offload::remote {
+
+/// Changes whenever a frame or a batch changes.
+inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
+inline constexpr std::uint16_t default_port = 7653;
+inline constexpr std::size_t max_token_bytes = 256;
+/// Of a frame, before the token has been checked and after.
+inline constexpr std::size_t max_stranger_frame_bytes = 1024;
+inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
+
+enum class frame : std::uint8_t {
+    hello = 1,     ///< to the service: hello_frame
+    refused = 2,   ///< to the client: why (text); then the connection ends
+    welcome = 3,   ///< to the client: offer
+    join = 4,      ///< to the session: rank, size of the world (u32 each)
+    entry = 5,     ///< both ways: owner (u32), key, value (texts) of the world's start-up
+    fence = 6,     ///< to the client: all entries so far have been sent; back: here are all
+    load = 7,      ///< to the session: load_frame
+    wanted = 8,    ///< to the client: the image is not known here
+    image = 9,     ///< to the session: its bytes
+    loaded = 10,   ///< to the client: an address (u64) per symbol, 0: not there
+    failed = 11,   ///< to the client, answers load: why (text)
+    output = 12,   ///< to the client: stream (u8: 1 or 2), bytes
+    stop = 13,     ///< to the session: no more batches will come
+    stopped = 14,  ///< to the client: all output has been sent
+    ended = 15,    ///< to the client, by the service: why the session is no more (text)
+    allocate = 16, ///< to the session: bytes (u64); of devices whose memory is not the slot
+    release = 17,  ///< to the session: address (u64)
+    done = 18,     ///< to the client, answers both: an address (u64), 0 if it failed
+};
+
+struct hello_frame {
+    std::uint64_t magic = protocol_magic;
+    std::uint32_t version = protocol_version;
+    std::string token;
+    std::uint32_t device = 0; ///< among those of the service
+};
+
+/// What a device is. `machine`: EM_* of the images that it runs.
+struct offer {
+    std::uint32_t num_devices = 0; ///< of the service
+    std::uint32_t machine = 0;
+    std::uint64_t memory_bytes = 0;
+    std::uint32_t num_threads = 0;
+    std::string host;
+    std::string kind; ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
+    std::string name; ///< for people
+    bool operator==(const offer &) const = default;
+
+    /// The session's slot is the device's memory. Else it is where transfers change over, and the
+    /// device's own allocator gives out memory.
+    [[nodiscard]] bool has_memory_in_slot() const { return kind == "cpu"; }
+};
+
+/// An image is known by its size and a 128-bit hash of its bytes.
+struct image_id {
+    std::uint64_t nbytes = 0;
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    auto operator<=>(const image_id &) const = default;
+};
+[[nodiscard]] image_id identify(std::string_view image);
+[[nodiscard]] std::string to_string(const image_id &id);
+
+/// A kernel or a variable of an image.
+struct symbol {
+    std::string name;
+    std::uint64_t nbytes = 0;
+    bool operator==(const symbol &) const = default;
+};
+
+struct load_frame {
+    image_id image;
+    std::vector<symbol> symbols;
+};
+
+[[nodiscard]] std::string encode(const hello_frame &hello);
+[[nodiscard]] std::string encode(const offer &offered);
+[[nodiscard]] std::string encode(const load_frame &load);
+/// The packet's type has been read. Errors: OMPX_ERR_ARG.
+result<hello_frame> decode_hello(packet_reader &packet);
+result<offer> decode_offer(packet_reader &packet);
+result<load_frame> decode_load(packet_reader &packet);
+
+/// Whether two tokens are equal, in a time that depends on the length of the second one only.
+[[nodiscard]] bool same_token(std::string_view expected, std::string_view given);
+
+/// The operations of a batch. Addresses are those of the device.
+enum class operation : std::uint8_t {
+    put = 1,    ///< address (u64), bytes (text)
+    get = 2,    ///< address, size (u64 each): the bytes come with the reply
+    copy = 3,   ///< destination rank (u32), destination, source, size (u64 each)
+    launch = 4, ///< launch_arguments
+    wait = 5,   ///< queue, batch (u64 each): of the same device, done before what follows
+    finish = 6, ///< the last of its batch: a reply is wanted
+};
+inline void append_operation(packet_writer &to, operation what) {
+    to.number(static_cast<std::uint8_t>(what));
+}
+/// Bytes of a batch in front of its operations: queue, batch (u64 each).
+inline constexpr std::size_t batch_header_bytes = 16;
+inline constexpr std::size_t put_header_bytes = 1 + 8 + 4;
+
+/// A kernel as OpenMP launches it. CPUs take the arguments alone.
+struct launch_arguments {
+    std::uint64_t kernel = 0;
+    std::uint32_t version = 0; ///< of LLVM's KernelArgsTy
+    std::uint32_t num_teams[3] = {0, 0, 0};
+    std::uint32_t thread_limit[3] = {0, 0, 0};
+    std::uint64_t trip_count = 0;
+    std::uint32_t dynamic_memory_bytes = 0;
+    std::string_view arguments; ///< 8 bytes each
+};
+void append(packet_writer &to, const launch_arguments &launch);
+launch_arguments decode_launch(packet_reader &from);
+
+/// What comes back for operation::finish: queue, batch (u64 each), failed (u8), bytes of standard
+/// output and of standard error that the session has sent so far (u64 each), then the bytes of its
+/// gets, or why it failed.
+struct reply {
+    std::uint64_t queue = 0;
+    std::uint64_t batch = 0;
+    bool failed = false;
+    std::uint64_t output_bytes[2] = {0, 0};
+    std::string_view rest;
+};
+inline constexpr std::size_t reply_header_bytes = 33;
+[[nodiscard]] std::string encode(const reply &answer);
+result<reply> decode_reply(std::string_view bytes);
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How a queue's transfers travel.
+#include "offload/remote/queue.h"
+
+#include <algorithm>
+
+namespace diomp::offload::remote {
+
+bool queue::touches_gathered(std::uint64_t address, std::size_t nbytes) const {
+    return std::any_of(put_ranges_.begin(), put_ranges_.end(), [&](const range &each) {
+        return address < each.end && each.begin < address + nbytes;
+    });
+}
+
+status queue::put_large(std::uint64_t address, const void *source, std::size_t nbytes) {
+    if (!landing_) {
+        landing_ = std::make_shared<conduit::completion>();
+    }
+    has_large_puts_ = true;
+    has_work_ = true;
+    return owner_.ranks().conduit().put(device_.rank(), address, source, nbytes, *landing_);
+}
+
+result<std::uint64_t> queue::take_stage(std::size_t nbytes) {
+    auto stage = device_.allocate_in_slot(nbytes);
+    DIOMP_TRY(stage);
+    stages_.push_back(stage.value());
+    return stage;
+}
+
+void queue::append_copy(world_rank to, std::uint64_t destination, std::uint64_t source,
+                        std::size_t nbytes) {
+    append_operation(gathered_, operation::copy);
+    gathered_.number(static_cast<std::uint32_t>(to.value()));
+    gathered_.number(destination);
+    gathered_.number(source);
+    gathered_.number(static_cast<std::uint64_t>(nbytes));
+    has_work_ = true;
+    computes_ = true;
+}
+
+/// Variables of images are not in the segment, which is all that large transfers reach.
+status queue::stage_put(std::uint64_t address, const void *source, std::size_t nbytes,
+                        std::unique_lock<std::mutex> &lock) {
+    auto stage = take_stage(nbytes);
+    DIOMP_TRY(stage);
+    DIOMP_TRY(put_large(stage.value(), source, nbytes));
+    DIOMP_TRY(make_room(64, lock));
+    append_copy(device_.rank(), address, stage.value(), nbytes);
+    return {};
+}
+
+status queue::put(std::uint64_t address, const void *source, std::size_t nbytes) {
+    if (nbytes == 0) {
+        return {};
+    }
+    DIOMP_TRY(device_.check(address, nbytes));
+    std::unique_lock lock(mutex_);
+    if (nbytes <= owner_.split_threshold_bytes()) {
+        DIOMP_TRY(make_room(put_header_bytes + nbytes, lock));
+        append_operation(gathered_, operation::put);
+        gathered_.number(address);
+        gathered_.text({static_cast<const char *>(source), nbytes});
+        put_ranges_.push_back({address, address + nbytes});
+        has_work_ = true;
+        return {};
+    }
+    if (!device_.is_segment(address)) {
+        return stage_put(address, source, nbytes, lock);
+    }
+    // It must not overtake what may use that memory.
+    if (computes_ || touches_gathered(address, nbytes)) {
+        lock.unlock();
+        DIOMP_TRY(synchronize());
+        lock.lock();
+    }
+    return put_large(address, source, nbytes);
+}
+
+status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) {
+    if (nbytes == 0) {
+        return {};
+    }
+    DIOMP_TRY(device_.check(address, nbytes));
+    std::unique_lock lock(mutex_);
+    std::size_t const most_in_reply =
+        owner_.ranks().conduit().max_message_bytes(device_.rank()) - reply_header_bytes;
+    if (nbytes <= owner_.split_threshold_bytes() && small_get_bytes_ + nbytes <= most_in_reply) {
+        DIOMP_TRY(make_room(17, lock));
+        append_operation(gathered_, operation::get);
+        gathered_.number(address);
+        gathered_.number(static_cast<std::uint64_t>(nbytes));
+        small_gets_.push_back({destination, nbytes});
+        small_get_bytes_ += nbytes;
+        has_work_ = true;
+        return {};
+    }
+    if (!device_.is_segment(address)) {
+        auto stage = take_stage(nbytes);
+        DIOMP_TRY(stage);
+        DIOMP_TRY(make_room(64, lock));
+        append_copy(device_.rank(), stage.value(), address, nbytes);
+        address = stage.value();
+    }
+    large_gets_.push_back({destination, address, nbytes});
+    computes_ = true; // puts must not overtake it
+    return {};
+}
+
+status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
+                   std::size_t nbytes) {
+    if (nbytes == 0) {
+        return {};
+    }
+    DIOMP_TRY(device_.check(source, nbytes));
+    remote_device *const target = owner_.device_of(to);
+    if (target == nullptr) {
+        return error(OMPX_ERR_RANK, "the other device is none of this client's");
+    }
+    DIOMP_TRY(target->check(destination, nbytes));
+    if (target != &device_ && !target->is_segment(destination)) {
+        return copy_by_stage(*target, destination, source, nbytes);
+    }
+    std::unique_lock lock(mutex_);
+    DIOMP_TRY(make_room(64, lock));
+    append_copy(to, destination, source, nbytes);
+    return {};
+}
+
+/// To memory of another device that is not in its slot: by way of a stage there.
+status queue::copy_by_stage(remote_device &target, std::uint64_t destination, std::uint64_t source,
+                            std::size_t nbytes) {
+    auto stage = target.allocate_in_slot(nbytes);
+    DIOMP_TRY(stage);
+    queue &there = owner_.take_queue(target);
+    status done = copy(target.rank(), stage.value(), source, nbytes);
+    if (done) {
+        done = synchronize();
+    }
+    if (done) {
+        done = there.copy(target.rank(), destination, stage.value(), nbytes);
+    }
+    if (status last = there.synchronize(); done && !last) {
+        done = std::move(last);
+    }
+    owner_.give_back(there);
+    target.release_in_slot(stage.value());
+    return done;
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Where services are, and the token that they ask for.
+#include "base/settings.h"
+#include "offload/remote/client.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+constexpr int most_devices = 4096;
+
+std::optional<int> parse_number(std::string_view text, int least, int most) {
+    int value = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+result<service_address> parse_service(std::string_view text) {
+    auto const wrong = [&](const char *why) {
+        return error(OMPX_ERR_ARG, fmt::format("device service '{}': {}", text, why),
+                     "write host[:port][@first][*count], as in hosta:7653@2*2");
+    };
+    service_address found;
+    std::string_view rest = text;
+    if (auto const star = rest.rfind('*'); star != std::string_view::npos) {
+        auto const count = parse_number(rest.substr(star + 1), 1, most_devices);
+        if (!count) {
+            return wrong("the number of devices is no number from 1 to 4096");
+        }
+        found.count = *count;
+        rest = rest.substr(0, star);
+    }
+    if (auto const at = rest.rfind('@'); at != std::string_view::npos) {
+        auto const first = parse_number(rest.substr(at + 1), 0, most_devices - 1);
+        if (!first) {
+            return wrong("the first device is no number from 0 to 4095");
+        }
+        found.first = *first;
+        rest = rest.substr(0, at);
+    }
+    if (rest.starts_with('[')) { // IPv6
+        auto const end = rest.find(']');
+        if (end == std::string_view::npos) {
+            return wrong("']' is missing");
+        }
+        found.host = rest.substr(1, end - 1);
+        rest = rest.substr(end + 1);
+    } else {
+        auto const colon = rest.find(':');
+        found.host = rest.substr(0, colon);
+        rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon);
+    }
+    if (!rest.empty()) {
+        auto const port = rest[0] == ':' ? parse_number(rest.substr(1), 1, 65535) : std::nullopt;
+        if (!port) {
+            return wrong("the port is no number from 1 to 65535");
+        }
+        found.port = *port;
+    }
+    if (found.host.empty()) {
+        return wrong("the host is missing");
+    }
+    return found;
+}
+
+} // namespace
+
+result<std::vector<service_address>> parse_services(const std::string &text) {
+    std::vector<service_address> services;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        auto const comma = rest.find(',');
+        auto service = parse_service(rest.substr(0, comma));
+        DIOMP_TRY(service);
+        services.push_back(service.take());
+        rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    }
+    return services;
+}
+
+result<std::string> read_token(const char *token, const char *file) {
+    if (token != nullptr && *token != '\0') {
+        return std::string(token);
+    }
+    if (file == nullptr || *file == '\0') {
+        return error(OMPX_ERR_ARG, "there is no token for device services",
+                     "set DIOMP_TOKEN, or DIOMP_TOKEN_FILE to a file that only you can read");
+    }
+    unique_fd const fd(::open(file, O_RDONLY | O_CLOEXEC));
+    struct stat about{};
+    if (!fd.valid() || ::fstat(fd.get(), &about) != 0) {
+        return system_error(fmt::format("DIOMP_TOKEN_FILE={}", file), errno);
+    }
+    if ((about.st_mode & 077) != 0) {
+        return error(OMPX_ERR_ARG, fmt::format("DIOMP_TOKEN_FILE={}: others can read it", file),
+                     fmt::format("chmod 600 {}", file));
+    }
+    std::string text(max_token_bytes + 1, '\0');
+    ssize_t const got = ::read(fd.get(), text.data(), text.size());
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
+        text.pop_back();
+    }
+    if (text.empty() || text.size() > max_token_bytes) {
+        return error(OMPX_ERR_ARG, fmt::format("DIOMP_TOKEN_FILE={}: a token has 1 to {} bytes",
+                                               file, max_token_bytes));
+    }
+    return text;
+}
+
+} // namespace diomp::offload::remote

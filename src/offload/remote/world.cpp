@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/world.h"
+
+#include "base/panic.h"
+#include "launch/host.h"
+#include "offload/remote/protocol.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+namespace diomp::offload::remote {
+namespace {
+
+/// Values of all ranks, and the members' way to them: the hub collects and hands out.
+class control_launcher final : public launch::launcher {
+public:
+    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s)
+        : peers_(std::move(peers)), timeout_s_(timeout_s) {
+        info_.rank = world_rank(rank);
+        info_.size = size;
+        info_.host = launch::host_name();
+        info_.job_id = launch::make_job_id(info_.host);
+        info_.local_ranks = {info_.rank};
+    }
+
+    [[nodiscard]] const launch::job_info &info() const override { return info_; }
+
+    status put(std::string_view key, std::string_view value) override {
+        fresh_.insert_or_assign({info_.rank.value(), std::string(key)}, std::string(value));
+        return {};
+    }
+
+    result<std::string> get(world_rank owner, std::string_view key) override {
+        std::lock_guard const guard(mutex_);
+        auto const found = values_.find({owner.value(), std::string(key)});
+        if (found == values_.end()) {
+            return error(OMPX_ERR_STATE,
+                         fmt::format("rank {} has published no '{}'", owner.value(), key));
+        }
+        return found->second;
+    }
+
+    status fence() override {
+        bool const is_hub = info_.rank == world_rank(0);
+        if (!is_hub) {
+            DIOMP_TRY(send_fresh());
+        }
+        for (control_link *peer : peers_) {
+            DIOMP_TRY(receive_from(*peer));
+        }
+        if (is_hub) {
+            DIOMP_TRY(send_fresh());
+        }
+        std::lock_guard const guard(mutex_);
+        fresh_.merge(values_);
+        values_ = std::move(fresh_);
+        fresh_.clear();
+        return {};
+    }
+
+    status finalize() override { return {}; }
+    void abort(int /*code*/, std::string_view /*message*/) noexcept override {}
+    [[nodiscard]] int watch_fd() const override { return -1; }
+    [[nodiscard]] const char *name() const override { return "device service"; }
+
+private:
+    using key = std::pair<int, std::string>; ///< owner, name
+
+    status send_fresh() {
+        for (control_link *peer : peers_) {
+            for (auto const &[key, value] : fresh_) {
+                packet_writer packet(frame::entry);
+                packet.number(static_cast<std::uint32_t>(key.first));
+                packet.text(key.second);
+                packet.text(value);
+                DIOMP_TRY(peer->send(packet.take()));
+            }
+            DIOMP_TRY(peer->send(packet_writer(frame::fence).take()));
+        }
+        return {};
+    }
+
+    status receive_from(control_link &peer) {
+        for (;;) {
+            auto bytes = peer.receive(timeout_s_);
+            DIOMP_TRY(bytes);
+            packet_reader packet(bytes.value());
+            switch (packet.type<frame>()) {
+            case frame::entry: {
+                auto const owner = static_cast<int>(packet.number<std::uint32_t>());
+                std::string const name(packet.text());
+                std::string const value(packet.text());
+                if (!packet.ok() || !packet.at_end()) {
+                    return error(OMPX_ERR_ARG, "malformed start-up value");
+                }
+                fresh_.insert_or_assign({owner, name}, value);
+                break;
+            }
+            case frame::fence:
+                return {};
+            case frame::ended:
+                return error(OMPX_ERR_PEER, std::string(packet.text()));
+            default:
+                return error(OMPX_ERR_ARG, "unexpected frame during start-up");
+            }
+        }
+    }
+
+    launch::job_info info_;
+    std::vector<control_link *> peers_;
+    double timeout_s_;
+    std::map<key, std::string> fresh_;
+    std::mutex mutex_; ///< over values_
+    std::map<key, std::string> values_;
+};
+
+/// Beside the window of a job of ranks that the same process may be in.
+std::uint64_t window_base() {
+    return conduit::window::default_base() + conduit::window::max_span();
+}
+
+} // namespace
+
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s) {
+    int const size = static_cast<int>(sessions.size()) + 1;
+    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s);
+}
+
+std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
+                                              double timeout_s) {
+    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, timeout_s);
+}
+
+result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,
+                                             const world_options &options, world_handlers handlers,
+                                             const conduit::failure_sink &on_failure) {
+    std::unique_ptr<world> made(new world);
+    made->launcher_ = std::move(launcher);
+    conduit::window_options window_options;
+    window_options.base = window_base();
+    window_options.usable_bytes = options.memory_bytes;
+    window_options.control_bytes = conduit::control_bytes_per_rank();
+    auto window = conduit::window::create(*made->launcher_, window_options);
+    DIOMP_TRY(window);
+    made->window_ = window.take();
+    conduit::conduit_options conduit_options;
+    conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
+    auto conduit = conduit::create("ucx", *made->launcher_, *made->window_, conduit_options);
+    DIOMP_TRY(conduit);
+    made->conduit_ = conduit.take();
+    conduit::engine_options engine_options;
+    engine_options.spin_count = options.spin_count;
+    engine_options.warn_after_s = 0; // a kernel may take as long as it likes
+    made->engine_ = std::make_unique<conduit::engine>(*made->conduit_, engine_options);
+    made->conduit_->report_failures_to(on_failure);
+    if (made->engine_->add_handler(std::move(handlers.batch)) != batch_handler ||
+        made->engine_->add_handler(std::move(handlers.reply)) != reply_handler) {
+        panic("the engine numbers its handlers in another way");
+    }
+    made->engine_->start();
+    DIOMP_TRY(made->launcher_->fence()); // handlers stand everywhere
+    return made;
+}
+
+world::~world() {
+    if (engine_) {
+        engine_->stop();
+    }
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The world of a client and its sessions: an address space like that of a job of ranks, with the
+// client as rank 0 and a session per device behind it. The control connections are its launcher.
+//
+// Every rank counts as a node of its own, so all data goes through the network conduit. A device's
+// memory is its rank's slot in the window: a device address means the same in the whole world, and
+// nothing of the client's has one.
+#pragma once
+
+#include "conduit/conduit.h"
+#include "conduit/engine.h"
+#include "conduit/window.h"
+#include "launch/launch.h"
+#include "offload/remote/control.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace diomp::offload::remote {
+
+/// Rank 0's launcher: the sessions' connections in the order of their ranks, from 1 on.
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s);
+/// A session's launcher.
+std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
+                                              double timeout_s);
+
+struct world_options {
+    std::size_t memory_bytes = 0; ///< of the largest device; rank 0's holds
+    int spin_count = 2000;
+    double dead_peer_timeout_s = 30;
+};
+
+/// Messages of the world. The same handlers on all ranks; a client takes no batches, a session no
+/// replies.
+struct world_handlers {
+    conduit::handler batch;
+    conduit::handler reply;
+};
+
+class world {
+public:
+    /// Collective. Blocks.
+    static result<std::unique_ptr<world>> create(std::unique_ptr<launch::launcher> launcher,
+                                                 const world_options &options,
+                                                 world_handlers handlers,
+                                                 const conduit::failure_sink &on_failure);
+    ~world();
+    world(const world &) = delete;
+    world &operator=(const world &) = delete;
+
+    [[nodiscard]] conduit::engine &engine() { return *engine_; }
+    [[nodiscard]] conduit::conduit &conduit() { return *conduit_; }
+    [[nodiscard]] const conduit::window &window() const { return *window_; }
+    [[nodiscard]] world_rank rank() const { return launcher_->info().rank; }
+    [[nodiscard]] int size() const { return launcher_->info().size; }
+    [[nodiscard]] std::uint64_t memory_of(world_rank owner) const {
+        return reinterpret_cast<std::uint64_t>(window_->slot(owner));
+    }
+
+    static constexpr conduit::handler_id batch_handler = 0;
+    static constexpr conduit::handler_id reply_handler = 1;
+
+private:
+    world() = default;
+
+    std::unique_ptr<launch::launcher> launcher_;
+    std::unique_ptr<conduit::window> window_;
+    std::unique_ptr<conduit::conduit> conduit_;
+    std::unique_ptr<conduit::engine> engine_;
+};
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/executor.h"
+
+#include "base/service_thread.h"
+#include "conduit/flight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::offload::service {
+namespace {
+
+/// More than any conduit's message holds.
+constexpr std::size_t most_reply_bytes = std::size_t{1} << 20;
+
+} // namespace
+
+void activity_board::begin(std::size_t thread, const std::string &kernel) {
+    line &mine = lines[thread % num_lines];
+    std::size_t const length = std::min(kernel.size(), sizeof(mine.kernel) - 1);
+    std::memcpy(mine.kernel, kernel.data(), length);
+    mine.kernel[length] = '\0';
+    mine.is_busy.store(true, std::memory_order_release);
+}
+
+void activity_board::end(std::size_t thread) {
+    lines[thread % num_lines].is_busy.store(false, std::memory_order_release);
+}
+
+std::string activity_board::describe() const {
+    std::string text;
+    for (line const &each : lines) {
+        if (each.is_busy.load(std::memory_order_acquire)) {
+            text += (text.empty() ? "kernel " : ", kernel ") +
+                    std::string(each.kernel, ::strnlen(each.kernel, sizeof each.kernel));
+        }
+    }
+    return text;
+}
+
+executor::~executor() {
+    stop();
+    for (std::thread &each : helpers_) {
+        each.join();
+    }
+}
+
+void executor::stop() {
+    stopping_.store(true, std::memory_order_release);
+    {
+        std::lock_guard const guard(mutex_);
+        ready_again_.notify_all();
+    }
+    if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
+        ranks->conduit().wake();
+    }
+}
+
+void executor::take(const conduit::message &incoming) {
+    if (incoming.source != world_rank(0) || incoming.payload.size() < remote::batch_header_bytes) {
+        return; // nobody but the client has anything to say here
+    }
+    packet_reader packet(
+        {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
+    auto const queue = packet.number<std::uint64_t>();
+    auto const number = packet.number<std::uint64_t>();
+    std::lock_guard const guard(mutex_);
+    auto &place = lines_[queue];
+    if (!place) {
+        place = std::make_unique<line>();
+        place->number = queue;
+    }
+    place->batches.push_back({number, std::string(packet.rest())});
+    if (!place->is_taken) {
+        place->is_taken = true;
+        ready_.push_back(place.get());
+        call_for_help();
+    }
+}
+
+executor::line *executor::take_ready() {
+    if (ready_.empty()) {
+        return nullptr;
+    }
+    line *const found = ready_.front();
+    ready_.pop_front();
+    return found;
+}
+
+void executor::call_for_help() {
+    if (ready_.empty() || !first_is_busy_) {
+        return;
+    }
+    if (num_idle_ > 0) {
+        ready_again_.notify_one();
+    } else if (helpers_.size() + 1 < activity_board::num_lines) {
+        helpers_.push_back(start_service_thread(
+            "diomp-kernels", [this, thread = helpers_.size() + 1] { help(thread); }));
+    }
+}
+
+void executor::help(std::size_t thread) {
+    std::unique_lock lock(mutex_);
+    while (!stopping_.load(std::memory_order_acquire)) {
+        line *const queue = take_ready();
+        if (queue == nullptr) {
+            ++num_idle_;
+            ready_again_.wait(lock);
+            --num_idle_;
+            continue;
+        }
+        lock.unlock();
+        work_on(*queue, thread);
+        lock.lock();
+    }
+}
+
+void executor::run(remote::world &ranks) {
+    ranks_.store(&ranks, std::memory_order_release);
+    while (!stopping_.load(std::memory_order_acquire)) {
+        line *queue = nullptr;
+        {
+            std::lock_guard const guard(mutex_);
+            first_is_busy_ = false;
+        }
+        status const waited = ranks.engine().wait_for_message(
+            [&] {
+                std::lock_guard const guard(mutex_);
+                queue = take_ready();
+                if (queue != nullptr) {
+                    first_is_busy_ = true;
+                    call_for_help(); // two may have come at once
+                }
+                return queue != nullptr || stopping_.load(std::memory_order_acquire);
+            },
+            [] { return std::string("waiting for work"); });
+        if (!waited) {
+            return;
+        }
+        if (queue != nullptr) {
+            work_on(*queue, 0);
+        }
+    }
+}
+
+void executor::work_on(line &queue, std::size_t thread) {
+    std::unique_lock lock(mutex_);
+    while (!queue.batches.empty()) {
+        batch &what = queue.batches.front(); // more may be added behind it meanwhile
+        lock.unlock();
+        bool const is_over = run_batch(queue, what, thread);
+        if (!is_over) {
+            return; // parked; who wakes it owns it
+        }
+        settle(queue, what.number);
+        lock.lock();
+        queue.batches.pop_front();
+        queue.resume_at = 0;
+    }
+    queue.is_taken = false;
+}
+
+void executor::settle(line &queue, std::uint64_t number) {
+    std::lock_guard const guard(mutex_);
+    queue.done = number;
+    std::erase_if(parked_, [&](const parked &each) {
+        if (each.queue != queue.number || each.batch > number) {
+            return false;
+        }
+        ready_.push_back(each.who);
+        return true;
+    });
+    call_for_help();
+    if (!ready_.empty()) {
+        if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
+            ranks->conduit().wake();
+        }
+    }
+}
+
+bool executor::wait_for(line &queue, std::uint64_t other, std::uint64_t number) {
+    std::lock_guard const guard(mutex_);
+    auto const found = lines_.find(other);
+    if (found != lines_.end() && found->second->done >= number) {
+        return true;
+    }
+    parked_.push_back({&queue, other, number});
+    return false;
+}
+
+bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
+    packet_reader packet(std::string_view(what.operations).substr(queue.resume_at));
+    auto const try_to = [&](auto &&operation) {
+        if (!queue.failure.empty()) {
+            return; // what follows an error is not done
+        }
+        if (!packet.ok()) {
+            queue.failure = "malformed batch";
+        } else if (status const done = operation(); !done) {
+            queue.failure = done.failure().message();
+        }
+    };
+    while (!packet.at_end() && packet.ok()) {
+        switch (packet.type<remote::operation>()) {
+        case remote::operation::put: {
+            auto const address = packet.number<std::uint64_t>();
+            std::string_view const bytes = packet.text();
+            try_to([&] { return device_.write(address, bytes.data(), bytes.size()); });
+            break;
+        }
+        case remote::operation::get: {
+            auto const address = packet.number<std::uint64_t>();
+            auto const nbytes = packet.number<std::uint64_t>();
+            try_to([&] { return get(queue, address, nbytes); });
+            break;
+        }
+        case remote::operation::copy: {
+            world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
+            auto const destination = packet.number<std::uint64_t>();
+            auto const source = packet.number<std::uint64_t>();
+            auto const nbytes = packet.number<std::uint64_t>();
+            try_to([&] { return copy(to, destination, source, nbytes); });
+            break;
+        }
+        case remote::operation::launch: {
+            auto const arguments = remote::decode_launch(packet);
+            try_to([&] { return launch(arguments, thread); });
+            break;
+        }
+        case remote::operation::wait: {
+            auto const other = packet.number<std::uint64_t>();
+            auto const number = packet.number<std::uint64_t>();
+            queue.resume_at = what.operations.size() - packet.rest_size();
+            if (!wait_for(queue, other, number)) {
+                return false;
+            }
+            break;
+        }
+        case remote::operation::finish:
+            finish(queue, what.number);
+            break;
+        default:
+            try_to([] { return status(error(OMPX_ERR_ARG, "unknown operation in a batch")); });
+            return true;
+        }
+    }
+    return true;
+}
+
+status executor::get(line &queue, std::uint64_t address, std::size_t nbytes) {
+    std::size_t const before = queue.gets.size();
+    if (nbytes > most_reply_bytes) {
+        return error(OMPX_ERR_ARG, "a batch asks for more bytes than a reply can have");
+    }
+    queue.gets.resize(before + nbytes);
+    return device_.read(queue.gets.data() + before, address, nbytes);
+}
+
+status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
+                      std::size_t nbytes) {
+    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
+    if (to == ranks.rank()) {
+        return device_.copy(destination, source, nbytes);
+    }
+    if (to.value() <= 0 || to.value() >= ranks.size()) {
+        return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
+    }
+    if (!slot{ranks.memory_of(to), ranks.window().usable_bytes()}.has(destination, nbytes)) {
+        return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
+    }
+    std::string staged;
+    void const *from = reinterpret_cast<void const *>(source);
+    if (!device_.is_loadable(source, nbytes)) {
+        staged.resize(nbytes);
+        DIOMP_TRY(device_.read(staged.data(), source, nbytes));
+        from = staged.data();
+    }
+    conduit::flight arrival;
+    DIOMP_TRY(ranks.conduit().put(to, destination, from, nbytes, arrival.count()));
+    DIOMP_TRY(ranks.conduit().flush(to, arrival.count()));
+    return arrival.wait(ranks.engine(), [&] {
+        return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
+    });
+}
+
+status executor::launch(const remote::launch_arguments &launch, std::size_t thread) {
+    std::string const *const name = device_.kernel_name(launch.kernel);
+    if (name == nullptr) {
+        return error(OMPX_ERR_ARG, fmt::format("there is no kernel at {:#x}", launch.kernel));
+    }
+    board_.begin(thread, *name);
+    status const done = device_.launch(launch);
+    board_.end(thread);
+    if (!done) {
+        return error(done.failure().code(),
+                     fmt::format("kernel {}: {}", *name, done.failure().message()));
+    }
+    return {};
+}
+
+void executor::finish(line &queue, std::uint64_t number) {
+    auto const printed = printed_.flush();
+    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
+    remote::reply answer;
+    answer.queue = queue.number;
+    answer.batch = number;
+    answer.failed = !queue.failure.empty();
+    answer.output_bytes[0] = printed[0];
+    answer.output_bytes[1] = printed[1];
+    std::size_t const most = ranks.conduit().max_message_bytes(world_rank(0));
+    std::string_view const rest = answer.failed ? queue.failure : queue.gets;
+    if (!answer.failed && rest.size() + remote::reply_header_bytes > most) {
+        queue.failure = "a batch asks for more bytes than a reply can have";
+        answer.failed = true;
+        answer.rest = queue.failure;
+    } else {
+        answer.rest = rest.substr(0, most - remote::reply_header_bytes);
+    }
+    std::string const bytes = encode(answer);
+    ranks.engine().send(world_rank(0), remote::world::reply_handler,
+                        std::as_bytes(std::span(bytes)));
+    queue.failure.clear();
+    queue.gets.clear();
+}
+
+} // namespace diomp::offload::service

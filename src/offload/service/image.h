@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Device images of a session: files that are known by their content, loaded as libraries.
+#pragma once
+
+#include "base/result.h"
+#include "offload/remote/protocol.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diomp::offload::service {
+
+/// Images that any session of the service has been sent, as files in a folder of the service. One
+/// that is there need not be sent again. Several processes may use it at the same time.
+class image_cache {
+public:
+    explicit image_cache(std::string folder) : folder_(std::move(folder)) {}
+    /// The file with this image, if it is known.
+    [[nodiscard]] std::optional<std::string> find(const remote::image_id &id) const;
+    /// Keeps an image, which must be what its id says. The file.
+    result<std::string> add(const remote::image_id &id, std::string_view image) const;
+
+private:
+    [[nodiscard]] std::string path_of(const remote::image_id &id) const;
+    std::string folder_;
+};
+
+/// Any thread.
+class image_set {
+public:
+    /// Runs the image's constructors. OMPX_ERR_UNSUPPORTED: the system's loader refuses it.
+    result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
+                                            const std::vector<remote::symbol> &symbols);
+    /// Whether the range lies in data of a loaded image.
+    [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const;
+    /// The name of a function that load() told the address of; nullptr if it did not.
+    [[nodiscard]] const std::string *name_of(std::uint64_t function) const;
+    /// Runs the destructors.
+    void unload();
+
+private:
+    struct range {
+        std::uint64_t begin;
+        std::uint64_t end;
+    };
+    void note_data(void *handle);
+
+    mutable std::mutex mutex_;
+    std::map<remote::image_id, void *> handles_;
+    std::vector<void *> order_;
+    std::vector<range> data_;
+    std::map<std::uint64_t, std::string> names_;
+};
+
+} // namespace diomp::offload::service

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/output.h"
+
+#include "base/service_thread.h"
+#include "offload/remote/protocol.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+namespace diomp::offload::service {
+
+result<std::unique_ptr<output>> output::redirect(remote::control_link &client) {
+    std::unique_ptr<output> made(new output(client));
+    std::fflush(nullptr);
+    for (std::size_t i = 0; i < 2; ++i) {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) {
+            return system_error("pipe", errno);
+        }
+        unique_fd const theirs(ends[1]);
+        made->pipes_[i] = unique_fd(ends[0]);
+        ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        if (::dup2(theirs.get(), i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
+            return system_error("dup2", errno);
+        }
+    }
+    made->stop_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
+    if (!made->stop_.valid()) {
+        return system_error("eventfd", errno);
+    }
+    made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
+    return made;
+}
+
+output::~output() {
+    if (thread_.joinable()) {
+        std::uint64_t const one = 1;
+        static_cast<void>(!::write(stop_.get(), &one, sizeof one));
+        thread_.join();
+        flush();
+    }
+}
+
+std::array<std::uint64_t, 2> output::flush() {
+    std::fflush(nullptr);
+    std::lock_guard const guard(mutex_);
+    send_pending();
+    return sent_;
+}
+
+void output::send_pending() {
+    for (std::size_t i = 0; i < 2; ++i) {
+        char bytes[16384];
+        for (;;) {
+            ssize_t const got = ::read(pipes_[i].get(), bytes, sizeof bytes);
+            if (got <= 0) {
+                break;
+            }
+            packet_writer packet(remote::frame::output);
+            packet.number(static_cast<std::uint8_t>(i + 1));
+            packet.bytes({bytes, static_cast<std::size_t>(got)});
+            if (client_.send(packet.take())) {
+                sent_[i] += static_cast<std::uint64_t>(got);
+            }
+        }
+    }
+}
+
+void output::serve() {
+    for (;;) {
+        pollfd entries[] = {
+            {pipes_[0].get(), POLLIN, 0}, {pipes_[1].get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+        if (::poll(entries, 3, -1) < 0 && errno != EINTR) {
+            return;
+        }
+        if (entries[2].revents != 0) {
+            return;
+        }
+        std::lock_guard const guard(mutex_);
+        send_pending();
+    }
+}
+
+} // namespace diomp::offload::service

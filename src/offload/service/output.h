@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What a session's regions print goes to the client: standard output and standard error are pipes
+// that this class empties.
+#pragma once
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "offload/remote/control.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace diomp::offload::service {
+
+class output {
+public:
+    /// From now on the process prints to the client.
+    static result<std::unique_ptr<output>> redirect(remote::control_link &client);
+    /// Ends the thread; what has been printed is sent before.
+    ~output();
+    output(const output &) = delete;
+    output &operator=(const output &) = delete;
+
+    /// Sends all that has been printed, and how many bytes of each stream that are by now. Any
+    /// thread.
+    std::array<std::uint64_t, 2> flush();
+
+private:
+    explicit output(remote::control_link &client) : client_(client) {}
+    void send_pending(); ///< with mutex_
+    void serve();
+
+    remote::control_link &client_;
+    std::array<unique_fd, 2> pipes_; ///< our ends, which do not block
+    unique_fd stop_;
+    std::mutex mutex_;
+    std::array<std::uint64_t, 2> sent_{};
+    std::thread thread_;
+};
+
+} // namespace diomp::offload::service

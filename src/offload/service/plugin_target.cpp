@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/unique_fd.h"
+#include "offload/plugin_table.h"
+#include "offload/service/target.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <sys/wait.h>
+#include <unordered_map>
+
+namespace {
+
+const diomp_plugin_table *plugins = nullptr;
+
+} // namespace
+
+/// libomptarget calls it when it is loaded.
+extern "C" __attribute__((visibility("default"))) void
+diomp_take_plugins(const diomp_plugin_table *table) {
+    plugins = table->version >= DIOMP_PLUGIN_TABLE_VERSION ? table : nullptr;
+}
+
+namespace diomp::offload::service {
+namespace {
+
+void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
+
+class plugin_target final : public target {
+public:
+    explicit plugin_target(int device) : device_(device) {}
+
+    result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
+                                            const std::vector<remote::symbol> &symbols) override;
+    [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {
+        std::lock_guard const guard(mutex_);
+        auto const found = kernels_.find(kernel);
+        return found == kernels_.end() ? nullptr : &found->second;
+    }
+    result<std::uint64_t> allocate(std::size_t nbytes) override {
+        std::uint64_t const address = plugins->allocate(device_, nbytes);
+        if (address == 0) {
+            return error(OMPX_ERR_NOMEM, "the device has no room");
+        }
+        return address;
+    }
+    status release(std::uint64_t address) override {
+        return outcome(plugins->release(device_, address), "free");
+    }
+
+    status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
+        if (slot_.has(to, nbytes)) {
+            std::memcpy(to_pointer(to), from, nbytes);
+            return {};
+        }
+        return outcome(plugins->write(device_, to, from, nbytes), "take data");
+    }
+    status read(void *to, std::uint64_t from, std::size_t nbytes) override {
+        if (slot_.has(from, nbytes)) {
+            std::memcpy(to, to_pointer(from), nbytes);
+            return {};
+        }
+        return outcome(plugins->read(device_, to, from, nbytes), "give data");
+    }
+    status copy(std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
+        if (slot_.has(from, nbytes)) {
+            return write(to, to_pointer(from), nbytes);
+        }
+        if (slot_.has(to, nbytes)) {
+            return read(to_pointer(to), from, nbytes);
+        }
+        return outcome(plugins->copy(device_, to, from, nbytes), "copy data");
+    }
+    [[nodiscard]] bool is_loadable(std::uint64_t address, std::size_t nbytes) const override {
+        return slot_.has(address, nbytes);
+    }
+
+    status launch(const remote::launch_arguments &launch) override;
+    void unload() override {}
+
+private:
+    static status outcome(int code, const char *doing) {
+        if (code == 0) {
+            return {};
+        }
+        return error(OMPX_ERR_SYSTEM, fmt::format("the device did not {}", doing));
+    }
+
+    struct image {
+        std::string bytes; ///< the plugin reads them as long as it likes
+        void *handle = nullptr;
+    };
+
+    int device_;
+    mutable std::mutex mutex_;
+    std::map<remote::image_id, image> images_;
+    std::unordered_map<std::uint64_t, std::string> kernels_;
+};
+
+result<std::vector<std::uint64_t>> plugin_target::load(const std::string &file,
+                                                       const remote::image_id &id,
+                                                       const std::vector<remote::symbol> &symbols) {
+    std::lock_guard const guard(mutex_);
+    auto [place, is_new] = images_.try_emplace(id);
+    image &loaded = place->second;
+    if (is_new) {
+        std::ifstream stream(file, std::ios::binary);
+        loaded.bytes.assign(std::istreambuf_iterator<char>(stream), {});
+        loaded.handle = plugins->load(device_, loaded.bytes.data(), loaded.bytes.size());
+        if (loaded.handle == nullptr) {
+            images_.erase(place);
+            return error(OMPX_ERR_UNSUPPORTED, "the device does not take the image");
+        }
+    }
+    std::vector<std::uint64_t> addresses;
+    addresses.reserve(symbols.size());
+    for (remote::symbol const &each : symbols) {
+        addresses.push_back(plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes));
+        kernels_.emplace(addresses.back(), each.name);
+    }
+    return addresses;
+}
+
+status plugin_target::launch(const remote::launch_arguments &launch) {
+    diomp_remote_launch asked{};
+    asked.kernel = launch.kernel;
+    asked.version = launch.version;
+    std::memcpy(asked.num_teams, launch.num_teams, sizeof asked.num_teams);
+    std::memcpy(asked.thread_limit, launch.thread_limit, sizeof asked.thread_limit);
+    asked.trip_count = launch.trip_count;
+    asked.dynamic_memory_bytes = launch.dynamic_memory_bytes;
+    std::vector<std::uint64_t> values(launch.arguments.size() / sizeof(std::uint64_t));
+    std::memcpy(values.data(), launch.arguments.data(), values.size() * sizeof(std::uint64_t));
+    asked.arguments = values.data();
+    asked.num_arguments = values.size();
+    return outcome(plugins->launch(device_, &asked), "run the kernel");
+}
+
+} // namespace
+
+bool load_libomptarget() {
+    static bool const done = [] {
+        std::error_code failed;
+        auto const program = std::filesystem::read_symlink("/proc/self/exe", failed);
+        auto const ours =
+            program.parent_path() / DIOMP_BIN_TO_LIB / "diomp" / "libomptarget.so.19.1";
+        void *const library = ::dlopen(ours.c_str(), RTLD_NOW | RTLD_GLOBAL);
+        if (library == nullptr) {
+            return false;
+        }
+        // Programs do that before main. Without it the OpenMP routines of regions crash.
+        if (auto const start = reinterpret_cast<void (*)()>(::dlsym(library, "__tgt_rtl_init"))) {
+            start();
+        }
+        return true;
+    }();
+    return done;
+}
+
+result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device) {
+    if (!load_libomptarget() || plugins == nullptr) {
+        return error(OMPX_ERR_UNSUPPORTED, "the service has no libomptarget of DiOMP beside it");
+    }
+    if (plugins->start(plugin.c_str()) <= device || plugins->use(device) != 0) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("LLVM's plugin '{}' does not start device {}", plugin, device));
+    }
+    return std::unique_ptr<target>(std::make_unique<plugin_target>(device));
+}
+
+result<plugin_devices> ask_plugin(const std::string &plugin) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        return system_error("pipe", errno);
+    }
+    unique_fd const answer(ends[0]);
+    unique_fd question(ends[1]);
+    pid_t const pid = ::fork();
+    if (pid == 0) {
+        plugin_devices found;
+        if (load_libomptarget() && plugins != nullptr) {
+            found.count = plugins->start(plugin.c_str());
+            found.machine = found.count > 0 ? plugins->machine() : 0;
+        }
+        std::_Exit(::write(ends[1], &found, sizeof found) == sizeof found ? 0 : 1);
+    }
+    question.reset();
+    plugin_devices found;
+    bool const answered = pid > 0 && ::read(answer.get(), &found, sizeof found) == sizeof found;
+    if (pid > 0) {
+        ::waitpid(pid, nullptr, 0);
+    }
+    if (!answered || found.count <= 0) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("LLVM's plugin '{}' finds no devices here", plugin),
+                     "see whether the vendor's driver is installed");
+    }
+    return found;
+}
+
+} // namespace diomp::offload::service

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The process that listens: it greets clients, checks their token and gives each a session, a
+// process of its own. One thread, which never loads or runs anything of a client.
+#pragma once
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "offload/remote/protocol.h"
+#include "offload/service/executor.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace diomp::offload::service {
+
+/// A device that a service lends. The processors that its sessions may use, empty: all.
+struct lent_device {
+    remote::offer description;
+    int number = 0; ///< of LLVM's plugin
+    std::vector<int> processors;
+};
+
+struct server_options {
+    std::vector<lent_device> devices;
+    std::string token;
+    std::string image_folder; ///< of this process, only for its user
+    double greeting_timeout_s = 10;
+    int most_sessions = 64;
+    bool once = false; ///< ends with the last session
+};
+
+class server {
+public:
+    server(unique_fd listener, server_options chosen);
+    ~server();
+    server(const server &) = delete;
+    server &operator=(const server &) = delete;
+
+    /// Serves until `stop_fd` becomes readable, or with `once` until the last session has ended.
+    status run(int stop_fd);
+
+private:
+    struct session_process;
+    struct stranger;
+    void accept_one();
+    void look_at_strangers();
+    void greet(remote::control_link client);
+    void start_session(remote::control_link client, const lent_device &device);
+    void reap();
+    [[nodiscard]] const char *reason_to_refuse(const remote::hello_frame &hello) const;
+
+    unique_fd listener_;
+    server_options const chosen_;
+    std::map<pid_t, std::unique_ptr<session_process>> sessions_;
+    std::vector<std::unique_ptr<stranger>> strangers_;
+    bool had_session_ = false;
+};
+
+} // namespace diomp::offload::service

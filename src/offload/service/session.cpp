@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/session.h"
+
+#include "base/service_thread.h"
+#include "offload/remote/world.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace diomp::offload::service {
+namespace {
+
+class session {
+public:
+    session(remote::control_link &client, const session_options &options)
+        : client_(client), options_(options), cache_(options.image_folder) {}
+
+    status serve();
+
+private:
+    status join();
+    void listen(); ///< body of the thread for control frames
+    status load(packet_reader &packet);
+    void answer_with(std::uint64_t address);
+    [[noreturn]] void leave();
+
+    remote::control_link &client_;
+    session_options const &options_;
+    image_cache cache_;
+    std::unique_ptr<target> target_;
+    std::unique_ptr<output> output_;
+    std::unique_ptr<executor> executor_;
+    std::unique_ptr<remote::world> world_;
+};
+
+status session::join() {
+    auto bytes = client_.receive(options_.timeout_s);
+    DIOMP_TRY(bytes);
+    packet_reader packet(bytes.value());
+    auto const type = packet.type<remote::frame>();
+    auto const rank = packet.number<std::uint32_t>();
+    auto const size = packet.number<std::uint32_t>();
+    if (type != remote::frame::join || !packet.ok() || rank == 0 || rank >= size ||
+        size > (1U << 16)) {
+        return error(OMPX_ERR_ARG, "the client does not say which rank this is");
+    }
+    auto redirected = output::redirect(client_);
+    DIOMP_TRY(redirected);
+    output_ = redirected.take();
+    if (options_.kind == "cpu") {
+        target_ = make_cpu_target();
+    } else {
+        auto made_target = make_plugin_target(options_.kind, options_.device);
+        DIOMP_TRY(made_target);
+        target_ = made_target.take();
+    }
+    executor_ = std::make_unique<executor>(*target_, *output_, *options_.board);
+    remote::world_options options;
+    options.memory_bytes = options_.memory_bytes;
+    remote::world_handlers handlers;
+    handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };
+    handlers.reply = [](const conduit::message &) {};
+    auto made =
+        remote::world::create(remote::make_member(client_, static_cast<int>(rank),
+                                                  static_cast<int>(size), options_.timeout_s),
+                              options, std::move(handlers), [](world_rank, const std::string &) {
+                                  // The client decides what a lost device means; a lost client ends
+                                  // its connection.
+                              });
+    DIOMP_TRY(made);
+    world_ = made.take();
+    target_->set_slot({world_->memory_of(world_->rank()), world_->window().usable_bytes()});
+    return {};
+}
+
+status session::load(packet_reader &packet) {
+    auto wanted = remote::decode_load(packet);
+    DIOMP_TRY(wanted);
+    remote::load_frame const &load = wanted.value();
+    auto file = cache_.find(load.image);
+    if (!file) {
+        DIOMP_TRY(client_.send(packet_writer(remote::frame::wanted).take()));
+        auto bytes = client_.receive();
+        DIOMP_TRY(bytes);
+        packet_reader reader(bytes.value());
+        if (reader.type<remote::frame>() != remote::frame::image) {
+            return error(OMPX_ERR_ARG, "an image was expected");
+        }
+        auto kept = cache_.add(load.image, reader.rest());
+        DIOMP_TRY(kept);
+        file = kept.take();
+    }
+    options_.board->begin(activity_board::num_lines - 1, "constructors of an image");
+    auto addresses = target_->load(*file, load.image, load.symbols);
+    options_.board->end(activity_board::num_lines - 1);
+    DIOMP_TRY(addresses);
+    packet_writer answer(remote::frame::loaded);
+    for (std::uint64_t const address : addresses.value()) {
+        answer.number(address);
+    }
+    return client_.send(answer.take());
+}
+
+void session::listen() {
+    for (;;) {
+        auto bytes = client_.receive();
+        if (!bytes) {
+            std::_Exit(0); // the client is gone, and with it all reason to go on
+        }
+        packet_reader packet(bytes.value());
+        switch (packet.type<remote::frame>()) {
+        case remote::frame::load:
+            if (status const loaded = load(packet); !loaded) {
+                packet_writer answer(remote::frame::failed);
+                answer.text(loaded.failure().message());
+                static_cast<void>(client_.send(answer.take()));
+            }
+            break;
+        case remote::frame::allocate: {
+            auto address = target_->allocate(packet.number<std::uint64_t>());
+            answer_with(address ? address.value() : 0);
+            break;
+        }
+        case remote::frame::release: {
+            std::uint64_t const address = packet.number<std::uint64_t>();
+            answer_with(target_->release(address) ? address : 0);
+            break;
+        }
+        case remote::frame::stop:
+            leave();
+        default:
+            std::_Exit(1); // no client of ours
+        }
+    }
+}
+
+void session::answer_with(std::uint64_t address) {
+    packet_writer answer(remote::frame::done);
+    answer.number(address);
+    static_cast<void>(client_.send(answer.take()));
+}
+
+void session::leave() {
+    target_->unload();
+    output_->flush();
+    static_cast<void>(client_.send(packet_writer(remote::frame::stopped).take()));
+    // The client closes when it no longer talks to this process: not before may its peer vanish.
+    while (client_.receive()) {
+    }
+    std::_Exit(0);
+}
+
+status session::serve() {
+    if (status joined = join(); !joined) {
+        packet_writer packet(remote::frame::ended);
+        packet.text(joined.failure().message());
+        static_cast<void>(client_.send(packet.take()));
+        return joined;
+    }
+    // Not a thread of the pool: what ends the session must not wait for a kernel.
+    std::thread listener = start_service_thread("diomp-session", [this] { listen(); });
+    executor_->run(*world_);
+    listener.join();
+    return {};
+}
+
+} // namespace
+
+status serve(remote::control_link &client, const session_options &options) {
+    return session(client, options).serve();
+}
+
+} // namespace diomp::offload::service

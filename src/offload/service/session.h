@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// One client's use of one device: the body of the process that a service starts for it.
+#pragma once
+
+#include "base/result.h"
+#include "offload/remote/control.h"
+#include "offload/service/executor.h"
+#include "offload/service/image.h"
+
+#include <cstddef>
+#include <string>
+
+namespace diomp::offload::service {
+
+struct session_options {
+    std::string image_folder;
+    std::string kind = "cpu";     ///< as in remote::offer
+    int device = 0;               ///< of LLVM's plugin
+    std::size_t memory_bytes = 0; ///< of the slot
+    double timeout_s = 60;        ///< of start-up
+    /// Shared with the service.
+    activity_board *board = nullptr;
+};
+
+/// Serves a client that has been welcomed, until it says stop or is gone. The process prints to
+/// the client meanwhile. Blocks; ends the process rather than to leave a kernel running for nobody.
+/// Returns with an error if no world came about, which the client has been told.
+status serve(remote::control_link &client, const session_options &options);
+
+} // namespace diomp::offload::service

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""diomp-run --remote-devices with devices on hosts of their own, which the remote shell reaches."""
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import hosts
+
+RUN = os.environ["DIOMP_TEST_RUN"]
+PROGRAM = os.environ["DIOMP_TEST_REGIONS"]
+HERE, PEER, OTHER = hosts.HOSTS
+TIMEOUT_S = 2
+END_LIMIT_S = 20
+
+
+class remote_devices_test(unittest.TestCase):
+    def tearDown(self):
+        hosts.cable(PEER, "in")
+        began = time.monotonic()
+        for host in hosts.HOSTS:
+            while hosts.console(host, "pgrep -x diomp-deviced; pgrep -x regions; ls -d /dev/shm/diomp-images-* 2>/dev/null")[1]:
+                self.assertLess(time.monotonic() - began, END_LIMIT_S, f"something is left on {host}")
+                time.sleep(0.05)
+
+    def start(self, lent, *words, program=(PROGRAM,), rsh=hosts.RSH):
+        environment = {**os.environ, "DIOMP_LOCAL_DEVICES": "off", "DIOMP_TIMEOUT": str(TIMEOUT_S),
+                       "TMPDIR": "/dev/shm"}
+        process = subprocess.Popen([RUN, "--remote-devices", lent, "--rsh", rsh, *words, "--", *program],
+                                   text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            self.addCleanup(pipe.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_job(self, lent, *words, **how):
+        process = self.start(lent, *words, **how)
+        out, err = process.communicate(timeout=hosts.LIMIT_S)
+        return process.returncode, out, err
+
+    def ready(self, lent, todo):
+        process = self.start(lent, program=(PROGRAM, todo))
+        return process, self.places(process.stdout.readline())
+
+    @staticmethod
+    def places(text):
+        """{rank: hosts of its devices}"""
+        return {int(rank): [word.split("@")[1] for word in words.split()]
+                for rank, words in re.findall(r"^(\d+):(.*)$", text, re.M)}
+
+    def test_devices_of_two_other_hosts(self):
+        status, out, err = self.run_job(f"{PEER}:2,{OTHER}")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(self.places(out), {0: [PEER, PEER, OTHER]})
+
+    def test_devices_of_the_own_host_need_no_shell(self):
+        status, out, err = self.run_job(f"{HERE}:2,{PEER}", "-n", "3")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(self.places(out), {0: [HERE], 1: [HERE], 2: [PEER]})
+        status, out, err = self.run_job(HERE, rsh="false")
+        self.assertEqual((status, self.places(out), err), (0, {0: [HERE]}, ""))
+
+    def test_ranks_and_devices_on_different_hosts(self):
+        status, out, err = self.run_job(f"{OTHER}:2,{HERE}:2", "--hosts", f"{HERE},{PEER}")
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual(self.places(out), {0: [OTHER, OTHER], 1: [HERE, HERE]})
+
+    def test_unknown_host(self):
+        status, out, err = self.run_job(f"{PEER},nowhere")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("cannot reach host nowhere", err)
+
+    def test_killed_diomp_run(self):
+        process, found = self.ready(f"{PEER},{OTHER}", "wait")
+        self.assertEqual(found, {0: [PEER, OTHER]})
+        process.kill()
+        process.wait(timeout=hosts.LIMIT_S)  # tearDown looks
+
+    def test_killed_service(self):
+        process, _ = self.ready(f"{PEER},{OTHER}", "wait")
+        hosts.console(OTHER, "pkill -9 -o -x diomp-deviced; rm -r /dev/shm/diomp-images-*")
+        _, err = process.communicate(timeout=hosts.LIMIT_S)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"the device service of host {OTHER} is gone", err)
+
+    def test_cable_that_is_pulled(self):
+        process, _ = self.ready(f"{PEER},{OTHER}", "again")
+        hosts.cable(PEER, "out")
+        _, err = process.communicate("go\n", timeout=60)
+        hosts.cable(PEER, "in")
+        self.assertEqual(process.returncode, 128 + signal.SIGABRT)
+        self.assertRegex(err, rf"on {PEER} is lost: it has not answered for {TIMEOUT_S} s")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/image.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace diomp::offload::service {
+namespace {
+
+using testing::HasSubstr;
+
+std::string content_of(const std::string &path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+class image_cache_test : public testing::Test {
+protected:
+    image_cache_test() {
+        folder_ = testing::TempDir() + "diomp-images-XXXXXX";
+        EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
+        cache_.emplace(folder_);
+    }
+    ~image_cache_test() override { std::filesystem::remove_all(folder_); }
+    [[nodiscard]] std::ptrdiff_t num_files() const {
+        return std::distance(std::filesystem::directory_iterator(folder_), {});
+    }
+
+    std::string folder_;
+    std::optional<image_cache> cache_;
+};
+
+TEST_F(image_cache_test, keeps_what_it_is_given) {
+    std::string const image(100000, 'i');
+    auto const id = remote::identify(image);
+    EXPECT_FALSE(cache_->find(id).has_value());
+    auto const kept = cache_->add(id, image);
+    ASSERT_TRUE(kept.ok()) << kept.failure().message();
+    EXPECT_EQ(cache_->find(id), kept.value());
+    EXPECT_EQ(content_of(kept.value()), image);
+    EXPECT_FALSE(cache_->find(remote::identify("another")).has_value());
+    EXPECT_EQ(cache_->add(id, image).value(), kept.value()); // once more
+    EXPECT_EQ(num_files(), 1);
+}
+
+TEST_F(image_cache_test, refuses_what_is_not_what_was_announced) {
+    std::string const image(1000, 'i');
+    auto const id = remote::identify(image);
+    for (std::string const &other :
+         {std::string(1000, 'j'), image + "i", image.substr(1), std::string()}) {
+        auto const kept = cache_->add(id, other);
+        ASSERT_FALSE(kept.ok());
+        EXPECT_EQ(kept.failure().code(), OMPX_ERR_ARG);
+        EXPECT_FALSE(cache_->find(id).has_value());
+    }
+    EXPECT_EQ(num_files(), 0);
+}
+
+TEST_F(image_cache_test, without_its_folder_says_so) {
+    image_cache const nowhere(folder_ + "/gone");
+    auto const kept = nowhere.add(remote::identify("image"), "image");
+    ASSERT_FALSE(kept.ok());
+    EXPECT_THAT(kept.failure().message(), HasSubstr(folder_));
+}
+
+/// As sessions of two clients do: whoever finds an image finds all of it.
+TEST_F(image_cache_test, writers_do_not_disturb_each_other) {
+    std::string const image(3 << 20, 'i');
+    auto const id = remote::identify(image);
+    std::atomic<bool> done{false};
+    std::thread reader([&] {
+        while (!done.load()) {
+            if (auto const path = cache_->find(id)) {
+                EXPECT_EQ(std::filesystem::file_size(*path), image.size());
+            }
+        }
+    });
+    std::vector<std::thread> writers;
+    for (int i = 0; i < 4; ++i) {
+        writers.emplace_back([&] {
+            for (int round = 0; round < 5; ++round) {
+                EXPECT_TRUE(image_cache(folder_).add(id, image).ok());
+            }
+        });
+    }
+    for (auto &each : writers) {
+        each.join();
+    }
+    done.store(true);
+    reader.join();
+    EXPECT_EQ(num_files(), 1);
+    EXPECT_TRUE(content_of(*cache_->find(id)) == image);
+}
+
+TEST(image_set_test, finds_symbols_and_data_of_a_library) {
+    image_set images;
+    remote::image_id const id{1, 2, 3};
+    auto const found =
+        images.load("libm.so.6", id, {{"cos", 0}, {"no_such_symbol", 0}, {"sin", 0}});
+    ASSERT_TRUE(found.ok()) << found.failure().message();
+    ASSERT_EQ(found.value().size(), 3U);
+    std::uint64_t const cosine = found.value()[0];
+    ASSERT_NE(cosine, 0U);
+    EXPECT_EQ(found.value()[1], 0U);
+    EXPECT_EQ(reinterpret_cast<double (*)(double)>(cosine)(0.0), 1.0);
+    ASSERT_NE(images.name_of(cosine), nullptr);
+    EXPECT_EQ(*images.name_of(cosine), "cos");
+    EXPECT_EQ(images.name_of(cosine + 1), nullptr);
+    EXPECT_EQ(images.name_of(0), nullptr);
+    EXPECT_TRUE(images.has(cosine, 1));
+    EXPECT_FALSE(images.has(cosine, std::size_t{1} << 40));
+    EXPECT_FALSE(images.has(cosine, ~std::size_t{0}));
+    int elsewhere = 0;
+    EXPECT_FALSE(images.has(reinterpret_cast<std::uint64_t>(&elsewhere), 1));
+    EXPECT_FALSE(images.has(0, 1));
+    // The same image again, and other symbols of it.
+    auto const again = images.load("/not/looked/at", id, {{"tan", 0}});
+    ASSERT_TRUE(again.ok());
+    EXPECT_NE(again.value()[0], 0U);
+    images.unload();
+    EXPECT_FALSE(images.has(cosine, 1));
+    EXPECT_EQ(images.name_of(cosine), nullptr);
+}
+
+TEST_F(image_cache_test, what_is_no_library_is_not_loaded) {
+    image_set images;
+    auto const file = cache_->add(remote::identify("no library"), "no library");
+    ASSERT_TRUE(file.ok());
+    for (int round = 0; round < 2; ++round) {
+        auto const found = images.load(file.value(), {1, 2, 3}, {{"cos", 0}});
+        ASSERT_FALSE(found.ok());
+        EXPECT_EQ(found.failure().code(), OMPX_ERR_UNSUPPORTED);
+        EXPECT_THAT(found.failure().message(), HasSubstr("cannot be loaded"));
+    }
+}
+
+} // namespace
+} // namespace diomp::offload::service

@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Remote devices that are not there, are used wrongly, or go away."""
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import unittest
+from pathlib import Path
+
+from services import (END_LIMIT_S, HELLO, LIMIT_S, MISUSE, REFUSED, SERVICE, WELCOME, forwarder, receive_frame,
+                      remote_case, send_frame, service, stand_in, text)
+
+EM_X86_64, EM_AARCH64 = 62, 183
+# As in protocol.h.
+MAGIC, VERSION = 0x6563697665646F64, 1
+
+
+def closed_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+class remote_faults_test(remote_case):
+    # ---- Nothing to connect to
+
+    def check_without_devices(self, services, why, **variables):
+        """The program runs at home, after a sentence; where it must not, it ends with an error."""
+        status, out, err = self.run_client(services, [MISUSE, "answer"], {"DIOMP_LOCAL_DEVICES": "on", **variables})
+        self.assertEqual((status, out), (0, "4 devices, in this process, answer 42\nwent on\n"), err)
+        self.assertRegex(err, "diomp: error: no remote devices: .*" + why)
+        status, out, err = self.run_client(services, [MISUSE, "answer"], variables)
+        self.assertEqual((status, out), (0, "0 devices, in this process, answer 42\nwent on\n"), err)
+        client = self.start_client(services, [MISUSE, "answer"], {"OMP_TARGET_OFFLOAD": "MANDATORY", **variables})
+        self.assert_ends_with_error(client, why)
+        self.assertIn("offloading is mandatory", self.last_error)
+
+    def test_nobody_listens(self):
+        self.check_without_devices(closed_port(), "cannot connect to port .*refused")
+
+    def test_one_of_two_services_is_missing(self):
+        lender = service(self)
+        self.check_without_devices(f"{lender.name},{closed_port()}", "cannot connect to port .*refused")
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+        self.assert_serves(lender)
+
+    def test_unknown_host(self):
+        self.check_without_devices("no-such-host.invalid", "host 'no-such-host.invalid'")
+
+    def test_nonsense_for_services(self):
+        self.check_without_devices("127.0.0.1:0", "the port is no number")
+
+    def test_no_token(self):
+        self.check_without_devices(service(self), "there is no token", DIOMP_TOKEN="")
+
+    def test_wrong_token(self):
+        lender = service(self)
+        self.check_without_devices(lender, "refuses: wrong token", DIOMP_TOKEN="another token")
+        self.assertEqual(lender.sessions(), [])
+        self.assert_serves(lender)
+
+    def test_more_devices_than_there_are(self):
+        lender = service(self)
+        self.check_without_devices(f"{lender.name}*2", "there is no such device")
+
+    def test_service_without_token(self):
+        process = self.start([SERVICE, "--port", "0"], {})
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, "there is no token.*DIOMP_TOKEN_FILE")
+
+    def test_port_in_use(self):
+        lender = service(self)
+        process = self.start([SERVICE, "--port", str(lender.port)], {"DIOMP_TOKEN": "a token"})
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, f"port {lender.port} .*in use")
+
+    # ---- Peers that are none
+
+    def test_service_of_another_version(self):
+        def answer(connection):
+            receive_frame(connection)
+            send_frame(connection, REFUSED, text("another version of DiOMP"))
+        with stand_in(answer) as other:
+            self.check_without_devices(other, "refuses: another version of DiOMP")
+
+    def test_client_of_another_version(self):
+        lender = service(self)
+        for version, token, why in ((VERSION + 1, "a token", "another version"), (VERSION + 1, "wrong", "wrong token")):
+            with socket.create_connection(("127.0.0.1", lender.port), LIMIT_S) as client:
+                # A later version may say more.
+                send_frame(client, HELLO, struct.pack("=QI", MAGIC, version) + text(token) + b"more than today")
+                answer = receive_frame(client)
+                self.assertEqual(answer[0], REFUSED)
+                self.assertIn(why, answer[5:].decode())
+                self.assertEqual(client.recv(1), b"")
+
+    def test_garbage_instead_of_a_service(self):
+        def answer(connection):
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.recv(1000)
+        with stand_in(answer) as other:
+            self.check_without_devices(other, "does not greet: a frame of")
+
+    def test_large_frame_instead_of_a_greeting(self):
+        """A length that is allowed later: nobody waits for that many bytes."""
+        def answer(connection):
+            connection.sendall(struct.pack("=I", 500 << 20) + b"x")
+            while connection.recv(1000):
+                pass
+        with stand_in(answer) as other:
+            self.check_without_devices(other, "does not greet: a frame of")
+
+    def test_malformed_welcome(self):
+        def answer(connection):
+            receive_frame(connection)
+            send_frame(connection, WELCOME, b"\1\0\0\0")
+            connection.recv(1000)
+        with stand_in(answer) as other:
+            self.check_without_devices(other, "is no device service")
+
+    def test_service_that_closes(self):
+        with stand_in(lambda connection: connection.close()) as other:
+            self.check_without_devices(other, "does not greet|the connection is over")
+
+    def test_service_that_closes_after_the_welcome(self):
+        lender = service(self)
+
+        def answer(connection):
+            with socket.create_connection(("127.0.0.1", lender.port)) as there:
+                send_frame(there, HELLO, receive_frame(connection)[1:])
+                welcome = receive_frame(there)
+                send_frame(connection, welcome[0], welcome[1:])
+            receive_frame(connection)
+            connection.close()
+        with stand_in(answer) as other:
+            self.check_without_devices(other, "the connection is over|gone")
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+
+    def test_strangers_hold_nobody_up(self):
+        lender = service(self)
+        with contextlib.ExitStack() as stack:
+            for begin in (b"", b"\x20", b"\x20\0\0\0", b"\x20\0\0\0\1half a greeting") * 3:
+                stranger = stack.enter_context(socket.create_connection(("127.0.0.1", lender.port)))
+                stranger.sendall(begin)
+            self.assert_serves(lender)
+            noise = stack.enter_context(socket.create_connection(("127.0.0.1", lender.port)))
+            noise.sendall(os.urandom(64) * 1000)
+            self.assert_serves(lender)
+
+    # ---- Images
+
+    def test_image_of_another_architecture(self):
+        program = bytearray(Path(MISUSE).read_bytes())
+        at = program.find(b"\x7fELF\x02\x01", 1)
+        self.assertEqual(struct.unpack_from("<H", program, at + 18)[0], EM_X86_64)
+        struct.pack_into("<H", program, at + 18, EM_AARCH64)
+        changed = Path(self.folder, "changed")
+        changed.write_bytes(program)
+        changed.chmod(0o755)
+        lender = service(self)
+        status, out, err = self.run_client(lender, [str(changed), "answer"])
+        self.assertEqual((status, out), (0, "0 devices, in this process, answer 42\nwent on\n"), err)
+        self.assertRegex(err, "remote device 0 .*no image for its architecture.*fopenmp-targets")
+        client = self.start_client(lender, [str(changed), "answer"], {"OMP_TARGET_OFFLOAD": "MANDATORY"})
+        self.assert_ends_with_error(client, "no image for its architecture")
+
+    # ---- Wrong use
+
+    def test_bad_addresses(self):
+        status, out, err = self.run_client(service(self), [MISUSE, "bad_copies"])
+        self.assertEqual(status, 0, err)
+        for what in ("freed", "freed, large", "past the end", "past the end, small"):
+            self.assertIn(f"{what}: 1 1, then 42\n", out)
+        # The device knows: LLVM's routine reports no error that comes after the call.
+        for what in ("no memory", "no memory, large", "host memory"):
+            self.assertRegex(out, f"{what}: . ., then 42\n")
+        self.assertEqual(len([line for line in err.splitlines() if "not inside memory allocated there" in line]), 8)
+        self.assertEqual(len([line for line in err.splitlines() if "are no memory of the device" in line]), 6)
+
+    def test_free_twice(self):
+        lender = service(self)
+        self.assert_ends_with_error(self.start_client(lender, [MISUSE, "free_twice"]), "no allocation begins at this")
+        self.assert_serves(lender)
+
+    def test_out_of_memory(self):
+        lender = service(self, memory="16M")
+        client = self.start_client(lender, [MISUSE, "out_of_memory"])
+        self.assert_ends_with_error(client, "no room for 64 MiB; .* of 16 MiB are in use")
+        self.assertIn("alloc: 0, then 42\n", self.last_output)
+        self.assert_serves(lender)
+
+    # ---- Ends
+
+    def check_crash(self, mode, why):
+        lender = service(self)
+        self.assert_ends_with_error(self.start_client(lender, [MISUSE, mode]),
+                                    f"remote device 0 .*{why} while running kernel __omp_offloading_.*crash_")
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions", END_LIMIT_S)
+        self.assert_serves(lender)
+
+    def test_region_writes_to_null(self):
+        self.check_crash("null", r"died by signal 11 \(Segmentation fault\)")
+
+    def test_region_aborts(self):
+        self.check_crash("abort", r"died by signal 6 \(Aborted\)")
+
+    def test_region_aborts_in_a_thread(self):
+        self.check_crash("parallel", r"died by signal 6 \(Aborted\)")
+
+    def test_region_is_killed(self):
+        self.check_crash("kill", r"died by signal 9 \(Killed\)")
+
+    def test_region_exits_with_an_error(self):
+        self.check_crash("exit3", "ended with status 3")
+
+    def test_region_exits(self):
+        self.check_crash("exit0", "ended with status 0")
+
+    def test_copies_after_the_loss_of_a_device_fail(self):
+        client = self.start_client(service(self), [MISUSE, "loss"])
+        self.assert_ends_with_error(client, r"died by signal 9 \(Killed\)")
+        self.assertEqual(self.last_output, "copies fail\n")
+
+    def test_connections_of_others_are_not_inherited(self):
+        """Two clients that greet at the same moment: each connection ends with its own session."""
+        lender = service(self)
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(socket.create_connection(("127.0.0.1", lender.port), LIMIT_S))
+                       for _ in range(2)]
+            self.run_client(lender, [MISUSE, "answer"], {"DIOMP_TOKEN": "wrong"})  # those before have been accepted
+            lender.process.send_signal(signal.SIGSTOP)
+            status = Path(f"/proc/{lender.process.pid}/status")
+            self.wait_until(lambda: "State:\tT" in status.read_text(), "the service to stop")
+            for client in clients:
+                send_frame(client, HELLO, struct.pack("=QI", MAGIC, VERSION) + text("a token") + struct.pack("=I", 0))
+            lender.process.send_signal(signal.SIGCONT)
+            for client in clients:
+                self.assertEqual(receive_frame(client)[0], WELCOME)
+            self.wait_until(lambda: len(lender.sessions()) == 2, "two sessions")
+            os.kill(lender.sessions()[1], signal.SIGKILL)
+            ended, _, _ = select.select(clients, [], [], LIMIT_S)
+            self.assertEqual(len(ended), 1)
+            self.assertIn(b"died by signal 9", receive_frame(ended[0]))
+            self.assertEqual(ended[0].recv(1), b"")
+
+    def test_a_crash_harms_no_other_client(self):
+        lender = service(self, devices=2)
+        client = self.start_client(lender, [MISUSE, "busy"])
+        session = self.session_of(client)
+        self.assert_ends_with_error(self.start_client(lender, [MISUSE, "abort"]), "signal 6")
+        self.assertIsNone(client.poll())
+        self.assertTrue(os.path.exists(f"/proc/{session}"))
+        client.kill()
+        self.assert_gone(session)
+
+    def check_client_end(self, mode, how):
+        lender = service(self)
+        client = self.start_client(lender, [MISUSE, mode])
+        session = self.session_of(client)
+        self.assertEqual(lender.sessions(), [session])
+        client.send_signal(how)
+        client.wait(END_LIMIT_S)
+        self.assert_gone(session)
+        self.assert_serves(lender)
+        self.assertEqual(lender.end(), 0)
+        self.assertEqual(self.image_folders(), [])
+
+    def test_client_is_killed_in_a_region(self):
+        self.check_client_end("endless", signal.SIGKILL)
+
+    def test_client_is_killed_between_regions(self):
+        self.check_client_end("busy", signal.SIGKILL)
+
+    def test_client_is_terminated(self):
+        self.check_client_end("endless", signal.SIGTERM)
+
+    def check_service_end(self, mode, how):
+        lender = service(self)
+        client = self.start_client(lender, [MISUSE, mode])
+        session = self.session_of(client)
+        lender.end(how)
+        self.assert_gone(session)
+        self.assert_ends_with_error(client, "remote device 0 .*(gone|over|unreachable|fail)")
+        return lender
+
+    def test_service_is_killed_in_a_region(self):
+        self.check_service_end("endless", signal.SIGKILL)
+
+    def test_service_is_killed_between_regions(self):
+        self.check_service_end("busy", signal.SIGKILL)
+
+    def test_service_is_terminated(self):
+        self.assertEqual(self.check_service_end("endless", signal.SIGTERM).process.returncode, 0)
+        self.assertEqual(self.image_folders(), [])
+
+    def test_service_ends_with_its_parent(self):
+        words = f'"{SERVICE}" --port 0 --print-port --end-with-parent & echo $!; wait'
+        parent = self.start(["sh", "-c", words], {"DIOMP_TOKEN": "a token", "TMPDIR": self.folder})
+        lines = sorted([int(parent.stdout.readline()), int(parent.stdout.readline())])
+        lender = next(pid for pid in lines if Path(f"/proc/{pid}/comm").exists() and
+                      Path(f"/proc/{pid}/comm").read_text().startswith("diomp-deviced"))
+        parent.kill()
+        self.assert_gone(lender)
+
+    def check_cut(self, mode):
+        lender = service(self)
+        with forwarder(lender.port) as between:
+            client = self.start_client(between, [MISUSE, mode])
+            session = self.session_of(client)
+            between.cut()
+            self.assert_gone(session)
+            self.assert_ends_with_error(client, "remote device 0 .*(gone|over)")
+        self.assert_serves(lender)
+
+    def test_control_connection_is_cut_in_a_region(self):
+        self.check_cut("endless")
+
+    def test_control_connection_is_cut_between_regions(self):
+        self.check_cut("busy")
+
+    def test_session_is_stopped_and_goes_on(self):
+        """Silence alone is no end: a host may be slow."""
+        lender = service(self)
+        client = self.start_client(lender, [MISUSE, "busy"])
+        session = self.session_of(client)
+        os.kill(session, signal.SIGSTOP)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            client.wait(1)
+        os.kill(session, signal.SIGCONT)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            client.wait(0.2)
+        client.kill()
+        self.assert_gone(session)
+
+
+if __name__ == "__main__":
+    unittest.main()

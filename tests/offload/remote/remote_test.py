@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs that know nothing of DiOMP, on devices of services on this host."""
+import os
+import stat
+import unittest
+from pathlib import Path
+
+from services import EXERCISE, LIMIT_S, MISUSE, forwarder, remote_case, service
+
+LOCAL_DEVICES = 4
+
+
+class remote_test(remote_case):
+    def test_remote_devices_alone(self):
+        self.exercise(service(self, devices=2), 0, 2)
+
+    def test_beside_local_devices(self):
+        self.exercise(service(self, devices=1), LOCAL_DEVICES, 1, DIOMP_LOCAL_DEVICES="on")
+
+    def test_two_services(self):
+        first, second = service(self), service(self, devices=2, memory="300M")
+        self.exercise(f"{first.name},{second.name}*1", 0, 2, "devices", "map_sizes", "copies_between", "copies_async",
+                      "depend_across", "many_tasks", "globals", "threads")
+
+    def test_devices_of_an_llvm_plugin(self):
+        """Host devices driven as GPUs are: memory, images and kernels through LLVM's plugin."""
+        lender = service(self, devices="host")
+        self.exercise(f"{lender.name}*2", 0, 2)
+
+    def test_llvm_plugin_and_processors_together(self):
+        first, second = service(self, devices="host"), service(self)
+        self.exercise(f"{first.name}*1,{second.name}", 0, 2, "copies_between", "copies_async", "depend_across",
+                      "globals", "rectangles", "threads")
+
+    def test_every_transfer_straight(self):
+        self.exercise(service(self, devices=2), 0, 2, DIOMP_SPLIT_THRESHOLD="1")
+
+    def test_every_transfer_in_messages(self):
+        self.exercise(service(self, devices=2), 0, 2, DIOMP_SPLIT_THRESHOLD="1G")
+
+    def test_threshold_in_between(self):
+        self.exercise(service(self, devices=2), 0, 2, "map_sizes", "map_structs", "globals", "update", "many_tasks",
+                      "copies_between", "enter_nowait", DIOMP_SPLIT_THRESHOLD="100")
+
+    def test_output_is_complete_and_in_order(self):
+        lines, devices = 20000, 2
+        status, out, err = self.run_client(service(self, devices=devices), [EXERCISE, "0", str(devices), "print"])
+        self.assertEqual(status, 0, err)
+        expected = []
+        for device in range(devices):
+            expected.append(f"before {device}")
+            expected += [f"line {i} of device {device} {i:022d}" for i in range(lines)]
+            expected.append(f"after {device}")
+        expected += ["without an end and with", "exercise: ok"]
+        self.assertEqual(out.splitlines(), expected)
+        self.assertGreater(len(out), 1 << 20)
+        self.assertEqual([line for line in err.splitlines() if line.startswith("errors")],
+                         [f"errors of device {device}" for device in range(devices)])
+
+    def test_two_clients_at_once(self):
+        lender = service(self, devices=2)
+        cases = [EXERCISE, "0", "2", "devices", "globals", "map_sizes", "many_tasks", "update", "reductions", "state"]
+        clients = [self.start_client(lender, cases) for _ in range(2)]
+        for client in clients:
+            out, err = client.communicate(timeout=LIMIT_S)
+            self.assertEqual((client.returncode, out), (0, "exercise: ok\n"), err)
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+
+    def test_an_image_is_sent_once(self):
+        lender = service(self)
+        for _ in range(3):
+            self.assert_serves(lender)
+        folders = self.image_folders()
+        self.assertEqual(len(folders), 1)
+        self.assertEqual(stat.S_IMODE(folders[0].stat().st_mode), 0o700)
+        self.assertEqual(len(list(folders[0].iterdir())), 1)
+        self.assertEqual(lender.end(), 0)
+        self.assertEqual(self.image_folders(), [])
+
+    def test_once(self):
+        lender = service(self, "--once", devices=2)
+        self.exercise(lender, 0, 2, "devices")
+        self.assertEqual(lender.process.wait(LIMIT_S), 0)
+        self.assertEqual(self.image_folders(), [])
+
+    def test_count_of_devices(self):
+        lender = service(self, devices=3)
+        self.exercise(f"{lender.name}*2", 0, 2, "devices")
+        self.exercise(f"{lender.name}*1,{lender.name}", 0, 4, "devices")
+
+    def test_token_file(self):
+        lender = service(self, token="of a file")
+        path = Path(self.folder, "token")
+        path.write_text("of a file\n")
+        path.chmod(0o600)
+        variables = {"DIOMP_TOKEN": "", "DIOMP_TOKEN_FILE": str(path)}
+        self.exercise(lender, 0, 1, "devices", **variables)
+        path.chmod(0o644)
+        status, _, err = self.run_client(lender, [MISUSE, "answer"], variables)
+        self.assertEqual(status, 0)
+        self.assertRegex(err, f"{path}: others can read it.*chmod 600")
+
+    def test_regions_cannot_read_the_token(self):
+        lender = service(self, token="a token")
+        client = self.start_client(lender, [MISUSE, "endless"])
+        session = self.session_of(client)
+        status = Path(f"/proc/{session}/status").read_text()
+        self.assertIn(f"PPid:\t{lender.process.pid}\n", status)
+        self.assertNotIn(session, [client.pid, os.getpid()])
+        client.kill()
+        self.assert_gone(session)
+        status, out, err = self.run_client(lender, [MISUSE, "token"])
+        self.assertEqual((status, out), (0, "the token is not there\nwent on\n"), err)
+
+    def test_control_connection_in_small_pieces(self):
+        lender = service(self)
+        with forwarder(lender.port, piece=7) as between:
+            self.assert_serves(between)
+
+    def test_processors_are_shared_out(self):
+        """Sessions of a device are bound to its part of the processors."""
+        lender = service(self, devices=2)
+        own = os.sched_getaffinity(0)
+        clients = [self.start_client(f"{lender.name}*1", [MISUSE, "endless"]) for _ in range(2)]
+        sessions = [self.session_of(client) for client in clients]
+        bound = [os.sched_getaffinity(pid) for pid in sessions]
+        self.assertEqual(bound[0], bound[1])
+        self.assertLessEqual(bound[0], own)
+        self.assertEqual(len(bound[0]), max(1, len(own) // 2))
+        for client in clients:
+            client.kill()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Valid packets of each kind, and one way to take any bytes apart: for unit tests and for the
+// fuzzer, whose inputs begin with the kind.
+#pragma once
+
+#include "offload/remote/protocol.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diomp_test {
+
+enum class packet_kind : std::uint8_t { hello, offer, load, launch, reply, count };
+
+struct sample {
+    packet_kind kind;
+    std::string bytes;
+    /// Whether its last part may have any length.
+    bool has_open_end = false;
+};
+
+inline std::vector<sample> samples() {
+    namespace remote = diomp::offload::remote;
+    std::vector<sample> all;
+    remote::hello_frame hello;
+    hello.token = "a token";
+    hello.device = 3;
+    all.push_back({packet_kind::hello, encode(hello)});
+    remote::offer offered;
+    offered.num_devices = 4;
+    offered.machine = 62;
+    offered.memory_bytes = std::uint64_t{1} << 40;
+    offered.num_threads = 96;
+    offered.host = "hosta";
+    offered.kind = "cpu";
+    offered.name = "a processor";
+    all.push_back({packet_kind::offer, encode(offered)});
+    remote::load_frame load;
+    load.image = {1234, 5, 6};
+    load.symbols = {{"first", 8}, {"", 0}, {"third", std::uint64_t{1} << 33}};
+    all.push_back({packet_kind::load, encode(load)});
+    all.push_back({packet_kind::load, encode(remote::load_frame{})});
+    remote::launch_arguments launch;
+    std::string const arguments(5 * sizeof(std::uint64_t), 'a');
+    launch.kernel = 0x7f0012345678;
+    launch.version = 3;
+    launch.num_teams[1] = 7;
+    launch.thread_limit[2] = 9;
+    launch.trip_count = 1000;
+    launch.dynamic_memory_bytes = 64;
+    launch.arguments = arguments;
+    diomp::packet_writer launched;
+    append(launched, launch);
+    all.push_back({packet_kind::launch, launched.take()});
+    remote::reply answer;
+    answer.queue = 3;
+    answer.batch = 77;
+    answer.failed = true;
+    answer.output_bytes[1] = 12;
+    answer.rest = "why it failed";
+    all.push_back({packet_kind::reply, encode(answer), true});
+    return all;
+}
+
+/// What the bytes say, written again; "" if they are not valid. Equal to the bytes where they are,
+/// up to numbers that count as true.
+inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
+    namespace remote = diomp::offload::remote;
+    diomp::packet_reader packet(bytes);
+    auto const is_of_type = [&](auto type) { return packet.type<decltype(type)>() == type; };
+    switch (kind) {
+    case packet_kind::hello: {
+        auto hello = is_of_type(remote::frame::hello) ? remote::decode_hello(packet)
+                                                      : diomp::error(OMPX_ERR_ARG, "type");
+        return hello ? encode(hello.value()) : "";
+    }
+    case packet_kind::offer: {
+        auto offered = is_of_type(remote::frame::welcome) ? remote::decode_offer(packet)
+                                                          : diomp::error(OMPX_ERR_ARG, "type");
+        return offered ? encode(offered.value()) : "";
+    }
+    case packet_kind::load: {
+        auto load = is_of_type(remote::frame::load) ? remote::decode_load(packet)
+                                                    : diomp::error(OMPX_ERR_ARG, "type");
+        return load ? encode(load.value()) : "";
+    }
+    case packet_kind::launch: {
+        if (!is_of_type(remote::operation::launch)) {
+            return "";
+        }
+        auto const launch = remote::decode_launch(packet);
+        diomp::packet_writer again;
+        append(again, launch);
+        again.bytes(packet.ok() ? packet.rest() : "");
+        return packet.ok() ? again.take() : "";
+    }
+    case packet_kind::reply: {
+        auto answer = remote::decode_reply(bytes);
+        return answer ? encode(answer.value()) : "";
+    }
+    case packet_kind::count:
+        break;
+    }
+    return "";
+}
+
+} // namespace diomp_test

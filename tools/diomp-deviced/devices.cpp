@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "devices.h"
+
+#include "launch/host.h"
+#include "offload/service/target.h"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <algorithm>
+#include <elf.h>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+namespace diomp::deviced {
+namespace {
+
+constexpr std::uint32_t own_machine =
+#if defined(__x86_64__)
+    EM_X86_64;
+#elif defined(__aarch64__)
+    EM_AARCH64;
+#else
+#error "which ELF machine is this?"
+#endif
+
+/// Processors that this process may use, those of a NUMA node and of a core next to each other.
+std::vector<int> processors_in_order() {
+    std::vector<int> found;
+    hwloc_topology_t topology = nullptr;
+    if (hwloc_topology_init(&topology) == 0 && hwloc_topology_load(topology) == 0) {
+        hwloc_bitmap_t const allowed = hwloc_bitmap_alloc();
+        hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS);
+        for (hwloc_obj_t each = nullptr;
+             (each = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, each)) != nullptr;) {
+            if (hwloc_bitmap_isset(allowed, each->os_index) != 0) {
+                found.push_back(static_cast<int>(each->os_index));
+            }
+        }
+        hwloc_bitmap_free(allowed);
+    }
+    hwloc_topology_destroy(topology);
+    return found;
+}
+
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        auto const colon = line.find(": ");
+        if (line.starts_with("model name") && colon != std::string::npos) {
+            return line.substr(colon + 2);
+        }
+    }
+    return own_machine == EM_AARCH64 ? "aarch64 processor" : "processor";
+}
+
+} // namespace
+
+std::vector<offload::service::lent_device> processors_of_this_host(int count,
+                                                                   std::size_t memory_bytes) {
+    std::vector<int> const all = processors_in_order();
+    auto const devices = static_cast<std::size_t>(count);
+    if (memory_bytes == 0) {
+        memory_bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / devices;
+    }
+    std::string const name = processor_name();
+    std::vector<offload::service::lent_device> lent(devices);
+    for (std::size_t i = 0; i < devices; ++i) {
+        // More devices than processors take turns; else each has its own.
+        std::size_t const begin = all.size() * i / devices;
+        std::size_t const end = std::max(all.size() * (i + 1) / devices, begin + 1);
+        for (std::size_t place = begin; place < end && place < all.size(); ++place) {
+            lent[i].processors.push_back(all[place]);
+        }
+        auto &about = lent[i].description;
+        about.num_devices = static_cast<std::uint32_t>(count);
+        about.machine = own_machine;
+        about.memory_bytes = memory_bytes;
+        about.num_threads =
+            static_cast<std::uint32_t>(std::max<std::size_t>(lent[i].processors.size(), 1));
+        about.host = launch::host_name();
+        about.kind = "cpu";
+        about.name = name;
+    }
+    return lent;
+}
+
+result<std::vector<offload::service::lent_device>> plugin_devices(const std::string &plugin,
+                                                                  std::size_t memory_bytes) {
+    auto found = offload::service::ask_plugin(plugin);
+    DIOMP_TRY(found);
+    std::vector<offload::service::lent_device> lent =
+        processors_of_this_host(found.value().count, memory_bytes);
+    for (std::size_t i = 0; i < lent.size(); ++i) {
+        lent[i].number = static_cast<int>(i);
+        lent[i].description.machine = found.value().machine;
+        lent[i].description.kind = plugin;
+        lent[i].description.name = fmt::format("device {} of LLVM's plugin '{}'", i, plugin);
+    }
+    return lent;
+}
+
+} // namespace diomp::deviced

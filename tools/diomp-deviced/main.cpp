@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// diomp-deviced: lends this host's devices to OpenMP programs on other hosts.
+#include "attached.h"
+#include "base/log.h"
+#include "base/service_thread.h"
+#include "devices.h"
+#include "offload/remote/client.h"
+#include "offload/remote/control.h"
+#include "offload/service/server.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+
+namespace {
+
+namespace remote = diomp::offload::remote;
+namespace service = diomp::offload::service;
+
+struct command_line {
+    std::string address = "127.0.0.1";
+    int port = remote::default_port;
+    std::string devices = "1";
+    std::string memory;
+    double greeting_timeout_s = 10;
+    bool once = false;
+    bool ends_with_parent = false;
+    bool announces = false;
+    bool attached = false;
+};
+
+int complain(const diomp::error &why) {
+    std::fprintf(stderr, "diomp-deviced: %s%s\n", why.message().c_str(),
+                 why.remedy().empty() ? "" : (" [remedy: " + why.remedy() + "]").c_str());
+    return 1;
+}
+
+/// Images are kept in a folder of this process alone, and go with it.
+class image_folder {
+public:
+    image_folder() {
+        auto const place = std::filesystem::temp_directory_path() / "diomp-images-XXXXXX";
+        path_ = place.string();
+        if (::mkdtemp(path_.data()) == nullptr) {
+            path_.clear();
+        }
+    }
+    ~image_folder() {
+        std::error_code ignored;
+        if (!path_.empty()) {
+            std::filesystem::remove_all(path_, ignored);
+        }
+    }
+    image_folder(const image_folder &) = delete;
+    image_folder &operator=(const image_folder &) = delete;
+    [[nodiscard]] const std::string &path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+/// Readable when somebody wants the service to end.
+diomp::unique_fd termination_events() {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (int const each : {SIGINT, SIGTERM, SIGHUP}) {
+        sigaddset(&wanted, each);
+    }
+    ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
+    return diomp::unique_fd(::signalfd(-1, &wanted, SFD_CLOEXEC));
+}
+
+diomp::result<std::vector<service::lent_device>> find_devices(const std::string &text,
+                                                              std::size_t memory_bytes) {
+    for (char const *const plugin : {"host", "cuda", "amdgpu"}) {
+        if (text == plugin) {
+            return diomp::deviced::plugin_devices(text, memory_bytes);
+        }
+    }
+    int count = 0;
+    auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (code != std::errc{} || end != text.data() + text.size() || count < 1 || count > 4096) {
+        return diomp::error(OMPX_ERR_ARG, "--devices " + text,
+                            "give a number from 1 to 4096, or one of host, cuda, amdgpu");
+    }
+    return diomp::deviced::processors_of_this_host(count, memory_bytes);
+}
+
+struct door {
+    std::string address;
+    int port = 0;
+    diomp::unique_fd listener;
+};
+
+diomp::result<door> open_door(const command_line &chosen) {
+    door made;
+    made.address = chosen.address == "ssh" ? diomp::deviced::address_of_ssh() : chosen.address;
+    if (made.address.empty()) {
+        return diomp::error(OMPX_ERR_ARG,
+                            "the remote shell does not say by which address it has reached this "
+                            "host (SSH_CONNECTION)",
+                            "name the host as other hosts resolve it");
+    }
+    auto listener = remote::listen_at(made.address, chosen.port);
+    DIOMP_TRY(listener);
+    made.listener = listener.take();
+    auto port = remote::port_of(made.listener.get());
+    DIOMP_TRY(port);
+    made.port = port.value();
+    return made;
+}
+
+void announce(const command_line &chosen, const door &open, std::size_t devices) {
+    if (chosen.attached) {
+        bool const brackets = open.address.find(':') != std::string::npos;
+        fmt::print("diomp-deviced lends {} at {}{}{}:{}\n", devices, brackets ? "[" : "",
+                   open.address, brackets ? "]" : "", open.port);
+    } else if (chosen.announces) {
+        fmt::print("{}\n", open.port);
+    }
+    std::fflush(stdout);
+}
+
+/// The environment is done with.
+diomp::result<std::string> take_token() {
+    auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
+    // Regions of clients shall not read it.
+    ::unsetenv("DIOMP_TOKEN");
+    ::unsetenv("DIOMP_REMOTE_DEVICES");
+    return token;
+}
+
+diomp::status run(const command_line &chosen) {
+    diomp::unique_fd input;
+    if (chosen.attached) {
+        auto taken = diomp::deviced::take_settings();
+        DIOMP_TRY(taken);
+        input = taken.take();
+        // Somebody who reads no more must not keep the images from being removed.
+        std::signal(SIGPIPE, SIG_IGN);
+    }
+    std::vector<std::string> unknown;
+    auto settings = diomp::read_settings(unknown);
+    DIOMP_TRY(settings);
+    diomp::set_log(settings.value().log, "service");
+    service::server_options options;
+    auto token = take_token();
+    DIOMP_TRY(token);
+    options.token = token.take();
+    std::size_t memory_bytes = 0;
+    if (!chosen.memory.empty()) {
+        auto size = diomp::parse_size(chosen.memory);
+        DIOMP_TRY(size);
+        memory_bytes = size.value();
+    }
+    if (chosen.ends_with_parent || chosen.attached) {
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    }
+    diomp::unique_fd const termination = termination_events();
+    auto stop = diomp::deviced::either(termination.get(), input.get());
+    DIOMP_TRY(stop);
+    auto open = open_door(chosen);
+    DIOMP_TRY(open);
+    image_folder const images;
+    if (images.path().empty()) {
+        return diomp::system_error("making a folder for images", errno);
+    }
+    auto devices = find_devices(chosen.devices, memory_bytes);
+    DIOMP_TRY(devices);
+    options.devices = devices.take();
+    options.image_folder = images.path();
+    options.greeting_timeout_s = chosen.greeting_timeout_s;
+    options.once = chosen.once;
+    announce(chosen, open.value(), options.devices.size());
+    service::server server(std::move(open.value().listener), std::move(options));
+    return server.run(stop.value().get());
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    CLI::App app("Lends this host's devices to OpenMP programs on other hosts. Clients name it in "
+                 "DIOMP_REMOTE_DEVICES and must know its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
+                 "a file that only its owner can read.",
+                 "diomp-deviced");
+    command_line chosen;
+    app.add_option(
+           "--listen", chosen.address,
+           "Address or name to listen at; :: is every one, ssh the one at which this log-in by "
+           "ssh has come. Whoever has the token can run programs here")
+        ->capture_default_str()
+        ->type_name("ADDRESS");
+    app.add_option("--port", chosen.port, "Port; 0: a free one")
+        ->check(CLI::Range(0, 65535))
+        ->capture_default_str();
+    app.add_option(
+           "--devices", chosen.devices,
+           "N: so many devices that share this host's processors, by NUMA node where there "
+           "are several; cuda, amdgpu: the GPUs that LLVM's plugin finds; host: LLVM's host "
+           "devices, in the same way as GPUs")
+        ->capture_default_str()
+        ->type_name("N|cuda|amdgpu|host");
+    app.add_option("--memory", chosen.memory,
+                   "Memory of each device for each client, as 4G. Default: its share of the "
+                   "host's memory")
+        ->type_name("SIZE");
+    app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
+                   "How long a connection may take to say who it is")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->capture_default_str()
+        ->type_name("SECONDS");
+    app.add_flag("--once", chosen.once, "End when the last session of the first clients ends");
+    app.add_flag("--end-with-parent", chosen.ends_with_parent,
+                 "End when the process that started this one ends");
+    app.add_flag("--print-port", chosen.announces, "Print the port, once it listens");
+    app.add_flag("--attached", chosen.attached,
+                 "As diomp-run starts it: settings and token come by standard input, and the "
+                 "service ends when that does");
+    app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
+    CLI11_PARSE(app, argc, argv);
+    auto const served = run(chosen);
+    return served ? 0 : complain(served.failure());
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device_services.h"
+
+#include "listener.h"
+#include "node.h"
+#include "options.h"
+#include "own_process.h"
+#include "spawn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace diomp::run {
+namespace {
+
+constexpr std::string_view program_name = "diomp-deviced";
+/// What a service says when it listens: "<announcement>N at ADDRESS:PORT". Shells of other hosts
+/// say things too.
+constexpr std::string_view announcement = "diomp-deviced lends ";
+/// Time to end in good order: it ends its sessions and removes its images.
+constexpr double stop_limit_s = 2;
+
+/// "N at ADDRESS:PORT".
+std::optional<device_service> parse_announcement(std::string_view text) {
+    device_service found;
+    constexpr std::string_view at = " at ";
+    auto const number = [](std::string_view digits, int &value) {
+        auto const parsed = std::from_chars(digits.begin(), digits.end(), value);
+        return parsed.ec == std::errc() && parsed.ptr == digits.end() && value > 0;
+    };
+    auto const middle = text.find(at);
+    auto const colon = text.rfind(':');
+    if (middle == std::string_view::npos || colon == std::string_view::npos || colon < middle ||
+        !number(text.substr(0, middle), found.devices) ||
+        !number(text.substr(colon + 1), found.port)) {
+        return std::nullopt;
+    }
+    auto address = text.substr(middle + at.size(), colon - middle - at.size());
+    if (address.starts_with('[') && address.ends_with(']')) {
+        address = address.substr(1, address.size() - 2);
+    }
+    found.address = address;
+    return found;
+}
+
+std::string beside(const std::string &program) {
+    auto const slash = program.rfind('/');
+    return slash == std::string::npos ? std::string(program_name)
+                                      : program.substr(0, slash + 1).append(program_name);
+}
+
+} // namespace
+
+device_services::~device_services() {
+    for (auto const &each : services_) {
+        loop_.remove(each->exit_token);
+        loop_.remove(each->output_token);
+        if (each->pid > 0 && each->pidfd.valid()) {
+            ::kill(-each->pid, SIGKILL);
+            waitpid(each->pid, nullptr, 0);
+        }
+    }
+}
+
+result<std::unique_ptr<device_services>> device_services::create(event_loop &loop,
+                                                                 services_plan plan, handlers on) {
+    std::unique_ptr<device_services> made(
+        new device_services(loop, std::move(plan), std::move(on)));
+    auto limit = add_timer(loop, [self = made.get()] { self->on_limit(); });
+    DIOMP_TRY(limit);
+    made->limit_ = limit.take();
+    return made;
+}
+
+status device_services::start(int &exit_status) {
+    for (const device_host &host : plan_.hosts) {
+        services_.push_back(std::make_unique<service>());
+        services_.back()->host = host;
+        DIOMP_TRY(find_place(*services_.back()));
+    }
+    if (!std::ranges::all_of(services_, [](auto const &each) { return each->here; })) {
+        auto shell = find_remote_shell(plan_.remote_shell, exit_status);
+        DIOMP_TRY(shell);
+        shell_ = shell.take();
+    }
+    for (auto const &each : services_) {
+        if (auto started = start_one(*each); !started) {
+            return error(OMPX_ERR_SYSTEM,
+                         fmt::format("host {}: {}", each->host.name, started.failure().message()),
+                         started.failure().remedy());
+        }
+    }
+    limit_->arm(plan_.start_limit_s);
+    return {};
+}
+
+status device_services::find_place(service &which) const {
+    const std::string &name = which.host.name;
+    auto const at = name.rfind('@');
+    host_place place = find_host(name.substr(at == std::string::npos ? 0 : at + 1));
+    which.here = place.here && at == std::string::npos; // another user takes a log-in
+    which.address = std::move(place.address);
+    if (which.here && plan_.ranks_are_here) {
+        which.address = "127.0.0.1";
+    } else if (which.here && which.address.empty()) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("--remote-devices: ranks on other hosts cannot reach '{}'", name),
+                     "name this machine by an address that they reach");
+    }
+    return {};
+}
+
+status device_services::start_one(service &which) {
+    auto opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends input = opened.take();
+    DIOMP_TRY(hand_over_settings(which, input));
+    opened = open_pipe();
+    DIOMP_TRY(opened);
+    pipe_ends output = opened.take();
+    DIOMP_TRY(stop_blocking(output.reading));
+    auto pid = spawn_one(which, input.reading.get(), output.writing.get());
+    DIOMP_TRY(pid);
+    which.pid = pid.value();
+    ++running_;
+    which.input = std::move(input.writing);
+    which.output = std::move(output.reading);
+    which.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.pid, 0)));
+    auto end = loop_.add(which.pidfd.get(), EPOLLIN, [this, &which](auto) { on_exit(which); });
+    DIOMP_TRY(end);
+    which.exit_token = end.value();
+    auto said = loop_.add(which.output.get(), EPOLLIN, [this, &which](auto) { on_output(which); });
+    DIOMP_TRY(said);
+    which.output_token = said.value();
+    return {};
+}
+
+/// Before the start: they have to fit into the pipe.
+status device_services::hand_over_settings(service &which, const pipe_ends &input) const {
+    std::string const text = plan_.settings + '\0';
+    DIOMP_TRY(stop_blocking(input.writing));
+    if (write(input.writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("DIOMP_* and what -x names are too long for the service of {}",
+                                 which.host.name));
+    }
+    return {};
+}
+
+std::vector<std::string> device_services::own_arguments(const service &which) const {
+    bool const processors = which.host.kind == "cpu";
+    return {"--attached",
+            "--port",
+            "0",
+            "--listen",
+            which.address.empty() ? "ssh" : which.address,
+            "--devices",
+            processors ? std::to_string(which.host.devices) : which.host.kind};
+}
+
+result<pid_t> device_services::spawn_one(const service &which, int input, int output) {
+    spawn_request request;
+    if (which.here) {
+        request.path = beside(own_program());
+        request.arguments = own_arguments(which);
+        request.arguments.insert(request.arguments.begin(), std::string(program_name));
+    } else {
+        request.path = shell_.path;
+        request.arguments = shell_.words;
+        request.arguments.push_back(which.host.name);
+        request.arguments.push_back(remote_command(beside(plan_.program), own_arguments(which),
+                                                   std::getenv("LD_LIBRARY_PATH")));
+    }
+    for (char **each = environ; *each != nullptr; ++each) {
+        request.environment.emplace_back(*each);
+    }
+    request.standard_input = input;
+    request.standard_output = output;
+    request.standard_error = output;
+    request.signal_mask = plan_.signal_mask;
+    request.open_files = plan_.open_files;
+    return spawn(request);
+}
+
+std::vector<device_service> device_services::listening() const {
+    std::vector<device_service> found;
+    for (auto const &each : services_) {
+        if (each->port > 0) {
+            found.push_back({each->address, each->port, each->host.devices});
+        }
+    }
+    return found;
+}
+
+bool device_services::owns(pid_t pid) const {
+    return std::ranges::any_of(services_, [pid](auto const &each) { return each->pid == pid; });
+}
+
+// ---- What they say
+
+void device_services::on_output(service &which) {
+    std::array<char, 4096> buffer{};
+    ssize_t size = 0;
+    while ((size = read(which.output.get(), buffer.data(), buffer.size())) > 0) {
+        which.unfinished.append(buffer.data(), static_cast<std::size_t>(size));
+        for (std::size_t end = 0; (end = which.unfinished.find('\n')) != std::string::npos;) {
+            std::string line = which.unfinished.substr(0, end);
+            which.unfinished.erase(0, end + 1);
+            on_line(which, std::move(line));
+        }
+    }
+    if (size == 0 || errno != EAGAIN) {
+        loop_.remove(which.output_token);
+    }
+}
+
+void device_services::on_line(service &which, std::string line) {
+    if (!line.starts_with(announcement) || which.port > 0) {
+        on_.said(fmt::format("{}: {}", which.host.name, line));
+        return;
+    }
+    auto service = parse_announcement(std::string_view(line).substr(announcement.size()));
+    if (!service) {
+        fail(error(OMPX_ERR_SYSTEM,
+                   fmt::format("host {}: {} says '{}'", which.host.name, program_name, line),
+                   "use the same version on all hosts"));
+        return;
+    }
+    if (service->devices < which.host.devices) {
+        fail(
+            error(OMPX_ERR_ARG, fmt::format("host {} has {} {} device{}, {} are asked for",
+                                            which.host.name, service->devices, which.host.kind,
+                                            service->devices == 1 ? "" : "s", which.host.devices)));
+        return;
+    }
+    which.port = service->port;
+    which.address = std::move(service->address);
+    which.host.devices = which.host.devices == 0 ? service->devices : which.host.devices;
+    if (++listening_ == services_.size()) {
+        limit_->disarm();
+    }
+}
+
+// ---- Their ends
+
+void device_services::look() {
+    for (auto const &each : services_) {
+        on_exit(*each);
+    }
+}
+
+void device_services::on_exit(service &which) {
+    auto const how = which.pidfd.valid() ? peek_exit(which.pid) : std::nullopt;
+    if (!how) {
+        return;
+    }
+    loop_.remove(which.exit_token);
+    which.pidfd.reset();
+    on_output(which); // its last words first
+    loop_.remove(which.output_token);
+    waitpid(which.pid, nullptr, 0);
+    which.pid = -1;
+    --running_;
+    if (!stopping_) {
+        fail(error(OMPX_ERR_PEER, explain(which, *how)));
+    }
+}
+
+std::string device_services::explain(const service &which, const exit_info &how) const {
+    const std::string &name = which.host.name;
+    if (which.port > 0) {
+        return fmt::format("the device service of host {} is gone: {} {}", name,
+                           which.here ? program_name : shell_.words.front(), describe(how));
+    }
+    if (!which.here && how.signal == 0 && how.code == 255) {
+        return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
+                           "true` works without a password",
+                           name, shell_.words.front(), plan_.remote_shell, name);
+    }
+    if (!which.here && how.signal == 0 && (how.code == 126 || how.code == 127)) {
+        return fmt::format("host {} cannot execute {} ({} exited with status {}); install DiOMP "
+                           "there, or name diomp-run there with --agent-program",
+                           name, beside(plan_.program), shell_.words.front(), how.code);
+    }
+    return fmt::format("host {}: {} {} before it lent devices", name,
+                       which.here ? program_name : shell_.words.front(), describe(how));
+}
+
+void device_services::fail(error why) {
+    if (!failed_ && !stopping_) {
+        failed_ = true;
+        limit_->disarm();
+        on_.failed(why);
+    }
+}
+
+void device_services::on_limit() {
+    if (!stopping_) {
+        auto const late =
+            std::ranges::find_if(services_, [](auto &each) { return each->port == 0; });
+        fail(error(OMPX_ERR_TIMEOUT,
+                   fmt::format("host {}: no device service within {:g} s", (*late)->host.name,
+                               plan_.start_limit_s),
+                   "DIOMP_TIMEOUT sets the limit"));
+        return;
+    }
+    gave_up_ = killed_;
+    killed_ = true;
+    for (auto const &each : services_) {
+        if (each->pid > 0) {
+            ::kill(-each->pid, SIGKILL);
+        }
+    }
+    limit_->arm(kill_limit_s);
+}
+
+void device_services::stop() {
+    stopping_ = true;
+    for (auto const &each : services_) {
+        each->input.reset();
+    }
+    limit_->arm(stop_limit_s);
+}
+
+} // namespace diomp::run
