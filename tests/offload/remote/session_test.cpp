@@ -362,7 +362,7 @@ TEST(session, changed_batches_do_not_end_it) {
         std::mt19937 random(2);
         for (std::uint64_t round = 1; round <= 5000; ++round) {
             std::string changed = bytes;
-            for (unsigned change = random() % 5 + 1; change > 0; --change) {
+            for (std::uint_fast32_t change = random() % 5 + 1; change > 0; --change) {
                 changed[random() % changed.size()] = static_cast<char>(random());
             }
             changed.resize(changed.size() - random() % 10);
