@@ -243,17 +243,18 @@ constexpr std::array<setting_row, 32> rows{{
      "to 4, by the cores.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.ucx_workers, t, 1, 0); },
      [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
-    {"DIOMP_UCX_RMA", "auto|rdma|messages", "auto",
-     "Transfers to other nodes by UCX's puts and gets, or by active messages that the target "
-     "serves. auto: rdma where the network does it in hardware.",
+    {"DIOMP_NETWORK_RMA", "auto|rdma|messages", "auto",
+     "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
+     "that "
+     "the target serves. auto: rdma where the network is known to do it in hardware.",
      [](settings &s, const std::string &t) -> status {
          if (t != "auto" && t != "rdma" && t != "messages") {
              return malformed(t, "one of auto, rdma, messages");
          }
-         s.ucx_rma = t;
+         s.network_rma = t;
          return {};
      },
-     [](const settings &s) { return s.ucx_rma; }},
+     [](const settings &s) { return s.network_rma; }},
     {"DIOMP_DEVICES_PER_RANK", "integer", "1",
      "Devices that a rank drives (diomp-run --devices-per-rank). The first is its default device "
      "unless OMP_DEFAULT_DEVICE says otherwise; ompx_get_rank_device() names them.",

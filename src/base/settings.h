@@ -54,7 +54,7 @@ struct settings {
     bool cross_memory_attach = true;
     int node_size = 0;   ///< 0: as the launcher says
     int ucx_workers = 0; ///< 0: chosen from the cores
-    std::string ucx_rma = "auto";
+    std::string network_rma = "auto";
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.
     std::optional<std::vector<int>> device_numa_nodes;

@@ -164,7 +164,7 @@ struct conduit_options {
     bool cross_memory_attach = true;
     double dead_peer_timeout_s = 30; ///< a peer that answers nothing for so long is given up
     int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
-    std::string ucx_rma = "auto";    ///< auto, rdma, messages
+    std::string network_rma = "auto"; ///< auto, rdma, messages
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this

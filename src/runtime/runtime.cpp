@@ -77,7 +77,7 @@ status runtime::build() {
     conduit::conduit_options conduit_options;
     conduit_options.cross_memory_attach = settings_.cross_memory_attach;
     conduit_options.ucx_workers = settings_.ucx_workers;
-    conduit_options.ucx_rma = settings_.ucx_rma;
+    conduit_options.network_rma = settings_.network_rma;
     if (settings_.timeout_s > 0) {
         conduit_options.dead_peer_timeout_s = settings_.timeout_s;
     }

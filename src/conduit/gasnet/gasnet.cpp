@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "conduit/attendance.h"
+#include "conduit/gasnet/rdma.h"
 #include "conduit/gasnet/traffic.h"
 #include "conduit/network_thread.h"
 
@@ -19,7 +20,7 @@ public:
         : launcher_(launcher), ring_(std::move(ring)), timeout_s_(options.dead_peer_timeout_s),
           watch_(options.dead_peer_timeout_s) {}
 
-    status start();
+    status start(const window &window, const std::string &rma_wish);
 
     const char *name() const override { return "gasnet"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -51,6 +52,12 @@ public:
 private:
     static status gone(peer &lost) { return error(OMPX_ERR_PEER, lost.failure()); }
     status start_thread(const launch::gasnet::client &job);
+    bool advance() {
+        bool const moved = traffic_->advance();
+        return (rdma_ != nullptr && rdma_->advance()) || moved;
+    }
+    /// GASNet's own puts and gets go from here to there.
+    bool has_rdma(const peer &to) const { return rdma_ != nullptr && to.has_segment(); }
     int watch_peers(bool is_rung);
     void give_up(peer &lost);
 
@@ -59,6 +66,7 @@ private:
     double timeout_s_;
     watch watch_;
     std::unique_ptr<traffic> traffic_;
+    std::unique_ptr<rdma> rdma_; ///< nullptr: messages only
     attendance attendance_;
     std::atomic_flag receiving_;
     std::vector<std::byte> taken_messages_; ///< under receiving_
@@ -67,11 +75,15 @@ private:
     std::unique_ptr<network_thread> thread_; ///< last: it uses all of the above
 };
 
-status gasnet_network::start() {
+status gasnet_network::start(const window &window, const std::string &rma_wish) {
     auto joined = launch::gasnet::join_through(launcher_);
     DIOMP_TRY(joined);
     traffic_ = std::make_unique<traffic>(*joined.value(), launcher_.info(), launcher_);
-    DIOMP_TRY(launcher_.put("gasnet.host", launcher_.info().host));
+    auto own_transfers = rdma::create(*joined.value(), launcher_.info(), window, rma_wish);
+    DIOMP_TRY(own_transfers);
+    rdma_ = own_transfers.take();
+    DIOMP_TRY(launcher_.put(host_key, launcher_.info().host));
+    DIOMP_TRY(launcher_.put(segment_key, rdma_ != nullptr ? "1" : "0"));
     DIOMP_TRY(launcher_.fence()); // everybody's handlers are there
     return start_thread(*joined.value());
 }
@@ -84,7 +96,7 @@ status gasnet_network::start_thread(const launch::gasnet::client &job) {
     network_thread_work work;
     work.is_polled = [this] { return attendance_.is_kept(); };
     work.serve = [this] {
-        bool const moved = traffic_->advance();
+        bool const moved = advance();
         if (traffic_->take_bulk_news() || has_messages()) {
             ring_();
         }
@@ -125,11 +137,16 @@ status gasnet_network::put(world_rank rank, std::uint64_t remote_address, const 
     if (to.is_failed()) {
         return gone(to);
     }
-    if (nbytes > 0) {
+    if (nbytes == 0) {
+        return {};
+    }
+    if (has_rdma(to)) {
+        rdma_->put(to, remote_address, source, nbytes, source_free);
+    } else {
         traffic_->put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
                       source_free);
-        thread_->nudge();
     }
+    thread_->nudge();
     return {};
 }
 
@@ -139,10 +156,15 @@ status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *
     if (from.is_failed()) {
         return gone(from);
     }
-    if (nbytes > 0) {
-        traffic_->get(from, remote_address, destination, nbytes, done);
-        thread_->nudge();
+    if (nbytes == 0) {
+        return {};
     }
+    if (has_rdma(from)) {
+        rdma_->get(from, remote_address, destination, nbytes, done);
+    } else {
+        traffic_->get(from, remote_address, destination, nbytes, done);
+    }
+    thread_->nudge();
     return {};
 }
 
@@ -192,7 +214,12 @@ result<bool> gasnet_network::send_bulk(world_rank rank, handler_id handler,
 
 int gasnet_network::poll(message_sink sink) {
     attendance_.note_poll();
-    bool const moved = traffic_->advance();
+    bool moved = advance();
+    if (!moved && rdma_ != nullptr && rdma_->is_busy()) {
+        // Nothing would wake a thread that slept.
+        ::sched_yield();
+        moved = true;
+    }
     if (!has_messages() || receiving_.test_and_set(std::memory_order_acquire)) {
         return moved ? 1 : 0; // who serves others' puts and gets is busy too
     }
@@ -210,8 +237,9 @@ int gasnet_network::poll(message_sink sink) {
     return handled;
 }
 
-std::string gasnet_network::describe_path(world_rank /*rank*/) const {
-    return fmt::format("gasnet ({}, active messages)", launch::gasnet::conduit_name());
+std::string gasnet_network::describe_path(world_rank rank) const {
+    return fmt::format("gasnet ({}, {})", launch::gasnet::conduit_name(),
+                       has_rdma(traffic_->peer_of(rank)) ? "rdma" : "active messages");
 }
 
 std::string gasnet_network::describe_outstanding() const {
@@ -222,7 +250,7 @@ status gasnet_network::close() {
     bool lost = false;
     for (peer *const each : traffic_->spoken_to()) {
         while (each->has_unanswered() && !each->is_failed()) {
-            if (!traffic_->advance()) {
+            if (!advance()) {
                 ::sched_yield();
             }
         }
@@ -241,10 +269,10 @@ status gasnet_network::close() {
 
 } // namespace
 
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window & /*window*/,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
                                         const conduit_options &options, doorbell ring) {
     auto made = std::make_unique<gasnet_network>(launcher, options, std::move(ring));
-    DIOMP_TRY(made->start());
+    DIOMP_TRY(made->start(window, options.network_rma));
     return std::unique_ptr<network>(std::move(made));
 }
 

@@ -68,20 +68,36 @@ get_id peer::begin_get(void *destination, std::size_t nbytes, completion &done) 
     return {index, entry.generation};
 }
 
+peer::pending_get *peer::find_get(get_id id) {
+    bool const is_known = id.index < gets_.size() && gets_[id.index].generation == id.generation;
+    return is_known ? &gets_[id.index] : nullptr;
+}
+
+void peer::finish_get(get_id id, pending_get &over) {
+    over.done->end();
+    over.done = nullptr;
+    ++over.generation;
+    free_gets_.push_back(id.index);
+    num_gets_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void peer::take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes) {
     std::lock_guard const guard(mutex_);
-    if (id.index >= gets_.size() || gets_[id.index].generation != id.generation) {
-        return; // of a get that has failed
+    pending_get *const entry = find_get(id);
+    if (entry == nullptr) {
+        return;
     }
-    pending_get &entry = gets_[id.index];
-    std::memcpy(entry.destination + offset, bytes, nbytes);
-    entry.left -= nbytes;
-    if (entry.left == 0) {
-        entry.done->end();
-        entry.done = nullptr;
-        ++entry.generation;
-        free_gets_.push_back(id.index);
-        num_gets_.fetch_sub(1, std::memory_order_relaxed);
+    std::memcpy(entry->destination + offset, bytes, nbytes);
+    entry->left -= nbytes;
+    if (entry->left == 0) {
+        finish_get(id, *entry);
+    }
+}
+
+void peer::end_get(get_id id) {
+    std::lock_guard const guard(mutex_);
+    if (pending_get *const entry = find_get(id); entry != nullptr) {
+        finish_get(id, *entry);
     }
 }
 

@@ -49,9 +49,12 @@ struct waiting_transfer {
 /// send_mutex, which no handler takes.
 class peer final : public watched_peer {
 public:
-    peer(world_rank rank, std::string host) : rank_(rank), host_(std::move(host)) {}
+    peer(world_rank rank, std::string host, bool has_segment)
+        : rank_(rank), host_(std::move(host)), has_segment_(has_segment) {}
 
     [[nodiscard]] world_rank rank() const { return rank_; }
+    /// GASNet's own puts and gets reach its slot.
+    [[nodiscard]] bool has_segment() const { return has_segment_; }
 
     /// One more put of the open epoch; each of its pieces is to be answered with that epoch.
     epoch *begin_put(std::size_t num_pieces, std::size_t nbytes);
@@ -63,6 +66,8 @@ public:
     get_id begin_get(void *destination, std::size_t nbytes, completion &done);
     /// A piece has come.
     void take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes);
+    /// GASNet has brought it to its place.
+    void end_get(get_id id);
 
     /// Room for one more request that the peer will answer; false if too many are under way.
     [[nodiscard]] bool take_slot(std::uint32_t num_slots) {
@@ -164,9 +169,13 @@ private:
     [[nodiscard]] std::string count_outstanding() const;
     /// Under backlog_mutex_.
     void finish_front(int code);
+    /// Under mutex_. nullptr: of a get that has failed.
+    pending_get *find_get(get_id id);
+    void finish_get(get_id id, pending_get &over);
 
     world_rank rank_;
     std::string host_;
+    bool has_segment_;
     std::mutex mutex_;
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();
     std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that have not been answered

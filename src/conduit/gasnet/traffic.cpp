@@ -196,12 +196,14 @@ peer &traffic::peer_of(world_rank rank) {
     if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) [[likely]] {
         return *known;
     }
-    auto host = launcher_.get(rank, "gasnet.host");
+    auto host = launcher_.get(rank, host_key);
+    auto segment = launcher_.get(rank, segment_key);
     std::lock_guard const guard(peers_mutex_);
     if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) {
         return *known;
     }
-    made_.push_back(std::make_unique<peer>(rank, host ? host.take() : std::string()));
+    made_.push_back(std::make_unique<peer>(rank, host ? host.take() : std::string(),
+                                           segment && segment.value() == "1"));
     slot.store(made_.back().get(), std::memory_order_release);
     return *made_.back();
 }

@@ -3,8 +3,8 @@
 // change here.
 //
 // A put is a medium message whose handler copies the data, a get is a short one that is answered
-// with mediums. GASNet's own puts and gets do the same on conduits without remote direct memory
-// access, and need a segment that GASNet has allocated.
+// with mediums: so do GASNet's own puts and gets on conduits without remote direct memory access.
+// Those with it: rdma.h.
 #pragma once
 
 #include "conduit/gasnet/peer.h"
@@ -12,6 +12,10 @@
 #include "launch/gasnet/client.h"
 
 namespace diomp::conduit::gasnet {
+
+/// At the launcher: where a rank is, and "1" if GASNet's own puts and gets reach its slot.
+inline constexpr const char *host_key = "gasnet.host";
+inline constexpr const char *segment_key = "gasnet.segment";
 
 /// The queue of a rank holds this much of each other one.
 inline constexpr std::uint64_t message_window_bytes = 256 * 1024;

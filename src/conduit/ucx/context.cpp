@@ -2,10 +2,10 @@
 #include "conduit/ucx/context.h"
 
 #include "base/log.h"
+#include "conduit/registration.h"
 
 #include <cstdlib>
 #include <sstream>
-#include <unistd.h>
 
 namespace diomp::conduit::ucx {
 namespace {
@@ -100,20 +100,11 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
 }
 
 void context::register_segment(const window &window) {
-    if (options_.ucx_rma == "messages") {
+    if (options_.network_rma == "messages") {
         return;
     }
-    // Networks pin what they register. A segment that reserves most of the memory, as it does
-    // unless the user gives its size, cannot be.
-    std::size_t const physical = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                                 static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    auto const local_size = static_cast<std::size_t>(launcher_.info().local_size);
-    std::size_t const wanted = window.device_offset() + window.device_bytes();
-    if (wanted > physical / 2 / local_size) {
-        log(log_level::info,
-            "the segment of {} is too large to be registered with a network: transfers travel as "
-            "messages [remedy: set DIOMP_SEGMENT_SIZE and DIOMP_DEVICE_SEGMENT_SIZE]",
-            format_size(wanted));
+    std::size_t const wanted = bytes_to_register(window, launcher_.info());
+    if (wanted == 0) {
         return;
     }
     ucp_mem_map_params_t parameters{};

@@ -56,11 +56,11 @@ void choose_path(channel &to, const peer_card &card) {
     log(log_level::debug, "UCX endpoint to {}:\n{}", to.target.name(), info);
     transports const found = read_endpoint_info(info);
     to.cuts_bulk = !found.moves_alone;
-    std::string const &wish = process.options().ucx_rma;
+    std::string const &wish = process.options().network_rma;
     bool const wanted = wish == "rdma" || (wish == "auto" && found.moves_alone);
     std::string reason;
     if (!wanted) {
-        reason = wish == "messages" ? "as DIOMP_UCX_RMA says"
+        reason = wish == "messages" ? "as DIOMP_NETWORK_RMA says"
                                     : "this network's puts and gets need the target's processor";
     } else if (card.remote_key.empty()) {
         reason = "its segment is not registered with the network";
@@ -70,7 +70,7 @@ void choose_path(channel &to, const peer_card &card) {
         to.remote_key = nullptr;
         reason = ucx.ucs_status_string(code);
     } else {
-        reason = wish == "rdma" ? "as DIOMP_UCX_RMA says" : "the network does them alone";
+        reason = wish == "rdma" ? "as DIOMP_NETWORK_RMA says" : "the network does them alone";
     }
     std::string const path =
         "ucx (" + found.names + (to.remote_key != nullptr ? ", rdma)" : ", active messages)");

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/gasnet/rdma.h"
+
+#include "conduit/registration.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sched.h>
+#include <string_view>
+
+namespace diomp::conduit::gasnet {
+namespace {
+
+/// Sources up to this size may be reused at once: GASNet copies them, or waits until they have
+/// left.
+constexpr std::size_t most_copied = 8192;
+/// Operations that one look asks for; they end about in the order of their start.
+constexpr std::size_t most_tested = 128;
+
+gex_Rank_t rank_of(const peer &each) { return static_cast<gex_Rank_t>(each.rank().value()); }
+
+status refused(const char *call, int code) {
+    return error(OMPX_ERR_SYSTEM,
+                 fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
+}
+
+/// What GASNet drives moves data without the target's processor. Of ofi and ucx, which may run over
+/// TCP, GASNet does not tell.
+bool moves_alone() {
+    if (std::string_view(launch::gasnet::conduit_name()) == "ibv") {
+        return true;
+    }
+    auto const has_any = [](const char *folder) {
+        std::error_code none;
+        return std::filesystem::directory_iterator(folder, none) !=
+               std::filesystem::directory_iterator();
+    };
+    return has_any("/sys/class/infiniband") || has_any("/sys/class/cxi");
+}
+
+/// Calls until GASNet has room; others' requests are served meanwhile.
+template <typename Call>
+gex_Event_t insist(Call &&call) {
+    for (;;) {
+        if (gex_Event_t const event = call(); event != GEX_EVENT_NO_OP) {
+            return event;
+        }
+        gasnet_AMPoll();
+        ::sched_yield();
+    }
+}
+
+} // namespace
+
+status rdma::bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
+                       std::size_t nbytes) {
+    gex_Segment_t segment{};
+    if (int const code = gex_Segment_Create(&segment, job.handle, slot, nbytes, GEX_MK_HOST, 0);
+        code != GASNET_OK) {
+        return refused("gex_Segment_Create", code);
+    }
+    if (int const code = gex_EP_BindSegment(endpoint, segment, 0); code != GASNET_OK) {
+        return refused("gex_EP_BindSegment", code);
+    }
+    return {};
+}
+
+result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
+                                           const launch::job_info &info, const window &window,
+                                           const std::string &wish) {
+    std::unique_ptr<rdma> made;
+    if (GASNET_MAXEPS == 1) {
+        return made;
+    }
+    gex_EP_t endpoint{};
+    if (int const code = gex_EP_Create(&endpoint, job.handle, GEX_EP_CAPABILITY_RMA, 0);
+        code != GASNET_OK) {
+        return refused("gex_EP_Create", code).take_failure();
+    }
+    bool const is_wanted = wish == "rdma" || (wish == "auto" && moves_alone());
+    std::size_t const nbytes = is_wanted ? bytes_to_register(window, info) : 0;
+    if (nbytes > 0) {
+        DIOMP_TRY(bind_slot(job, endpoint, window.slot(info.rank), nbytes));
+        made.reset(new rdma);
+        made->way_ = gex_TM_Pair(endpoint, gex_EP_QueryIndex(endpoint));
+    }
+    // Without a slot, too: the others wait.
+    if (int const code = gex_EP_PublishBoundSegment(job.team, &endpoint, 1, 0); code != GASNET_OK) {
+        return refused("gex_EP_PublishBoundSegment", code).take_failure();
+    }
+    return made;
+}
+
+void rdma::put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
+               completion &source_free) {
+    bool const is_small = nbytes <= most_copied;
+    operation const started{&to, to.begin_put(1, nbytes), is_small ? nullptr : &source_free, {}};
+    if (!is_small) {
+        source_free.begin();
+    }
+    start(insist([&] {
+              return gex_RMA_PutNB(way_, rank_of(to), reinterpret_cast<void *>(address),
+                                   const_cast<void *>(source), nbytes,
+                                   is_small ? GEX_EVENT_NOW : GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE);
+          }),
+          started);
+}
+
+void rdma::get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
+               completion &done) {
+    get_id const id = from.begin_get(destination, nbytes, done);
+    start(insist([&] {
+              return gex_RMA_GetNB(way_, destination, rank_of(from),
+                                   reinterpret_cast<void *>(address), nbytes, GEX_FLAG_IMMEDIATE);
+          }),
+          {&from, nullptr, nullptr, id});
+}
+
+void rdma::start(gex_Event_t event, const operation &started) {
+    if (event == GEX_EVENT_INVALID) { // over already
+        finish(started);
+        return;
+    }
+    std::lock_guard const guard(mutex_);
+    events_.push_back(event);
+    operations_.push_back(started);
+    num_under_way_.store(events_.size(), std::memory_order_relaxed);
+}
+
+void rdma::finish(const operation &over) {
+    if (over.put == nullptr) {
+        over.target->end_get(over.get);
+        return;
+    }
+    over.target->end_put(over.put);
+    if (over.source_free != nullptr) {
+        over.source_free->end();
+    }
+}
+
+bool rdma::advance() {
+    if (!is_busy()) {
+        return false;
+    }
+    std::unique_lock const guard(mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return false;
+    }
+    std::size_t const num_tested = std::min(events_.size(), most_tested);
+    if (gex_Event_TestSome(events_.data(), num_tested, 0) != GASNET_OK) {
+        return false;
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+        if (events_[i] == GEX_EVENT_INVALID) {
+            finish(operations_[i]);
+            continue;
+        }
+        events_[kept] = events_[i];
+        operations_[kept] = operations_[i];
+        ++kept;
+    }
+    events_.resize(kept);
+    operations_.resize(kept);
+    num_under_way_.store(kept, std::memory_order_relaxed);
+    return true;
+}
+
+} // namespace diomp::conduit::gasnet

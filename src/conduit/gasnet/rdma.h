@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// GASNet-EX's own puts and gets. Its first endpoint takes only a segment that GASNet has allocated;
+// further ones, which its ibv, ofi and ucx conduits have, take any memory: here, the rank's slot.
+#pragma once
+
+#include "conduit/conduit.h"
+#include "conduit/gasnet/peer.h"
+#include "launch/gasnet/client.h"
+
+namespace diomp::conduit::gasnet {
+
+class rdma {
+public:
+    /// Collective. nullptr if this rank's slot is to be reached by messages only. `wish`: auto,
+    /// rdma, messages.
+    static result<std::unique_ptr<rdma>> create(const launch::gasnet::client &job,
+                                                const launch::job_info &info, const window &window,
+                                                const std::string &wish);
+
+    // Any thread, without locks; may run handlers. They wait while GASNet has no room.
+    void put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
+             completion &source_free);
+    void get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
+             completion &done);
+
+    /// Tells who waits for what is over; GASNet works when it is polled. True if anything was.
+    bool advance();
+    [[nodiscard]] bool is_busy() const {
+        return num_under_way_.load(std::memory_order_relaxed) > 0;
+    }
+
+private:
+    struct operation {
+        peer *target;
+        epoch *put;              ///< nullptr: a get
+        completion *source_free; ///< of a large put
+        get_id get;
+    };
+
+    rdma() = default;
+    static status bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
+                            std::size_t nbytes);
+    void start(gex_Event_t event, const operation &started);
+    static void finish(const operation &over);
+
+    gex_TM_t way_{};   ///< from our second endpoint to everybody's
+    std::mutex mutex_; ///< no handler takes it
+    std::vector<gex_Event_t> events_;
+    std::vector<operation> operations_; ///< of the events
+    std::atomic<std::size_t> num_under_way_{0};
+};
+
+} // namespace diomp::conduit::gasnet
