@@ -245,8 +245,7 @@ constexpr std::array<setting_row, 32> rows{{
      [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
     {"DIOMP_NETWORK_RMA", "auto|rdma|messages", "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
-     "that "
-     "the target serves. auto: rdma where the network is known to do it in hardware.",
+     "that the target serves. auto: rdma where the network is known to do it in hardware.",
      [](settings &s, const std::string &t) -> status {
          if (t != "auto" && t != "rdma" && t != "messages") {
              return malformed(t, "one of auto, rdma, messages");
