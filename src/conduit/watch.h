@@ -57,14 +57,14 @@ private:
     std::chrono::steady_clock::time_point last_look_;
 };
 
-/// What is waited for at these peers, as conduit::describe_outstanding. Peer: a watched_peer with
-/// describe_outstanding(is_silent) and name().
-template <typename Peer>
-std::string describe_awaited(const std::vector<Peer *> &peers) {
+/// What is waited for at these peers, as conduit::describe_outstanding. Pointers to watched_peers
+/// with describe_outstanding(is_silent) and name().
+template <typename Peers>
+std::string describe_awaited(const Peers &peers) {
     constexpr std::size_t most_named = 4;
     std::string named;
     std::size_t num_found = 0;
-    for (Peer *const each : peers) {
+    for (auto const &each : peers) {
         bool const is_silent =
             each->silent_looks.load(std::memory_order_relaxed) >= watch::looks_before_ping;
         std::string const what = each->describe_outstanding(is_silent);

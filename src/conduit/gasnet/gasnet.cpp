@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <sched.h>
 
 namespace diomp::conduit::gasnet {
@@ -112,8 +113,10 @@ status gasnet_network::start_thread(const launch::gasnet::client &job) {
 
 int gasnet_network::watch_peers(bool is_rung) {
     auto const peers = [this] {
-        auto const known = traffic_->spoken_to();
-        return std::vector<watched_peer *>(known.begin(), known.end());
+        std::vector<watched_peer *> known;
+        std::ranges::transform(traffic_->spoken_to(), std::back_inserter(known),
+                               &std::unique_ptr<peer>::get);
+        return known;
     };
     int const until = watch_.look(
         peers, [this](watched_peer &silent) { traffic_->ping(static_cast<peer &>(silent)); },
@@ -179,7 +182,7 @@ status gasnet_network::flush(world_rank rank, completion &done) {
 }
 
 status gasnet_network::flush_all(completion &done) {
-    for (peer *const known : traffic_->spoken_to()) {
+    for (auto const &known : traffic_->spoken_to()) {
         known->flush(done);
     }
     return {};
@@ -248,7 +251,7 @@ std::string gasnet_network::describe_outstanding() const {
 
 status gasnet_network::close() {
     bool lost = false;
-    for (peer *const each : traffic_->spoken_to()) {
+    for (auto const &each : traffic_->spoken_to()) {
         while (each->has_unanswered() && !each->is_failed()) {
             if (!advance()) {
                 ::sched_yield();

@@ -25,7 +25,21 @@ void peer::end_put(epoch *of) {
     for (completion *const each : of->waiting) {
         each->end();
     }
-    std::erase_if(closed_, [&](const auto &each) { return each.get() == of; });
+    auto const place = std::ranges::find(closed_, of, &std::unique_ptr<epoch>::get);
+    of->waiting.clear();
+    of->bytes = 0;
+    of->is_closed = false;
+    spare_.push_back(std::move(*place));
+    closed_.erase(place);
+}
+
+std::unique_ptr<epoch> peer::next_epoch() {
+    if (spare_.empty()) {
+        return std::make_unique<epoch>();
+    }
+    std::unique_ptr<epoch> next = std::move(spare_.back());
+    spare_.pop_back();
+    return next;
 }
 
 void peer::flush(completion &done) {
@@ -37,7 +51,7 @@ void peer::flush(completion &done) {
     }
     if (open_->unanswered > 0) {
         open_->is_closed = true;
-        closed_.push_back(std::exchange(open_, std::make_unique<epoch>()));
+        closed_.push_back(std::exchange(open_, next_epoch()));
     } else {
         open_->bytes = 0;
     }

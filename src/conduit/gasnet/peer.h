@@ -167,6 +167,7 @@ private:
     static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
 
     [[nodiscard]] std::string count_outstanding() const;
+    [[nodiscard]] std::unique_ptr<epoch> next_epoch(); ///< under mutex_
     /// Under backlog_mutex_.
     void finish_front(int code);
     /// Under mutex_. nullptr: of a get that has failed.
@@ -179,6 +180,7 @@ private:
     std::mutex mutex_;
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();
     std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that have not been answered
+    std::vector<std::unique_ptr<epoch>> spare_;
     std::vector<pending_get> gets_;
     std::vector<std::uint32_t> free_gets_;
     std::atomic<std::uint64_t> num_gets_{0};

@@ -180,7 +180,8 @@ traffic::traffic(const launch::gasnet::client &job, const launch::job_info &info
                  launch::launcher &launcher)
     : job_(job), launcher_(launcher),
       max_message_bytes_(std::min<std::size_t>(message_bytes, most_in_request())),
-      num_slots_(find_num_slots()), peers_(static_cast<std::size_t>(info.size)) {
+      num_slots_(find_num_slots()), peers_(static_cast<std::size_t>(info.size)),
+      made_(peers_.size()) {
     g_traffic = this;
     register_handlers(job.endpoint);
 }
@@ -202,18 +203,12 @@ peer &traffic::peer_of(world_rank rank) {
     if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) {
         return *known;
     }
-    made_.push_back(std::make_unique<peer>(rank, host ? host.take() : std::string(),
-                                           segment && segment.value() == "1"));
-    slot.store(made_.back().get(), std::memory_order_release);
-    return *made_.back();
-}
-
-std::vector<peer *> traffic::spoken_to() const {
-    std::lock_guard const guard(peers_mutex_);
-    std::vector<peer *> found;
-    found.reserve(made_.size());
-    std::ranges::transform(made_, std::back_inserter(found), [](auto &each) { return each.get(); });
-    return found;
+    std::size_t const before = num_made_.load(std::memory_order_relaxed);
+    made_[before] = std::make_unique<peer>(rank, host ? host.take() : std::string(),
+                                           segment && segment.value() == "1");
+    num_made_.store(before + 1, std::memory_order_release);
+    slot.store(made_[before].get(), std::memory_order_release);
+    return *made_[before];
 }
 
 peer &traffic::heard(world_rank source) {
@@ -361,7 +356,7 @@ void traffic::ping(peer &to) {
 
 void traffic::ship_backlogs() {
     any_backlog_.store(false, std::memory_order_release);
-    for (peer *const each : spoken_to()) {
+    for (auto const &each : spoken_to()) {
         if (each->has_backlog()) {
             each->ship_backlog(
                 [&](waiting_transfer &transfer) { return send_piece(*each, transfer); });

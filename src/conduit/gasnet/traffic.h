@@ -36,7 +36,9 @@ public:
     [[nodiscard]] peer *find_peer(world_rank rank) const {
         return peers_[rank.index()].load(std::memory_order_acquire);
     }
-    [[nodiscard]] std::vector<peer *> spoken_to() const;
+    [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const {
+        return {made_.data(), num_made_.load(std::memory_order_acquire)};
+    }
 
     // Sending. Any thread, without locks; may run handlers. What is sent to a peer that has failed
     // is lost.
@@ -86,9 +88,10 @@ private:
     /// never blocks.
     std::uint32_t num_slots_;
     std::atomic<bool> any_backlog_{false};
-    std::vector<std::atomic<peer *>> peers_; ///< by rank
-    mutable std::mutex peers_mutex_;         ///< of those made
-    std::vector<std::unique_ptr<peer>> made_;
+    std::vector<std::atomic<peer *>> peers_;  ///< by rank
+    std::mutex peers_mutex_;                  ///< of who makes one
+    std::vector<std::unique_ptr<peer>> made_; ///< first num_made_ ones; never moves
+    std::atomic<std::size_t> num_made_{0};
     std::atomic<std::uint64_t> num_arrived_{0};
     std::mutex arrivals_mutex_;
     message_queue queue_;
