@@ -30,6 +30,7 @@ struct command_line {
     std::string devices = "1";
     std::string memory;
     double greeting_timeout_s = 10;
+    double least_kernel_time_s = 0;
     bool once = false;
     bool ends_with_parent = false;
     bool announces = false;
@@ -178,6 +179,7 @@ diomp::status run(const command_line &chosen) {
     options.image_folder = images.path();
     options.greeting_timeout_s = chosen.greeting_timeout_s;
     options.once = chosen.once;
+    options.least_kernel_time_s = chosen.least_kernel_time_s;
     announce(chosen, open.value(), options.devices.size());
     service::server server(std::move(open.value().listener), std::move(options));
     return server.run(stop.value().get());
@@ -215,6 +217,12 @@ int main(int argc, char **argv) {
                    "How long a connection may take to say who it is")
         ->check(CLI::Range(0.01, 3600.0))
         ->capture_default_str()
+        ->type_name("SECONDS");
+    app.add_option(
+           "--least-kernel-time", chosen.least_kernel_time_s,
+           "For measurements: a kernel that is over earlier sleeps for the rest of this time, so "
+           "that many devices on few cores scale like as many hosts")
+        ->check(CLI::Range(0.0, 3600.0))
         ->type_name("SECONDS");
     app.add_flag("--once", chosen.once, "End when the last session of the first clients ends");
     app.add_flag("--end-with-parent", chosen.ends_with_parent,

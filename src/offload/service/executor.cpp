@@ -291,7 +291,11 @@ status executor::launch(const remote::launch_arguments &launch, std::size_t thre
         return error(OMPX_ERR_ARG, fmt::format("there is no kernel at {:#x}", launch.kernel));
     }
     board_.begin(thread, *name);
+    auto const begin = std::chrono::steady_clock::now();
     status const done = device_.launch(launch);
+    if (least_kernel_time_.count() > 0) {
+        std::this_thread::sleep_until(begin + least_kernel_time_);
+    }
     board_.end(thread);
     if (!done) {
         return error(done.failure().code(),

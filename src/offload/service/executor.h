@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -39,8 +40,9 @@ struct activity_board {
 
 class executor {
 public:
-    executor(target &device, output &printed, activity_board &board)
-        : device_(device), printed_(printed), board_(board) {}
+    executor(target &device, output &printed, activity_board &board, double least_kernel_time_s)
+        : device_(device), printed_(printed), board_(board),
+          least_kernel_time_(least_kernel_time_s) {}
     ~executor();
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
@@ -89,6 +91,7 @@ private:
     target &device_;
     output &printed_;
     activity_board &board_;
+    std::chrono::duration<double> least_kernel_time_;
     std::atomic<remote::world *> ranks_{nullptr};
     std::atomic<bool> stopping_{false};
     std::mutex mutex_;

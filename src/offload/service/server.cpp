@@ -194,6 +194,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         options.kind = device.description.kind;
         options.device = device.number;
         options.memory_bytes = device.description.memory_bytes;
+        options.least_kernel_time_s = chosen_.least_kernel_time_s;
         options.board = board;
         status const served = serve(session->client, options);
         std::_Exit(served ? 0 : 1);

@@ -29,7 +29,8 @@ struct server_options {
     std::string image_folder; ///< of this process, only for its user
     double greeting_timeout_s = 10;
     int most_sessions = 64;
-    bool once = false; ///< ends with the last session
+    double least_kernel_time_s = 0; ///< kernels that are over earlier sleep for the rest
+    bool once = false;              ///< ends with the last session
 };
 
 class server {

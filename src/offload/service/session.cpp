@@ -55,7 +55,8 @@ status session::join() {
         DIOMP_TRY(made_target);
         target_ = made_target.take();
     }
-    executor_ = std::make_unique<executor>(*target_, *output_, *options_.board);
+    executor_ = std::make_unique<executor>(*target_, *output_, *options_.board,
+                                           options_.least_kernel_time_s);
     remote::world_options options;
     options.memory_bytes = options_.memory_bytes;
     remote::world_handlers handlers;

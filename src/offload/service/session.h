@@ -18,6 +18,7 @@ struct session_options {
     int device = 0;               ///< of LLVM's plugin
     std::size_t memory_bytes = 0; ///< of the slot
     double timeout_s = 60;        ///< of start-up
+    double least_kernel_time_s = 0;
     /// Shared with the service.
     activity_board *board = nullptr;
 };
