@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that know nothing of DiOMP, on devices of services on this host."""
+import collections
 import os
 import stat
 import unittest
 from pathlib import Path
 
-from services import EXERCISE, LIMIT_S, MISUSE, forwarder, remote_case, service
+from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
 
@@ -57,6 +58,19 @@ class remote_test(remote_case):
         self.assertGreater(len(out), 1 << 20)
         self.assertEqual([line for line in err.splitlines() if line.startswith("errors")],
                          [f"errors of device {device}" for device in range(devices)])
+
+    def test_tools_see_the_same_events_as_of_local_devices(self):
+        """OMPT's events of the default device, of constructs, data and kernels: equally many bytes, in the same order."""
+        seen = []
+        for services, variables in ("", {"DIOMP_LOCAL_DEVICES": "on"}), (service(self), {}):
+            status, out, err = self.run_client(services, [EVENTS], variables)
+            self.assertEqual(status, 0, err)
+            seen.append([line for line in out.splitlines() if line == "initialize 0" or not line.startswith("initialize")])
+        on_local, on_remote = seen
+        self.assertEqual(on_remote, on_local)
+        self.assertEqual(on_remote.pop(), "2 999")
+        self.assertEqual(collections.Counter(line.split()[0] for line in on_remote),
+                         {"initialize": 1, "load": 1, "target": 12, "data": 26, "submit": 4})
 
     def test_two_clients_at_once(self):
         lender = service(self, devices=2)

@@ -22,6 +22,7 @@ SERVICE = os.environ["DIOMP_TEST_SERVICE"]
 LIBRARIES = os.environ["DIOMP_TEST_LIBRARIES"]
 EXERCISE = os.environ["DIOMP_TEST_EXERCISE"]
 MISUSE = os.environ["DIOMP_TEST_MISUSE"]
+EVENTS = os.environ["DIOMP_TEST_EVENTS"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
