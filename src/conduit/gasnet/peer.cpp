@@ -66,52 +66,28 @@ get_id peer::begin_get(void *destination, std::size_t nbytes, completion &done) 
     std::lock_guard const guard(mutex_);
     if (is_failed()) { // nobody would end it
         done.end(OMPX_ERR_PEER);
-        return {~std::uint32_t{0}, 0};
+        return {};
     }
-    num_gets_.fetch_add(1, std::memory_order_relaxed);
-    if (free_gets_.empty()) {
-        free_gets_.push_back(static_cast<std::uint32_t>(gets_.size()));
-        gets_.emplace_back();
-    }
-    std::uint32_t const index = free_gets_.back();
-    free_gets_.pop_back();
-    pending_get &entry = gets_[index];
-    entry.destination = static_cast<std::byte *>(destination);
-    entry.left = nbytes;
-    entry.done = &done;
-    return {index, entry.generation};
-}
-
-peer::pending_get *peer::find_get(get_id id) {
-    bool const is_known = id.index < gets_.size() && gets_[id.index].generation == id.generation;
-    return is_known ? &gets_[id.index] : nullptr;
-}
-
-void peer::finish_get(get_id id, pending_get &over) {
-    over.done->end();
-    over.done = nullptr;
-    ++over.generation;
-    free_gets_.push_back(id.index);
-    num_gets_.fetch_sub(1, std::memory_order_relaxed);
+    return gets_.begin(destination, nbytes, done);
 }
 
 void peer::take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes) {
     std::lock_guard const guard(mutex_);
-    pending_get *const entry = find_get(id);
-    if (entry == nullptr) {
+    auto *const get = gets_.find(id);
+    if (get == nullptr) {
         return;
     }
-    std::memcpy(entry->destination + offset, bytes, nbytes);
-    entry->left -= nbytes;
-    if (entry->left == 0) {
-        finish_get(id, *entry);
+    std::memcpy(get->destination + offset, bytes, nbytes);
+    get->left -= nbytes;
+    if (get->left == 0) {
+        gets_.finish(id);
     }
 }
 
 void peer::end_get(get_id id) {
     std::lock_guard const guard(mutex_);
-    if (pending_get *const entry = find_get(id); entry != nullptr) {
-        finish_get(id, *entry);
+    if (gets_.find(id) != nullptr) {
+        gets_.finish(id);
     }
 }
 
@@ -145,17 +121,13 @@ std::string peer::name() const {
 }
 
 std::string peer::count_outstanding() const {
-    std::size_t get_bytes = 0;
-    for (auto const &get : gets_) {
-        get_bytes += get.done != nullptr ? get.left : 0;
-    }
     std::uint64_t put_bytes = open_->bytes;
     for (auto const &each : closed_) {
         put_bytes += each->bytes;
     }
     return fmt::format(
         "{} get(s) of {} bytes, {} put(s) of at most {} bytes and {} bytes of messages",
-        num_gets_.load(), get_bytes, num_puts_.load(), put_bytes, unhandled_bytes.load());
+        gets_.count(), gets_.bytes(), num_puts_.load(), put_bytes, unhandled_bytes.load());
 }
 
 std::string peer::fail(const std::string &why) {
@@ -165,13 +137,7 @@ std::string peer::fail(const std::string &why) {
     }
     failure_ = fmt::format("{} is lost: {}; outstanding: {}", name(), why, count_outstanding());
     failed_.store(true, std::memory_order_release);
-    for (auto &get : gets_) {
-        if (get.done != nullptr) {
-            get.done->end(OMPX_ERR_PEER);
-            get.done = nullptr;
-            ++get.generation;
-        }
-    }
+    gets_.fail(OMPX_ERR_PEER);
     // The epochs stay: late answers may name them.
     for (auto const &each : closed_) {
         for (completion *const done : each->waiting) {
@@ -192,8 +158,7 @@ std::string peer::failure() {
 
 std::string peer::describe_outstanding(bool is_silent) {
     std::lock_guard const guard(mutex_);
-    bool const waits = num_gets_.load(std::memory_order_relaxed) > 0 || !closed_.empty() ||
-                       (is_silent && is_awaited());
+    bool const waits = gets_.count() > 0 || !closed_.empty() || (is_silent && is_awaited());
     return waits ? count_outstanding() : "";
 }
 

@@ -6,7 +6,7 @@
 // been answered.
 #pragma once
 
-#include "conduit/conduit.h"
+#include "conduit/pending_gets.h"
 #include "conduit/watch.h"
 
 #include <deque>
@@ -16,12 +16,6 @@
 #include <vector>
 
 namespace diomp::conduit::gasnet {
-
-/// Names a get at its origin; a number that is used again has another generation.
-struct get_id {
-    std::uint32_t index;
-    std::uint32_t generation;
-};
 
 /// All under the peer's lock, except its address, which answers carry.
 struct epoch {
@@ -131,8 +125,7 @@ public:
     [[nodiscard]] bool is_awaited() override;
     /// Something that we have sent may not have arrived.
     [[nodiscard]] bool has_unanswered() const {
-        return num_gets_.load(std::memory_order_relaxed) > 0 ||
-               num_puts_.load(std::memory_order_relaxed) > 0 ||
+        return gets_.count() > 0 || num_puts_.load(std::memory_order_relaxed) > 0 ||
                unanswered_messages.load(std::memory_order_acquire) > 0;
     }
     /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
@@ -153,12 +146,6 @@ public:
     std::atomic<std::uint64_t> handled_bytes{0};
 
 private:
-    struct pending_get {
-        std::byte *destination = nullptr;
-        std::size_t left = 0;
-        completion *done = nullptr;
-        std::uint32_t generation = 0;
-    };
     struct early_message {
         std::uint16_t handler;
         std::vector<std::byte> payload;
@@ -170,9 +157,6 @@ private:
     [[nodiscard]] std::unique_ptr<epoch> next_epoch(); ///< under mutex_
     /// Under backlog_mutex_.
     void finish_front(int code);
-    /// Under mutex_. nullptr: of a get that has failed.
-    pending_get *find_get(get_id id);
-    void finish_get(get_id id, pending_get &over);
 
     world_rank rank_;
     std::string host_;
@@ -181,9 +165,7 @@ private:
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();
     std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that have not been answered
     std::vector<std::unique_ptr<epoch>> spare_;
-    std::vector<pending_get> gets_;
-    std::vector<std::uint32_t> free_gets_;
-    std::atomic<std::uint64_t> num_gets_{0};
+    pending_gets gets_;
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint32_t> num_requests_{0};
     std::mutex backlog_mutex_; ///< never taken by handlers
