@@ -43,6 +43,7 @@ inline const std::vector<subcommand> &common_subcommands() {
     static const std::vector<subcommand> table{
         {"put", "latency of put + fence, rank 0 to rank 1, by size"},
         {"get", "latency of get, rank 0 from rank 1, by size"},
+        {"signal", "latency of put with signal, one way, by size"},
         {"bandwidth", "many puts (gets), then one completion, by size"},
         {"rate", "8-byte puts from 1 .. N threads of rank 0 to rank 1"},
         {"barrier", "barrier of all ranks"},

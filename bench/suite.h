@@ -11,8 +11,8 @@ namespace diomp::bench {
 /// Room that each of the two symmetric buffers needs.
 inline std::size_t symmetric_bytes(const options &wanted) {
     std::size_t largest = mib;
-    if (wanted.wants("put") || wanted.wants("get") || wanted.wants("bandwidth") ||
-        wanted.wants("memcpy")) {
+    if (wanted.wants("put") || wanted.wants("get") || wanted.wants("signal") ||
+        wanted.wants("bandwidth") || wanted.wants("memcpy")) {
         for (const std::size_t size : transfer_sizes(wanted)) {
             largest = std::max(largest, size);
         }
@@ -37,6 +37,9 @@ void run_suite(Library &library, const options &wanted, report &results) {
     }
     if (wanted.wants("get") || wanted.wants("memcpy")) {
         bench_get(with);
+    }
+    if (wanted.wants("signal")) {
+        bench_signal(with);
     }
     if (wanted.wants("bandwidth")) {
         bench_bandwidth(with);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put, get, memcpy, bandwidth, rate: rank 0 works, rank 1 owns the memory, everybody else waits in
-// a barrier. One buffer on either side, used again and again (so it is as warm as it can be).
+// a barrier. signal: ranks 0 and 1 take turns. One buffer on either side, used again and again (so
+// it is as warm as it can be).
 #pragma once
 
 #include "copy_limits.h"
@@ -131,6 +132,49 @@ void bench_get(session<Library> &with) {
         if (with.starts()) {
             with.require("get", pattern_error(dst, size, size + 1));
         }
+    }
+}
+
+/// Ping-pong of put_signal between rank 0 and rank 1, each of which waits for the other's signal;
+/// the row gives half a round trip: from the start of a put to the moment when its target knows of
+/// it.
+template <typename Library>
+void bench_signal(session<Library> &with) {
+    Library &library = with.library;
+    if constexpr (requires { library.wait_signal(nullptr, 1); }) {
+        const bool plays = library.size() > 1 && library.rank() <= 1;
+        const int other = 1 - library.rank();
+        auto *const signal =
+            reinterpret_cast<std::uint64_t *>(library.symmetric(sizeof(std::uint64_t)));
+        std::uint64_t turn = 0;
+        for (const std::size_t size : transfer_sizes(with.wanted)) {
+            const buffer source = private_buffer(size);
+            fill_pattern(source.get(), size, size + 4);
+            std::memset(with.put_target, 0, size);
+            const body run = [&](std::uint64_t iterations) {
+                library.barrier();
+                const stopwatch watch;
+                for (std::uint64_t i = 0; plays && i < iterations; ++i) {
+                    ++turn;
+                    if (library.rank() == 1) {
+                        library.wait_signal(signal, turn);
+                    }
+                    library.put_signal(other, with.put_target, source.get(), size, signal, turn);
+                    if (library.rank() == 0) {
+                        library.wait_signal(signal, turn);
+                    }
+                }
+                return library.max_over_ranks(watch.seconds() / 2);
+            };
+            const timing time = with.measure_on_all(run);
+            if (plays) {
+                with.require("signal", pattern_error(with.put_target, size, size + 4));
+            }
+            if (library.size() > 1) {
+                with.results.add({"signal", "signal", "private", 1, size, time});
+            }
+        }
+        library.barrier();
     }
 }
 

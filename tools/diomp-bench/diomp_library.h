@@ -61,6 +61,13 @@ public:
     void get(void *dst, int rank, const void *src, std::size_t nbytes) const {
         check(ompx_get(dst, rank, src, nbytes));
     }
+    void put_signal(int rank, void *dst, const void *src, std::size_t nbytes, std::uint64_t *signal,
+                    std::uint64_t value) const {
+        check(ompx_put_signal(rank, dst, src, nbytes, signal, value, OMPX_SIGNAL_SET));
+    }
+    void wait_signal(const std::uint64_t *signal, std::uint64_t value) const {
+        check(ompx_signal_wait(signal, OMPX_CMP_EQ, value));
+    }
     void start_get(void *dst, int rank, const void *src, std::size_t nbytes) {
         check(ompx_get_nb(dst, rank, src, nbytes, &events_.emplace_back()));
     }

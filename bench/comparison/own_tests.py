@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Test programs that come with the libraries below our conduits, and what they print.
+
+Both kinds of measure() give (operation, bytes, microseconds), operations by the names of diomp-bench.
+"""
+
+import contextlib
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import libraries
+
+TIMEOUT_S = 120
+
+
+def give_up(program, why):
+    sys.exit(f"compare-conduits: {program}: {why}")
+
+
+class Gasnet:
+    """testsmall and testlarge of GASNet-EX."""
+
+    conduit, name = "gasnet", "gasnet's own"
+
+    def __init__(self, folder, start, environment):
+        self.folder, self.start, self.environment = folder, start, environment
+
+    def lines(self, program, options):
+        command = shlex.split(self.start.format(program=self.folder / program)) + options
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=300)
+        if "done." not in done.stdout:
+            give_up(program, libraries.last_line(done.stderr + done.stdout))
+        return done.stdout.splitlines()
+
+    def measure(self, latency_sizes, window_sizes):
+        """Blocking puts and gets of testsmall, explicit non-blocking ones of testlarge. The local side lies outside of
+        GASNet's segment, as any memory of ours does."""
+        for line in self.lines("testsmall", ["-out", "2000", str(max(latency_sizes)), "A"]):
+            found = re.search(r"(\d+) byte.* ([\d.]+) us ave\. \((Put|Get)Blocking latency\)", line)
+            if found and int(found[1]) in latency_sizes:
+                yield found[3].lower(), int(found[1]), float(found[2])
+        for line in self.lines("testlarge", ["-out", "200", str(max(window_sizes)), "C"]):
+            found = re.search(r"(\d+) byte.* throughput +([\d.]+) KB/sec \((Put|Get)NB(?:\+DEFER)? throughput\)", line)
+            if found and int(found[1]) in window_sizes:
+                yield found[3].lower() + "_window", int(found[1]), int(found[1]) / (float(found[2]) * 1024) * 1e6
+
+
+class Gpi2:
+    """Microbenchmarks of GPI-2. Their sizes go up to 8 MiB, which takes minutes: they are ended when the largest that is
+    wanted has come. Nothing is flushed in between, so they write to a terminal."""
+
+    conduit, name = "gaspi", "gpi2's own"
+    PROGRAMS = {"write_notify_lat": "signal", "read_lat": "get", "write_bw": "put_window", "read_bw": "get_window"}
+    # write_bw waits until the bytes have left, ours until they are there. That is much the same only where sockets cannot
+    # hold most of its 1000 writes.
+    SMALLEST_WRITE_WINDOW = 65536
+
+    def __init__(self, folder, start, environment):
+        self.folder, self.start, self.environment = folder, start, environment
+
+    def measure(self, latency_sizes, window_sizes):
+        if not any(self.path(program).exists() for program in self.PROGRAMS):
+            give_up("--gpi2-tests", f"no microbenchmarks of GPI-2 in {self.folder}; build them in its tests/microbenchmarks")
+        writes = [size for size in window_sizes if size >= self.SMALLEST_WRITE_WINDOW]
+        for program, sizes in zip(self.PROGRAMS, (latency_sizes, latency_sizes, writes, window_sizes), strict=True):
+            if not sizes or not self.path(program).exists():
+                continue  # GPI-2's makefiles leave out read_lat
+            for size, figure in self.rows(program, max(sizes)):
+                if size in sizes:
+                    is_time = program.endswith("_lat")
+                    yield self.PROGRAMS[program], size, figure if is_time else size / (figure * 2**20) * 1e6
+
+    def path(self, program):
+        return self.folder / f"{program}.bin"
+
+    def rows(self, program, largest):
+        """(bytes, figure) of each line: microseconds, or MiB/s."""
+        with self.running(program) as terminal:
+            text, until = "", time.monotonic() + TIMEOUT_S
+            while time.monotonic() < until:
+                rows = [(int(size), float(figure))
+                        for size, figure in re.findall(r"^ *(\d+)\t([\d.]+)\b.*\n", text, re.MULTILINE)]
+                if rows and rows[-1][0] >= largest:
+                    return rows
+                try:
+                    text += os.read(terminal, 65536).decode(errors="replace").replace("\r", "")
+                except OSError:  # all that wrote to it have ended
+                    break
+        return give_up(program, libraries.last_line(text))
+
+    @contextlib.contextmanager
+    def running(self, program):
+        """The terminal of two ranks, which are ended with the block."""
+        with tempfile.NamedTemporaryFile("w", prefix="diomp-compare-") as machines, contextlib.ExitStack() as stack:
+            machines.write("127.0.0.1\n" * 2)
+            machines.flush()
+            reader, writer = pty.openpty()
+            stack.callback(os.close, reader)
+            try:
+                for command, variables in self.commands(program, machines.name):
+                    process = subprocess.Popen(command, env={**self.environment, **variables}, stdin=subprocess.DEVNULL,
+                                               stdout=writer, stderr=writer, start_new_session=True)
+                    stack.callback(self.end, process)
+            finally:
+                os.close(writer)
+            yield reader
+
+    def commands(self, program, machines):
+        if self.start:
+            return [(shlex.split(self.start.format(program=self.path(program))), {})]
+        return [([self.path(program)], {"GASPI_RANK": str(rank), "GASPI_SOCKET": str(rank), "GASPI_NRANKS": "2",
+                                        "GASPI_MASTER": "127.0.0.1", "GASPI_MFILE": machines}) for rank in range(2)]
+
+    @staticmethod
+    def end(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
