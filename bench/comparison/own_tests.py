@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -107,7 +106,7 @@ class Gpi2:
             try:
                 for command, variables in self.commands(program, machines.name):
                     process = subprocess.Popen(command, env={**self.environment, **variables}, stdin=subprocess.DEVNULL,
-                                               stdout=writer, stderr=writer, start_new_session=True)
+                                               stdout=writer, stderr=writer)
                     stack.callback(self.end, process)
             finally:
                 os.close(writer)
@@ -121,6 +120,5 @@ class Gpi2:
 
     @staticmethod
     def end(process):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
+        process.terminate()
         process.wait()

@@ -114,7 +114,11 @@ bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std:
     if (!payload.empty()) {
         std::memcpy(there, payload.data(), payload.size());
     }
-    if (!to.is_unshipped && !ship(to)) {
+    // An answer of a handler waits for the next message there or the next look, whichever comes
+    // first: who has been waiting for the message often answers it, and one write is half of two.
+    bool const is_answer = receiver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    bool const is_gone = !is_answer && ship(to);
+    if (!is_gone && !to.is_unshipped) {
         to.is_unshipped = true;
         unshipped_.push_back(&to);
     }
@@ -147,6 +151,7 @@ int traffic::receive(message_sink sink) {
     if (receiving_.test_and_set(std::memory_order_acquire)) {
         return 0;
     }
+    receiver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     int num_handled = 0;
     // At most once around: somebody else waits for what this thread does next.
     for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -159,6 +164,7 @@ int traffic::receive(message_sink sink) {
             num_handled += receive_from(*from, to_position(upto), sink);
         }
     }
+    receiver_.store({}, std::memory_order_relaxed);
     receiving_.clear(std::memory_order_release);
     return num_handled;
 }

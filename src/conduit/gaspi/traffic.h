@@ -11,7 +11,9 @@
 #include "conduit/gaspi/peer.h"
 #include "conduit/network.h"
 
+#include <atomic>
 #include <mutex>
+#include <thread>
 
 namespace diomp::conduit::gaspi {
 
@@ -102,6 +104,7 @@ private:
     std::vector<peer *> debtors_;
     std::vector<peer *> broken_; ///< to be given up without the lock
     std::atomic_flag receiving_;
+    std::atomic<std::thread::id> receiver_; ///< whose handlers run
     std::uint32_t next_sender_ = 0;
     std::mutex sink_mutex_;
     failure_sink failure_sink_;
