@@ -68,6 +68,15 @@ public:
         return is_near(peer) ? near_->send_bulk(peer, handler, payload, data, source_free)
                              : far_->send_bulk(peer, handler, payload, data, source_free);
     }
+    result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
+                                  std::span<const std::byte> source, handler_id handler,
+                                  std::span<const std::byte> payload,
+                                  completion &source_free) override {
+        return is_near(peer) ? near_->put_with_message(peer, remote_address, source, handler,
+                                                       payload, source_free)
+                             : far_->put_with_message(peer, remote_address, source, handler,
+                                                      payload, source_free);
+    }
     void receive_bulk_with(const bulk_sink &sink) override {
         near_->receive_bulk_with(sink);
         far_->receive_bulk_with(sink);

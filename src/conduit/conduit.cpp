@@ -22,6 +22,14 @@ result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
     return false;
 }
 
+result<bool> conduit::put_with_message(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                       std::span<const std::byte> /*source*/,
+                                       handler_id /*handler*/,
+                                       std::span<const std::byte> /*payload*/,
+                                       completion & /*source_free*/) {
+    return false;
+}
+
 status conduit::flush(world_rank /*peer*/, completion & /*done*/) { return {}; }
 
 status conduit::flush_all(completion & /*done*/) { return {}; }

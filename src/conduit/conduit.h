@@ -126,6 +126,14 @@ public:
     virtual result<bool> send_bulk(world_rank peer, handler_id handler,
                                    std::span<const std::byte> payload,
                                    std::span<const std::byte> data, completion &source_free);
+    /// Starts a put and behind it a message whose handler runs when the put's bytes are there, in
+    /// no order with anything else; that it has run is how the caller knows, no flush asks for
+    /// these bytes. `source_free` as in put. false: nothing was started, since the queue is full or
+    /// this way does not exist for such a size or peer. Never blocks.
+    virtual result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
+                                          std::span<const std::byte> source, handler_id handler,
+                                          std::span<const std::byte> payload,
+                                          completion &source_free);
     /// Before the first transfer; an empty one at the end.
     virtual void receive_bulk_with(const bulk_sink & /*sink*/) {}
 

@@ -68,6 +68,15 @@ public:
         return conduit_.send_bulk(peer, handler, payload, data, source_free);
     }
 
+    /// As conduit::put_with_message.
+    result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
+                                  std::span<const std::byte> source, handler_id handler,
+                                  std::span<const std::byte> payload, completion &source_free) {
+        order_going_out();
+        return conduit_.put_with_message(peer, remote_address, source, handler, payload,
+                                         source_free);
+    }
+
     /// Serves waiting messages; true if there were any.
     bool poll();
 

@@ -31,6 +31,14 @@ public:
     virtual result<bool> send_bulk(world_rank peer, handler_id handler,
                                    std::span<const std::byte> payload,
                                    std::span<const std::byte> data, completion &source_free) = 0;
+    /// By default this way does not exist.
+    virtual result<bool> put_with_message(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                          std::span<const std::byte> /*source*/,
+                                          handler_id /*handler*/,
+                                          std::span<const std::byte> /*payload*/,
+                                          completion & /*source_free*/) {
+        return false;
+    }
     virtual void receive_bulk_with(const bulk_sink &sink) = 0;
     virtual int poll(message_sink sink) = 0;
     /// While a thread is between these two the network leaves progress to it.

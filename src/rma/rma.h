@@ -166,6 +166,9 @@ private:
     result<path> put_signal_remote(world_rank peer, const memory::place &data, const void *local,
                                    std::size_t nbytes, std::uint64_t signal, std::uint64_t value,
                                    ompx_op_t op);
+    /// False: the conduit does not send a message behind this put, and nothing was started.
+    result<bool> put_with_signal(world_rank peer, const memory::place &data, const void *local,
+                                 std::size_t nbytes, const signal_header &signal);
     result<path> put_then_signal(world_rank peer, const memory::place &data, const void *local,
                                  std::size_t nbytes, const signal_header &signal);
     result<std::uint64_t> open_ack();

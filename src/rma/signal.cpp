@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Put with signal to ranks that are not mapped here. Short data travels in messages, which are
-// handled in order: the last one carries the signal, so one way is enough. Long data goes by put;
-// its flush says that it is there, and then the signal follows by message. Either way the call
-// returns when the source may be reused, and a fence waits for the acknowledgement.
+// handled in order: the last one carries the signal, so one way is enough. So it is for long data
+// where the conduit sends a message behind a put. Elsewhere the put's flush says that the data is
+// there, and then the signal follows by message. In any case the call returns when the source may
+// be reused, and a fence waits for the acknowledgement.
 #include "rma/atomics.h"
 #include "rma/rma.h"
 
@@ -50,6 +51,13 @@ result<path> transfers::put_signal_remote(world_rank peer, const memory::place &
     signal_header about{number.value(), data.remote_address, signal, value, 0, op};
     std::size_t const room = room_after<signal_header>(engine_, peer);
     if (nbytes > max_short_messages * room) {
+        if (data.in_segment) {
+            auto sent = put_with_signal(peer, data, local, nbytes, about);
+            if (!sent || sent.value()) {
+                DIOMP_TRY(sent);
+                return path::conduit;
+            }
+        }
         return put_then_signal(peer, data, local, nbytes, about);
     }
     auto const *const from = static_cast<const std::byte *>(local);
@@ -64,6 +72,25 @@ result<path> transfers::put_signal_remote(world_rank peer, const memory::place &
             return path::message;
         }
     }
+}
+
+result<bool> transfers::put_with_signal(world_rank peer, const memory::place &data,
+                                        const void *local, std::size_t nbytes,
+                                        const signal_header &signal) {
+    conduit::flight flight;
+    auto sent = engine_.put_with_message(
+        peer, data.remote_address, {static_cast<const std::byte *>(local), nbytes}, signal_handler_,
+        std::as_bytes(std::span<const signal_header>(&signal, 1)), flight.count());
+    status ended;
+    if (sent && sent.value()) {
+        ended = end_remote(direction::put, peer, data, nbytes, flight);
+    }
+    // A lost peer acknowledges nothing; after any other failure the signal may still arrive.
+    if (!sent || (!ended && ended.failure().code() == OMPX_ERR_PEER)) {
+        acks_.close(signal.number, peer);
+    }
+    DIOMP_TRY(std::move(ended));
+    return sent;
 }
 
 result<path> transfers::put_then_signal(world_rank peer, const memory::place &data,

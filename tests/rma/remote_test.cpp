@@ -261,11 +261,13 @@ TEST(remote, boxes_travel_both_ways) {
     EXPECT_EQ(std::count_if(back.begin(), back.end(), [](word each) { return each != 0; }), 30);
 }
 
-class remote_signal : public testing::TestWithParam<std::size_t> {};
+/// Bytes, and whether the conduit sends messages behind puts.
+class remote_signal : public testing::TestWithParam<std::tuple<std::size_t, bool>> {};
 
 TEST_P(remote_signal, who_sees_the_signal_sees_the_data) {
-    std::size_t const nbytes = GetParam();
-    remote_ranks ranks(2);
+    std::size_t const nbytes = std::get<0>(GetParam());
+    bool const behind = std::get<1>(GetParam());
+    remote_ranks ranks(2, {.sends_behind_puts = behind});
     std::byte *const area = ranks.allocate(nbytes + 64);
     auto *const signal = reinterpret_cast<word *>(ranks.allocate(8));
     ranks.run([&](int me) {
@@ -287,10 +289,13 @@ TEST_P(remote_signal, who_sees_the_signal_sees_the_data) {
         }
         ASSERT_TRUE(ranks[me].transfers.fence().ok());
     });
+    // Short data goes in messages in any case.
+    EXPECT_EQ(ranks[0].transport.num_sent_behind() > 0, behind && nbytes >= 5000);
 }
 
 INSTANTIATE_TEST_SUITE_P(sizes, remote_signal,
-                         testing::Values(0, 8, 190, 192, 193, 700, 5000, 100000));
+                         testing::Combine(testing::Values(0, 8, 190, 192, 193, 700, 5000, 100000),
+                                          testing::Bool()));
 
 TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
     remote_ranks ranks(3);
@@ -518,6 +523,21 @@ TEST(remote, a_lost_peer_is_an_error_of_the_transfer) {
         std::this_thread::yield();
     }
     EXPECT_EQ(told.load(), OMPX_ERR_PEER);
+}
+
+TEST(remote, a_signal_to_a_lost_peer_is_an_error_and_no_fence_waits_for_it) {
+    remote_ranks ranks(2, {.sends_behind_puts = true});
+    std::byte *const area = ranks.allocate(5000);
+    auto *const signal = reinterpret_cast<word *>(ranks.allocate(8));
+    ranks[0].transport.lose(world_rank{1});
+    std::vector<std::byte> const data(5000);
+    while (ranks[0].transport.num_sent_behind() < 3) {
+        auto sent = ranks[0].transfers.put_signal(world_rank{1}, area, data.data(), data.size(),
+                                                  signal, 1, OMPX_SIGNAL_ADD);
+        ASSERT_FALSE(sent.ok());
+        EXPECT_EQ(sent.failure().code(), OMPX_ERR_PEER);
+    }
+    EXPECT_TRUE(ranks[0].transfers.fence().ok());
 }
 
 TEST(ack_window, waits_for_all_before_and_for_none_after) {

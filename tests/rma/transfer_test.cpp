@@ -235,19 +235,23 @@ TEST(transfer, a_box_without_elements_moves_nothing) {
 }
 
 TEST(transfer, who_sees_the_signal_sees_the_data) {
-    constexpr std::size_t nbytes = 5000;
-    symmetric const area(nbytes + 64);
-    auto *const signal = reinterpret_cast<std::uint64_t *>(area.get() + 5056 - 5056 % 64);
+    constexpr std::size_t lengths[] = {4096, 40000, 65536, 300000, 3000001};
+    constexpr std::size_t largest = 3000064;
+    symmetric const area(largest + 64);
+    auto *const signal = reinterpret_cast<std::uint64_t *>(area.get() + largest);
     int const to = (me + 1) % ranks;
     int const from = (me + ranks - 1) % ranks;
     for (int round = 1; round <= 200; ++round) {
-        auto const data = pattern(me, to, round, 4096);
+        std::size_t const nbytes =
+            round <= 100 ? lengths[0]
+                         : lengths[static_cast<std::size_t>(round) % std::size(lengths)];
+        auto const data = pattern(me, to, round, nbytes);
         ASSERT_EQ(ompx_put_signal(to, area.get(), data.data(), data.size(), signal,
                                   static_cast<std::uint64_t>(round % 2 == 0 ? 1 : round),
                                   round % 2 == 0 ? OMPX_SIGNAL_ADD : OMPX_SIGNAL_SET),
                   0);
         ASSERT_EQ(ompx_signal_wait(signal, OMPX_CMP_EQ, static_cast<std::uint64_t>(round)), 0);
-        auto const expected = pattern(from, me, round, 4096);
+        auto const expected = pattern(from, me, round, nbytes);
         ASSERT_EQ(std::memcmp(area.get(), expected.data(), expected.size()), 0);
         ompx_barrier();
     }

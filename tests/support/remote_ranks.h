@@ -26,6 +26,7 @@ public:
         int node_size = 1; ///< ranks next to each other that map each other
         std::size_t message_bytes = 240;
         unsigned seed = 1;
+        bool sends_behind_puts = false; ///< has put_with_message, now and then
     };
 
     delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
@@ -75,6 +76,32 @@ public:
         }
         return thread_conduit::try_send(peer, handler, payload);
     }
+    result<bool> put_with_message(world_rank peer, std::uint64_t remote,
+                                  std::span<const std::byte> source,
+                                  diomp::conduit::handler_id handler,
+                                  std::span<const std::byte> payload,
+                                  diomp::conduit::completion &source_free) override {
+        {
+            std::lock_guard const guard(mutex_);
+            if (!traits_.sends_behind_puts || held_ || random_() % 4 == 0) {
+                return false;
+            }
+        }
+        add({kind::put,
+             peer,
+             remote,
+             nullptr,
+             source.data(),
+             source.size(),
+             &source_free,
+             {},
+             [this, peer, handler, message = std::vector(payload.begin(), payload.end())] {
+                 [[maybe_unused]] bool const sent =
+                     thread_conduit::try_send(peer, handler, message);
+             }});
+        num_sent_behind_.fetch_add(1);
+        return true;
+    }
     int poll(diomp::conduit::message_sink sink) override {
         // One thread at a time, else messages would overtake each other.
         std::unique_lock const turn(polling_, std::try_to_lock);
@@ -102,6 +129,7 @@ public:
         std::lock_guard const guard(mutex_);
         held_ = held;
     }
+    [[nodiscard]] int num_sent_behind() const { return num_sent_behind_.load(); }
     /// From now on transfers to and from the peer fail.
     void lose(world_rank peer) {
         std::lock_guard const guard(mutex_);
@@ -119,6 +147,7 @@ private:
         std::size_t nbytes;
         diomp::conduit::completion *count;
         std::vector<std::byte> copied;
+        std::function<void()> then{}; ///< called when the bytes have moved
     };
 
     /// Without a bound a thread that starts transfers while another one, which has the turn to
@@ -168,6 +197,9 @@ private:
         bool const lost = chosen->peer == lost_ && lost_ != world_rank{};
         if (!lost) {
             move(*chosen);
+            if (chosen->then) {
+                chosen->then();
+            }
         }
         if (chosen->count != nullptr) {
             chosen->count->end(lost ? OMPX_ERR_PEER : 0);
@@ -194,6 +226,7 @@ private:
     std::list<operation> operations_;
     bool held_ = false;
     world_rank lost_;
+    std::atomic<int> num_sent_behind_{0};
 };
 
 /// A window for all threads needs a launcher that has one process.

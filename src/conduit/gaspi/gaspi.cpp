@@ -39,6 +39,13 @@ public:
                   std::span<const std::byte> payload) override {
         return traffic_->try_send(rank, handler, payload);
     }
+    result<bool> put_with_message(world_rank rank, std::uint64_t remote_address,
+                                  std::span<const std::byte> source, handler_id handler,
+                                  std::span<const std::byte> payload,
+                                  completion &source_free) override {
+        return traffic_->put_with_message(rank, remote_address, source, handler, payload,
+                                          source_free);
+    }
     /// Large letters take the way of puts, which need no copy.
     result<bool> send_bulk(world_rank /*rank*/, handler_id /*handler*/,
                            std::span<const std::byte> /*payload*/,

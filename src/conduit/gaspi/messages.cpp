@@ -15,9 +15,6 @@ namespace diomp::conduit::gaspi {
 namespace {
 
 constexpr std::size_t most_message_bytes = 8192;
-/// Entries of a lane; two for each write.
-constexpr std::size_t most_writes_under_way = 6;
-
 constexpr std::uint32_t units_for(std::size_t nbytes) {
     return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
 }
@@ -55,11 +52,11 @@ bool traffic::make_room(peer &to, std::size_t wanted) {
 
 /// Sends what has been put into the mirror. What does not go now goes with later messages, in one
 /// piece, when those before it are on their way: many small writes are many times slower.
-bool traffic::ship(peer &to) {
+bool traffic::ship(peer &to, std::size_t most_under_way) {
     std::uint32_t const begin = to.shipped;
     std::uint32_t const units = distance(begin, to.sent);
     lane *const on = units == 0 ? nullptr : lane_of(to, lane_kind::message);
-    if (on == nullptr || on->under_way.size() > most_writes_under_way) {
+    if (on == nullptr || on->under_way.size() > most_under_way) {
         return units == 0;
     }
     std::uint32_t const at = begin % num_units();
@@ -94,19 +91,14 @@ std::byte *traffic::append_record(peer &to, const record &head) {
     return there + sizeof(head);
 }
 
-bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
-    peer &to = peer_of(rank);
-    if (to.is_failed()) {
-        return true; // nobody is there to miss it; whoever waits for an answer is told
-    }
-    std::lock_guard const guard(mutex_);
-    std::uint32_t const units = units_for(payload.size());
+bool traffic::has_room_for(peer &to, std::size_t payload_bytes) {
+    std::uint32_t const units = units_for(payload_bytes);
     std::uint32_t const left = num_units() - to.sent % num_units();
-    bool const needs_filler = left < units;
-    if (!make_room(to, needs_filler ? left + units : units)) {
-        return false;
-    }
-    if (needs_filler) {
+    return make_room(to, left < units ? left + units : units);
+}
+
+void traffic::append_message(peer &to, handler_id handler, std::span<const std::byte> payload) {
+    if (num_units() - to.sent % num_units() < units_for(payload.size())) {
         append_record(to, {0, 0, 1});
     }
     std::byte *const there =
@@ -114,13 +106,30 @@ bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std:
     if (!payload.empty()) {
         std::memcpy(there, payload.data(), payload.size());
     }
+}
+
+void traffic::list_unshipped(peer &to) {
+    if (!to.is_unshipped) {
+        to.is_unshipped = true;
+        unshipped_.push_back(&to);
+    }
+}
+
+bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
+    peer &to = peer_of(rank);
+    if (to.is_failed()) {
+        return true; // nobody is there to miss it; whoever waits for an answer is told
+    }
+    std::lock_guard const guard(mutex_);
+    if (!has_room_for(to, payload.size())) {
+        return false;
+    }
+    append_message(to, handler, payload);
     // An answer of a handler waits for the next message there or the next look, whichever comes
     // first: who has been waiting for the message often answers it, and one write is half of two.
     bool const is_answer = receiver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    bool const is_gone = !is_answer && ship(to);
-    if (!is_gone && !to.is_unshipped) {
-        to.is_unshipped = true;
-        unshipped_.push_back(&to);
+    if (is_answer || !ship(to)) {
+        list_unshipped(to);
     }
     return true;
 }

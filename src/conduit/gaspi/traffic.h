@@ -34,6 +34,9 @@ public:
     status flush(world_rank to, completion &done) { return flush(peer_of(to), done, false); }
     status flush_all(completion &done, bool also_messages = false);
     bool try_send(world_rank to, handler_id handler, std::span<const std::byte> payload);
+    result<bool> put_with_message(world_rank to, std::uint64_t remote,
+                                  std::span<const std::byte> source, handler_id handler,
+                                  std::span<const std::byte> payload, completion &source_free);
     [[nodiscard]] std::size_t max_message_bytes() const;
     [[nodiscard]] bool has_messages() const;
     /// 0 if another thread is doing it.
@@ -50,6 +53,7 @@ public:
 private:
     traffic() = default;
     using outcome = lane::outcome;
+    static constexpr std::size_t few_writes = 6; ///< entries of a lane, two for each message
 
     [[nodiscard]] peer &peer_of(world_rank rank) const { return *peers_[rank.index()]; }
     status flush(peer &to, completion &done, bool also_messages);
@@ -71,10 +75,14 @@ private:
     void join_marker(peer &to, marker_kind kind, completion &done);
     void list_unsettled(peer &to);
     outcome start_marker(peer &at, marker_kind kind);
-    bool ship(peer &to);
+    bool ship(peer &to, std::size_t most_under_way = few_writes);
     bool ship_waiting();
+    void list_unshipped(peer &to);
+    [[nodiscard]] lane *message_lane_for_data(peer &to);
     std::byte *append_record(peer &to, const record &head);
-    bool make_room(peer &to, std::size_t num_units);
+    void append_message(peer &to, handler_id handler, std::span<const std::byte> payload);
+    [[nodiscard]] bool has_room_for(peer &to, std::size_t payload_bytes);
+    [[nodiscard]] bool make_room(peer &to, std::size_t num_units);
     void learn_credit(peer &to) const;
     bool finish(lane &at);
     void end_operation(peer &at, const operation &over, int code);
