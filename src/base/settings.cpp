@@ -114,7 +114,7 @@ std::string show_text(const settings &from) {
     return from.*Field;
 }
 
-constexpr std::array<setting_row, 32> rows{{
+constexpr std::array<setting_row, 33> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -162,13 +162,14 @@ constexpr std::array<setting_row, 32> rows{{
      [](const settings &s) {
          return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
      }},
-    {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi", "auto",
+    {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi|tcp", "auto",
      "Transport between ranks. auto: shared memory within a node, and between nodes the first that "
-     "this build has of UCX, GASNet-EX and GPI-2, or the one whose launcher started the job; ucx, "
-     "gasnet, gaspi: that one, also within a node.",
+     "this build has of UCX, GASNet-EX, GPI-2 and TCP, or the one whose launcher started the job; "
+     "ucx, gasnet, gaspi, tcp: that one, also within a node.",
      [](settings &s, const std::string &t) -> status {
-         if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi") {
-             return malformed(t, "one of auto, shm, ucx, gasnet, gaspi");
+         if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi" &&
+             t != "tcp") {
+             return malformed(t, "one of auto, shm, ucx, gasnet, gaspi, tcp");
          }
          s.conduit = t;
          return {};
@@ -243,6 +244,10 @@ constexpr std::array<setting_row, 32> rows{{
      "to 4, by the cores.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.ucx_workers, t, 1, 0); },
      [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
+    {"DIOMP_TCP_INTERFACES", "list", "",
+     "Network interfaces of this host by which DIOMP_CONDUIT=tcp is to be reached, with commas "
+     "between. Empty: all, those first that share a network with the other rank's.",
+     parse_text<&settings::tcp_interfaces>, show_text<&settings::tcp_interfaces>},
     {"DIOMP_NETWORK_RMA", "auto|rdma|messages", "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",

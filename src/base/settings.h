@@ -52,8 +52,9 @@ struct settings {
     std::string trace_file; ///< empty: none
     std::string conduit = "auto";
     bool cross_memory_attach = true;
-    int node_size = 0;   ///< 0: as the launcher says
-    int ucx_workers = 0; ///< 0: chosen from the cores
+    int node_size = 0;          ///< 0: as the launcher says
+    int ucx_workers = 0;        ///< 0: chosen from the cores
+    std::string tcp_interfaces; ///< empty: all
     std::string network_rma = "auto";
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.

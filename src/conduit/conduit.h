@@ -172,12 +172,13 @@ struct conduit_options {
     bool cross_memory_attach = true;
     double dead_peer_timeout_s = 30; ///< a peer that answers nothing for so long is given up
     int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
+    std::string tcp_interfaces;      ///< with commas between; empty: all
     std::string network_rma = "auto"; ///< auto, rdma, messages
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this
-/// node, a network conduit for others if there are any), "shm", and "ucx", "gasnet" and
-/// "gaspi" (for every rank but the caller's own).
+/// node, a network conduit for others if there are any), "shm", and "ucx", "gasnet", "gaspi" and
+/// "tcp" (for every rank but the caller's own).
 result<std::unique_ptr<conduit>> create(const std::string &name, launch::launcher &launcher,
                                         const window &window, const conduit_options &options);
 

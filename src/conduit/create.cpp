@@ -4,6 +4,7 @@
 #include "conduit/gasnet/gasnet.h"
 #include "conduit/gaspi/gaspi.h"
 #include "conduit/shm/shm.h"
+#include "conduit/tcp/tcp.h"
 #include "conduit/ucx/ucx.h"
 
 #include <fmt/core.h>
@@ -28,7 +29,8 @@ struct known_network {
 /// In the order in which "auto" prefers them.
 constexpr known_network networks[] = {{"ucx", ucx::create, ucx::is_built},
                                       {"gasnet", gasnet::create, gasnet::is_built},
-                                      {"gaspi", gaspi::create, gaspi::is_built}};
+                                      {"gaspi", gaspi::create, gaspi::is_built},
+                                      {"tcp", tcp::create, tcp::is_built}};
 
 const known_network *find_network(const std::string &name) {
     auto const *const found =
@@ -41,8 +43,7 @@ const known_network &choose_network(const launch::launcher &launcher) {
     if (const known_network *const native = find_network(launcher.name()); native != nullptr) {
         return *native;
     }
-    auto const *const built = std::ranges::find_if(networks, &known_network::is_built);
-    return built == std::end(networks) ? networks[0] : *built;
+    return *std::ranges::find_if(networks, &known_network::is_built); // tcp is
 }
 
 } // namespace
@@ -54,7 +55,7 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
     const known_network *const forced = find_network(name);
     if (name != "auto" && name != "shm" && forced == nullptr) {
         return error(OMPX_ERR_ARG, fmt::format("there is no conduit '{}'", name),
-                     "set DIOMP_CONDUIT to auto, shm, ucx, gasnet or gaspi");
+                     "set DIOMP_CONDUIT to auto, shm, ucx, gasnet, gaspi or tcp");
     }
     if (name == "shm" && !all_near) {
         return error(OMPX_ERR_UNSUPPORTED,

@@ -15,6 +15,14 @@ struct get_id {
     std::uint32_t generation = 0;
 };
 
+/// In a message.
+constexpr std::uint64_t to_number(get_id id) {
+    return (std::uint64_t{id.index} << 32) | std::uint64_t{id.generation};
+}
+constexpr get_id to_get_id(std::uint64_t number) {
+    return {static_cast<std::uint32_t>(number >> 32), static_cast<std::uint32_t>(number)};
+}
+
 /// Under its owner's lock, but for what says otherwise.
 class pending_gets {
 public:

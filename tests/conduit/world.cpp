@@ -42,6 +42,7 @@ world::world() {
         *launcher_, {0, memory_bytes, diomp::conduit::control_bytes_per_rank()}));
     diomp::conduit::conduit_options options;
     options.ucx_workers = values.ucx_workers;
+    options.tcp_interfaces = values.tcp_interfaces;
     options.network_rma = values.network_rma;
     if (values.timeout_s > 0) {
         options.dead_peer_timeout_s = values.timeout_s;

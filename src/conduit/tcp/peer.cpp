@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/tcp/peer.h"
+
+#include <fmt/core.h>
+
+namespace diomp::conduit::tcp {
+
+std::string peer::name() const {
+    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
+}
+
+bool peer::begin_flush(completion &done, std::uint64_t &number) {
+    std::lock_guard const guard(mutex_);
+    number = num_puts_.load(std::memory_order_acquire);
+    if (number == num_landed_.load(std::memory_order_relaxed)) {
+        return false;
+    }
+    done.begin();
+    if (is_failed()) { // nobody would end it
+        done.end(OMPX_ERR_PEER);
+        return false;
+    }
+    waits_.push_back({number, &done});
+    return std::exchange(num_asked_, number) != number;
+}
+
+void peer::end_flush(std::uint64_t number) {
+    std::lock_guard const guard(mutex_);
+    num_landed_.store(std::max(number, num_landed_.load(std::memory_order_relaxed)),
+                      std::memory_order_release);
+    while (!waits_.empty() && waits_.front().number <= number) {
+        waits_.front().done->end();
+        waits_.pop_front();
+    }
+}
+
+get_id peer::begin_get(void *destination, std::size_t nbytes, completion &done) {
+    done.begin();
+    std::lock_guard const guard(mutex_);
+    if (is_failed()) {
+        done.end(OMPX_ERR_PEER);
+        return {};
+    }
+    return gets_.begin(destination, nbytes, done);
+}
+
+std::byte *peer::destination_of(get_id id, std::size_t nbytes) {
+    std::lock_guard const guard(mutex_);
+    auto const *const get = gets_.find(id);
+    return get != nullptr && get->left == nbytes ? get->destination : nullptr;
+}
+
+void peer::end_get(get_id id) {
+    std::lock_guard const guard(mutex_);
+    if (gets_.find(id) != nullptr) {
+        gets_.finish(id);
+    }
+}
+
+std::string peer::count_outstanding() const {
+    return fmt::format("{} get(s) of {} bytes, {} put(s) and {} bytes of messages", gets_.count(),
+                       gets_.bytes(), num_puts_.load() - num_landed_.load(),
+                       unhandled_bytes.load());
+}
+
+std::string peer::fail(const std::string &why) {
+    std::lock_guard const guard(mutex_);
+    if (is_failed()) {
+        return {};
+    }
+    failure_ = fmt::format("{} is lost: {}; outstanding: {}", name(), why, count_outstanding());
+    failed_.store(true, std::memory_order_release);
+    gets_.fail(OMPX_ERR_PEER);
+    for (flush_wait const &each : waits_) {
+        each.done->end(OMPX_ERR_PEER);
+    }
+    waits_.clear();
+    return failure_;
+}
+
+std::string peer::failure() {
+    std::lock_guard const guard(mutex_);
+    return failure_;
+}
+
+std::string peer::describe_outstanding(bool is_silent) {
+    std::lock_guard const guard(mutex_);
+    bool const waits = gets_.count() > 0 || !waits_.empty() || (is_silent && is_awaited());
+    return waits ? count_outstanding() : "";
+}
+
+} // namespace diomp::conduit::tcp

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/tcp/traffic.h"
+
+#include "base/log.h"
+#include "launch/same_node.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+namespace diomp::conduit::tcp {
+namespace {
+
+/// With so few connections it is quicker to read each than to ask which have something.
+constexpr std::size_t few_links = 3;
+/// Of advances, that look at all descriptors all the same: somebody may want to connect.
+constexpr std::uint32_t every = 64;
+/// How long one address may take to answer.
+constexpr std::chrono::seconds opening_limit{3};
+/// Connections of strangers that may wait beside those of a job's ranks.
+constexpr std::size_t most_strangers = 64;
+
+result<std::string> new_cookie() {
+    constexpr char const *digits = "0123456789abcdef";
+    std::array<unsigned char, sizeof(greeting::cookie) / 2> bytes;
+    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        return system_error("asking for random numbers", errno);
+    }
+    std::string text;
+    for (unsigned const each : bytes) {
+        text += digits[each >> 4];
+        text += digits[each & 15];
+    }
+    return text;
+}
+
+/// Takes as long for every cookie.
+bool are_equal(const char *a, const char *b, std::size_t nbytes) {
+    unsigned differences = 0;
+    for (std::size_t i = 0; i < nbytes; ++i) {
+        differences |= static_cast<unsigned>(a[i] ^ b[i]);
+    }
+    return differences == 0;
+}
+
+} // namespace
+
+traffic::traffic(launch::launcher &launcher, const window &window, loss_sink lose)
+    : launcher_(launcher), lose_(std::move(lose)),
+      slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
+      slot_bytes_(window.slot_bytes()), by_rank_(static_cast<std::size_t>(launcher.info().size)),
+      peers_(by_rank_.size()), links_(2 * by_rank_.size() + most_strangers),
+      next_way_(by_rank_.size()) {}
+
+traffic::~traffic() = default;
+
+result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
+                                                 const std::string &interfaces, loss_sink lose) {
+    std::unique_ptr<traffic> made(new traffic(launcher, window, std::move(lose)));
+    auto addresses = own_addresses(interfaces);
+    DIOMP_TRY(addresses);
+    made->own_card_.node = launch::node_identity();
+    made->own_card_.addresses = addresses.take();
+    auto listener = listen(made->own_card_.port);
+    DIOMP_TRY(listener);
+    made->listener_ = listener.take();
+    made->epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (!made->epoll_.valid() ||
+        ::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, made->listener_.get(), &event) != 0) {
+        return system_error("epoll", errno);
+    }
+    DIOMP_TRY(launcher.put(card_key, write_card(made->own_card_)));
+    DIOMP_TRY(launcher.put(host_key, launcher.info().host));
+    if (launcher.info().rank == world_rank(0)) {
+        auto cookie = new_cookie();
+        DIOMP_TRY(cookie);
+        DIOMP_TRY(launcher.put(cookie_key, cookie.value()));
+    }
+    DIOMP_TRY(launcher.fence());
+    auto cookie = launcher.get(world_rank(0), cookie_key);
+    DIOMP_TRY(cookie);
+    if (cookie.value().size() != sizeof(greeting::cookie)) {
+        return error(OMPX_ERR_SYSTEM, "the launcher has changed what rank 0 published");
+    }
+    made->greeting_.rank = static_cast<std::uint32_t>(launcher.info().rank.value());
+    std::memcpy(made->greeting_.cookie, cookie.value().data(), sizeof(greeting::cookie));
+    return made;
+}
+
+peer &traffic::peer_of(world_rank rank) {
+    std::atomic<peer *> &place = by_rank_[rank.index()];
+    if (peer *const known = place.load(std::memory_order_acquire); known != nullptr) [[likely]] {
+        return *known;
+    }
+    auto host = launcher_.get(rank, host_key);
+    std::lock_guard const guard(peers_mutex_);
+    if (peer *const known = place.load(std::memory_order_acquire); known != nullptr) {
+        return *known;
+    }
+    std::size_t const before = num_peers_.load(std::memory_order_relaxed);
+    peers_[before] = std::make_unique<peer>(rank, host ? host.take() : std::string());
+    num_peers_.store(before + 1, std::memory_order_release);
+    place.store(peers_[before].get(), std::memory_order_release);
+    return *peers_[before];
+}
+
+link *traffic::add(std::unique_ptr<link> made) {
+    std::size_t const before = num_links_.load(std::memory_order_relaxed);
+    if (before == links_.size()) {
+        return nullptr;
+    }
+    links_[before] = std::move(made);
+    num_links_.store(before + 1, std::memory_order_release);
+    watch_descriptor(EPOLL_CTL_ADD, *links_[before], false);
+    return links_[before].get();
+}
+
+void traffic::watch_descriptor(int operation, link &which, bool for_room) const {
+    epoll_event event{};
+    event.events = EPOLLIN | (for_room ? EPOLLOUT : 0U);
+    event.data.ptr = &which;
+    ::epoll_ctl(epoll_.get(), operation, which.fd(), &event);
+}
+
+link *traffic::way_to(peer &to) {
+    if (link *const open = to.requests(); open != nullptr) [[likely]] {
+        return open;
+    }
+    std::string why;
+    {
+        std::lock_guard const guard(links_mutex_);
+        if (link *const open = to.requests(); open != nullptr) {
+            return open;
+        }
+        // Any descriptor will do: open_next_way() puts the right one in its place.
+        auto made = std::make_unique<link>(unique_fd(), to, greeting_);
+        if (open_next_way(*made, to)) {
+            link *const added = add(std::move(made));
+            to.ask_by(*added);
+            return added;
+        }
+        why = made->what_is_wrong();
+    }
+    lose_(to, why);
+    return nullptr;
+}
+
+bool traffic::open_next_way(link &which, peer &target) {
+    auto const text = launcher_.get(target.rank(), card_key);
+    card const theirs = text.ok() ? read_card(text.value()) : card{};
+    std::vector<in6_addr> const ways = ways_to(theirs, own_card_);
+    std::size_t &next = next_way_[target.rank().index()];
+    std::string why = which.what_is_wrong();
+    while (next < ways.size()) {
+        in6_addr const &way = ways[next++];
+        auto started = start_connecting(way, theirs.port);
+        if (started.ok()) {
+            log(log_level::debug, "tcp: connecting to {} at {}", target.name(), to_text(way));
+            which.start_again(started.take());
+            return true;
+        }
+        why = started.failure().message();
+    }
+    which.break_off(fmt::format("it cannot be reached at any of its {} addresses ({})", ways.size(),
+                                why.empty() ? "it has none" : why));
+    return false;
+}
+
+/// With what is not good, or takes too long to open.
+void traffic::mend(link &which) {
+    peer *const target = which.target();
+    {
+        std::lock_guard const guard(links_mutex_);
+        if (which.condition() == link::state::unopened && target != nullptr) {
+            if (open_next_way(which, *target)) {
+                watch_descriptor(EPOLL_CTL_ADD, which, false);
+                return;
+            }
+        }
+    }
+    if (which.condition() != link::state::broken || which.is_buried.exchange(true)) {
+        return;
+    }
+    watch_descriptor(EPOLL_CTL_DEL, which, false);
+    if (target != nullptr && !expects_ends_.load(std::memory_order_relaxed)) {
+        lose_(*target, which.what_is_wrong());
+    }
+}
+
+void traffic::accept_all() {
+    for (;;) {
+        unique_fd next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!next.valid()) {
+            return;
+        }
+        std::lock_guard const guard(links_mutex_);
+        add(std::make_unique<link>(std::move(next)));
+    }
+}
+
+bool traffic::look_at_descriptors() {
+    std::array<epoll_event, 64> events;
+    int const count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    bool moved = false;
+    for (int i = 0; i < count; ++i) {
+        auto *const which = static_cast<link *>(events[static_cast<std::size_t>(i)].data.ptr);
+        if (which == nullptr) {
+            accept_all();
+            moved = true;
+        } else {
+            moved = which->receive(*this) || moved;
+        }
+    }
+    return moved;
+}
+
+bool traffic::ship_all() {
+    bool moved = false;
+    for (auto const &each : links()) {
+        if (each->has_waiting()) {
+            moved = each->ship() || moved;
+        }
+        if (each->condition() != link::state::good && !each->is_buried) [[unlikely]] {
+            mend(*each);
+        }
+    }
+    return moved;
+}
+
+bool traffic::advance() {
+    // Counts may get lost.
+    std::uint32_t const turn = num_advances_.load(std::memory_order_relaxed) + 1;
+    num_advances_.store(turn, std::memory_order_relaxed);
+    bool moved = ship_all();
+    auto const open = links();
+    if (open.size() > few_links || turn % every == 0) {
+        moved = look_at_descriptors() || moved;
+    } else {
+        for (auto const &each : open) {
+            moved = each->receive(*this) || moved;
+        }
+    }
+    return ship_all() || moved; // answers
+}
+
+bool traffic::serve() {
+    auto const now = std::chrono::steady_clock::now();
+    for (auto const &each : links()) {
+        if (!each->is_open() && now - each->opening_since.load() > opening_limit) {
+            each->give_up_opening();
+        }
+    }
+    bool const moved = look_at_descriptors();
+    return ship_all() || moved;
+}
+
+bool traffic::arm() {
+    for (auto const &each : links()) {
+        bool const waits = each->has_waiting() && each->condition() == link::state::good;
+        if (each->is_watched_for_room.exchange(waits) != waits) {
+            watch_descriptor(EPOLL_CTL_MOD, *each, waits);
+        }
+    }
+    return true;
+}
+
+bool traffic::is_ours(std::uint64_t address, std::size_t nbytes) const {
+    return address >= slot_begin_ && nbytes <= slot_bytes_ &&
+           address - slot_begin_ <= slot_bytes_ - nbytes;
+}
+
+bool traffic::greet(link &on, const greeting &from) {
+    if (from.magic != greeting::right_magic || from.rank >= by_rank_.size() ||
+        !are_equal(from.cookie, greeting_.cookie, sizeof(from.cookie))) {
+        log(log_level::warn, "tcp: a connection that is not one of this job's has been refused");
+        return false;
+    }
+    peer &known = peer_of(world_rank(static_cast<int>(from.rank)));
+    known.answer_by(on);
+    on.belongs_to(known);
+    return true;
+}
+
+std::byte *traffic::place_body(link &on, const frame &head) {
+    peer &from = *on.target();
+    switch (head.what) {
+    case kind::put:
+        return is_ours(head.address, head.nbytes) ? reinterpret_cast<std::byte *>(head.address)
+                                                  : nullptr;
+    case kind::data: {
+        std::byte *const place = from.destination_of(to_get_id(head.number), head.nbytes);
+        return place != nullptr ? place : from.is_failed() ? on.scratch(head.nbytes) : nullptr;
+    }
+    case kind::message:
+        return head.nbytes <= most_message_bytes ? on.scratch(head.nbytes) : nullptr;
+    case kind::bulk:
+        return head.nbytes <= most_bulk_bytes && head.head <= head.nbytes ? on.scratch(head.nbytes)
+                                                                          : nullptr;
+    default:
+        return nullptr;
+    }
+}
+
+bool traffic::take(link &on, const frame &head, const std::byte *body) {
+    peer &from = *on.target();
+    from.note_sign_of_life();
+    switch (head.what) {
+    case kind::put:
+        return true;
+    case kind::get: {
+        frame answer{.what = kind::data, .nbytes = head.nbytes, .number = head.number};
+        if (!is_ours(head.address, head.nbytes)) {
+            return false;
+        }
+        on.send(answer, reinterpret_cast<const void *>(head.address), head.nbytes, nullptr);
+        return true;
+    }
+    case kind::message: {
+        std::lock_guard const guard(arrivals_mutex_);
+        queue_.add(from.rank(), head.handler, body, head.nbytes);
+        return true;
+    }
+    case kind::bulk: {
+        std::lock_guard const guard(arrivals_mutex_);
+        if (bulk_sink_) {
+            bulk_sink_({from.rank(),
+                        head.handler,
+                        {body, head.head},
+                        {body + head.head, head.nbytes - head.head}});
+            bulk_news_.store(true, std::memory_order_relaxed);
+        }
+        return true;
+    }
+    case kind::flush:
+        on.send({.what = kind::flushed, .number = head.number}, nullptr, 0, nullptr);
+        return true;
+    case kind::ping:
+        on.send({.what = kind::handled, .number = from.handled_bytes.exchange(0)}, nullptr, 0,
+                nullptr);
+        return true;
+    default:
+        return take_answer(from, head);
+    }
+}
+
+bool traffic::take_answer(peer &from, const frame &head) {
+    switch (head.what) {
+    case kind::handled:
+        from.unhandled_bytes.fetch_sub(head.number, std::memory_order_relaxed);
+        return true;
+    case kind::data:
+        from.end_get(to_get_id(head.number));
+        return true;
+    case kind::flushed:
+        from.end_flush(head.number);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void traffic::swap_messages(std::vector<std::byte> &other) {
+    std::lock_guard const guard(arrivals_mutex_);
+    queue_.swap(other);
+}
+
+void traffic::receive_bulk_with(const bulk_sink &sink) {
+    std::lock_guard const guard(arrivals_mutex_);
+    bulk_sink_ = sink;
+}
+
+} // namespace diomp::conduit::tcp

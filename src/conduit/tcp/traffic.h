@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// All connections of a rank: opening them, serving what comes, and what becomes of lost peers.
+#pragma once
+
+#include "conduit/message_queue.h"
+#include "conduit/tcp/address.h"
+#include "conduit/tcp/peer.h"
+#include "launch/launch.h"
+
+#include <functional>
+
+namespace diomp::conduit::tcp {
+
+/// At the launcher: how a rank is reached, its host, and rank 0's secret.
+inline constexpr const char *card_key = "tcp";
+inline constexpr const char *host_key = "tcp.host";
+inline constexpr const char *cookie_key = "tcp.cookie";
+
+class traffic final : public frame_taker {
+public:
+    using loss_sink = std::function<void(peer &lost, const std::string &why)>;
+
+    /// Collective. `lose` is told of connections that break, by any thread.
+    static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
+                                                   const std::string &interfaces, loss_sink lose);
+    ~traffic() override;
+    traffic(const traffic &) = delete;
+    traffic &operator=(const traffic &) = delete;
+
+    /// Made on first use. Any thread.
+    [[nodiscard]] peer &peer_of(world_rank rank);
+    [[nodiscard]] peer *find_peer(world_rank rank) const {
+        return by_rank_[rank.index()].load(std::memory_order_acquire);
+    }
+    [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const {
+        return {peers_.data(), num_peers_.load(std::memory_order_acquire)};
+    }
+    /// The connection for requests to a peer, opened on first use; nullptr, and the peer has
+    /// failed, if it cannot be.
+    [[nodiscard]] link *way_to(peer &to);
+
+    /// Reads and writes what there is. True if anything moved.
+    bool advance();
+    /// The same, for the thread that sleeps on epoll_fd(): looks at all descriptors.
+    bool serve();
+    /// Watches for room where something waits. False: there is something to do.
+    bool arm();
+    [[nodiscard]] int epoll_fd() const { return epoll_.get(); }
+
+    [[nodiscard]] bool has_messages() const { return queue_.has_messages(); }
+    void swap_messages(std::vector<std::byte> &other);
+    /// A bulk message has been handled since the last call.
+    bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
+    void receive_bulk_with(const bulk_sink &sink);
+    /// Connections may be closed from now on.
+    void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
+
+private:
+    traffic(launch::launcher &launcher, const window &window, loss_sink lose);
+
+    std::byte *place_body(link &on, const frame &head) override;
+    bool take(link &on, const frame &head, const std::byte *body) override;
+    bool greet(link &on, const greeting &from) override;
+    bool take_answer(peer &from, const frame &head);
+
+    [[nodiscard]] bool is_ours(std::uint64_t address, std::size_t nbytes) const;
+    [[nodiscard]] std::span<const std::unique_ptr<link>> links() const {
+        return {links_.data(), num_links_.load(std::memory_order_acquire)};
+    }
+    /// nullptr if there are more than a job could have.
+    link *add(std::unique_ptr<link> made);
+    void watch_descriptor(int operation, link &which, bool for_room) const;
+    void accept_all();
+    bool look_at_descriptors();
+    bool ship_all();
+    void mend(link &which);
+    bool open_next_way(link &which, peer &target);
+
+    launch::launcher &launcher_;
+    loss_sink lose_;
+    std::uint64_t slot_begin_;
+    std::size_t slot_bytes_;
+    card own_card_;
+    greeting greeting_;
+    unique_fd listener_;
+    unique_fd epoll_;
+    std::atomic<bool> expects_ends_{false};
+
+    std::vector<std::atomic<peer *>> by_rank_;
+    std::mutex peers_mutex_;                   ///< of who makes one
+    std::vector<std::unique_ptr<peer>> peers_; ///< first num_peers_ ones; never moves
+    std::atomic<std::size_t> num_peers_{0};
+    std::mutex links_mutex_;                   ///< of who adds, opens or mends one
+    std::vector<std::unique_ptr<link>> links_; ///< first num_links_ ones; never moves
+    std::vector<std::size_t> next_way_;        ///< by rank
+    std::atomic<std::size_t> num_links_{0};
+    std::atomic<std::uint32_t> num_advances_{0};
+
+    std::mutex arrivals_mutex_;
+    message_queue queue_;
+    bulk_sink bulk_sink_;
+    std::atomic<bool> bulk_news_{false};
+};
+
+} // namespace diomp::conduit::tcp

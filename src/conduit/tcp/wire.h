@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What travels on a connection, in the byte order of the job's hosts. Requests go one way, from who
+// has opened it; answers come back the other way.
+#pragma once
+
+#include "conduit/conduit.h"
+
+#include <cstdint>
+
+namespace diomp::conduit::tcp {
+
+enum class kind : std::uint8_t {
+    // Requests.
+    put = 1, ///< nbytes of data to `address`
+    get,     ///< nbytes from `address`; answered by `data` with the same number
+    message, ///< nbytes to `handler`
+    bulk,    ///< nbytes to `handler`, the first `head` of them its payload
+    flush,   ///< answered by `flushed` with the same number when all puts before have landed
+    ping,    ///< answered by `handled`
+    handled, ///< `number` bytes of messages have been handled; an answer, too
+    // Answers.
+    data,
+    flushed,
+};
+
+struct frame {
+    kind what{};
+    std::uint8_t unused = 0;
+    handler_id handler = 0;
+    std::uint32_t head = 0;
+    std::uint64_t nbytes = 0; ///< that follow, but for a get
+    std::uint64_t address = 0;
+    std::uint64_t number = 0;
+};
+static_assert(sizeof(frame) == 32);
+
+constexpr std::size_t body_bytes(const frame &head) {
+    return head.what == kind::get ? 0 : head.nbytes;
+}
+
+/// The first bytes of a connection.
+struct greeting {
+    static constexpr std::uint64_t right_magic = 0x31504354504d4f44; // "DOMPTCP1"
+
+    std::uint64_t magic = right_magic;
+    std::uint32_t rank = 0;
+    std::uint32_t unused = 0;
+    char cookie[32] = {}; ///< the job's, which strangers do not know
+};
+
+/// The queue of a rank holds this much of each other one.
+inline constexpr std::uint64_t message_window_bytes = 256 * 1024;
+/// What a message takes of it.
+constexpr std::uint64_t message_cost(std::size_t payload_bytes) { return payload_bytes + 16; }
+inline constexpr std::size_t most_message_bytes = 8192;
+inline constexpr std::size_t most_bulk_bytes = 256 * 1024;
+inline constexpr std::size_t most_bulk_head_bytes = 128;
+
+} // namespace diomp::conduit::tcp

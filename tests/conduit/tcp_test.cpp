@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Connections of the TCP conduit by themselves: what comes in any pieces, and what must not come;
+// and which addresses are tried in which order.
+#include "conduit/tcp/address.h"
+#include "conduit/tcp/link.h"
+#include "conduit/tcp/peer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <cstring>
+#include <sys/socket.h>
+
+namespace {
+
+namespace tcp = diomp::conduit::tcp;
+using diomp::unique_fd;
+using diomp::world_rank;
+using testing::ElementsAre;
+
+std::string pattern(std::size_t nbytes) {
+    std::string text(nbytes, '\0');
+    for (std::size_t i = 0; i < nbytes; ++i) {
+        text[i] = static_cast<char>(i * 7 + i / 251);
+    }
+    return text;
+}
+
+/// Accepts messages, and greetings whose cookie begins with 'c'.
+class recorder final : public tcp::frame_taker {
+public:
+    explicit recorder(tcp::peer &source) : source_(source) {}
+
+    std::byte *place_body(tcp::link &on, const tcp::frame &head) override {
+        return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
+    }
+    bool take(tcp::link & /*on*/, const tcp::frame &head, const std::byte *body) override {
+        bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
+        return head.what == tcp::kind::message;
+    }
+    bool greet(tcp::link &on, const tcp::greeting &from) override {
+        on.belongs_to(source_);
+        return from.cookie[0] == 'c';
+    }
+
+    std::vector<std::string> bodies;
+
+private:
+    tcp::peer &source_;
+};
+
+class tcp_link : public testing::Test {
+protected:
+    tcp_link() {
+        int ends[2] = {-1, -1};
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        here_ = ends[0];
+        there_.emplace(unique_fd(ends[1]));
+    }
+    ~tcp_link() override { ::close(here_); }
+
+    void write(const void *bytes, std::size_t nbytes) {
+        EXPECT_EQ(::send(here_, bytes, nbytes, MSG_NOSIGNAL), static_cast<ssize_t>(nbytes));
+    }
+    static tcp::greeting friendly() {
+        tcp::greeting greeting;
+        greeting.cookie[0] = 'c';
+        return greeting;
+    }
+    static tcp::frame message(std::size_t nbytes) {
+        tcp::frame head;
+        head.what = tcp::kind::message;
+        head.nbytes = nbytes;
+        return head;
+    }
+    std::string conversation(const std::vector<std::string> &bodies) {
+        tcp::greeting const greeting = friendly();
+        std::string all(reinterpret_cast<const char *>(&greeting), sizeof(greeting));
+        for (auto const &body : bodies) {
+            tcp::frame const head = message(body.size());
+            all.append(reinterpret_cast<const char *>(&head), sizeof(head));
+            all += body;
+        }
+        return all;
+    }
+
+    tcp::peer peer_{world_rank(1), "there"};
+    recorder taker_{peer_};
+    int here_ = -1;
+    std::optional<tcp::link> there_;
+};
+
+TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
+    std::vector<std::string> const bodies{"", "a", pattern(31), pattern(33), pattern(1000), ""};
+    std::string const all = conversation(bodies);
+    for (std::size_t const piece : {1U, 2U, 31U, 32U, 33U, 63U, 100U, 5000U}) {
+        int ends[2] = {-1, -1};
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        unique_fd const source(ends[0]);
+        tcp::link other{unique_fd(ends[1])};
+        taker_.bodies.clear();
+        for (std::size_t at = 0; at < all.size(); at += piece) {
+            std::size_t const nbytes = std::min(piece, all.size() - at);
+            ASSERT_EQ(::send(source.get(), all.data() + at, nbytes, 0),
+                      static_cast<ssize_t>(nbytes));
+            EXPECT_TRUE(other.receive(taker_));
+        }
+        EXPECT_EQ(taker_.bodies, bodies) << piece;
+        EXPECT_EQ(other.target(), &peer_);
+    }
+}
+
+TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    tcp::link sender(unique_fd(ends[0]), peer_, friendly());
+    tcp::link receiver{unique_fd(ends[1])};
+    std::vector<std::string> bodies;
+    diomp::conduit::completion source_free;
+    // Copied and not copied in turn, more than the socket holds.
+    for (std::size_t i = 0; i < 200; ++i) {
+        bodies.push_back(pattern(i % 3 == 0 ? 20000 + i * 100 : i * 40));
+    }
+    for (auto const &body : bodies) {
+        sender.send(message(body.size()), body.data(), body.size(), &source_free);
+    }
+    EXPECT_TRUE(sender.has_waiting());
+    EXPECT_FALSE(source_free.is_done());
+    for (int round = 0; round < 100000 && taker_.bodies.size() < bodies.size(); ++round) {
+        sender.ship();
+        receiver.receive(taker_);
+    }
+    EXPECT_EQ(taker_.bodies, bodies);
+    EXPECT_FALSE(sender.has_waiting());
+    EXPECT_EQ(sender.copied_bytes(), 0);
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, 0);
+}
+
+TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    tcp::link sender(unique_fd(ends[0]), peer_, friendly());
+    std::string const much = pattern(std::size_t{8} << 20);
+    diomp::conduit::completion source_free;
+    sender.send(message(much.size()), much.data(), much.size(), &source_free);
+    EXPECT_FALSE(source_free.is_done());
+    ::close(ends[1]);
+    sender.ship();
+    EXPECT_EQ(sender.condition(), tcp::link::state::broken);
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
+    EXPECT_EQ(sender.copied_bytes(), 0);
+    sender.send(message(1), "x", 1, nullptr); // is lost, like the peer
+    EXPECT_FALSE(sender.has_waiting());
+}
+
+TEST_F(tcp_link, a_stranger_is_refused) {
+    tcp::greeting greeting = friendly();
+    greeting.cookie[0] = 'x';
+    write(&greeting, sizeof(greeting));
+    there_->receive(taker_);
+    EXPECT_EQ(there_->condition(), tcp::link::state::broken);
+}
+
+TEST_F(tcp_link, frames_before_a_greeting_are_not_taken) {
+    tcp::frame const head = message(0);
+    write(&head, sizeof(head));
+    there_->receive(taker_);
+    EXPECT_THAT(taker_.bodies, testing::IsEmpty());
+}
+
+TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
+    std::string all = conversation({"good"});
+    tcp::frame head;
+    head.what = static_cast<tcp::kind>(200);
+    head.nbytes = std::uint64_t{1} << 40;
+    all.append(reinterpret_cast<const char *>(&head), sizeof(head));
+    write(all.data(), all.size());
+    there_->receive(taker_);
+    EXPECT_THAT(taker_.bodies, ElementsAre("good"));
+    EXPECT_EQ(there_->condition(), tcp::link::state::broken);
+    EXPECT_EQ(there_->what_is_wrong(), "it sends what no rank of this job would");
+}
+
+TEST_F(tcp_link, a_closed_connection_is_noticed_after_what_it_brought) {
+    std::string const all = conversation({"last words"});
+    write(all.data(), all.size());
+    ::shutdown(here_, SHUT_WR);
+    while (there_->condition() == tcp::link::state::good) {
+        there_->receive(taker_);
+    }
+    EXPECT_THAT(taker_.bodies, ElementsAre("last words"));
+    EXPECT_EQ(there_->what_is_wrong(), "the connection has been closed");
+}
+
+TEST(tcp_connecting, where_nobody_listens_another_address_may_be_tried) {
+    tcp::peer nobody(world_rank(1), "nowhere");
+    std::uint16_t port = 0;
+    auto listener = tcp::listen(port);
+    ASSERT_TRUE(listener.ok());
+    in6_addr loopback{};
+    ::inet_pton(AF_INET6, "::ffff:127.0.0.1", &loopback);
+    listener.value().reset(); // nobody listens there now
+    auto refused = tcp::start_connecting(loopback, port);
+    recorder taker(nobody);
+    if (refused.ok()) {
+        tcp::link link(refused.take(), nobody, {});
+        for (int round = 0; round < 1000 && link.condition() == tcp::link::state::good; ++round) {
+            link.ship();
+            link.receive(taker);
+        }
+        EXPECT_EQ(link.condition(), tcp::link::state::unopened);
+        EXPECT_TRUE(link.has_waiting()) << "the greeting";
+        link.break_off("enough");
+        EXPECT_EQ(link.condition(), tcp::link::state::broken);
+    }
+}
+
+tcp::address make(const char *number, int prefix_bits) {
+    tcp::address made;
+    EXPECT_EQ(::inet_pton(AF_INET6, number, &made.number), 1) << number;
+    made.prefix_bits = prefix_bits;
+    return made;
+}
+
+std::vector<std::string> ways(const tcp::card &there, const tcp::card &here) {
+    std::vector<std::string> found;
+    for (in6_addr const &each : tcp::ways_to(there, here)) {
+        found.push_back(tcp::to_text(each));
+    }
+    return found;
+}
+
+TEST(tcp_address, those_in_a_network_of_ours_come_first) {
+    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
+    tcp::card const there{"b",
+                          2,
+                          {make("::ffff:192.168.3.4", 120), make("::ffff:10.1.200.7", 112),
+                           make("2001:db8:6::2", 64), make("2001:db8:5::2", 64)}};
+    EXPECT_THAT(ways(there, here),
+                ElementsAre("10.1.200.7", "2001:db8:5::2", "192.168.3.4", "2001:db8:6::2"));
+}
+
+TEST(tcp_address, a_rank_of_the_same_host_is_reached_by_loopback_first) {
+    tcp::card const card{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    EXPECT_THAT(ways(card, card), ElementsAre("127.0.0.1", "10.1.0.1"));
+}
+
+TEST(tcp_address, a_card_survives_the_launcher) {
+    tcp::card const card{
+        "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};
+    tcp::card const read = tcp::read_card(tcp::write_card(card));
+    EXPECT_EQ(read.node, card.node);
+    EXPECT_EQ(read.port, card.port);
+    EXPECT_EQ(tcp::write_card(read), tcp::write_card(card));
+}
+
+TEST(tcp_address, interfaces_that_do_not_exist_are_errors) {
+    auto found = tcp::own_addresses("lo,nonsense0");
+    ASSERT_FALSE(found.ok());
+    EXPECT_THAT(found.failure().message(), testing::HasSubstr("'nonsense0'"));
+    EXPECT_THAT(found.failure().remedy(), testing::HasSubstr("DIOMP_TCP_INTERFACES"));
+}
+
+TEST(tcp_address, loopback_is_taken_only_if_named) {
+    auto named = tcp::own_addresses("lo");
+    auto all = tcp::own_addresses("");
+    ASSERT_TRUE(named.ok() && all.ok());
+    auto const is_loopback = [](const tcp::address &each) {
+        return tcp::to_text(each.number) == "127.0.0.1";
+    };
+    EXPECT_THAT(named.value(), testing::Contains(testing::Truly(is_loopback)));
+    EXPECT_THAT(all.value(), testing::Not(testing::Contains(testing::Truly(is_loopback))));
+}
+
+} // namespace
