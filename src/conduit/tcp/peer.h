@@ -37,6 +37,7 @@ public:
     /// Where the bytes of a get go; nullptr if it has failed. Until end_get() or fail().
     [[nodiscard]] std::byte *destination_of(get_id id, std::size_t nbytes);
     void end_get(get_id id);
+    [[nodiscard]] std::size_t num_gets() const { return gets_.count(); }
 
     [[nodiscard]] bool is_failed() const override {
         return failed_.load(std::memory_order_acquire);

@@ -67,6 +67,13 @@ private:
     status start_thread();
     result<way> find_way(world_rank rank);
     void lose(peer &lost, const std::string &why);
+    /// Lets what has been queued leave now; the network thread takes care of what has no room.
+    void send_off(link &by) {
+        by.ship();
+        if (by.has_waiting()) {
+            thread_->nudge();
+        }
+    }
     /// Takes room in the peer's queue. False: there is none.
     static bool take_room(peer &to, std::size_t payload_bytes);
     void give_credit(peer &to);
@@ -164,7 +171,10 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
         by.send({.what = kind::put, .nbytes = nbytes, .address = remote_address}, source, nbytes,
                 &source_free);
         found.value().to.count_put();
-        thread_->nudge();
+        // Small ones gather until a flush, or until there are many.
+        if (nbytes > link::most_copied && by.has_waiting()) {
+            thread_->nudge();
+        }
     }
     return {};
 }
@@ -174,13 +184,18 @@ status tcp_network::get(world_rank rank, std::uint64_t remote_address, void *des
     auto found = find_way(rank);
     DIOMP_TRY(found);
     if (nbytes > 0) {
-        get_id const id = found.value().to.begin_get(destination, nbytes, done);
-        found.value().by.send({.what = kind::get,
-                               .nbytes = nbytes,
-                               .address = remote_address,
-                               .number = to_number(id)},
-                              nullptr, 0, nullptr);
-        thread_->nudge();
+        auto const [to, by] = found.value();
+        // Who serves the answer to an earlier one sends what has gathered meanwhile.
+        bool const is_first = to.num_gets() == 0;
+        get_id const id = to.begin_get(destination, nbytes, done);
+        by.send({.what = kind::get,
+                 .nbytes = nbytes,
+                 .address = remote_address,
+                 .number = to_number(id)},
+                nullptr, 0, nullptr);
+        if (is_first) {
+            send_off(by);
+        }
     }
     return {};
 }
@@ -195,7 +210,7 @@ status tcp_network::flush(world_rank rank, completion &done) {
     }
     if (std::uint64_t number = 0; known->begin_flush(done, number)) {
         known->requests()->send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
-        thread_->nudge();
+        send_off(*known->requests());
     }
     return {};
 }
@@ -204,7 +219,7 @@ status tcp_network::flush_all(completion &done) {
     for (auto const &known : traffic_->spoken_to()) {
         if (std::uint64_t number = 0; known->begin_flush(done, number)) {
             known->requests()->send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
-            thread_->nudge();
+            send_off(*known->requests());
         }
     }
     return {};
@@ -231,7 +246,7 @@ bool tcp_network::try_send(world_rank rank, handler_id handler,
     }
     found.value().by.send({.what = kind::message, .handler = handler, .nbytes = payload.size()},
                           payload.data(), payload.size(), nullptr);
-    thread_->nudge();
+    send_off(found.value().by);
     return true;
 }
 
@@ -251,7 +266,7 @@ result<bool> tcp_network::send_bulk(world_rank rank, handler_id handler,
                            .head = static_cast<std::uint32_t>(payload.size()),
                            .nbytes = payload.size() + data.size()},
                           payload, data.data(), data.size(), &source_free);
-    thread_->nudge();
+    send_off(found.value().by);
     return true;
 }
 
@@ -269,7 +284,7 @@ result<bool> tcp_network::put_with_message(world_rank rank, std::uint64_t remote
             source.size(), &source_free);
     by.send({.what = kind::message, .handler = handler, .nbytes = payload.size()}, payload.data(),
             payload.size(), nullptr);
-    thread_->nudge();
+    send_off(by);
     return true;
 }
 
