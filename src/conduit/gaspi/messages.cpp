@@ -15,6 +15,8 @@ namespace diomp::conduit::gaspi {
 namespace {
 
 constexpr std::size_t most_message_bytes = 8192;
+/// Of data with a message behind it.
+constexpr std::size_t most_pieces_at_once = 16;
 constexpr std::uint32_t units_for(std::size_t nbytes) {
     return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
 }
@@ -117,10 +119,10 @@ void traffic::list_unshipped(peer &to) {
 
 bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
     peer &to = peer_of(rank);
+    std::lock_guard const guard(mutex_);
     if (to.is_failed()) {
         return true; // nobody is there to miss it; whoever waits for an answer is told
     }
-    std::lock_guard const guard(mutex_);
     if (!has_room_for(to, payload.size())) {
         return false;
     }
@@ -129,6 +131,56 @@ bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std:
     // first: who has been waiting for the message often answers it, and one write is half of two.
     bool const is_answer = receiver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
     if (is_answer || !ship(to)) {
+        list_unshipped(to);
+    }
+    return true;
+}
+
+/// One lane at least stays free for messages to others, which are not to wait for this data.
+lane *traffic::message_lane_for_data(peer &to) {
+    lane *const own = lane_of(to, lane_kind::message);
+    bool const others_have_one = std::ranges::any_of(lanes_, [&](const lane &each) {
+        return each.kind == lane_kind::message && &each != own && each.is_idle() && !each.is_lost;
+    });
+    return others_have_one ? own : nullptr;
+}
+
+/// On a lane for messages: there GPI-2 keeps the order of the data and what is written behind it.
+result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
+                                       std::span<const std::byte> source, handler_id handler,
+                                       std::span<const std::byte> payload,
+                                       completion &source_free) {
+    if (source.size() < large_bytes || source.size() > most_pieces_at_once * piece_bytes ||
+        !memory_->reaches(source.data(), source.size())) {
+        return false;
+    }
+    peer &to = peer_of(rank);
+    std::lock_guard const guard(mutex_);
+    if (to.is_failed()) {
+        return error(OMPX_ERR_PEER, to.failure);
+    }
+    lane *const on = message_lane_for_data(to);
+    if (on == nullptr || to.unsettled_small_bytes > window_bytes ||
+        !has_room_for(to, payload.size())) {
+        return false;
+    }
+    std::uint64_t const offset = memory_->offset_in_slot(rank, remote);
+    for (std::size_t at = 0; at < source.size(); at += piece_bytes) {
+        auto const length = static_cast<std::uint32_t>(std::min(piece_bytes, source.size() - at));
+        outcome const tried =
+            note(to, on->write(rank, memory_->place_of(source.data() + at), segment::window,
+                               offset + at, {operation::what::put, length, &source_free}));
+        if (tried != outcome::started && at == 0) {
+            return false;
+        }
+        if (tried != outcome::started) {
+            return true; // the peer is lost, by which the pieces before this one end
+        }
+        source_free.begin();
+        ++to.num_transfers;
+    }
+    append_message(to, handler, payload);
+    if (!ship(to, few_writes + most_pieces_at_once)) {
         list_unshipped(to);
     }
     return true;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gaspi/traffic.h"
 
-#include "base/log.h"
-
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstring>
 #include <sched.h>
@@ -15,14 +11,8 @@ namespace {
 constexpr std::size_t num_lanes[num_lane_kinds] = {6, 5, 4}; // put, get, message
 static_assert(num_lanes[0] + num_lanes[1] + num_lanes[2] == launch::gaspi::launcher_queue);
 
-/// What is under way to a peer in operations below `large_bytes`: less than sockets hold.
-constexpr std::uint64_t window_bytes = std::uint64_t{128} << 10;
 constexpr std::uint64_t marker_distance = window_bytes / 4;
-constexpr std::size_t large_bytes = std::size_t{64} << 10;
 constexpr std::uint32_t most_small_gets = 256;
-/// Larger ones are cut: a peer that takes them shows life now and then.
-constexpr std::size_t piece_bytes = std::size_t{16} << 20;
-constexpr std::size_t most_pieces_at_once = 16;
 /// Small puts towards a peer that takes none: kept until then, so that the caller goes on.
 constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_waiting = 16384;
@@ -222,56 +212,6 @@ status traffic::put(world_rank rank, std::uint64_t remote, const void *source, s
         }));
     }
     return {};
-}
-
-/// One lane at least stays free for messages to others, which are not to wait for this data.
-lane *traffic::message_lane_for_data(peer &to) {
-    lane *const own = lane_of(to, lane_kind::message);
-    bool const others_have_one = std::ranges::any_of(lanes_, [&](const lane &each) {
-        return each.kind == lane_kind::message && &each != own && each.is_idle() && !each.is_lost;
-    });
-    return others_have_one ? own : nullptr;
-}
-
-/// On a lane for messages: there GPI-2 keeps the order of the data and what is written behind it.
-result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
-                                       std::span<const std::byte> source, handler_id handler,
-                                       std::span<const std::byte> payload,
-                                       completion &source_free) {
-    if (source.size() < large_bytes || source.size() > most_pieces_at_once * piece_bytes ||
-        !memory_->reaches(source.data(), source.size())) {
-        return false;
-    }
-    peer &to = peer_of(rank);
-    std::lock_guard const guard(mutex_);
-    if (to.is_failed()) {
-        return gone(to).take_failure();
-    }
-    lane *const on = message_lane_for_data(to);
-    if (on == nullptr || to.unsettled_small_bytes > window_bytes ||
-        !has_room_for(to, payload.size())) {
-        return false;
-    }
-    std::uint64_t const offset = memory_->offset_in_slot(rank, remote);
-    for (std::size_t at = 0; at < source.size(); at += piece_bytes) {
-        auto const length = static_cast<std::uint32_t>(std::min(piece_bytes, source.size() - at));
-        outcome const tried =
-            note(to, on->write(rank, memory_->place_of(source.data() + at), segment::window,
-                               offset + at, {operation::what::put, length, &source_free}));
-        if (tried != outcome::started && at == 0) {
-            return false;
-        }
-        if (tried != outcome::started) {
-            return true; // the peer is lost, by which the pieces before this one end
-        }
-        source_free.begin();
-        ++to.num_transfers;
-    }
-    append_message(to, handler, payload);
-    if (!ship(to, few_writes + most_pieces_at_once)) {
-        list_unshipped(to);
-    }
-    return true;
 }
 
 traffic::outcome traffic::start_get(peer &from, std::uint64_t offset, std::byte *destination,

@@ -17,6 +17,12 @@
 
 namespace diomp::conduit::gaspi {
 
+/// What is under way to a peer in operations below `large_bytes`: less than sockets hold.
+constexpr std::uint64_t window_bytes = std::uint64_t{128} << 10;
+constexpr std::size_t large_bytes = std::size_t{64} << 10;
+/// Larger ones are cut: a peer that takes them shows life now and then.
+constexpr std::size_t piece_bytes = std::size_t{16} << 20;
+
 /// Any thread, unless said otherwise.
 class traffic {
 public:

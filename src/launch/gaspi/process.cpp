@@ -30,6 +30,9 @@ constexpr const char *card_key = "gaspi.host";
 constexpr const char *free_key = "gaspi.ports";
 constexpr std::size_t board_bytes = std::size_t{128} << 10;
 constexpr gaspi_timeout_t word_limit_ms = 1000;
+constexpr const char *look_at_network =
+    "look for firewalls between the hosts and for other users of the ports";
+constexpr const char *take_another = "take another conduit: DIOMP_CONDUIT=ucx";
 
 /// What stays for the life of the process.
 struct running {
@@ -153,7 +156,7 @@ status greet(int peer) {
         code = gaspi_wait(launcher_queue, start_limit_ms);
     }
     if (code != GASPI_SUCCESS) {
-        return gaspi_error(fmt::format("connecting to rank {}", peer), code);
+        return gaspi_error(fmt::format("connecting to rank {}", peer), code, look_at_network);
     }
     return {};
 }
@@ -172,7 +175,8 @@ status connect_all() {
                    GASPI_SUCCESS;
         });
         if (!came) {
-            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} does not connect", peer));
+            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} does not connect", peer),
+                         look_at_network);
         }
         gaspi_notification_t value = 0;
         gaspi_notify_reset(id_of(segment::board), static_cast<gaspi_notification_id_t>(peer),
@@ -185,7 +189,8 @@ status connect_all() {
 /// With the environment complete.
 status run(int rank, int size, int base) {
     if (size > std::numeric_limits<gaspi_rank_t>::max()) {
-        return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 has no {} ranks", size));
+        return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 has no {} ranks", size),
+                     take_another);
     }
     quiet_signals const quiet;
     DIOMP_TRY(configure(size, base));
@@ -195,7 +200,7 @@ status run(int rank, int size, int base) {
     }
     if (code != GASPI_SUCCESS) {
         return gaspi_error(fmt::format("starting GPI-2 (ports from {})", base), code,
-                           "look for firewalls between the hosts and for other users of the ports");
+                           look_at_network);
     }
     state().is_running = true;
     state().rank = rank;
@@ -203,7 +208,7 @@ status run(int rank, int size, int base) {
     state().board =
         ::mmap(nullptr, board_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (state().board == MAP_FAILED) {
-        return system_error("mmap", errno);
+        return system_error("mapping memory for what ranks publish", errno);
     }
     DIOMP_TRY(share(segment::board, state().board, board_bytes));
     return connect_all();
@@ -321,7 +326,8 @@ status start(launcher &launcher) {
     int const number = number_on_host(hosts, job.rank.index());
     if (number >= most_ranks_per_host) {
         return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("GPI-2 has at most {} ranks per host", most_ranks_per_host));
+                     fmt::format("GPI-2 has at most {} ranks per host", most_ranks_per_host),
+                     take_another);
     }
     auto base = agree_on_base(launcher, number);
     DIOMP_TRY(base);
