@@ -33,14 +33,14 @@ public:
     traffic &operator=(const traffic &) = delete;
 
     /// As in conduit.h.
-    status put(world_rank to, std::uint64_t remote, const void *source, std::size_t nbytes,
+    status put(world_rank rank, std::uint64_t remote, const void *source, std::size_t nbytes,
                completion &source_free);
-    status get(world_rank from, std::uint64_t remote, void *destination, std::size_t nbytes,
+    status get(world_rank rank, std::uint64_t remote, void *destination, std::size_t nbytes,
                completion &done);
-    status flush(world_rank to, completion &done) { return flush(peer_of(to), done, false); }
+    status flush(world_rank rank, completion &done) { return flush(peer_of(rank), done, false); }
     status flush_all(completion &done, bool also_messages = false);
-    bool try_send(world_rank to, handler_id handler, std::span<const std::byte> payload);
-    result<bool> put_with_message(world_rank to, std::uint64_t remote,
+    bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload);
+    result<bool> put_with_message(world_rank rank, std::uint64_t remote,
                                   std::span<const std::byte> source, handler_id handler,
                                   std::span<const std::byte> payload, completion &source_free);
     [[nodiscard]] std::size_t max_message_bytes() const;
@@ -88,7 +88,7 @@ private:
     std::byte *append_record(peer &to, const record &head);
     void append_message(peer &to, handler_id handler, std::span<const std::byte> payload);
     [[nodiscard]] bool has_room_for(peer &to, std::size_t payload_bytes);
-    [[nodiscard]] bool make_room(peer &to, std::size_t num_units);
+    [[nodiscard]] bool make_room(peer &to, std::size_t wanted);
     void learn_credit(peer &to) const;
     bool finish(lane &at);
     void end_operation(peer &at, const operation &over, int code);

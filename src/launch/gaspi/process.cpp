@@ -2,6 +2,7 @@
 #include "launch/gaspi/process.h"
 
 #include "launch/gaspi/addresses.h"
+#include "launch/gaspi/cores.h"
 #include "launch/gaspi/ports.h"
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ constexpr gaspi_timeout_t start_limit_ms = 120'000;
 constexpr auto start_limit = std::chrono::milliseconds{start_limit_ms};
 constexpr const char *card_key = "gaspi.host";
 constexpr const char *free_key = "gaspi.ports";
+constexpr const char *cores_key = "gaspi.cores";
 constexpr std::size_t board_bytes = std::size_t{128} << 10;
 constexpr gaspi_timeout_t word_limit_ms = 1000;
 constexpr const char *look_at_network =
@@ -186,15 +188,18 @@ status connect_all() {
     return {};
 }
 
-/// With the environment complete.
-status run(int rank, int size, int base) {
+/// With the environment complete. `cores`: of the ranks of this host.
+status run(int rank, int size, int base, const std::vector<std::string> &cores) {
     if (size > std::numeric_limits<gaspi_rank_t>::max()) {
         return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 has no {} ranks", size),
                      take_another);
     }
     quiet_signals const quiet;
     DIOMP_TRY(configure(size, base));
-    gaspi_return_t const code = gaspi_proc_init(start_limit_ms);
+    gaspi_return_t const code = [&] {
+        shared_cores const scope(cores);
+        return gaspi_proc_init(start_limit_ms);
+    }();
     for (const char *const variable : variables) {
         ::unsetenv(variable); // children of this rank are not this rank
     }
@@ -321,7 +326,15 @@ status start(launcher &launcher) {
     for (std::string const &text : texts.value()) {
         cards.push_back(read_card(text));
     }
+    auto all_cores = exchange(launcher, cores_key, own_cores());
+    DIOMP_TRY(all_cores);
     auto const &job = launcher.info();
+    std::vector<std::string> cores;
+    for (std::size_t i = 0; i < cards.size(); ++i) {
+        if (cards[i].node == cards[job.rank.index()].node) {
+            cores.push_back(all_cores.value()[i]);
+        }
+    }
     std::vector<std::string> const hosts = choose_addresses(cards);
     int const number = number_on_host(hosts, job.rank.index());
     if (number >= most_ranks_per_host) {
@@ -340,13 +353,13 @@ status start(launcher &launcher) {
     ::setenv("GASPI_SOCKET", std::to_string(number).c_str(), 1);
     ::setenv("GASPI_MFILE", machines.path(), 1);
     ::unsetenv("GASPI_SET_NUMA_SOCKET"); // placement is the launcher's
-    return run(job.rank.value(), job.size, base.value());
+    return run(job.rank.value(), job.size, base.value(), cores);
 }
 
 status start_by_environment(int rank, int size) {
     // Its name differs between jobs and is the same for all ranks of one.
     const char *const file = std::getenv("GASPI_MFILE");
-    return run(rank, size, candidate_bases(file != nullptr ? file : "").front());
+    return run(rank, size, candidate_bases(file != nullptr ? file : "").front(), {});
 }
 
 } // namespace diomp::launch::gaspi
