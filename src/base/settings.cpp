@@ -114,7 +114,7 @@ std::string show_text(const settings &from) {
     return from.*Field;
 }
 
-constexpr std::array<setting_row, 33> rows{{
+constexpr std::array<setting_row, 34> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -248,6 +248,11 @@ constexpr std::array<setting_row, 33> rows{{
      "Network interfaces of this host by which DIOMP_CONDUIT=tcp is to be reached, with commas "
      "between. Empty: all, those first that share a network with the other rank's.",
      parse_text<&settings::tcp_interfaces>, show_text<&settings::tcp_interfaces>},
+    {"DIOMP_TCP_SEND_BUFFER", "size", "auto",
+     "What DIOMP_CONDUIT=tcp has on its way on a connection, the system's doubling aside. auto: "
+     "256K; networks with long delays want their bandwidth times their delay.",
+     [](settings &s, const std::string &t) { return parse_auto_size(s.tcp_send_buffer_bytes, t); },
+     [](const settings &s) { return show_auto_size(s.tcp_send_buffer_bytes); }},
     {"DIOMP_NETWORK_RMA", "auto|rdma|messages", "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",

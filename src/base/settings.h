@@ -52,9 +52,10 @@ struct settings {
     std::string trace_file; ///< empty: none
     std::string conduit = "auto";
     bool cross_memory_attach = true;
-    int node_size = 0;          ///< 0: as the launcher says
-    int ucx_workers = 0;        ///< 0: chosen from the cores
-    std::string tcp_interfaces; ///< empty: all
+    int node_size = 0;                     ///< 0: as the launcher says
+    int ucx_workers = 0;                   ///< 0: chosen from the cores
+    std::string tcp_interfaces;            ///< empty: all
+    std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
     std::string network_rma = "auto";
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.

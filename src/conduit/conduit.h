@@ -173,7 +173,8 @@ struct conduit_options {
     double dead_peer_timeout_s = 30; ///< a peer that answers nothing for so long is given up
     int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
     std::string tcp_interfaces;      ///< with commas between; empty: all
-    std::string network_rma = "auto"; ///< auto, rdma, messages
+    std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen here
+    std::string network_rma = "auto";      ///< auto, rdma, messages
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this

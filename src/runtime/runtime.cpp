@@ -78,6 +78,7 @@ status runtime::build() {
     conduit_options.cross_memory_attach = settings_.cross_memory_attach;
     conduit_options.ucx_workers = settings_.ucx_workers;
     conduit_options.tcp_interfaces = settings_.tcp_interfaces;
+    conduit_options.tcp_send_buffer_bytes = settings_.tcp_send_buffer_bytes;
     conduit_options.network_rma = settings_.network_rma;
     if (settings_.timeout_s > 0) {
         conduit_options.dead_peer_timeout_s = settings_.timeout_s;

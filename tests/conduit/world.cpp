@@ -43,6 +43,7 @@ world::world() {
     diomp::conduit::conduit_options options;
     options.ucx_workers = values.ucx_workers;
     options.tcp_interfaces = values.tcp_interfaces;
+    options.tcp_send_buffer_bytes = values.tcp_send_buffer_bytes;
     options.network_rma = values.network_rma;
     if (values.timeout_s > 0) {
         options.dead_peer_timeout_s = values.timeout_s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/tcp/address.h"
 
+#include <climits>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -227,6 +228,13 @@ result<unique_fd> listen(std::uint16_t &port) {
         return made;
     }
     return listen_at(make_endpoint(map_ipv4({htonl(INADDR_ANY)}), 0), port);
+}
+
+void tune(int fd, std::size_t send_buffer_bytes) {
+    int const on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    int const size = static_cast<int>(std::min<std::size_t>(send_buffer_bytes, INT_MAX / 2));
+    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
 result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port) {

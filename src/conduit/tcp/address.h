@@ -45,5 +45,8 @@ result<std::vector<address>> own_addresses(const std::string &wanted);
 result<unique_fd> listen(std::uint16_t &port);
 /// Starts to connect.
 result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port);
+/// Of a connection: what is written leaves at once, and no more than `send_buffer_bytes` waits in
+/// the system, where it would fall out of the processor's caches before it is read.
+void tune(int fd, std::size_t send_buffer_bytes);
 
 } // namespace diomp::conduit::tcp

@@ -5,8 +5,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace diomp::conduit::tcp {
@@ -21,11 +19,6 @@ constexpr std::size_t most_pieces_at_once = 32;
 /// What has left is forgotten when it is so much, though more has gathered behind it.
 constexpr std::size_t most_gone = 64 * 1024;
 
-void do_not_delay(int fd) {
-    int const on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
 bool is_momentary(int code) { return code == EAGAIN || code == EWOULDBLOCK || code == EINTR; }
 
 const std::byte *bytes_of(const void *object) { return static_cast<const std::byte *>(object); }
@@ -34,7 +27,6 @@ const std::byte *bytes_of(const void *object) { return static_cast<const std::by
 
 link::link(unique_fd fd, peer &target, const greeting &first)
     : fd_(std::move(fd)), target_(&target) {
-    do_not_delay(fd_.get());
     append(&first, sizeof(first));
     count_waiting();
 }
@@ -180,7 +172,6 @@ bool link::receive(frame_taker &taker) {
         return false;
     }
     if (buffer_ == nullptr) {
-        do_not_delay(fd_.get());
         buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
     }
     return read_some(taker);
@@ -315,7 +306,6 @@ std::string link::what_is_wrong() {
 
 void link::start_again(unique_fd fd) {
     std::scoped_lock const guard(receive_mutex_, send_mutex_);
-    do_not_delay(fd.get());
     fd_ = std::move(fd);
     opening_since = std::chrono::steady_clock::now();
     is_watched_for_room = false;

@@ -22,7 +22,7 @@ public:
         : launcher_(launcher), ring_(std::move(ring)), timeout_s_(options.dead_peer_timeout_s),
           watch_(options.dead_peer_timeout_s) {}
 
-    status start(const window &window, const std::string &interfaces);
+    status start(const window &window, const conduit_options &options);
 
     const char *name() const override { return "tcp"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -91,8 +91,8 @@ private:
     std::unique_ptr<network_thread> thread_; ///< last: it uses all of the above
 };
 
-status tcp_network::start(const window &window, const std::string &interfaces) {
-    auto made = traffic::create(launcher_, window, interfaces,
+status tcp_network::start(const window &window, const conduit_options &options) {
+    auto made = traffic::create(launcher_, window, options,
                                 [this](peer &lost, const std::string &why) { lose(lost, why); });
     DIOMP_TRY(made);
     traffic_ = made.take();
@@ -350,7 +350,7 @@ status tcp_network::close() {
 result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
                                         const conduit_options &options, doorbell ring) {
     auto made = std::make_unique<tcp_network>(launcher, options, std::move(ring));
-    DIOMP_TRY(made->start(window, options.tcp_interfaces));
+    DIOMP_TRY(made->start(window, options));
     return std::unique_ptr<network>(std::move(made));
 }
 

@@ -22,6 +22,8 @@ constexpr std::size_t few_links = 3;
 constexpr std::uint32_t every = 64;
 /// How long one address may take to answer.
 constexpr std::chrono::seconds opening_limit{3};
+/// What the level 2 caches of today's processors hold, in round figures.
+constexpr std::size_t usual_send_buffer_bytes = 256 * 1024;
 /// Connections of strangers that may wait beside those of a job's ranks.
 constexpr std::size_t most_strangers = 64;
 
@@ -50,8 +52,9 @@ bool are_equal(const char *a, const char *b, std::size_t nbytes) {
 
 } // namespace
 
-traffic::traffic(launch::launcher &launcher, const window &window, loss_sink lose)
-    : launcher_(launcher), lose_(std::move(lose)),
+traffic::traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
+                 loss_sink lose)
+    : launcher_(launcher), lose_(std::move(lose)), send_buffer_bytes_(send_buffer_bytes),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
       slot_bytes_(window.slot_bytes()), by_rank_(static_cast<std::size_t>(launcher.info().size)),
       peers_(by_rank_.size()), links_(2 * by_rank_.size() + most_strangers),
@@ -60,9 +63,12 @@ traffic::traffic(launch::launcher &launcher, const window &window, loss_sink los
 traffic::~traffic() = default;
 
 result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
-                                                 const std::string &interfaces, loss_sink lose) {
-    std::unique_ptr<traffic> made(new traffic(launcher, window, std::move(lose)));
-    auto addresses = own_addresses(interfaces);
+                                                 const conduit_options &options, loss_sink lose) {
+    std::size_t const send_buffer_bytes =
+        options.tcp_send_buffer_bytes > 0 ? options.tcp_send_buffer_bytes : usual_send_buffer_bytes;
+    std::unique_ptr<traffic> made(
+        new traffic(launcher, window, send_buffer_bytes, std::move(lose)));
+    auto addresses = own_addresses(options.tcp_interfaces);
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
     made->own_card_.addresses = addresses.take();
@@ -163,6 +169,7 @@ bool traffic::open_next_way(link &which, peer &target) {
         auto started = start_connecting(way, theirs.port);
         if (started.ok()) {
             log(log_level::debug, "tcp: connecting to {} at {}", target.name(), to_text(way));
+            tune(started.value().get(), send_buffer_bytes_);
             which.start_again(started.take());
             return true;
         }
@@ -200,6 +207,7 @@ void traffic::accept_all() {
         if (!next.valid()) {
             return;
         }
+        tune(next.get(), send_buffer_bytes_);
         std::lock_guard const guard(links_mutex_);
         add(std::make_unique<link>(std::move(next)));
     }

@@ -22,7 +22,7 @@ public:
 
     /// Collective. `lose` is told of connections that break, by any thread.
     static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
-                                                   const std::string &interfaces, loss_sink lose);
+                                                   const conduit_options &options, loss_sink lose);
     ~traffic() override;
     traffic(const traffic &) = delete;
     traffic &operator=(const traffic &) = delete;
@@ -56,7 +56,8 @@ public:
     void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
 
 private:
-    traffic(launch::launcher &launcher, const window &window, loss_sink lose);
+    traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
+            loss_sink lose);
 
     std::byte *place_body(link &on, const frame &head) override;
     bool take(link &on, const frame &head, const std::byte *body) override;
@@ -78,6 +79,7 @@ private:
 
     launch::launcher &launcher_;
     loss_sink lose_;
+    std::size_t send_buffer_bytes_;
     std::uint64_t slot_begin_;
     std::size_t slot_bytes_;
     card own_card_;
