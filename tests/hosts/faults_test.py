@@ -16,6 +16,7 @@ import hosts
 
 PROGRAM = os.environ["DIOMP_TEST_ENDURE"]
 LAUNCHER = os.environ.get("DIOMP_TEST_LAUNCHER", "diomp-run")
+CONDUIT = os.environ.get("DIOMP_TEST_CONDUIT", "auto")
 NAME = os.path.basename(PROGRAM)
 FIRST, OTHER = hosts.HOSTS[:2]
 TIMEOUT_S = 4
@@ -37,7 +38,8 @@ class endurance:
         self.directory = tempfile.mkdtemp(dir=os.getcwd(), prefix="endure-")
         prefix = os.path.join(self.directory, "rank")
         command = hosts.job(LAUNCHER, [PROGRAM, *map(str, words)], per_host,
-                            {"DIOMP_TIMEOUT": str(TIMEOUT_S), "DIOMP_TEST_LOG": prefix, **settings})
+                            {"DIOMP_TIMEOUT": str(TIMEOUT_S), "DIOMP_TEST_LOG": prefix, "DIOMP_CONDUIT": CONDUIT,
+                             **settings})
         self.ranks = per_host * len(hosts.HOSTS)
         self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
