@@ -44,6 +44,7 @@ SHARED = {
     "src/conduit/window.h",  # the memory behind the segments
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
+    "src/conduit/registration.h",  # what hardware there is
     "src/conduit/flight.h",  # counts of transfers, waiting for them
     "src/launch/gasnet/client.h",  # libraries that start once per process, for launcher and conduit
     "src/launch/gaspi/process.h",
@@ -51,6 +52,7 @@ SHARED = {
     "src/device/binding.h",  # arithmetic without devices
     "src/device/numa.h",
     "src/device/stream_pool.h",  # copies side by side: the fence polls it
+    "src/launch/same_node.h",  # whether loopback reaches a rank
     "src/launch/nodes.h",  # tests see one machine as several
     "src/memory/layout.h",
     "src/memory/segment.h",

@@ -4,9 +4,19 @@
 #include "base/log.h"
 #include "base/settings.h"
 
+#include <filesystem>
 #include <unistd.h>
 
 namespace diomp::conduit {
+
+bool has_rdma_adapter() {
+    auto const has_any = [](const char *folder) {
+        std::error_code none;
+        return std::filesystem::directory_iterator(folder, none) !=
+               std::filesystem::directory_iterator();
+    };
+    return has_any("/sys/class/infiniband") || has_any("/sys/class/cxi");
+}
 
 std::size_t bytes_to_register(const window &window, const launch::job_info &job) {
     std::size_t const physical = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How much of a segment may be registered with a network.
+// What of this host and its segments a network may use.
 #pragma once
 
 #include "conduit/window.h"
 #include "launch/launch.h"
 
 namespace diomp::conduit {
+
+/// This host has an adapter that moves data without the target's processor: InfiniBand, RoCE,
+/// Omni-Path, EFA, Slingshot.
+[[nodiscard]] bool has_rdma_adapter();
 
 /// All of the own slot, or 0, and the log says why: networks pin what they register, and a segment
 /// that reserves most of the memory, as it does unless the user gives its size, cannot be pinned.

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <sched.h>
 #include <string_view>
 
@@ -29,15 +28,7 @@ status refused(const char *call, int code) {
 /// What GASNet drives moves data without the target's processor. Of ofi and ucx, which may run over
 /// TCP, GASNet does not tell.
 bool moves_alone() {
-    if (std::string_view(launch::gasnet::conduit_name()) == "ibv") {
-        return true;
-    }
-    auto const has_any = [](const char *folder) {
-        std::error_code none;
-        return std::filesystem::directory_iterator(folder, none) !=
-               std::filesystem::directory_iterator();
-    };
-    return has_any("/sys/class/infiniband") || has_any("/sys/class/cxi");
+    return std::string_view(launch::gasnet::conduit_name()) == "ibv" || has_rdma_adapter();
 }
 
 /// Calls until GASNet has room; others' requests are served meanwhile.

@@ -25,7 +25,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -37,7 +37,7 @@ enum class frame : std::uint8_t {
     hello = 1,     ///< to the service: hello_frame
     refused = 2,   ///< to the client: why (text); then the connection ends
     welcome = 3,   ///< to the client: offer
-    join = 4,      ///< to the session: rank, size of the world (u32 each)
+    join = 4,      ///< to the session: rank, size of the world (u32 each), its conduit (text)
     entry = 5,     ///< both ways: owner (u32), key, value (texts) of the world's start-up
     fence = 6,     ///< to the client: all entries so far have been sent; back: here are all
     load = 7,      ///< to the session: load_frame

@@ -147,7 +147,8 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     made->window_ = window.take();
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
-    auto conduit = conduit::create("ucx", *made->launcher_, *made->window_, conduit_options);
+    auto conduit =
+        conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
     DIOMP_TRY(conduit);
     made->conduit_ = conduit.take();
     conduit::engine_options engine_options;

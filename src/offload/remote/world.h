@@ -26,6 +26,7 @@ std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, in
                                               double timeout_s);
 
 struct world_options {
+    std::string conduit = "tcp";
     std::size_t memory_bytes = 0; ///< of the largest device; rank 0's holds
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;

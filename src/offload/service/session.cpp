@@ -41,9 +41,10 @@ status session::join() {
     auto const type = packet.type<remote::frame>();
     auto const rank = packet.number<std::uint32_t>();
     auto const size = packet.number<std::uint32_t>();
+    std::string const conduit(packet.text());
     if (type != remote::frame::join || !packet.ok() || rank == 0 || rank >= size ||
         size > (1U << 16)) {
-        return error(OMPX_ERR_ARG, "the client does not say which rank this is");
+        return error(OMPX_ERR_ARG, "the client does not say which rank of what world this is");
     }
     auto redirected = output::redirect(client_);
     DIOMP_TRY(redirected);
@@ -58,6 +59,7 @@ status session::join() {
     executor_ = std::make_unique<executor>(*target_, *output_, *options_.board,
                                            options_.least_kernel_time_s);
     remote::world_options options;
+    options.conduit = conduit;
     options.memory_bytes = options_.memory_bytes;
     remote::world_handlers handlers;
     handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };

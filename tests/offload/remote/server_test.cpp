@@ -260,7 +260,7 @@ TEST_F(server_test, tells_how_a_session_ended) {
         told += packet.text();
         told += '\n';
     }
-    EXPECT_THAT(told, HasSubstr("which rank this is"));
+    EXPECT_THAT(told, HasSubstr("which rank of what world this is"));
 }
 
 TEST_F(server_test, once_is_over_with_its_last_session) {

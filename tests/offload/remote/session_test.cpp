@@ -35,6 +35,7 @@ public:
         packet_writer join(frame::join);
         join.number(std::uint32_t{1});
         join.number(std::uint32_t{2});
+        join.text("tcp");
         EXPECT_TRUE(link.send(join.take()).ok());
         remote::world_options options;
         options.memory_bytes = memory_bytes;
