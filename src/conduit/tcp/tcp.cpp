@@ -123,10 +123,12 @@ status tcp_network::start_thread() {
                 by->ship();
             }
         };
-        return watch_.look(peers, ask, [this](watched_peer &silent) {
+        bool const is_any_opening = traffic_->look_at_openings();
+        int const until = watch_.look(peers, ask, [this](watched_peer &silent) {
             lose(static_cast<peer &>(silent),
                  fmt::format("it has not answered for {:g} s", timeout_s_));
         });
+        return until < 0 && is_any_opening ? 1000 : until;
     };
     auto started = network_thread::start(traffic_->epoll_fd(), std::move(work));
     DIOMP_TRY(started);

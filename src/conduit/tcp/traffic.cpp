@@ -258,13 +258,23 @@ bool traffic::advance() {
     return ship_all() || moved; // answers
 }
 
-bool traffic::serve() {
+bool traffic::look_at_openings() {
     auto const now = std::chrono::steady_clock::now();
+    bool is_any_opening = false;
     for (auto const &each : links()) {
-        if (!each->is_open() && now - each->opening_since.load() > opening_limit) {
+        if (each->is_open() || each->condition() == link::state::broken) {
+            continue;
+        }
+        is_any_opening = true;
+        if (now - each->opening_since.load() > opening_limit) {
             each->give_up_opening();
+            mend(*each);
         }
     }
+    return is_any_opening;
+}
+
+bool traffic::serve() {
     bool const moved = look_at_descriptors();
     return ship_all() || moved;
 }
@@ -323,7 +333,7 @@ bool traffic::take(link &on, const frame &head, const std::byte *body) {
     case kind::put:
         return true;
     case kind::get: {
-        frame answer{.what = kind::data, .nbytes = head.nbytes, .number = head.number};
+        frame const answer{.what = kind::data, .nbytes = head.nbytes, .number = head.number};
         if (!is_ours(head.address, head.nbytes)) {
             return false;
         }

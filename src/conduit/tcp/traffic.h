@@ -41,7 +41,9 @@ public:
 
     /// Reads and writes what there is. True if anything moved.
     bool advance();
-    /// The same, for the thread that sleeps on epoll_fd(): looks at all descriptors.
+    /// Tries the next address of what takes too long to open. True if anything is still opening.
+    bool look_at_openings();
+    /// As advance(), for the thread that sleeps on epoll_fd(): looks at all descriptors.
     bool serve();
     /// Watches for room where something waits. False: there is something to do.
     bool arm();
