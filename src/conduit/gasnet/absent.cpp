@@ -4,12 +4,13 @@
 
 namespace diomp::conduit::gasnet {
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): who is there keeps it
+// NOLINTBEGIN(performance-unnecessary-value-param): who is there keeps it
 result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no GASNet-EX",
                  "configure with -DDIOMP_GASNET_CONDUIT=udp (or smp, ucx, ibv, ofi, mpi) where "
                  "GASNet-EX 2023.9 or newer is installed");
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 } // namespace diomp::conduit::gasnet

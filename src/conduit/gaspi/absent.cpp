@@ -4,11 +4,12 @@
 
 namespace diomp::conduit::gaspi {
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): who is there keeps it
+// NOLINTBEGIN(performance-unnecessary-value-param): who is there keeps it
 result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no GPI-2",
                  "configure with -DDIOMP_GPI2=ON where GPI-2 1.6 or newer is installed");
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 } // namespace diomp::conduit::gaspi

@@ -4,11 +4,12 @@
 
 namespace diomp::conduit::ucx {
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): who is there keeps it
+// NOLINTBEGIN(performance-unnecessary-value-param): who is there keeps it
 result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no UCX",
                  "install libucx-dev (1.13 or newer) and build again");
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 } // namespace diomp::conduit::ucx
