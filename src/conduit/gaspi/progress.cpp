@@ -195,23 +195,8 @@ std::string traffic::describe_path(world_rank rank) const {
 }
 
 std::string traffic::describe_outstanding() const {
-    constexpr std::size_t most_named = 4;
     std::lock_guard const guard(mutex_);
-    std::string named;
-    std::size_t num_found = 0;
-    for (auto const &each : peers_) {
-        bool const is_silent =
-            each->silent_looks.load(std::memory_order_relaxed) >= watch::looks_before_ping;
-        std::string const what = each->describe_outstanding(is_silent);
-        if (what.empty() || each->is_failed() || ++num_found > most_named) {
-            continue;
-        }
-        named += fmt::format("{}{}{}: {}", named.empty() ? "" : "; ", each->name(),
-                             is_silent ? ", which does not answer" : "", what);
-    }
-    return num_found > most_named
-               ? fmt::format("{}; and {} ranks more", named, num_found - most_named)
-               : named;
+    return describe_awaited(peers_);
 }
 
 } // namespace diomp::conduit::gaspi
