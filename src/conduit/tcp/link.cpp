@@ -39,7 +39,28 @@ link::link(unique_fd fd, peer &target, const greeting &first)
 void link::count_waiting() {
     std::size_t const gathered = gathered_.size() - num_gone_;
     num_copied_.store(queued_copies_ + gathered, std::memory_order_relaxed);
-    num_waiting_.store(queue_.size() + (gathered > 0 ? 1 : 0), std::memory_order_release);
+    std::size_t const num_pieces = queue_.size() + (gathered > 0 ? 1 : 0);
+    num_waiting_.store(num_pieces, std::memory_order_release);
+    bool const is_unsettled = num_pieces > 0 || (condition() != state::good && !is_buried());
+    if (unsettled_ != nullptr && is_unsettled != is_counted_) {
+        is_counted_ = is_unsettled;
+        unsettled_->fetch_add(is_unsettled ? 1 : -1, std::memory_order_release);
+    }
+}
+
+void link::count_in(std::atomic<int> &unsettled) {
+    std::lock_guard const guard(send_mutex_);
+    unsettled_ = &unsettled;
+    count_waiting();
+}
+
+bool link::bury() {
+    std::lock_guard const guard(send_mutex_);
+    if (is_buried_.exchange(true, std::memory_order_release)) {
+        return false;
+    }
+    count_waiting();
+    return true;
 }
 
 /// What has gathered becomes a piece, so that something that is not copied can follow it.
@@ -273,6 +294,7 @@ void link::fail(std::string why) {
     why_ = std::move(why);
     if (!is_open()) { // of those that were accepted something has come
         state_.store(state::unopened, std::memory_order_release);
+        count_waiting();
         return;
     }
     state_.store(state::broken, std::memory_order_release);
@@ -311,6 +333,7 @@ void link::start_again(unique_fd fd) {
     opening_since = std::chrono::steady_clock::now();
     is_watched_for_room = false;
     state_.store(state::good, std::memory_order_release);
+    count_waiting();
 }
 
 } // namespace diomp::conduit::tcp

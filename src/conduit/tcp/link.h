@@ -86,13 +86,18 @@ public:
     /// Treats a connection that takes too long to open as one that cannot be.
     void give_up_opening();
 
+    /// Counts this connection there while something waits, or while it is not good and not buried.
+    void count_in(std::atomic<int> &unsettled);
+    /// The end of a broken one has been told. False: it had been before.
+    [[nodiscard]] bool bury();
+    [[nodiscard]] bool is_buried() const { return is_buried_.load(std::memory_order_acquire); }
+
     /// For bodies that have no place of their own; valid until the frame has been taken.
     [[nodiscard]] std::byte *scratch(std::size_t nbytes) {
         scratch_.resize(std::max(scratch_.size(), nbytes));
         return scratch_.data();
     }
 
-    std::atomic<bool> is_buried{false}; ///< its end has been told
     std::atomic<bool> is_watched_for_room{false};
     std::atomic<std::chrono::steady_clock::time_point> opening_since{
         std::chrono::steady_clock::now()};
@@ -123,13 +128,16 @@ private:
     std::atomic<peer *> target_{nullptr};
     std::atomic<bool> is_open_{false};
     std::atomic<state> state_{state::good};
+    std::atomic<bool> is_buried_{false};
 
     std::mutex send_mutex_;
     std::deque<piece> queue_; ///< leaves before gathered_
     std::vector<std::byte> gathered_;
     std::size_t num_gone_ = 0;      ///< bytes of gathered_ that have left
     std::size_t queued_copies_ = 0; ///< bytes
-    bool is_full_ = false;          ///< there was no room the last time
+    std::atomic<int> *unsettled_ = nullptr;
+    bool is_counted_ = false; ///< there
+    bool is_full_ = false;    ///< there was no room the last time
     std::string why_;
     std::atomic<std::size_t> num_waiting_{0}; ///< pieces
     std::atomic<std::size_t> num_copied_{0};

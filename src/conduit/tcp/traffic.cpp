@@ -122,6 +122,7 @@ link *traffic::add(std::unique_ptr<link> made) {
     if (before == links_.size()) {
         return nullptr;
     }
+    made->count_in(num_unsettled_);
     links_[before] = std::move(made);
     num_links_.store(before + 1, std::memory_order_release);
     watch_descriptor(EPOLL_CTL_ADD, *links_[before], false);
@@ -192,7 +193,7 @@ void traffic::mend(link &which) {
             }
         }
     }
-    if (which.condition() != link::state::broken || which.is_buried.exchange(true)) {
+    if (which.condition() != link::state::broken || !which.bury()) {
         return;
     }
     watch_descriptor(EPOLL_CTL_DEL, which, false);
@@ -230,12 +231,15 @@ bool traffic::look_at_descriptors() {
 }
 
 bool traffic::ship_all() {
+    if (num_unsettled_.load(std::memory_order_acquire) == 0) {
+        return false;
+    }
     bool moved = false;
     for (auto const &each : links()) {
         if (each->has_waiting()) {
             moved = each->ship() || moved;
         }
-        if (each->condition() != link::state::good && !each->is_buried) [[unlikely]] {
+        if (each->condition() != link::state::good && !each->is_buried()) [[unlikely]] {
             mend(*each);
         }
     }
