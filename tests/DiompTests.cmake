@@ -45,9 +45,10 @@ endfunction()
 
 # Ways over a network that this build has, each "<ranks> <kind> <NAME=VALUE>...": two nodes of one rank, two of two, and
 # ranks of one node that are forced to use it.
-set(DIOMP_NETWORK_VARIANTS "4 tcp DIOMP_CONDUIT=tcp")
+set(DIOMP_NETWORK_VARIANTS "2 nodes DIOMP_NODE_SIZE=1 DIOMP_NETWORK=tcp" "4 nodes DIOMP_NODE_SIZE=2 DIOMP_NETWORK=tcp"
+  "3 tcp DIOMP_CONDUIT=tcp")
 if(UCX_FOUND)
-  list(APPEND DIOMP_NETWORK_VARIANTS "2 nodes DIOMP_NODE_SIZE=1 UCX_TLS=tcp" "4 nodes DIOMP_NODE_SIZE=2 UCX_TLS=tcp"
+  list(APPEND DIOMP_NETWORK_VARIANTS "4 nodes_ucx DIOMP_NODE_SIZE=2 DIOMP_NETWORK=ucx UCX_TLS=tcp"
     "3 ucx DIOMP_CONDUIT=ucx UCX_TLS=tcp")
 endif()
 if(DIOMP_GASNET_CONDUIT STREQUAL "udp") # the others do not start under diomp-run

@@ -114,7 +114,7 @@ std::string show_text(const settings &from) {
     return from.*Field;
 }
 
-constexpr std::array<setting_row, 34> rows{{
+constexpr std::array<setting_row, 35> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -163,9 +163,8 @@ constexpr std::array<setting_row, 34> rows{{
          return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
      }},
     {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi|tcp", "auto",
-     "Transport between ranks. auto: shared memory within a node, and between nodes the first that "
-     "this build has of UCX, GASNet-EX, GPI-2 and TCP, or the one whose launcher started the job; "
-     "ucx, gasnet, gaspi, tcp: that one, also within a node.",
+     "Transport between ranks. auto: shared memory within a node, DIOMP_NETWORK between nodes; ucx, "
+     "gasnet, gaspi, tcp: that one, also within a node.",
      [](settings &s, const std::string &t) -> status {
          if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi" &&
              t != "tcp") {
@@ -175,6 +174,18 @@ constexpr std::array<setting_row, 34> rows{{
          return {};
      },
      [](const settings &s) { return s.conduit; }},
+    {"DIOMP_NETWORK", "auto|ucx|gasnet|gaspi|tcp", "auto",
+     "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started the "
+     "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
+     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP.",
+     [](settings &s, const std::string &t) -> status {
+         if (t != "auto" && t != "ucx" && t != "gasnet" && t != "gaspi" && t != "tcp") {
+             return malformed(t, "one of auto, ucx, gasnet, gaspi, tcp");
+         }
+         s.network = t;
+         return {};
+     },
+     [](const settings &s) { return s.network; }},
     {"DIOMP_CHECK", "none|allocations", "none",
      "allocations: check every transfer against the end of its allocation, not only of its "
      "segment. Costs "
@@ -245,11 +256,11 @@ constexpr std::array<setting_row, 34> rows{{
      [](settings &s, const std::string &t) { return parse_auto_number(s.ucx_workers, t, 1, 0); },
      [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
     {"DIOMP_TCP_INTERFACES", "list", "",
-     "Network interfaces of this host by which DIOMP_CONDUIT=tcp is to be reached, with commas "
+     "Network interfaces of this host by which it is to be reached over TCP, with commas "
      "between. Empty: all, those first that share a network with the other rank's.",
      parse_text<&settings::tcp_interfaces>, show_text<&settings::tcp_interfaces>},
     {"DIOMP_TCP_SEND_BUFFER", "size", "auto",
-     "What DIOMP_CONDUIT=tcp has on its way on a connection, the system's doubling aside. auto: "
+     "What the TCP conduit has on its way on a connection, the system's doubling aside. auto: "
      "256K; networks with long delays want their bandwidth times their delay.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.tcp_send_buffer_bytes, t); },
      [](const settings &s) { return show_auto_size(s.tcp_send_buffer_bytes); }},

@@ -51,6 +51,7 @@ struct settings {
     std::string stats_file; ///< empty: standard error
     std::string trace_file; ///< empty: none
     std::string conduit = "auto";
+    std::string network = "auto";
     bool cross_memory_attach = true;
     int node_size = 0;                     ///< 0: as the launcher says
     int ucx_workers = 0;                   ///< 0: chosen from the cores

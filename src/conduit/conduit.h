@@ -169,6 +169,7 @@ public:
 std::size_t control_bytes_per_rank();
 
 struct conduit_options {
+    std::string network = "auto"; ///< between nodes where the conduit is "auto"; as in create()
     bool cross_memory_attach = true;
     double dead_peer_timeout_s = 30; ///< a peer that answers nothing for so long is given up
     int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
@@ -178,8 +179,8 @@ struct conduit_options {
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this
-/// node, a network conduit for others if there are any), "shm", and "ucx", "gasnet", "gaspi" and
-/// "tcp" (for every rank but the caller's own).
+/// node, options.network for others if there are any), "shm", and "ucx", "gasnet", "gaspi" and
+/// "tcp" (for every rank but the caller's own). options.network: "auto", or the latter four.
 result<std::unique_ptr<conduit>> create(const std::string &name, launch::launcher &launcher,
                                         const window &window, const conduit_options &options);
 

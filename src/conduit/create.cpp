@@ -3,6 +3,7 @@
 #include "conduit/conduit.h"
 #include "conduit/gasnet/gasnet.h"
 #include "conduit/gaspi/gaspi.h"
+#include "conduit/registration.h"
 #include "conduit/shm/shm.h"
 #include "conduit/tcp/tcp.h"
 #include "conduit/ucx/ucx.h"
@@ -18,6 +19,9 @@ std::size_t control_bytes_per_rank() { return shm::control_bytes(); }
 
 namespace {
 
+/// At the launcher: what rank 0 has chosen for all.
+constexpr const char *choice_key = "network";
+
 using network_factory = result<std::unique_ptr<network>> (*)(launch::launcher &, const window &,
                                                              const conduit_options &, doorbell);
 struct known_network {
@@ -26,7 +30,7 @@ struct known_network {
     bool is_built;
 };
 
-/// In the order in which "auto" prefers them.
+/// In the order in which "auto" prefers them where there is an adapter for them.
 constexpr known_network networks[] = {{"ucx", ucx::create, ucx::is_built},
                                       {"gasnet", gasnet::create, gasnet::is_built},
                                       {"gaspi", gaspi::create, gaspi::is_built},
@@ -38,12 +42,40 @@ const known_network *find_network(const std::string &name) {
     return found == std::end(networks) ? nullptr : found;
 }
 
-/// The network whose own launcher started the job, else the first that this build has.
-const known_network &choose_network(const launch::launcher &launcher) {
-    if (const known_network *const native = find_network(launcher.name()); native != nullptr) {
-        return *native;
+/// Over TCP our own is quicker than theirs.
+const char *best_network_here() {
+    return has_rdma_adapter() ? std::ranges::find_if(networks, &known_network::is_built)->name
+                              : "tcp";
+}
+
+/// The network whose own launcher started the job, else what is best at rank 0, whose host decides
+/// for all: there must be one answer. Collective.
+result<std::string> choose_network(launch::launcher &launcher) {
+    if (find_network(launcher.name()) != nullptr) {
+        return std::string(launcher.name());
     }
-    return *std::ranges::find_if(networks, &known_network::is_built); // tcp is
+    if (launcher.info().rank == world_rank(0)) {
+        DIOMP_TRY(launcher.put(choice_key, best_network_here()));
+    }
+    DIOMP_TRY(launcher.fence());
+    return launcher.get(world_rank(0), choice_key);
+}
+
+/// That of a wish for one between nodes. Collective.
+result<const known_network *> resolve_network(const std::string &wish,
+                                              launch::launcher &launcher) {
+    std::string name = wish;
+    if (wish == "auto") {
+        auto chosen = choose_network(launcher);
+        DIOMP_TRY(chosen);
+        name = chosen.take();
+    }
+    const known_network *const found = find_network(name);
+    if (found == nullptr) {
+        return error(OMPX_ERR_ARG, fmt::format("there is no network '{}'", name),
+                     "set DIOMP_NETWORK to auto, ucx, gasnet, gaspi or tcp");
+    }
+    return found;
 }
 
 } // namespace
@@ -52,8 +84,9 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
                                         const window &window, const conduit_options &options) {
     auto const &job = launcher.info();
     bool const all_near = job.local_size == job.size;
-    const known_network *const forced = find_network(name);
-    if (name != "auto" && name != "shm" && forced == nullptr) {
+    const known_network *chosen = find_network(name);
+    bool const is_forced = chosen != nullptr;
+    if (name != "auto" && name != "shm" && !is_forced) {
         return error(OMPX_ERR_ARG, fmt::format("there is no conduit '{}'", name),
                      "set DIOMP_CONDUIT to auto, shm, ucx, gasnet, gaspi or tcp");
     }
@@ -66,19 +99,23 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
     }
     auto near = shm::create(launcher, window, options);
     DIOMP_TRY(near);
-    if (job.size == 1 || (forced == nullptr && all_near)) {
+    if (job.size == 1 || (!is_forced && all_near)) {
         return near;
     }
     std::vector<bool> is_near(static_cast<std::size_t>(job.size), false);
-    if (forced != nullptr) {
+    if (is_forced) {
         is_near[job.rank.index()] = true;
     } else {
         for (world_rank const neighbour : job.local_ranks) {
             is_near[neighbour.index()] = true;
         }
     }
-    const known_network &chosen = forced != nullptr ? *forced : choose_network(launcher);
-    auto far = chosen.create(launcher, window, options,
+    if (!is_forced) {
+        auto resolved = resolve_network(options.network, launcher);
+        DIOMP_TRY(resolved);
+        chosen = resolved.value();
+    }
+    auto far = chosen->create(launcher, window, options,
                              [sleepers = near.value().get()] { sleepers->wake(); });
     DIOMP_TRY(far);
     return compose(near.take(), far.take(), std::move(is_near));

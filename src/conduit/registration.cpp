@@ -4,18 +4,53 @@
 #include "base/log.h"
 #include "base/settings.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <unistd.h>
+#include <vector>
 
 namespace diomp::conduit {
 
-bool has_rdma_adapter() {
-    auto const has_any = [](const char *folder) {
-        std::error_code none;
-        return std::filesystem::directory_iterator(folder, none) !=
-               std::filesystem::directory_iterator();
-    };
-    return has_any("/sys/class/infiniband") || has_any("/sys/class/cxi");
+namespace {
+
+using path = std::filesystem::path;
+
+/// Of a folder's entries; none if there is no such folder.
+std::vector<path> entries_of(const path &folder) {
+    std::vector<path> found;
+    std::error_code none;
+    for (auto const &each : std::filesystem::directory_iterator(folder, none)) {
+        found.push_back(each.path());
+    }
+    return found;
+}
+
+/// Files of that name begin with a number that means: active.
+bool has_active_port(const path &adapter) {
+    return std::ranges::any_of(entries_of(adapter / "ports"), [](const path &port) {
+        std::string state;
+        std::getline(std::ifstream(port / "state"), state);
+        return state.starts_with("4:");
+    });
+}
+
+bool has_device_file(const path &folder, std::string_view prefix) {
+    return std::ranges::any_of(entries_of(folder), [&](const path &each) {
+        return each.filename().string().starts_with(prefix);
+    });
+}
+
+} // namespace
+
+bool has_rdma_adapter(const std::string &root) {
+    path const top(root);
+    bool const has_verbs =
+        std::ranges::any_of(entries_of(top / "sys/class/infiniband"), has_active_port) &&
+        has_device_file(top / "dev/infiniband", "uverbs");
+    return has_verbs || (!entries_of(top / "sys/class/cxi").empty() &&
+                         has_device_file(top / "dev", "cxi"));
 }
 
 std::size_t bytes_to_register(const window &window, const launch::job_info &job) {

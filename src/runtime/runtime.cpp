@@ -75,6 +75,7 @@ status runtime::build() {
                      "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
     }
     conduit::conduit_options conduit_options;
+    conduit_options.network = settings_.network;
     conduit_options.cross_memory_attach = settings_.cross_memory_attach;
     conduit_options.ucx_workers = settings_.ucx_workers;
     conduit_options.tcp_interfaces = settings_.tcp_interfaces;

@@ -41,6 +41,7 @@ world::world() {
     window_ = demand(diomp::conduit::window::create(
         *launcher_, {0, memory_bytes, diomp::conduit::control_bytes_per_rank()}));
     diomp::conduit::conduit_options options;
+    options.network = values.network;
     options.ucx_workers = values.ucx_workers;
     options.tcp_interfaces = values.tcp_interfaces;
     options.tcp_send_buffer_bytes = values.tcp_send_buffer_bytes;

@@ -26,7 +26,7 @@ apps=$source/apps
 "$native/bin/diompcc" --dpu -O2 -ffp-contract=off -I"$apps" "$apps"/dpu/{dpu_main,parts_target,heat,ep,lbm,penta,mriq}.c \
     "$apps"/common/{devices,options}.c -lm -o kernels >out 2>&1 || wrong "the kernels do not compile"
 
-export DIOMP_TOKEN UCX_TLS=tcp,self
+export DIOMP_TOKEN
 DIOMP_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 mkfifo port
 "$@" "$service" --port 0 --print-port --memory 1G --devices 2 >port &

@@ -32,7 +32,7 @@ expect 0 '^ +0: self$' "$bin/diomp-info"
 expect 0 '^ +1-2: shm$' "$bin/diomp-run" -n 3 "$bin/diomp-info"
 if ldconfig -p | grep -q libucp.so; then
     expect 0 '^ +2-3: ucx \(tcp.*, active messages\): .* processor$' \
-        env DIOMP_NODE_SIZE=2 UCX_TLS=tcp "$bin/diomp-run" -n 4 "$bin/diomp-info"
+        env DIOMP_NODE_SIZE=2 DIOMP_NETWORK=ucx UCX_TLS=tcp "$bin/diomp-run" -n 4 "$bin/diomp-info"
 fi
 expect 0 'DIOMP_SEGMENT_SIZE = 64 MiB  \(set\)' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"
 expect 0 '^ +0 .* 64 MiB' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"

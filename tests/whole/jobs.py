@@ -26,7 +26,7 @@ class jobs(unittest.TestCase):
         self.mark = processes.new_mark()
         self.environment |= [self.mark]
         if NODE_SIZE:
-            self.environment.update(DIOMP_NODE_SIZE=NODE_SIZE, UCX_TLS="tcp")
+            self.environment.update(DIOMP_NODE_SIZE=NODE_SIZE)
         self.started = []
 
     def tearDown(self):

@@ -68,7 +68,7 @@ class remote_case(unittest.TestCase):
 
     def start(self, words, variables, **how):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("DIOMP_", "OMP_"))}
-        environment.update([self.mark], OMP_NUM_THREADS="2", UCX_TLS="tcp", **variables)
+        environment.update([self.mark], OMP_NUM_THREADS="2", **variables)
         process = subprocess.Popen(words, env=environment, text=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
         self.started.append(process)
