@@ -32,6 +32,11 @@ struct timing {
     double p90_us = 0;
     int samples = 0;
     std::uint64_t iterations = 0; ///< per sample
+
+    [[nodiscard]] timing divided_by(std::size_t parts) const {
+        const auto number = static_cast<double>(parts);
+        return {median_us / number, p10_us / number, p90_us / number, samples, iterations};
+    }
 };
 
 using body = std::function<double(std::uint64_t iterations)>;

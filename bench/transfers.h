@@ -17,6 +17,7 @@ struct named_body {
     std::string benchmark;
     std::string operation;
     body run;
+    std::size_t transfers = 1; ///< of one iteration; rows give the time of one
 };
 
 template <typename Library>
@@ -28,8 +29,8 @@ void add_rows(session<Library> &with, const std::vector<named_body> &entries, st
     }
     const std::vector<timing> times = with.measure_on_root(bodies);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        with.results.add(
-            {entries[i].benchmark, entries[i].operation, "private", 1, size, times[i]});
+        with.results.add({entries[i].benchmark, entries[i].operation, "private", 1, size,
+                          times[i].divided_by(entries[i].transfers)});
     }
 }
 
@@ -188,29 +189,26 @@ void bench_bandwidth(session<Library> &with) {
         const std::size_t window = std::clamp<std::size_t>(with.largest_bytes / size, 1, 64);
         const buffer local = private_buffer(size * window);
         char *const mine = local.get();
-        const auto per_transfer = [window](body run) -> body {
-            return [run = std::move(run), window](std::uint64_t iterations) {
-                return run(iterations) / static_cast<double>(window);
-            };
-        };
         fill_pattern(mine, size * window, size + 2);
-        const named_body puts{"bandwidth", "put_window", per_transfer(alone([&, size, window] {
+        const named_body puts{"bandwidth", "put_window", alone([&, size, window] {
                                   for (std::size_t i = 0; i < window; ++i) {
                                       library.put(target, with.put_target + i * size,
                                                   mine + i * size, size);
                                   }
                                   library.fence(target);
-                              }))};
+                              }),
+                              window};
         check_put(with, puts, size * window, size + 2);
         add_rows(with, {puts}, size);
         if constexpr (requires { library.finish_gets(target); }) {
-            const named_body gets{"bandwidth", "get_window", per_transfer(alone([&, size, window] {
+            const named_body gets{"bandwidth", "get_window", alone([&, size, window] {
                                       for (std::size_t i = 0; i < window; ++i) {
                                           library.start_get(mine + i * size, target,
                                                             with.get_source + i * size, size);
                                       }
                                       library.finish_gets(target);
-                                  }))};
+                                  }),
+                                  window};
             if (with.is_target()) {
                 fill_pattern(with.get_source, size * window, size + 3);
             }
@@ -254,7 +252,7 @@ void put_batches(session<Library> &with, int thread, std::uint64_t batches) {
     }
 }
 
-/// Seconds from the moment all threads are ready until the last one is done, per put of any thread.
+/// Seconds from the moment all threads are ready until the last one is done.
 template <typename Library>
 double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
     std::atomic<int> ready{0};
@@ -279,7 +277,7 @@ double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
     for (std::thread &each : pool) {
         each.join();
     }
-    return watch.seconds() / static_cast<double>(rate_batch * static_cast<std::size_t>(threads));
+    return watch.seconds();
 }
 
 } // namespace detail
@@ -297,7 +295,8 @@ void bench_rate(session<Library> &with) {
             return detail::run_rate(with, threads, batches);
         };
         const std::vector<timing> times = with.measure_on_root({run});
-        with.results.add({"rate", "rate", "private", threads, 8, times.front()});
+        const std::size_t puts = detail::rate_batch * static_cast<std::size_t>(threads);
+        with.results.add({"rate", "rate", "private", threads, 8, times.front().divided_by(puts)});
         for (int thread = 0; with.is_target() && thread < threads; ++thread) {
             for (std::size_t i = 0; i < detail::rate_batch; ++i) {
                 std::uint64_t found = 0;

@@ -163,7 +163,8 @@ constexpr std::array<setting_row, 35> rows{{
          return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
      }},
     {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi|tcp", "auto",
-     "Transport between ranks. auto: shared memory within a node, DIOMP_NETWORK between nodes; ucx, "
+     "Transport between ranks. auto: shared memory within a node, DIOMP_NETWORK between nodes; "
+     "ucx, "
      "gasnet, gaspi, tcp: that one, also within a node.",
      [](settings &s, const std::string &t) -> status {
          if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi" &&
@@ -175,7 +176,8 @@ constexpr std::array<setting_row, 35> rows{{
      },
      [](const settings &s) { return s.conduit; }},
     {"DIOMP_NETWORK", "auto|ucx|gasnet|gaspi|tcp", "auto",
-     "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started the "
+     "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started "
+     "the "
      "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
      "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP.",
      [](settings &s, const std::string &t) -> status {

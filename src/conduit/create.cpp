@@ -62,8 +62,7 @@ result<std::string> choose_network(launch::launcher &launcher) {
 }
 
 /// That of a wish for one between nodes. Collective.
-result<const known_network *> resolve_network(const std::string &wish,
-                                              launch::launcher &launcher) {
+result<const known_network *> resolve_network(const std::string &wish, launch::launcher &launcher) {
     std::string name = wish;
     if (wish == "auto") {
         auto chosen = choose_network(launcher);
@@ -116,7 +115,7 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
         chosen = resolved.value();
     }
     auto far = chosen->create(launcher, window, options,
-                             [sleepers = near.value().get()] { sleepers->wake(); });
+                              [sleepers = near.value().get()] { sleepers->wake(); });
     DIOMP_TRY(far);
     return compose(near.take(), far.take(), std::move(is_near));
 }

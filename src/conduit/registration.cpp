@@ -49,8 +49,8 @@ bool has_rdma_adapter(const std::string &root) {
     bool const has_verbs =
         std::ranges::any_of(entries_of(top / "sys/class/infiniband"), has_active_port) &&
         has_device_file(top / "dev/infiniband", "uverbs");
-    return has_verbs || (!entries_of(top / "sys/class/cxi").empty() &&
-                         has_device_file(top / "dev", "cxi"));
+    return has_verbs ||
+           (!entries_of(top / "sys/class/cxi").empty() && has_device_file(top / "dev", "cxi"));
 }
 
 std::size_t bytes_to_register(const window &window, const launch::job_info &job) {

@@ -114,7 +114,7 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
 TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_, friendly());
+    tcp::link sender(unique_fd(ends[0]), peer_, friendly(), false);
     tcp::link receiver{unique_fd(ends[1])};
     std::vector<std::string> bodies;
     diomp::conduit::completion source_free;
@@ -141,7 +141,7 @@ TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
 TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_, friendly());
+    tcp::link sender(unique_fd(ends[0]), peer_, friendly(), false);
     std::string const much = pattern(std::size_t{8} << 20);
     diomp::conduit::completion source_free;
     sender.send(message(much.size()), much.data(), much.size(), &source_free);
@@ -154,6 +154,102 @@ TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
     EXPECT_EQ(sender.copied_bytes(), 0);
     sender.send(message(1), "x", 1, nullptr); // is lost, like the peer
     EXPECT_FALSE(sender.has_waiting());
+}
+
+/// Two connected descriptors that do not block.
+std::pair<unique_fd, unique_fd> connected() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+TEST_F(tcp_link, a_held_one_greets_and_waits_until_it_is_welcome) {
+    auto [here, there] = connected();
+    tcp::link sender(std::move(here), peer_, friendly(), true);
+    tcp::link receiver{std::move(there)};
+    std::string const large = pattern(20000);
+    diomp::conduit::completion source_free;
+    sender.send(message(1), "a", 1, nullptr);
+    sender.send(message(large.size()), large.data(), large.size(), &source_free);
+    sender.ship();
+    EXPECT_FALSE(sender.has_waiting()) << "what may not leave does not wait for room";
+    EXPECT_TRUE(receiver.receive(taker_));
+    EXPECT_FALSE(receiver.awaits_greeting());
+    EXPECT_FALSE(sender.ship());
+    EXPECT_FALSE(receiver.receive(taker_));
+    EXPECT_FALSE(source_free.is_done());
+
+    EXPECT_TRUE(sender.release());
+    while (taker_.bodies.size() < 2) {
+        receiver.receive(taker_);
+        sender.ship();
+    }
+    EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_FALSE(sender.release()) << "twice";
+}
+
+TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
+    for (bool const has_greeted : {false, true}) {
+        auto [here, there] = connected();
+        auto [other_here, other_there] = connected();
+        tcp::link held(std::move(here), peer_, friendly(), true);
+        tcp::link next(std::move(other_here), peer_, friendly(), false);
+        tcp::link receiver{std::move(other_there)};
+        tcp::link unused{std::move(there)};
+        std::string const large = pattern(20000);
+        diomp::conduit::completion source_free;
+        taker_.bodies.clear();
+        if (has_greeted) {
+            held.ship();
+        }
+        held.send(message(1), "a", 1, nullptr);
+        held.send(message(large.size()), large.data(), large.size(), &source_free);
+        held.send(message(1), "b", 1, nullptr);
+        EXPECT_TRUE(held.give_way_to(next));
+        EXPECT_EQ(held.target(), nullptr);
+        held.send(message(1), "c", 1, nullptr);
+        next.send(message(1), "d", 1, nullptr);
+        while (taker_.bodies.size() < 5) {
+            held.ship();
+            receiver.receive(taker_);
+        }
+        EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c", "d"));
+        EXPECT_TRUE(source_free.is_done());
+        EXPECT_EQ(source_free.failure, 0);
+        EXPECT_EQ(next.copied_bytes(), 0);
+        EXPECT_FALSE(held.give_way_to(next)) << "twice";
+        unused.receive(taker_);
+        unused.receive(taker_);
+        EXPECT_EQ(unused.condition(), tcp::link::state::broken) << "its other end is gone";
+    }
+}
+
+TEST_F(tcp_link, one_that_is_not_held_does_not_give_way) {
+    auto [here, there] = connected();
+    tcp::link sender(std::move(here), peer_, friendly(), false);
+    EXPECT_FALSE(sender.give_way_to(*there_));
+    EXPECT_EQ(sender.condition(), tcp::link::state::good);
+}
+
+TEST_F(tcp_link, the_place_of_a_stranger_who_has_left_is_used_again) {
+    auto [here, there] = connected();
+    EXPECT_FALSE(there_->reuse(there)) << "it is good";
+    write("nonsense", 8);
+    there_->receive(taker_);
+    ::shutdown(here_, SHUT_RDWR);
+    while (there_->condition() == tcp::link::state::good) {
+        there_->receive(taker_);
+    }
+    EXPECT_FALSE(there_->reuse(there)) << "its end has not been told";
+    EXPECT_TRUE(there_->bury());
+    EXPECT_TRUE(there_->reuse(there));
+    EXPECT_FALSE(there.valid());
+    std::string const all = conversation({"hello"});
+    ASSERT_EQ(::send(here.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+    EXPECT_TRUE(there_->receive(taker_));
+    EXPECT_THAT(taker_.bodies, ElementsAre("hello"));
+    EXPECT_EQ(there_->condition(), tcp::link::state::good);
 }
 
 TEST_F(tcp_link, a_stranger_is_refused) {
@@ -206,7 +302,7 @@ TEST(tcp_connecting, where_nobody_listens_another_address_may_be_tried) {
     auto refused = tcp::start_connecting(loopback, port);
     recorder taker(nobody);
     if (refused.ok()) {
-        tcp::link link(refused.take(), nobody, {});
+        tcp::link link(refused.take(), nobody, {}, false);
         for (int round = 0; round < 1000 && link.condition() == tcp::link::state::good; ++round) {
             link.ship();
             link.receive(taker);

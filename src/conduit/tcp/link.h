@@ -10,17 +10,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <pthread.h>
 #include <span>
 #include <string>
 #include <sys/uio.h>
 #include <vector>
 
 namespace diomp::conduit::tcp {
+
+/// Of errors of a socket: it may go better the next time.
+constexpr bool is_momentary(int code) {
+    return code == EAGAIN || code == EWOULDBLOCK || code == EINTR;
+}
 
 class link;
 
@@ -40,13 +47,20 @@ class peer;
 
 class link {
 public:
-    /// Data up to this size is copied when it is sent.
-    static constexpr std::size_t most_copied = 8192;
+    /// Data up to this size is copied when it is sent, that of puts up to the other: a copy costs
+    /// less than a packet for the flush that follows most of them.
+    static constexpr std::size_t most_copied = 8 * 1024;
+    static constexpr std::size_t most_copied_of_puts = 64 * 1024;
+    static constexpr bool is_copied(kind what, std::size_t nbytes) {
+        return nbytes <= (what == kind::put ? most_copied_of_puts : most_copied);
+    }
 
-    /// A connection that is being opened; `greeting` leaves first.
-    link(unique_fd fd, peer &target, const greeting &first);
+    /// A connection that is being opened; `first` leaves first. A held one lets nothing else leave
+    /// before release().
+    link(unique_fd fd, peer &target, const greeting &first, bool is_held);
     /// One that has been accepted.
-    explicit link(unique_fd fd) : fd_(std::move(fd)), is_open_(true), awaits_greeting_(true) {}
+    explicit link(unique_fd fd)
+        : fd_(std::move(fd)), is_open_(true), was_accepted_(true), awaits_greeting_(true) {}
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     /// Who is at the other end; nullptr before a greeting.
@@ -60,14 +74,39 @@ public:
     /// The same with a part in front of the data that is copied.
     void send(const frame &head, std::span<const std::byte> front, const void *data,
               std::size_t nbytes, completion *source_free);
-    /// Writes what waits, as far as there is room. True if anything went.
+    /// Writes what waits, as far as there is room, or has another thread do it that is writing.
+    /// True if anything went here.
     bool ship();
+    /// Something could leave if there were room.
     [[nodiscard]] bool has_waiting() const {
-        return num_waiting_.load(std::memory_order_acquire) > 0;
+        const link &here = last();
+        return here.has_gathered_.load(std::memory_order_acquire) ||
+               here.has_leaving_.load(std::memory_order_acquire);
     }
     /// Copies that wait.
     [[nodiscard]] std::size_t copied_bytes() const {
-        return num_copied_.load(std::memory_order_relaxed);
+        const link &here = last();
+        return here.num_gathered_copies_.load(std::memory_order_relaxed) +
+               here.num_leaving_copies_.load(std::memory_order_relaxed);
+    }
+    /// Of the messages between two rounds of progress the first few leave by themselves, so that
+    /// they come soon; many in a row leave together. Counts may get lost.
+    [[nodiscard]] bool may_leave_alone(std::uint32_t round) {
+        constexpr int most_alone = 2;
+        if (last_round_.exchange(round, std::memory_order_relaxed) != round) {
+            num_in_round_.store(0, std::memory_order_relaxed);
+        }
+        return num_in_round_.fetch_add(1, std::memory_order_relaxed) < most_alone;
+    }
+    /// The other end takes a held connection for both directions. False: this is none.
+    [[nodiscard]] bool release();
+    /// Instead of a held connection the one is used that the other end has opened: what waits here
+    /// goes there, and what is sent here from now on. Nothing more comes or leaves here. False:
+    /// this is none.
+    [[nodiscard]] bool give_way_to(link &next);
+    /// Another thread has written last. Then who asks a socket in vain makes writers sleep.
+    [[nodiscard]] bool is_written_by_others() const {
+        return last_writer_.load(std::memory_order_relaxed) != ::pthread_self();
     }
     /// Reads what has come and hands it over. True if anything had. Returns at once if another
     /// thread is at it.
@@ -85,6 +124,13 @@ public:
     [[nodiscard]] bool is_open() const { return is_open_.load(std::memory_order_relaxed); }
     /// Treats a connection that takes too long to open as one that cannot be.
     void give_up_opening();
+    /// Accepted, and nothing has said from whom it is.
+    [[nodiscard]] bool awaits_greeting() const {
+        return awaits_greeting_.load(std::memory_order_relaxed);
+    }
+    /// Takes another one that has been accepted in place of one of a stranger that is over. False:
+    /// this is none, or somebody is at it; `fd` is untouched.
+    [[nodiscard]] bool reuse(unique_fd &fd);
 
     /// Counts this connection there while something waits, or while it is not good and not buried.
     void count_in(std::atomic<int> &unsettled);
@@ -110,13 +156,22 @@ private:
         completion *source_free = nullptr;
     };
 
-    // Under send_mutex_:
+    // Under gather_mutex_:
     void append(const void *bytes, std::size_t nbytes);
-    void set_aside();
+    void set_aside(std::vector<std::byte> &&next_buffer);
+    void count_gathered();
+    // Under write_mutex_:
+    bool take_gathered();
     bool write_some();
-    void fail(std::string why);
     void consume(std::size_t nbytes);
-    void count_waiting();
+    void count_leaving();
+    // Under both:
+    void settle();
+    void fail(std::string why);
+    [[nodiscard]] const link &last() const {
+        const link *const next = successor_.load(std::memory_order_acquire);
+        return next == nullptr ? *this : *next;
+    }
     // Under receive_mutex_:
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);
@@ -127,23 +182,40 @@ private:
     unique_fd fd_;
     std::atomic<peer *> target_{nullptr};
     std::atomic<bool> is_open_{false};
+    bool was_accepted_ = false;
     std::atomic<state> state_{state::good};
     std::atomic<bool> is_buried_{false};
+    std::atomic<link *> successor_{nullptr}; ///< set under write_mutex_ and gather_mutex_
+    std::atomic<::pthread_t> last_writer_{};
+    std::atomic<std::uint32_t> last_round_{0};
+    std::atomic<int> num_in_round_{0};
 
-    std::mutex send_mutex_;
-    std::deque<piece> queue_; ///< leaves before gathered_
-    std::vector<std::byte> gathered_;
-    std::size_t num_gone_ = 0;      ///< bytes of gathered_ that have left
-    std::size_t queued_copies_ = 0; ///< bytes
+    // Who sends gathers, for a moment; who writes takes all that has gathered, and others gather on
+    // while the system is at it. Locked in this order, receive_mutex_ before both.
+    std::mutex write_mutex_;
+    std::mutex gather_mutex_;
+    std::atomic<bool> is_ship_wanted_{false};
+    std::atomic<bool> is_full_{false}; ///< there was no room the last time
+    // Under gather_mutex_:
+    std::deque<piece> queue_;
+    std::vector<std::byte> gathered_; ///< behind it
+    std::size_t queued_copies_ = 0;   ///< bytes
     std::atomic<int> *unsettled_ = nullptr;
     bool is_counted_ = false; ///< there
-    bool is_full_ = false;    ///< there was no room the last time
+    bool is_held_ = false;    ///< nothing is taken
     std::string why_;
-    std::atomic<std::size_t> num_waiting_{0}; ///< pieces
-    std::atomic<std::size_t> num_copied_{0};
+    // Under write_mutex_:
+    std::deque<piece> leaving_; ///< before queue_
+    std::size_t leaving_copies_ = 0;
+    std::vector<std::byte> spare_; ///< empty; for the memory
+
+    std::atomic<bool> has_gathered_{false};
+    std::atomic<bool> has_leaving_{false};
+    std::atomic<std::size_t> num_gathered_copies_{0}; ///< bytes
+    std::atomic<std::size_t> num_leaving_copies_{0};
 
     std::mutex receive_mutex_;
-    bool awaits_greeting_ = false;
+    std::atomic<bool> awaits_greeting_{false};
     std::unique_ptr<std::byte[]> buffer_;
     std::size_t begin_ = 0; ///< of what has not been parsed
     std::size_t end_ = 0;

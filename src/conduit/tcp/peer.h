@@ -19,12 +19,9 @@ public:
     [[nodiscard]] world_rank rank() const { return rank_; }
     [[nodiscard]] std::string name() const;
 
-    /// What we ask goes by this one; nullptr before the first request.
-    [[nodiscard]] link *requests() const { return requests_.load(std::memory_order_acquire); }
-    void ask_by(link &opened) { requests_.store(&opened, std::memory_order_release); }
-    /// What it asks comes by this one; nullptr before its first request.
-    [[nodiscard]] link *answers() const { return answers_.load(std::memory_order_acquire); }
-    void answer_by(link &accepted) { answers_.store(&accepted, std::memory_order_release); }
+    /// The connection; nullptr before the first request of either side.
+    [[nodiscard]] link *way() const { return way_.load(std::memory_order_acquire); }
+    void go_by(link &chosen) { way_.store(&chosen, std::memory_order_release); }
 
     /// A put has been queued.
     void count_put() { num_puts_.fetch_add(1, std::memory_order_release); }
@@ -72,8 +69,7 @@ private:
 
     world_rank rank_;
     std::string host_;
-    std::atomic<link *> requests_{nullptr};
-    std::atomic<link *> answers_{nullptr};
+    std::atomic<link *> way_{nullptr};
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint64_t> num_landed_{0};
     std::mutex mutex_;

@@ -74,6 +74,10 @@ private:
             thread_->nudge();
         }
     }
+    void ask_for_flush(link &by, std::uint64_t number) {
+        by.send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
+        send_off(by);
+    }
     /// Takes room in the peer's queue. False: there is none.
     static bool take_room(peer &to, std::size_t payload_bytes);
     void give_credit(peer &to);
@@ -118,7 +122,7 @@ status tcp_network::start_thread() {
             return known;
         };
         auto const ask = [](watched_peer &silent) {
-            if (link *const by = static_cast<peer &>(silent).requests(); by != nullptr) {
+            if (link *const by = static_cast<peer &>(silent).way(); by != nullptr) {
                 by->send({.what = kind::ping}, nullptr, 0, nullptr);
                 by->ship();
             }
@@ -138,10 +142,8 @@ status tcp_network::start_thread() {
 
 void tcp_network::lose(peer &lost, const std::string &why) {
     std::string const sentence = lost.fail(why);
-    for (link *const each : {lost.requests(), lost.answers()}) {
-        if (each != nullptr) {
-            each->break_off(why);
-        }
+    if (link *const by = lost.way(); by != nullptr) {
+        by->break_off(why);
     }
     std::lock_guard const guard(sink_mutex_);
     if (!sentence.empty() && failure_sink_) {
@@ -163,8 +165,8 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
     auto found = find_way(rank);
     DIOMP_TRY(found);
     link &by = found.value().by;
-    while (nbytes <= link::most_copied && by.copied_bytes() > most_copies &&
-           !found.value().to.is_failed()) {
+    bool const is_copied = link::is_copied(kind::put, nbytes);
+    while (is_copied && by.copied_bytes() > most_copies && !found.value().to.is_failed()) {
         if (!traffic_->advance()) {
             ::sched_yield();
         }
@@ -174,7 +176,7 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
                 &source_free);
         found.value().to.count_put();
         // Small ones gather until a flush, or until there are many.
-        if (nbytes > link::most_copied && by.has_waiting()) {
+        if (!is_copied && by.has_waiting()) {
             thread_->nudge();
         }
     }
@@ -211,8 +213,7 @@ status tcp_network::flush(world_rank rank, completion &done) {
         return error(OMPX_ERR_PEER, known->failure());
     }
     if (std::uint64_t number = 0; known->begin_flush(done, number)) {
-        known->requests()->send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
-        send_off(*known->requests());
+        ask_for_flush(*known->way(), number);
     }
     return {};
 }
@@ -220,8 +221,7 @@ status tcp_network::flush(world_rank rank, completion &done) {
 status tcp_network::flush_all(completion &done) {
     for (auto const &known : traffic_->spoken_to()) {
         if (std::uint64_t number = 0; known->begin_flush(done, number)) {
-            known->requests()->send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
-            send_off(*known->requests());
+            ask_for_flush(*known->way(), number);
         }
     }
     return {};
@@ -248,7 +248,11 @@ bool tcp_network::try_send(world_rank rank, handler_id handler,
     }
     found.value().by.send({.what = kind::message, .handler = handler, .nbytes = payload.size()},
                           payload.data(), payload.size(), nullptr);
-    send_off(found.value().by);
+    if (found.value().by.may_leave_alone(traffic_->round())) {
+        send_off(found.value().by);
+    } else {
+        thread_->nudge();
+    }
     return true;
 }
 
@@ -291,11 +295,8 @@ result<bool> tcp_network::put_with_message(world_rank rank, std::uint64_t remote
 }
 
 void tcp_network::give_credit(peer &to) {
-    link *const by = to.answers();
-    if (by != nullptr) {
-        by->send({.what = kind::handled, .number = to.handled_bytes.exchange(0)}, nullptr, 0,
-                 nullptr);
-    }
+    to.way()->send({.what = kind::handled, .number = to.handled_bytes.exchange(0)}, nullptr, 0,
+                   nullptr);
 }
 
 int tcp_network::poll(message_sink sink) {
@@ -320,14 +321,14 @@ int tcp_network::poll(message_sink sink) {
 
 std::string tcp_network::describe_path(world_rank rank) const {
     peer const *const known = traffic_->find_peer(rank);
-    link const *const by = known != nullptr ? known->requests() : nullptr;
+    link const *const by = known != nullptr ? known->way() : nullptr;
     return by != nullptr ? fmt::format("tcp ({})", other_end_of(by->fd())) : "tcp";
 }
 
 status tcp_network::close() {
     completion arrived;
     for (auto const &each : traffic_->spoken_to()) {
-        if (each->requests() != nullptr) {
+        if (each->way() != nullptr) {
             each->count_put(); // of nothing: the answer comes when all messages have, too
         }
     }

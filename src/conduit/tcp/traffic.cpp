@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,7 +17,8 @@
 namespace diomp::conduit::tcp {
 namespace {
 
-/// With so few connections it is quicker to read each than to ask which have something.
+/// With so few connections it is quicker to read each than to ask which have something, as long as
+/// no other thread wants to write there.
 constexpr std::size_t few_links = 3;
 /// Of advances, that look at all descriptors all the same: somebody may want to connect.
 constexpr std::uint32_t every = 64;
@@ -41,20 +43,12 @@ result<std::string> new_cookie() {
     return text;
 }
 
-/// Takes as long for every cookie.
-bool are_equal(const char *a, const char *b, std::size_t nbytes) {
-    unsigned differences = 0;
-    for (std::size_t i = 0; i < nbytes; ++i) {
-        differences |= static_cast<unsigned>(a[i] ^ b[i]);
-    }
-    return differences == 0;
-}
-
 } // namespace
 
 traffic::traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
                  loss_sink lose)
-    : launcher_(launcher), lose_(std::move(lose)), send_buffer_bytes_(send_buffer_bytes),
+    : launcher_(launcher), own_rank_(launcher.info().rank), lose_(std::move(lose)),
+      send_buffer_bytes_(send_buffer_bytes),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
       slot_bytes_(window.slot_bytes()), by_rank_(static_cast<std::size_t>(launcher.info().size)),
       peers_(by_rank_.size()), links_(2 * by_rank_.size() + most_strangers),
@@ -117,16 +111,26 @@ peer &traffic::peer_of(world_rank rank) {
     return *peers_[before];
 }
 
-link *traffic::add(std::unique_ptr<link> made) {
+link &traffic::add(std::unique_ptr<link> made) {
     std::size_t const before = num_links_.load(std::memory_order_relaxed);
-    if (before == links_.size()) {
-        return nullptr;
-    }
     made->count_in(num_unsettled_);
     links_[before] = std::move(made);
     num_links_.store(before + 1, std::memory_order_release);
     watch_descriptor(EPOLL_CTL_ADD, *links_[before], false);
-    return links_[before].get();
+    return *links_[before];
+}
+
+/// In a place that a stranger has left, if there is one; nowhere if all are taken.
+void traffic::add_accepted(unique_fd fd) {
+    for (auto const &each : links()) {
+        if (each->reuse(fd)) {
+            watch_descriptor(EPOLL_CTL_ADD, *each, false);
+            return;
+        }
+    }
+    if (has_place()) {
+        add(std::make_unique<link>(std::move(fd)));
+    }
 }
 
 void traffic::watch_descriptor(int operation, link &which, bool for_room) const {
@@ -137,23 +141,26 @@ void traffic::watch_descriptor(int operation, link &which, bool for_room) const 
 }
 
 link *traffic::way_to(peer &to) {
-    if (link *const open = to.requests(); open != nullptr) [[likely]] {
+    if (link *const open = to.way(); open != nullptr) [[likely]] {
         return open;
     }
-    std::string why;
+    std::string why = "strangers hold too many connections to this rank";
     {
         std::lock_guard const guard(links_mutex_);
-        if (link *const open = to.requests(); open != nullptr) {
+        if (link *const open = to.way(); open != nullptr) {
             return open;
         }
         // Any descriptor will do: open_next_way() puts the right one in its place.
-        auto made = std::make_unique<link>(unique_fd(), to, greeting_);
-        if (open_next_way(*made, to)) {
-            link *const added = add(std::move(made));
-            to.ask_by(*added);
-            return added;
+        bool const is_held = own_rank_ > to.rank();
+        auto made = std::make_unique<link>(unique_fd(), to, greeting_, is_held);
+        if (has_place()) {
+            if (open_next_way(*made, to)) {
+                link &added = add(std::move(made));
+                to.go_by(added);
+                return &added;
+            }
+            why = made->what_is_wrong();
         }
-        why = made->what_is_wrong();
     }
     lose_(to, why);
     return nullptr;
@@ -210,7 +217,7 @@ void traffic::accept_all() {
         }
         tune(next.get(), send_buffer_bytes_);
         std::lock_guard const guard(links_mutex_);
-        add(std::make_unique<link>(std::move(next)));
+        add_accepted(std::move(next));
     }
 }
 
@@ -252,7 +259,9 @@ bool traffic::advance() {
     num_advances_.store(turn, std::memory_order_relaxed);
     bool moved = ship_all();
     auto const open = links();
-    if (open.size() > few_links || turn % every == 0) {
+    bool const is_shared =
+        std::ranges::any_of(open, [](auto const &each) { return each->is_written_by_others(); });
+    if (open.size() > few_links || turn % every == 0 || is_shared) {
         moved = look_at_descriptors() || moved;
     } else {
         for (auto const &each : open) {
@@ -266,12 +275,17 @@ bool traffic::look_at_openings() {
     auto const now = std::chrono::steady_clock::now();
     bool is_any_opening = false;
     for (auto const &each : links()) {
-        if (each->is_open() || each->condition() == link::state::broken) {
+        bool const is_strange = each->awaits_greeting();
+        if ((each->is_open() && !is_strange) || each->condition() == link::state::broken) {
             continue;
         }
         is_any_opening = true;
         if (now - each->opening_since.load() > opening_limit) {
-            each->give_up_opening();
+            if (is_strange) {
+                each->break_off("nobody has said who it is");
+            } else {
+                each->give_up_opening();
+            }
             mend(*each);
         }
     }
@@ -291,111 +305,6 @@ bool traffic::arm() {
         }
     }
     return true;
-}
-
-bool traffic::is_ours(std::uint64_t address, std::size_t nbytes) const {
-    return address >= slot_begin_ && nbytes <= slot_bytes_ &&
-           address - slot_begin_ <= slot_bytes_ - nbytes;
-}
-
-bool traffic::greet(link &on, const greeting &from) {
-    if (from.magic != greeting::right_magic || from.rank >= by_rank_.size() ||
-        !are_equal(from.cookie, greeting_.cookie, sizeof(from.cookie))) {
-        log(log_level::warn, "tcp: a connection that is not one of this job's has been refused");
-        return false;
-    }
-    peer &known = peer_of(world_rank(static_cast<int>(from.rank)));
-    known.answer_by(on);
-    on.belongs_to(known);
-    return true;
-}
-
-std::byte *traffic::place_body(link &on, const frame &head) {
-    peer &from = *on.target();
-    switch (head.what) {
-    case kind::put:
-        return is_ours(head.address, head.nbytes) ? reinterpret_cast<std::byte *>(head.address)
-                                                  : nullptr;
-    case kind::data: {
-        std::byte *const place = from.destination_of(to_get_id(head.number), head.nbytes);
-        return place != nullptr ? place : from.is_failed() ? on.scratch(head.nbytes) : nullptr;
-    }
-    case kind::message:
-        return head.nbytes <= most_message_bytes ? on.scratch(head.nbytes) : nullptr;
-    case kind::bulk:
-        return head.nbytes <= most_bulk_bytes && head.head <= head.nbytes ? on.scratch(head.nbytes)
-                                                                          : nullptr;
-    default:
-        return nullptr;
-    }
-}
-
-bool traffic::take(link &on, const frame &head, const std::byte *body) {
-    peer &from = *on.target();
-    from.note_sign_of_life();
-    switch (head.what) {
-    case kind::put:
-        return true;
-    case kind::get: {
-        frame const answer{.what = kind::data, .nbytes = head.nbytes, .number = head.number};
-        if (!is_ours(head.address, head.nbytes)) {
-            return false;
-        }
-        on.send(answer, reinterpret_cast<const void *>(head.address), head.nbytes, nullptr);
-        return true;
-    }
-    case kind::message: {
-        std::lock_guard const guard(arrivals_mutex_);
-        queue_.add(from.rank(), head.handler, body, head.nbytes);
-        return true;
-    }
-    case kind::bulk: {
-        std::lock_guard const guard(arrivals_mutex_);
-        if (bulk_sink_) {
-            bulk_sink_({from.rank(),
-                        head.handler,
-                        {body, head.head},
-                        {body + head.head, head.nbytes - head.head}});
-            bulk_news_.store(true, std::memory_order_relaxed);
-        }
-        return true;
-    }
-    case kind::flush:
-        on.send({.what = kind::flushed, .number = head.number}, nullptr, 0, nullptr);
-        return true;
-    case kind::ping:
-        on.send({.what = kind::handled, .number = from.handled_bytes.exchange(0)}, nullptr, 0,
-                nullptr);
-        return true;
-    default:
-        return take_answer(from, head);
-    }
-}
-
-bool traffic::take_answer(peer &from, const frame &head) {
-    switch (head.what) {
-    case kind::handled:
-        from.unhandled_bytes.fetch_sub(head.number, std::memory_order_relaxed);
-        return true;
-    case kind::data:
-        from.end_get(to_get_id(head.number));
-        return true;
-    case kind::flushed:
-        from.end_flush(head.number);
-        return true;
-    default:
-        return false;
-    }
-}
-
-void traffic::swap_messages(std::vector<std::byte> &other) {
-    std::lock_guard const guard(arrivals_mutex_);
-    queue_.swap(other);
-}
-
-void traffic::receive_bulk_with(const bulk_sink &sink) {
-    std::lock_guard const guard(arrivals_mutex_);
-    bulk_sink_ = sink;
 }
 
 } // namespace diomp::conduit::tcp

@@ -35,8 +35,8 @@ public:
     [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const {
         return {peers_.data(), num_peers_.load(std::memory_order_acquire)};
     }
-    /// The connection for requests to a peer, opened on first use; nullptr, and the peer has
-    /// failed, if it cannot be.
+    /// The connection to a peer, opened on first use; nullptr, and the peer has failed, if it
+    /// cannot be.
     [[nodiscard]] link *way_to(peer &to);
 
     /// Reads and writes what there is. True if anything moved.
@@ -48,6 +48,11 @@ public:
     /// Watches for room where something waits. False: there is something to do.
     bool arm();
     [[nodiscard]] int epoll_fd() const { return epoll_.get(); }
+
+    /// Changes with every advance().
+    [[nodiscard]] std::uint32_t round() const {
+        return num_advances_.load(std::memory_order_relaxed);
+    }
 
     [[nodiscard]] bool has_messages() const { return queue_.has_messages(); }
     void swap_messages(std::vector<std::byte> &other);
@@ -64,14 +69,18 @@ private:
     std::byte *place_body(link &on, const frame &head) override;
     bool take(link &on, const frame &head, const std::byte *body) override;
     bool greet(link &on, const greeting &from) override;
-    bool take_answer(peer &from, const frame &head);
+    bool take_answer(link &on, peer &from, const frame &head);
 
     [[nodiscard]] bool is_ours(std::uint64_t address, std::size_t nbytes) const;
     [[nodiscard]] std::span<const std::unique_ptr<link>> links() const {
         return {links_.data(), num_links_.load(std::memory_order_acquire)};
     }
-    /// nullptr if there are more than a job could have.
-    link *add(std::unique_ptr<link> made);
+    /// False if there are more than a job could have.
+    [[nodiscard]] bool has_place() const {
+        return num_links_.load(std::memory_order_relaxed) < links_.size();
+    }
+    link &add(std::unique_ptr<link> made);
+    void add_accepted(unique_fd fd);
     void watch_descriptor(int operation, link &which, bool for_room) const;
     void accept_all();
     bool look_at_descriptors();
@@ -80,6 +89,7 @@ private:
     bool open_next_way(link &which, peer &target);
 
     launch::launcher &launcher_;
+    world_rank own_rank_;
     loss_sink lose_;
     std::size_t send_buffer_bytes_;
     std::uint64_t slot_begin_;

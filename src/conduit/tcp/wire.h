@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What travels on a connection, in the byte order of the job's hosts. Requests go one way, from who
-// has opened it; answers come back the other way.
+// What travels on a connection, in the byte order of the job's hosts.
+//
+// Two ranks have one connection, whoever opens it. If both do at once, that of the lower rank
+// counts: so a higher rank sends nothing but its greeting before it is welcome, or before the other
+// one's greeting comes instead.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -18,6 +21,7 @@ enum class kind : std::uint8_t {
     flush,   ///< answered by `flushed` with the same number when all puts before have landed
     ping,    ///< answered by `handled`
     handled, ///< `number` bytes of messages have been handled; an answer, too
+    welcome, ///< to a higher rank: this connection is the one
     // Answers.
     data,
     flushed,
@@ -40,7 +44,7 @@ constexpr std::size_t body_bytes(const frame &head) {
 
 /// The first bytes of a connection.
 struct greeting {
-    static constexpr std::uint64_t right_magic = 0x31504354504d4f44; // "DOMPTCP1"
+    static constexpr std::uint64_t right_magic = 0x32504354504d4f44; // "DOMPTCP2"
 
     std::uint64_t magic = right_magic;
     std::uint32_t rank = 0;

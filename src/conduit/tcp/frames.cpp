@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What follows from frames that arrive. Declared in traffic.h.
+#include "base/log.h"
+#include "conduit/tcp/traffic.h"
+
+#include <sys/epoll.h>
+
+namespace diomp::conduit::tcp {
+namespace {
+
+/// Takes as long for every cookie.
+bool are_equal(const char *a, const char *b, std::size_t nbytes) {
+    unsigned differences = 0;
+    for (std::size_t i = 0; i < nbytes; ++i) {
+        differences |= static_cast<unsigned>(a[i] ^ b[i]);
+    }
+    return differences == 0;
+}
+
+} // namespace
+
+bool traffic::is_ours(std::uint64_t address, std::size_t nbytes) const {
+    return address >= slot_begin_ && nbytes <= slot_bytes_ &&
+           address - slot_begin_ <= slot_bytes_ - nbytes;
+}
+
+bool traffic::greet(link &on, const greeting &from) {
+    if (from.magic != greeting::right_magic || from.rank >= by_rank_.size() ||
+        !are_equal(from.cookie, greeting_.cookie, sizeof(from.cookie))) {
+        log(log_level::warn, "tcp: a connection that is not one of this job's has been refused");
+        return false;
+    }
+    peer &known = peer_of(world_rank(static_cast<int>(from.rank)));
+    std::lock_guard const guard(links_mutex_);
+    link *const ours = known.way();
+    if (ours != nullptr && own_rank_ < known.rank()) {
+        return true; // ours counts, as the other end will see
+    }
+    if (ours != nullptr) {
+        if (!ours->give_way_to(on)) {
+            return false;
+        }
+        watch_descriptor(EPOLL_CTL_DEL, *ours, false);
+    }
+    on.belongs_to(known);
+    known.go_by(on);
+    if (own_rank_ < known.rank()) {
+        on.send({.what = kind::welcome}, nullptr, 0, nullptr);
+    }
+    return true;
+}
+
+std::byte *traffic::place_body(link &on, const frame &head) {
+    peer &from = *on.target();
+    switch (head.what) {
+    case kind::put:
+        return is_ours(head.address, head.nbytes) ? reinterpret_cast<std::byte *>(head.address)
+                                                  : nullptr;
+    case kind::data: {
+        std::byte *const place = from.destination_of(to_get_id(head.number), head.nbytes);
+        return place != nullptr ? place : from.is_failed() ? on.scratch(head.nbytes) : nullptr;
+    }
+    case kind::message:
+        return head.nbytes <= most_message_bytes ? on.scratch(head.nbytes) : nullptr;
+    case kind::bulk:
+        return head.nbytes <= most_bulk_bytes && head.head <= head.nbytes ? on.scratch(head.nbytes)
+                                                                          : nullptr;
+    default:
+        return nullptr;
+    }
+}
+
+bool traffic::take(link &on, const frame &head, const std::byte *body) {
+    peer &from = *on.target();
+    from.note_sign_of_life();
+    switch (head.what) {
+    case kind::put:
+        return true;
+    case kind::get: {
+        frame const answer{.what = kind::data, .nbytes = head.nbytes, .number = head.number};
+        if (!is_ours(head.address, head.nbytes)) {
+            return false;
+        }
+        on.send(answer, reinterpret_cast<const void *>(head.address), head.nbytes, nullptr);
+        return true;
+    }
+    case kind::message: {
+        std::lock_guard const guard(arrivals_mutex_);
+        queue_.add(from.rank(), head.handler, body, head.nbytes);
+        return true;
+    }
+    case kind::bulk: {
+        std::lock_guard const guard(arrivals_mutex_);
+        if (bulk_sink_) {
+            bulk_sink_({from.rank(),
+                        head.handler,
+                        {body, head.head},
+                        {body + head.head, head.nbytes - head.head}});
+            bulk_news_.store(true, std::memory_order_relaxed);
+        }
+        return true;
+    }
+    case kind::flush:
+        on.send({.what = kind::flushed, .number = head.number}, nullptr, 0, nullptr);
+        return true;
+    case kind::ping:
+        on.send({.what = kind::handled, .number = from.handled_bytes.exchange(0)}, nullptr, 0,
+                nullptr);
+        return true;
+    default:
+        return take_answer(on, from, head);
+    }
+}
+
+bool traffic::take_answer(link &on, peer &from, const frame &head) {
+    switch (head.what) {
+    case kind::handled:
+        from.unhandled_bytes.fetch_sub(head.number, std::memory_order_relaxed);
+        return true;
+    case kind::data:
+        from.end_get(to_get_id(head.number));
+        return true;
+    case kind::flushed:
+        from.end_flush(head.number);
+        return true;
+    case kind::welcome:
+        return on.release();
+    default:
+        return false;
+    }
+}
+
+void traffic::swap_messages(std::vector<std::byte> &other) {
+    std::lock_guard const guard(arrivals_mutex_);
+    queue_.swap(other);
+}
+
+void traffic::receive_bulk_with(const bulk_sink &sink) {
+    std::lock_guard const guard(arrivals_mutex_);
+    bulk_sink_ = sink;
+}
+
+} // namespace diomp::conduit::tcp

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How a connection takes what comes apart. Declared in link.h.
+#include "conduit/tcp/link.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+
+namespace diomp::conduit::tcp {
+namespace {
+
+constexpr std::size_t buffer_bytes = 16 * 1024;
+/// Of one connection before others are looked at.
+constexpr std::size_t most_read_at_once = std::size_t{1} << 20;
+
+} // namespace
+
+bool link::receive(frame_taker &taker) {
+    std::unique_lock const guard(receive_mutex_, std::try_to_lock);
+    if (!guard.owns_lock() || condition() != state::good) {
+        return false;
+    }
+    if (buffer_ == nullptr) {
+        buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_bytes);
+    }
+    return read_some(taker);
+}
+
+bool link::read_some(frame_taker &taker) {
+    std::size_t num_read = 0;
+    while (num_read < most_read_at_once) {
+        bool const is_straight = current_.has_value(); // the buffer is empty then
+        std::size_t const room =
+            is_straight ? body_bytes(*current_) - num_body_ : buffer_bytes - end_;
+        std::byte *const to = is_straight ? body_ + num_body_ : buffer_.get() + end_;
+        ssize_t const got = ::recv(fd_.get(), to, room, MSG_DONTWAIT);
+        if (got <= 0) {
+            if (got == 0 || !is_momentary(errno)) {
+                std::string why =
+                    got == 0 ? "the connection has been closed" : ::strerrordesc_np(errno);
+                std::scoped_lock const guard(write_mutex_, gather_mutex_);
+                fail(std::move(why));
+            }
+            break;
+        }
+        is_open_.store(true, std::memory_order_relaxed);
+        num_read += static_cast<std::size_t>(got);
+        (is_straight ? num_body_ : end_) += static_cast<std::size_t>(got);
+        if (!(is_straight ? end_frame(taker) : parse(taker))) {
+            break_off("it sends what no rank of this job would");
+            break;
+        }
+        if (static_cast<std::size_t>(got) < room) {
+            break;
+        }
+    }
+    return num_read > 0;
+}
+
+bool link::parse(frame_taker &taker) {
+    if (awaits_greeting_ && !parse_greeting(taker)) {
+        return false;
+    }
+    while (!awaits_greeting_ && end_ - begin_ >= sizeof(frame)) {
+        if (target() == nullptr || !begin_frame(taker)) {
+            return false;
+        }
+    }
+    if (begin_ == end_) {
+        begin_ = end_ = 0;
+    } else if (begin_ > 0) {
+        std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+        end_ -= begin_;
+        begin_ = 0;
+    }
+    return true;
+}
+
+bool link::parse_greeting(frame_taker &taker) {
+    greeting from;
+    if (end_ - begin_ < sizeof(from)) {
+        return true;
+    }
+    std::memcpy(&from, buffer_.get() + begin_, sizeof(from));
+    begin_ += sizeof(from);
+    awaits_greeting_ = false;
+    return taker.greet(*this, from);
+}
+
+/// With a frame's head in the buffer: takes it, and what is there of its body.
+bool link::begin_frame(frame_taker &taker) {
+    current_.emplace();
+    std::memcpy(&*current_, buffer_.get() + begin_, sizeof(frame));
+    begin_ += sizeof(frame);
+    num_body_ = 0;
+    body_ = nullptr;
+    if (std::size_t const nbytes = body_bytes(*current_); nbytes > 0) {
+        body_ = taker.place_body(*this, *current_);
+        if (body_ == nullptr) {
+            return false;
+        }
+        num_body_ = std::min(nbytes, end_ - begin_);
+        std::memcpy(body_, buffer_.get() + begin_, num_body_);
+        begin_ += num_body_;
+    }
+    return end_frame(taker);
+}
+
+bool link::end_frame(frame_taker &taker) {
+    if (num_body_ < body_bytes(*current_)) {
+        return true;
+    }
+    frame const head = *current_;
+    current_.reset();
+    return taker.take(*this, head, body_);
+}
+
+} // namespace diomp::conduit::tcp
