@@ -72,7 +72,11 @@ struct spanning_call {
 /// same phases; in one phase at most one stream goes from one member to another.
 class stream {
 public:
-    explicit stream(spanning_call &call) : across_(call.across), phase_(call.phase++) {}
+    using readiness = group::bridge::readiness;
+
+    /// `how` is readiness::agreed where all letters are expected before the agreement.
+    explicit stream(spanning_call &call, readiness how = readiness::told)
+        : across_(call.across), phase_(call.phase++), how_(how) {}
     ~stream();
     stream(const stream &) = delete;
     stream &operator=(const stream &) = delete;
@@ -100,6 +104,7 @@ private:
 
     group::bridge &across_;
     std::uint64_t phase_;
+    readiness how_;
     std::deque<group::receipt> expected_;
 };
 

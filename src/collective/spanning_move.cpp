@@ -63,7 +63,7 @@ struct speaker_blocks {
 // A binomial tree over the nodes; each letter goes on as soon as it is there.
 status bcast_far(spanning_call &call, std::span<std::byte> data, bool agrees_first) {
     group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
-    stream letters(call);
+    stream letters(call, agrees_first ? stream::readiness::agreed : stream::readiness::told);
     std::size_t const num = call.num_nodes();
     std::size_t const base = call.layout().node(call.root());
     std::size_t const number = (call.own_node() + num - base) % num;

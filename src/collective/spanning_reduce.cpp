@@ -50,21 +50,22 @@ void reduce_blocks(const spanning_call &call, std::byte *out, std::size_t num_op
 /// As exchange_small in spanning.cpp. In `heard` there is room for num_rounds operands.
 class doubling {
 public:
-    doubling(spanning_call &call, std::byte *data, std::size_t count, std::byte *heard)
+    doubling(spanning_call &call, std::byte *data, std::size_t count, std::byte *heard,
+             stream::readiness how)
         : call_(call), data_(data), count_(count), nbytes_(count * call.unit_bytes), heard_(heard),
           num_doubling_(std::bit_floor(call.num_nodes())),
           num_folded_(call.num_nodes() - num_doubling_), own_(call.own_node()),
-          folds_(own_ < 2 * num_folded_), is_folded_(folds_ && own_ % 2 == 1), fold_(call) {
+          folds_(own_ < 2 * num_folded_), is_folded_(folds_ && own_ % 2 == 1), fold_(call, how) {
         if (folds_ && !is_folded_) {
             fold_.expect(leader(own_ + 1), {heard_of(0), nbytes_});
         }
         for (std::size_t bit = 1; bit < num_doubling_; bit *= 2) {
-            stream &letters = rounds_.emplace_back(call);
+            stream &letters = rounds_.emplace_back(call, how);
             if (!is_folded_) {
                 letters.expect(leader(partner(bit)), {heard_of(rounds_.size()), nbytes_});
             }
         }
-        stream &unfold = rounds_.emplace_back(call);
+        stream &unfold = rounds_.emplace_back(call, how);
         if (is_folded_) {
             unfold.expect(leader(own_ - 1), {data_, nbytes_});
         }
@@ -90,7 +91,7 @@ public:
             DIOMP_TRY(letters.await_all());
             DIOMP_TRY(letters.finish());
             std::byte *const theirs = heard_of(round);
-            if (partner(bit) > own_) {
+            if (partner(bit) > own_ || call_.reduce.commutative) {
                 call_.reduce.apply(data_, data_, theirs, count_);
             } else {
                 call_.reduce.apply(theirs, theirs, data_, count_);
@@ -134,10 +135,11 @@ private:
 /// for the own part from every node.
 class splitting {
 public:
-    splitting(spanning_call &call, std::byte *data, std::size_t count, std::byte *aside)
+    splitting(spanning_call &call, std::byte *data, std::size_t count, std::byte *aside,
+              stream::readiness how)
         : call_(call), data_(data), count_(count), aside_(aside), own_(call.own_node()),
-          mine_(part_of(own_)), stride_(round_up(mine_.size())), operands_(call), results_(call),
-          first_operand_(call.num_nodes()) {
+          mine_(part_of(own_)), stride_(round_up(mine_.size())), operands_(call, how),
+          results_(call, how), first_operand_(call.num_nodes()) {
         for (std::size_t i = 1; i < call.num_nodes(); ++i) {
             std::size_t const node = (own_ + i) % call.num_nodes();
             first_operand_[node] =
@@ -322,10 +324,11 @@ status spanning_allreduce(spanning_call &call) {
         std::byte *const data = call.dst() + at;
         std::optional<doubling> doubled;
         std::optional<splitting> split;
+        auto const how = i == 0 ? stream::readiness::agreed : stream::readiness::told;
         if (across.is_leader() && splits) {
-            split.emplace(call, data, piece.count, aside);
+            split.emplace(call, data, piece.count, aside, how);
         } else if (across.is_leader()) {
-            doubled.emplace(call, data, piece.count, aside);
+            doubled.emplace(call, data, piece.count, aside, how);
         }
         if (i == 0) {
             DIOMP_TRY(across.meet_begun());

@@ -23,7 +23,7 @@ std::size_t stream::expect(std::size_t from, std::span<std::byte> data) {
     for (std::size_t letter = 0; letter < num_letters(data.size()); ++letter) {
         std::size_t const at = letter * letter_bytes;
         across_.expect(expected_.emplace_back(), from, step(letter),
-                       data.subspan(at, std::min(letter_bytes, data.size() - at)));
+                       data.subspan(at, std::min(letter_bytes, data.size() - at)), how_);
     }
     return first;
 }
@@ -31,7 +31,7 @@ std::size_t stream::expect(std::size_t from, std::span<std::byte> data) {
 status stream::send_letter(std::size_t to, std::span<const std::byte> data, std::size_t letter) {
     std::size_t const at = letter * letter_bytes;
     return across_.send(to, step(letter),
-                        data.subspan(at, std::min(letter_bytes, data.size() - at)));
+                        data.subspan(at, std::min(letter_bytes, data.size() - at)), how_);
 }
 
 status stream::send(std::size_t to, std::span<const std::byte> data) {

@@ -77,10 +77,14 @@ public:
                              : far_->put_with_message(peer, remote_address, source, handler,
                                                       payload, source_free);
     }
-    void receive_bulk_with(const bulk_sink &sink) override {
-        near_->receive_bulk_with(sink);
-        far_->receive_bulk_with(sink);
+    std::size_t sure_bulk_bytes(world_rank peer) const override {
+        return is_near(peer) ? near_->sure_bulk_bytes(peer) : far_->sure_bulk_bytes();
     }
+    void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) override {
+        near_->receive_bulk_with(sink, placer);
+        far_->receive_bulk_with(sink, placer);
+    }
+    void divert_bulk(const std::byte *place) override { far_->divert_bulk(place); }
     int poll(message_sink sink) override { return near_->poll(sink) + far_->poll(sink); }
 
     std::uint32_t activity() const override { return near_->activity(); }

@@ -74,6 +74,11 @@ struct completion {
 /// where it belongs, may take leaf locks, and must not call the conduit.
 using bulk_sink = std::function<void(const message &)>;
 
+/// Where the data of a message of send_bulk shall go, whose first byte is about to come; nullptr:
+/// anywhere. Called like a bulk_sink, with the message without its data. The sink then finds the
+/// data there, and need not copy it.
+using bulk_placer = std::function<std::byte *(const message &announced, std::size_t nbytes)>;
+
 /// Told once per peer that is given up, with a sentence that names the peer's host and what was
 /// outstanding. Any thread; must not block.
 using failure_sink = std::function<void(world_rank peer, std::string why)>;
@@ -126,6 +131,9 @@ public:
     virtual result<bool> send_bulk(world_rank peer, handler_id handler,
                                    std::span<const std::byte> payload,
                                    std::span<const std::byte> data, completion &source_free);
+    /// Data up to this size can go to this peer by send_bulk, if not now then later; the same on
+    /// both sides. 0: nobody knows before.
+    [[nodiscard]] virtual std::size_t sure_bulk_bytes(world_rank /*peer*/) const { return 0; }
     /// Starts a put and behind it a message whose handler runs when the put's bytes are there, in
     /// no order with anything else; that it has run is how the caller knows, no flush asks for
     /// these bytes. `source_free` as in put. false: nothing was started, since the queue is full or
@@ -134,8 +142,12 @@ public:
                                           std::span<const std::byte> source, handler_id handler,
                                           std::span<const std::byte> payload,
                                           completion &source_free);
-    /// Before the first transfer; an empty one at the end.
-    virtual void receive_bulk_with(const bulk_sink & /*sink*/) {}
+    /// Before the first transfer; empty ones at the end. Conduits that cannot choose where data
+    /// goes do not ask the placer.
+    virtual void receive_bulk_with(const bulk_sink & /*sink*/, const bulk_placer & /*placer*/) {}
+    /// Data that is on its way to this place, which the placer has given, goes elsewhere from now
+    /// on. Not from a sink or placer.
+    virtual void divert_bulk(const std::byte * /*place*/) {}
 
     /// Hands waiting messages to the sink; returns how many. 0 at once if another thread is doing
     /// it.

@@ -61,19 +61,25 @@ private:
 
 engine::engine(conduit &conduit, const engine_options &options)
     : conduit_(conduit), options_(options), spin_count_(options.spin_count) {
-    conduit_.receive_bulk_with([this](const message &incoming) {
-        order_coming_in();
-        handlers_[incoming.handler](incoming);
-    });
+    conduit_.receive_bulk_with(
+        [this](const message &incoming) {
+            order_coming_in();
+            handlers_[incoming.handler](incoming);
+        },
+        [this](const message &announced, std::size_t nbytes) {
+            bulk_placer const &place = placers_[announced.handler];
+            return place ? place(announced, nbytes) : nullptr;
+        });
 }
 
 engine::~engine() {
     stop();
-    conduit_.receive_bulk_with({});
+    conduit_.receive_bulk_with({}, {});
 }
 
-handler_id engine::add_handler(handler function) {
+handler_id engine::add_handler(handler function, bulk_placer placer) {
     handlers_.push_back(std::move(function));
+    placers_.push_back(std::move(placer));
     return static_cast<handler_id>(handlers_.size() - 1);
 }
 

@@ -44,8 +44,9 @@ public:
     engine(const engine &) = delete;
     engine &operator=(const engine &) = delete;
 
-    /// Handlers of send_bulk are bulk_sinks: they must not send.
-    [[nodiscard]] handler_id add_handler(handler function);
+    /// Handlers of send_bulk are bulk_sinks: they must not send. Those with a placer are asked
+    /// where the data goes, by conduits that can choose.
+    [[nodiscard]] handler_id add_handler(handler function, bulk_placer placer = {});
     /// Starts the progress thread. All handlers must be there.
     void start();
     /// Stops it. Messages are then served only by waiting threads.
@@ -144,7 +145,8 @@ private:
     /// At most options_.spin_count; less while others want our core.
     std::atomic<int> spin_count_;
     std::vector<handler> handlers_;
-    std::mutex outbox_mutex_; ///< leaf lock
+    std::vector<bulk_placer> placers_; ///< of the same handlers; most are empty
+    std::mutex outbox_mutex_;          ///< leaf lock
     /// Messages whose peers had no room, in order; only peers with some are here.
     std::unordered_map<int, std::deque<pending_message>> outbox_; ///< by world rank
     std::atomic<int> num_pending_{0};                             ///< messages in it

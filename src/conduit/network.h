@@ -31,6 +31,7 @@ public:
     virtual result<bool> send_bulk(world_rank peer, handler_id handler,
                                    std::span<const std::byte> payload,
                                    std::span<const std::byte> data, completion &source_free) = 0;
+    [[nodiscard]] virtual std::size_t sure_bulk_bytes() const { return 0; }
     /// By default this way does not exist.
     virtual result<bool> put_with_message(world_rank /*peer*/, std::uint64_t /*remote_address*/,
                                           std::span<const std::byte> /*source*/,
@@ -39,7 +40,8 @@ public:
                                           completion & /*source_free*/) {
         return false;
     }
-    virtual void receive_bulk_with(const bulk_sink &sink) = 0;
+    virtual void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) = 0;
+    virtual void divert_bulk(const std::byte * /*place*/) {}
     virtual int poll(message_sink sink) = 0;
     /// While a thread is between these two the network leaves progress to it.
     virtual void begin_polling() = 0;

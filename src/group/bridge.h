@@ -103,14 +103,20 @@ public:
     /// must stay until finish_sends if it is more than most_data_bytes.
     void tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
     bool hear(std::size_t member, std::uint64_t step, std::span<std::byte> data);
+    /// How the sender of a large letter knows that it is expected: its receiver tells, or has
+    /// expected it before the agreement of the call, which is known after that. The same on both
+    /// sides.
+    enum class readiness : std::uint8_t { told, agreed };
     /// Letters without: after agreement. To be expected before anything is sent that the other
     /// side's letter may depend on.
     /// Large letters may still be on their way on return; `data` must stay until finish_sends.
-    status send(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
+    status send(std::size_t member, std::uint64_t step, std::span<const std::byte> data,
+                readiness how = readiness::told);
     status finish_sends();
     /// The same for what has been told: a failure becomes that of the call.
     void settle_sends();
-    void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data);
+    void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data,
+                readiness how = readiness::told);
     status await(receipt &place);
     /// Of what has been expected and perhaps not awaited.
     void withdraw(receipt &place);
@@ -153,6 +159,12 @@ private:
         conduit::completion done;
         std::vector<std::vector<std::byte>> kept; ///< scratch memory of calls that did not wait
     };
+
+    /// The conduit takes it in one message in any case: then nobody has to say where it shall go.
+    [[nodiscard]] bool goes_whole(world_rank peer, std::size_t nbytes, readiness how) const {
+        return how == readiness::agreed && nbytes <= engine_.transport().sure_bulk_bytes(peer);
+    }
+    status send_agreed(world_rank to, letter_tag tag, std::span<const std::byte> data);
 
     conduit::engine &engine_;
     mailbox &mailbox_;

@@ -177,12 +177,36 @@ bool bridge::hear(std::size_t member, std::uint64_t step, std::span<std::byte> d
     return state_.agrees() && place.total_bytes == sizeof(heard) + data.size();
 }
 
-status bridge::send(std::size_t member, std::uint64_t step, std::span<const std::byte> data) {
+status bridge::send_agreed(world_rank to, letter_tag tag, std::span<const std::byte> data) {
+    status outcome;
+    auto const is_over = [&] {
+        outgoing_letter &letter = outgoing_->emplace_back(to, tag, true);
+        auto sent = mailbox_.send_whole(group_id_, to, tag, {}, data, letter.done);
+        if (sent.ok() && sent.value()) {
+            return true;
+        }
+        outgoing_->pop_back();
+        if (!sent) {
+            outcome = sent.take_failure();
+        }
+        return !outcome.ok();
+    };
+    if (!is_over()) {
+        DIOMP_TRY(engine_.wait_for_network(is_over, [&] { return describe_wait(to.value()); }));
+    }
+    return outcome;
+}
+
+status bridge::send(std::size_t member, std::uint64_t step, std::span<const std::byte> data,
+                    readiness how) {
     world_rank const to = members_[member];
     letter_tag const tag{call_, step};
     if (mailbox::is_eager(data.size())) {
         mailbox_.send(group_id_, to, tag, {}, data);
         return {};
+    }
+    if (goes_whole(to, data.size(), how)) {
+        return send_agreed(to, tag, data);
     }
     std::optional<std::uint64_t> address;
     DIOMP_TRY(engine_.wait_for_network(
@@ -254,11 +278,11 @@ void bridge::settle_sends() {
 }
 
 void bridge::expect(receipt &place, std::size_t member, std::uint64_t step,
-                    std::span<std::byte> data) {
+                    std::span<std::byte> data, readiness how) {
     place.from = members_[member];
     place.tag = {call_, step};
     place.body = data;
-    mailbox_.expect(group_id_, inbox_, place);
+    mailbox_.expect(group_id_, inbox_, place, !goes_whole(place.from, data.size(), how));
 }
 
 status bridge::await(receipt &place) {

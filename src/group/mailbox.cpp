@@ -88,7 +88,10 @@ mailbox::mailbox(conduit::engine &engine, workspace &space, std::byte *own_slot)
       ready_handler_(
           engine.add_handler([this](const conduit::message &incoming) { on_ready(incoming); })),
       whole_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_whole(incoming); })),
+          engine.add_handler([this](const conduit::message &incoming) { on_whole(incoming); },
+                             [this](const conduit::message &announced, std::size_t nbytes) {
+                                 return place_whole(announced, nbytes);
+                             })),
       landed_handler_(
           engine.add_handler([this](const conduit::message &incoming) { on_landed(incoming); })),
       question_handler_(
@@ -227,7 +230,7 @@ void mailbox::tell_landed(std::uint64_t group_id, world_rank to, letter_tag tag)
     engine_.send(to, landed_handler_, note{group_id, tag, 0});
 }
 
-void mailbox::expect(std::uint64_t group_id, inbox &own, receipt &place) {
+void mailbox::expect(std::uint64_t group_id, inbox &own, receipt &place, bool tells_sender) {
     bool const is_large = place.head.empty() && !is_eager(place.body.size());
     {
         std::lock_guard const guard(own.mutex_);
@@ -243,7 +246,7 @@ void mailbox::expect(std::uint64_t group_id, inbox &own, receipt &place) {
             return;
         }
     }
-    if (!is_large) {
+    if (!is_large || !tells_sender) {
         return;
     }
     std::uint64_t address = 0;
@@ -274,8 +277,18 @@ void mailbox::give_back(receipt &place) {
 
 // A landing is lost with it: the letter may still come.
 void mailbox::withdraw(inbox &own, receipt &place) {
-    std::lock_guard const guard(own.mutex_);
-    own.letters_.erase({place.tag, place.from});
+    bool goes_straight = false;
+    {
+        std::lock_guard const guard(own.mutex_);
+        if (auto const found = own.letters_.find({place.tag, place.from});
+            found != own.letters_.end()) {
+            goes_straight = found->second.goes_straight;
+            own.letters_.erase(found);
+        }
+    }
+    if (goes_straight) {
+        engine_.transport().divert_bulk(place.body.data());
+    }
 }
 
 void mailbox::ask(std::uint64_t group_id, world_rank whom, std::uint64_t call) {
@@ -335,6 +348,26 @@ void mailbox::on_ready(const conduit::message &incoming) {
 
 // Inside the conduit's progress. The lock is held while the data is copied, so that the receipt
 // stays.
+std::byte *mailbox::place_whole(const conduit::message &announced, std::size_t nbytes) {
+    auto const told = read_as<note>(announced.payload);
+    auto const place_of_group = lock_for_letter(told.group_id);
+    if (place_of_group.found == nullptr) {
+        return nullptr;
+    }
+    auto &letters = place_of_group.found->letters_;
+    auto const found = letters.find({told.tag, announced.source});
+    if (found == letters.end() || found->second.expected == nullptr) {
+        return nullptr;
+    }
+    const receipt &place = *found->second.expected;
+    if (place.head.size() != announced.payload.size() - sizeof(told) ||
+        place.body.size() < nbytes) {
+        return nullptr;
+    }
+    found->second.goes_straight = true;
+    return place.body.data();
+}
+
 void mailbox::on_whole(const conduit::message &incoming) {
     auto const told = read_as<note>(incoming.payload);
     std::span<const std::byte> const head = incoming.payload.subspan(sizeof(told));
@@ -364,7 +397,9 @@ void mailbox::on_whole(const conduit::message &incoming) {
     receipt &place = *letter.expected;
     own.letters_.erase(found);
     place_bytes(place, 0, head);
-    place_bytes(place, head.size(), incoming.bulk);
+    if (incoming.bulk.data() != place.body.data()) {
+        place_bytes(place, head.size(), incoming.bulk);
+    }
     give_back(place);
     place.total_bytes = total;
     place.done.store(true, std::memory_order_release); // last: then it may be gone

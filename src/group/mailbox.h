@@ -84,6 +84,7 @@ private:
         bool started = false;        ///< a fragment has come
         std::size_t total_bytes = 0;
         std::size_t arrived_bytes = 0;
+        bool goes_straight = false; ///< to where it is expected, by a conduit that can do that
         [[nodiscard]] bool is_complete() const { return started && arrived_bytes == total_bytes; }
     };
     struct journal_entry {
@@ -143,9 +144,9 @@ public:
     /// A large letter has been put and is visible there.
     void tell_landed(std::uint64_t group_id, world_rank to, letter_tag tag);
 
-    /// Large letters must have the size that the sender will send. The receipt must live until it
-    /// is collected or withdrawn.
-    void expect(std::uint64_t group_id, inbox &own, receipt &place);
+    /// Large letters must have the size that the sender will send, who is told that they are
+    /// expected if it does not know. The receipt must live until it is collected or withdrawn.
+    void expect(std::uint64_t group_id, inbox &own, receipt &place, bool tells_sender = true);
     /// After done: the body is in its place.
     void collect(receipt &place);
     void withdraw(inbox &own, receipt &place);
@@ -176,6 +177,7 @@ private:
     void on_fragment(const conduit::message &incoming);
     void on_ready(const conduit::message &incoming);
     void on_whole(const conduit::message &incoming);
+    std::byte *place_whole(const conduit::message &announced, std::size_t nbytes);
     void on_landed(const conduit::message &incoming);
     void on_question(const conduit::message &incoming);
     void on_answer(const conduit::message &incoming);

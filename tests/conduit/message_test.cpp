@@ -4,6 +4,7 @@
 #include "support/patterns.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <span>
@@ -193,16 +194,19 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     constexpr std::size_t payload_bytes = 128;
     std::atomic<std::size_t> received{0};
     std::atomic<std::size_t> wrong{0};
-    ours().conduit().receive_bulk_with([&](const message &each) {
-        auto const payload = pattern(previous(), each.handler, 1, payload_bytes);
-        auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
-        bool const right = each.source == world_rank{previous()} &&
-                           std::ranges::equal(std::as_bytes(std::span(payload)), each.payload) &&
-                           std::ranges::equal(std::as_bytes(std::span(data)), each.bulk) &&
-                           sizes[each.handler] == each.bulk.size();
-        wrong += right ? 0 : 1;
-        ++received;
-    });
+    ours().conduit().receive_bulk_with(
+        [&](const message &each) {
+            auto const payload = pattern(previous(), each.handler, 1, payload_bytes);
+            auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
+            bool const right =
+                each.source == world_rank{previous()} &&
+                std::ranges::equal(std::as_bytes(std::span(payload)), each.payload) &&
+                std::ranges::equal(std::as_bytes(std::span(data)), each.bulk) &&
+                sizes[each.handler] == each.bulk.size();
+            wrong += right ? 0 : 1;
+            ++received;
+        },
+        {});
     ours().meet();
     std::size_t sent = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -233,7 +237,62 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     EXPECT_FALSE(ours().conduit().send_bulk(world_rank{next()}, 0, {}, too_large, never).value());
     EXPECT_TRUE(never.is_done());
     ours().meet();
-    ours().conduit().receive_bulk_with({});
+    ours().conduit().receive_bulk_with({}, {});
+    ours().meet();
+}
+
+// Conduits that choose where data goes ask first; the others bring it to the sink as ever. What has
+// been diverted no longer touches its place.
+TEST(messages, bulk_data_goes_where_it_is_wanted) {
+    constexpr std::size_t nbytes = 200'000;
+    constexpr int num_rounds = 20;
+    std::vector<std::byte> place(nbytes);
+    std::atomic<bool> wants_it{true};
+    std::atomic<int> received{0};
+    std::atomic<int> wrong{0};
+    ours().conduit().receive_bulk_with(
+        [&](const message &each) {
+            auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
+            bool const is_right = std::ranges::equal(std::as_bytes(std::span(data)), each.bulk);
+            wrong += is_right && each.bulk.size() == nbytes ? 0 : 1;
+            ++received;
+        },
+        [&](const message &announced, std::size_t announced_bytes) {
+            wrong += announced.bulk.empty() && announced.payload.size() == 8 &&
+                             announced_bytes == nbytes && announced.source == world_rank{previous()}
+                         ? 0
+                         : 1;
+            return wants_it ? place.data() : nullptr;
+        });
+    ours().meet();
+    int sent = 0;
+    for (int round = 0; round < num_rounds; ++round) {
+        auto const data = pattern(ours().rank(), round, 2, nbytes);
+        std::array<std::byte, 8> const payload{};
+        completion free;
+        auto const started =
+            ours().conduit().send_bulk(world_rank{next()}, static_cast<handler_id>(round), payload,
+                                       std::as_bytes(std::span(data)), free);
+        ASSERT_TRUE(started.ok());
+        sent += started.value() ? 1 : 0;
+        if (round == num_rounds / 2) {
+            // Some of it may be on its way to the place now.
+            wants_it = false;
+            ours().conduit().divert_bulk(place.data());
+            std::ranges::fill(place, std::byte{0xee});
+        }
+        ours().wait(free);
+    }
+    std::atomic<int> expected{-1};
+    ours().on_message(
+        [&](const message &each) { expected = static_cast<int>(value_in<std::uint32_t>(each)); });
+    ours().meet();
+    ours().send(next(), 0, bytes_of(static_cast<std::uint32_t>(sent)));
+    ours().wait_until([&] { return received == expected; }, "all bulk messages");
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(std::ranges::count(place, std::byte{0xee}), static_cast<std::ptrdiff_t>(nbytes));
+    ours().meet();
+    ours().conduit().receive_bulk_with({}, {});
     ours().meet();
 }
 

@@ -32,10 +32,12 @@ class recorder final : public tcp::frame_taker {
 public:
     explicit recorder(tcp::peer &source) : source_(source) {}
 
-    std::byte *place_body(tcp::link &on, const tcp::frame &head) override {
+    std::byte *place_body(tcp::link &on, const tcp::frame &head,
+                          std::span<const std::byte> /*front*/) override {
         return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
     }
-    bool take(tcp::link & /*on*/, const tcp::frame &head, const std::byte *body) override {
+    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
+              const std::byte *body) override {
         bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
         return head.what == tcp::kind::message;
     }

@@ -34,7 +34,9 @@ public:
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    void receive_bulk_with(const bulk_sink &sink) override { traffic_->receive_bulk_with(sink); }
+    void receive_bulk_with(const bulk_sink &sink, const bulk_placer & /*placer*/) override {
+        traffic_->receive_bulk_with(sink);
+    }
     int poll(message_sink sink) override;
     void begin_polling() override { attendance_.begin(); }
     void end_polling() override {

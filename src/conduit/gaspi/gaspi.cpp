@@ -53,7 +53,7 @@ public:
                            completion & /*source_free*/) override {
         return false;
     }
-    void receive_bulk_with(const bulk_sink & /*sink*/) override {}
+    void receive_bulk_with(const bulk_sink & /*sink*/, const bulk_placer & /*placer*/) override {}
     int poll(message_sink sink) override {
         attendance_.note_poll();
         bool const moved = traffic_->advance();

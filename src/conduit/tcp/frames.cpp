@@ -50,7 +50,7 @@ bool traffic::greet(link &on, const greeting &from) {
     return true;
 }
 
-std::byte *traffic::place_body(link &on, const frame &head) {
+std::byte *traffic::place_body(link &on, const frame &head, std::span<const std::byte> front) {
     peer &from = *on.target();
     switch (head.what) {
     case kind::put:
@@ -63,14 +63,25 @@ std::byte *traffic::place_body(link &on, const frame &head) {
     case kind::message:
         return head.nbytes <= most_message_bytes ? on.scratch(head.nbytes) : nullptr;
     case kind::bulk:
-        return head.nbytes <= most_bulk_bytes && head.head <= head.nbytes ? on.scratch(head.nbytes)
-                                                                          : nullptr;
+        return head.nbytes <= most_bulk_bytes ? place_bulk(on, head, front) : nullptr;
     default:
         return nullptr;
     }
 }
 
-bool traffic::take(link &on, const frame &head, const std::byte *body) {
+std::byte *traffic::place_bulk(link &on, const frame &head, std::span<const std::byte> front) {
+    std::byte *place = nullptr;
+    {
+        std::lock_guard const guard(arrivals_mutex_);
+        if (bulk_placer_) {
+            place = bulk_placer_({on.target()->rank(), head.handler, front, {}}, head.nbytes);
+        }
+    }
+    return place != nullptr ? place : on.scratch(head.nbytes);
+}
+
+bool traffic::take(link &on, const frame &head, std::span<const std::byte> front,
+                   const std::byte *body) {
     peer &from = *on.target();
     from.note_sign_of_life();
     switch (head.what) {
@@ -92,10 +103,7 @@ bool traffic::take(link &on, const frame &head, const std::byte *body) {
     case kind::bulk: {
         std::lock_guard const guard(arrivals_mutex_);
         if (bulk_sink_) {
-            bulk_sink_({from.rank(),
-                        head.handler,
-                        {body, head.head},
-                        {body + head.head, head.nbytes - head.head}});
+            bulk_sink_({from.rank(), head.handler, front, {body, head.nbytes}});
             bulk_news_.store(true, std::memory_order_relaxed);
         }
         return true;
@@ -135,9 +143,16 @@ void traffic::swap_messages(std::vector<std::byte> &other) {
     queue_.swap(other);
 }
 
-void traffic::receive_bulk_with(const bulk_sink &sink) {
+void traffic::receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) {
     std::lock_guard const guard(arrivals_mutex_);
     bulk_sink_ = sink;
+    bulk_placer_ = placer;
+}
+
+void traffic::divert_bulk(const std::byte *place) {
+    for (auto const &each : links()) {
+        each->divert(place);
+    }
 }
 
 } // namespace diomp::conduit::tcp

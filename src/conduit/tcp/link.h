@@ -9,6 +9,7 @@
 #include "conduit/tcp/wire.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -35,10 +36,13 @@ class link;
 class frame_taker {
 public:
     virtual ~frame_taker() = default;
-    /// Where a body shall go. nullptr: no rank of this job sends such a frame.
-    virtual std::byte *place_body(link &on, const frame &head) = 0;
+    /// Where a body shall go; `front` are head.head bytes before it. nullptr: no rank of this job
+    /// sends such a frame.
+    virtual std::byte *place_body(link &on, const frame &head,
+                                  std::span<const std::byte> front) = 0;
     /// Its body is there. False as above.
-    virtual bool take(link &on, const frame &head, const std::byte *body) = 0;
+    virtual bool take(link &on, const frame &head, std::span<const std::byte> front,
+                      const std::byte *body) = 0;
     /// The first bytes of a connection that has been accepted. False: a stranger.
     virtual bool greet(link &on, const greeting &from) = 0;
 };
@@ -138,6 +142,8 @@ public:
     [[nodiscard]] bool bury();
     [[nodiscard]] bool is_buried() const { return is_buried_.load(std::memory_order_acquire); }
 
+    /// What is on its way to this place goes to scratch from now on.
+    void divert(const std::byte *place);
     /// For bodies that have no place of their own; valid until the frame has been taken.
     [[nodiscard]] std::byte *scratch(std::size_t nbytes) {
         scratch_.resize(std::max(scratch_.size(), nbytes));
@@ -176,6 +182,7 @@ private:
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);
     bool parse_greeting(frame_taker &taker);
+    [[nodiscard]] bool has_head() const;
     bool begin_frame(frame_taker &taker);
     bool end_frame(frame_taker &taker);
 
@@ -219,7 +226,8 @@ private:
     std::unique_ptr<std::byte[]> buffer_;
     std::size_t begin_ = 0; ///< of what has not been parsed
     std::size_t end_ = 0;
-    std::optional<frame> current_; ///< whose body is coming
+    std::optional<frame> current_;                      ///< whose body is coming
+    std::array<std::byte, most_bulk_head_bytes> front_; ///< of it
     std::byte *body_ = nullptr;
     std::size_t num_body_ = 0; ///< bytes of it that are there
     std::vector<std::byte> scratch_;

@@ -58,11 +58,22 @@ bool link::read_some(frame_taker &taker) {
     return num_read > 0;
 }
 
+/// What must be known of a frame before its body is in the buffer.
+bool link::has_head() const {
+    std::size_t const there = end_ - begin_;
+    if (there < sizeof(frame)) {
+        return false;
+    }
+    frame head;
+    std::memcpy(&head, buffer_.get() + begin_, sizeof(head));
+    return head.head > most_bulk_head_bytes || there >= sizeof(frame) + head.head;
+}
+
 bool link::parse(frame_taker &taker) {
     if (awaits_greeting_ && !parse_greeting(taker)) {
         return false;
     }
-    while (!awaits_greeting_ && end_ - begin_ >= sizeof(frame)) {
+    while (!awaits_greeting_ && has_head()) {
         if (target() == nullptr || !begin_frame(taker)) {
             return false;
         }
@@ -93,10 +104,15 @@ bool link::begin_frame(frame_taker &taker) {
     current_.emplace();
     std::memcpy(&*current_, buffer_.get() + begin_, sizeof(frame));
     begin_ += sizeof(frame);
+    if (current_->head > front_.size()) {
+        return false;
+    }
+    std::memcpy(front_.data(), buffer_.get() + begin_, current_->head);
+    begin_ += current_->head;
     num_body_ = 0;
     body_ = nullptr;
     if (std::size_t const nbytes = body_bytes(*current_); nbytes > 0) {
-        body_ = taker.place_body(*this, *current_);
+        body_ = taker.place_body(*this, *current_, {front_.data(), current_->head});
         if (body_ == nullptr) {
             return false;
         }
@@ -113,7 +129,16 @@ bool link::end_frame(frame_taker &taker) {
     }
     frame const head = *current_;
     current_.reset();
-    return taker.take(*this, head, body_);
+    return taker.take(*this, head, {front_.data(), head.head}, body_);
+}
+
+void link::divert(const std::byte *place) {
+    std::lock_guard const guard(receive_mutex_);
+    if (current_ && body_ == place) {
+        std::byte *const elsewhere = scratch(body_bytes(*current_));
+        std::memcpy(elsewhere, body_, num_body_);
+        body_ = elsewhere;
+    }
 }
 
 } // namespace diomp::conduit::tcp

@@ -35,11 +35,15 @@ public:
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
+    std::size_t sure_bulk_bytes() const override { return most_bulk_bytes; }
     result<bool> put_with_message(world_rank rank, std::uint64_t remote_address,
                                   std::span<const std::byte> source, handler_id handler,
                                   std::span<const std::byte> payload,
                                   completion &source_free) override;
-    void receive_bulk_with(const bulk_sink &sink) override { traffic_->receive_bulk_with(sink); }
+    void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) override {
+        traffic_->receive_bulk_with(sink, placer);
+    }
+    void divert_bulk(const std::byte *place) override { traffic_->divert_bulk(place); }
     int poll(message_sink sink) override;
     void begin_polling() override { attendance_.begin(); }
     void end_polling() override {
@@ -259,7 +263,7 @@ bool tcp_network::try_send(world_rank rank, handler_id handler,
 result<bool> tcp_network::send_bulk(world_rank rank, handler_id handler,
                                     std::span<const std::byte> payload,
                                     std::span<const std::byte> data, completion &source_free) {
-    if (payload.size() + data.size() > most_bulk_bytes) {
+    if (payload.size() > most_bulk_head_bytes || data.size() > most_bulk_bytes) {
         return false;
     }
     auto found = find_way(rank);
@@ -270,7 +274,7 @@ result<bool> tcp_network::send_bulk(world_rank rank, handler_id handler,
     found.value().by.send({.what = kind::bulk,
                            .handler = handler,
                            .head = static_cast<std::uint32_t>(payload.size()),
-                           .nbytes = payload.size() + data.size()},
+                           .nbytes = data.size()},
                           payload, data.data(), data.size(), &source_free);
     send_off(found.value().by);
     return true;

@@ -58,7 +58,8 @@ public:
     void swap_messages(std::vector<std::byte> &other);
     /// A bulk message has been handled since the last call.
     bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
-    void receive_bulk_with(const bulk_sink &sink);
+    void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer);
+    void divert_bulk(const std::byte *place);
     /// Connections may be closed from now on.
     void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
 
@@ -66,8 +67,10 @@ private:
     traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
             loss_sink lose);
 
-    std::byte *place_body(link &on, const frame &head) override;
-    bool take(link &on, const frame &head, const std::byte *body) override;
+    std::byte *place_body(link &on, const frame &head, std::span<const std::byte> front) override;
+    std::byte *place_bulk(link &on, const frame &head, std::span<const std::byte> front);
+    bool take(link &on, const frame &head, std::span<const std::byte> front,
+              const std::byte *body) override;
     bool greet(link &on, const greeting &from) override;
     bool take_answer(link &on, peer &from, const frame &head);
 
@@ -114,6 +117,7 @@ private:
     std::mutex arrivals_mutex_;
     message_queue queue_;
     bulk_sink bulk_sink_;
+    bulk_placer bulk_placer_;
     std::atomic<bool> bulk_news_{false};
 };
 

@@ -17,7 +17,7 @@ enum class kind : std::uint8_t {
     put = 1, ///< nbytes of data to `address`
     get,     ///< nbytes from `address`; answered by `data` with the same number
     message, ///< nbytes to `handler`
-    bulk,    ///< nbytes to `handler`, the first `head` of them its payload
+    bulk,    ///< `head` bytes of payload, then nbytes of data to `handler`
     flush,   ///< answered by `flushed` with the same number when all puts before have landed
     ping,    ///< answered by `handled`
     handled, ///< `number` bytes of messages have been handled; an answer, too

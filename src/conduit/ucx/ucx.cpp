@@ -42,7 +42,7 @@ public:
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    void receive_bulk_with(const bulk_sink &sink) override {
+    void receive_bulk_with(const bulk_sink &sink, const bulk_placer & /*placer*/) override {
         std::lock_guard const guard(traffic_->first_worker().mutex);
         traffic_->arrivals().receive_bulk_with(sink);
     }
