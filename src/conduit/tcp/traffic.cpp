@@ -17,9 +17,9 @@
 namespace diomp::conduit::tcp {
 namespace {
 
-/// With so few connections it is quicker to read each than to ask which have something, as long as
+/// So many are read without asking first which have something, as long as
 /// no other thread wants to write there.
-constexpr std::size_t few_links = 3;
+constexpr std::size_t few_links = 1;
 /// Of advances, that look at all descriptors all the same: somebody may want to connect.
 constexpr std::uint32_t every = 64;
 /// How long one address may take to answer.
