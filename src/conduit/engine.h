@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -95,6 +96,16 @@ public:
             }
             cpu_relax();
         }
+        if (options_.spin_count == 0) {
+            // More ranks than cores: who is waited for most likely needs this one, and has written
+            // when it comes back.
+            for (int i = 0; i < quick_yields; ++i) {
+                if (ready()) {
+                    return {};
+                }
+                ::sched_yield();
+            }
+        }
         return wait_slowly(ready, describe, 0);
     }
 
@@ -126,6 +137,8 @@ public:
     [[nodiscard]] const engine_options &options() const { return options_; }
 
 private:
+    static constexpr int quick_yields = 3;
+
     struct pending_message {
         handler_id handler;
         std::vector<std::byte> payload;

@@ -9,6 +9,17 @@
 #include <cstring>
 
 namespace diomp::sync {
+namespace {
+
+/// Different sequences of calls have different digests, but for one in 2^64.
+std::uint64_t extend(std::uint64_t digest, const call_signature &call) {
+    std::uint64_t const news =
+        static_cast<std::uint64_t>(call.what) << 32 | static_cast<std::uint32_t>(call.root);
+    std::uint64_t const mixed = (digest ^ news) * 0x9e3779b97f4a7c15U;
+    return mixed ^ mixed >> 29U;
+}
+
+} // namespace
 
 rendezvous::rendezvous(conduit::engine &engine, std::span<std::byte *const> areas,
                        std::span<const world_rank> members, group_rank self)
@@ -41,6 +52,8 @@ status rendezvous::enter(const call_signature &call, const meeting_payload &payl
             prefetch_for_write(next + at);
         }
     }
+    digest_ = extend(digest_, call);
+    mine.digests[epoch % num_lines].store(digest_, std::memory_order_relaxed);
     line &own = mine.lines[epoch % num_lines];
     own.call = call;
     own.payload = payload;
@@ -84,10 +97,23 @@ void rendezvous::all_entered(std::uint64_t epoch) {
 
 // Posts were compared only with the members that were waited for. If the members agree about the
 // operation and its root, whoever has to wait for a member that differs has noticed. If not,
-// perhaps nobody has: two members that both take themselves for the root wait for nobody. So all
-// lines since the last look are compared now. A member that is a ring ahead may have overwritten a
-// line: then it has looked itself.
+// perhaps nobody has: two members that both take themselves for the root wait for nobody. So the
+// digests are compared now, and if they differ, all lines since the last look. A member that is a
+// ring ahead may have overwritten a line: then it has looked itself.
+bool rendezvous::has_same_history(std::size_t member, std::uint64_t epoch) const {
+    return areas_[member]->digests[epoch % num_lines].load(std::memory_order_acquire) ==
+               areas_[self_]->digests[epoch % num_lines].load(std::memory_order_relaxed) ||
+           has_entered(member, epoch + num_lines - 1);
+}
+
 void rendezvous::compare_posts(std::uint64_t epoch) {
+    bool is_same = true;
+    for (std::size_t member = 0; member < areas_.size(); ++member) {
+        is_same = is_same && has_same_history(member, epoch);
+    }
+    if (is_same) [[likely]] {
+        return;
+    }
     for (std::uint64_t past = known_entered_ + 1; past <= epoch && !late_; ++past) {
         for (std::size_t member = 0; member < areas_.size() && past != reported_; ++member) {
             call_signature const theirs = line_of(member, past).call;

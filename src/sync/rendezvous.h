@@ -43,7 +43,7 @@ public:
     static constexpr std::size_t wide_bytes = 256;
     /// Bytes and alignment (a cache line) of a member's area.
     static constexpr std::size_t area_bytes =
-        (num_lines + 2) * cache_line_bytes + num_lines * wide_bytes;
+        (num_lines + 2) * cache_line_bytes + num_lines * (wide_bytes + sizeof(std::uint64_t));
 
     /// areas and members: [group rank]. `self` is the caller's place in them.
     rendezvous(conduit::engine &engine, std::span<std::byte *const> areas,
@@ -107,6 +107,8 @@ private:
         line lines[num_lines];
         announcement announced[2]; ///< of full meetings, by member 0, in large groups
         std::byte wide[num_lines][wide_bytes];
+        /// Of operation and root of all calls up to that of the line.
+        std::atomic<std::uint64_t> digests[num_lines];
     };
     static_assert(sizeof(line) == cache_line_bytes && sizeof(area) == area_bytes);
 
@@ -123,6 +125,7 @@ private:
     status complete(std::size_t &differing);
     void announce(std::size_t differing);
     void all_entered(std::uint64_t epoch);
+    [[nodiscard]] bool has_same_history(std::size_t member, std::uint64_t epoch) const;
     void compare_posts(std::uint64_t epoch);
     /// The disagreement about an earlier call that was found meanwhile, if any.
     status late_report();
@@ -137,6 +140,7 @@ private:
     std::vector<world_rank> members_;
     std::size_t self_;
     std::uint64_t epoch_ = 0;
+    std::uint64_t digest_ = 0;        ///< as in the area
     std::uint64_t known_entered_ = 0; ///< every member has entered this meeting
     std::uint64_t reported_ = 0;      ///< the last meeting whose mismatch await told
     std::optional<error> late_;       ///< of an earlier post
