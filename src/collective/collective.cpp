@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace diomp::collective {
 namespace {
@@ -56,6 +57,36 @@ status reduce_to_each(execution &call) {
     return {};
 }
 
+status run_in_chunks(execution &call, algorithm how, std::size_t chunk) {
+    switch (how) {
+    case algorithm::move:
+        return run_staged_move(call, chunk);
+    case algorithm::split:
+        return run_staged_split(call, chunk);
+    default:
+        return run_staged_exchange(call, chunk);
+    }
+}
+
+// Lines that one core has written and another reads travel quickly between some pairs of cores, and
+// several times slower than memory between others. Which way is better shows only in use; members
+// choose for their own stage, and nobody else has to know.
+status run_learning(execution &call, algorithm how, std::size_t chunk) {
+    two_ways *const ways = call.members.stage_ways(call.block_bytes());
+    if (ways == nullptr) {
+        return run_in_chunks(call, how, chunk);
+    }
+    using clock = std::chrono::steady_clock;
+    call.stages_past_caches = ways->choice() == 1;
+    auto const begin = clock::now();
+    status outcome = run_in_chunks(call, how, chunk);
+    if (outcome && call.staged_bytes > 0) {
+        std::chrono::duration<double> const taken = clock::now() - begin;
+        ways->tell(taken.count() / static_cast<double>(call.block_bytes()));
+    }
+    return outcome;
+}
+
 status run_staged(execution &call, plan chosen) {
     if (chosen.grow_stages && call.members.may_grow()) {
         DIOMP_TRY(call.members.grow_stages(call.signature,
@@ -76,15 +107,7 @@ status run_staged(execution &call, plan chosen) {
         }
         return no_stage(call);
     }
-    std::size_t const chunk = std::min(elements, call.asked.amount);
-    switch (chosen.how) {
-    case algorithm::move:
-        return run_staged_move(call, chunk);
-    case algorithm::split:
-        return run_staged_split(call, chunk);
-    default:
-        return run_staged_exchange(call, chunk);
-    }
+    return run_learning(call, chosen.how, std::min(elements, call.asked.amount));
 }
 
 } // namespace

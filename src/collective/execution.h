@@ -22,6 +22,8 @@ struct execution {
     reducer reduce;             ///< reductions only
     std::size_t unit_bytes = 1; ///< of one element, or 1
     bool try_direct = false;    ///< the first meeting tells the buffers' addresses
+    bool stages_past_caches = false;
+    std::size_t staged_bytes = 0; ///< by the caller, so far
 
     [[nodiscard]] std::size_t size() const { return members.size(); }
     [[nodiscard]] std::size_t self() const { return members.self().index(); }
@@ -31,6 +33,18 @@ struct execution {
     [[nodiscard]] std::size_t block_bytes() const { return asked.amount * unit_bytes; }
     [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(asked.dst); }
     [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(asked.src); }
+    /// Into the own stage, for others to read.
+    void stage(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        if (nbytes == 0) {
+            return;
+        }
+        staged_bytes += nbytes;
+        if (stages_past_caches && nbytes >= 4096) {
+            rma::copy_streaming(to, from, nbytes);
+        } else {
+            std::memcpy(to, from, nbytes);
+        }
+    }
     /// Into the program's memory: past the caches where the call is larger than they are.
     void deliver(std::byte *to, const std::byte *from, std::size_t nbytes) const {
         if (to == from || nbytes == 0) {

@@ -15,7 +15,7 @@ status bcast(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             if (call.is_root()) {
                 range const piece = chunks[chunk];
-                std::memcpy(call.members.next_stage(), call.dst() + piece.begin, piece.count);
+                call.stage(call.members.next_stage(), call.dst() + piece.begin, piece.count);
             }
         },
         [&](std::size_t chunk) {
@@ -40,7 +40,7 @@ status gather(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             if (to_all || !collects) {
                 range const piece = chunks[chunk];
-                std::memcpy(call.members.next_stage(), call.src() + piece.begin, piece.count);
+                call.stage(call.members.next_stage(), call.src() + piece.begin, piece.count);
             }
         },
         [&](std::size_t chunk) {
@@ -70,8 +70,8 @@ status scatter(execution &call, const chunking &chunks) {
             std::byte *const stage = call.members.next_stage();
             for (std::size_t to = 0; brings && to < call.size(); ++to) {
                 if (to != call.self()) {
-                    std::memcpy(stage + to * chunks.chunk, call.src() + to * block + piece.begin,
-                                piece.count);
+                    call.stage(stage + to * chunks.chunk, call.src() + to * block + piece.begin,
+                               piece.count);
                 }
             }
         },

@@ -65,8 +65,8 @@ status exchange(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             range const piece = chunks[chunk];
             if (to_all || !collects) {
-                std::memcpy(call.members.next_stage(), call.src() + piece.begin * unit,
-                            piece.count * unit);
+                call.stage(call.members.next_stage(), call.src() + piece.begin * unit,
+                           piece.count * unit);
             }
         },
         [&](std::size_t chunk) {
@@ -96,8 +96,8 @@ status reduce_scatter(execution &call, const chunking &chunks) {
             std::byte *const stage = call.members.next_stage();
             for (std::size_t to = 0; to < call.size(); ++to) {
                 if (to != call.self()) {
-                    std::memcpy(stage + to * place, call.src() + to * block + piece.begin * unit,
-                                piece.count * unit);
+                    call.stage(stage + to * place, call.src() + to * block + piece.begin * unit,
+                               piece.count * unit);
                 }
             }
         },
@@ -142,8 +142,8 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
             const std::byte *const from = call.src() + piece.begin * unit;
             std::byte *const stage = call.members.next_stage();
             std::size_t const behind = own.begin + own.count;
-            std::memcpy(stage, from, own.begin * unit);
-            std::memcpy(stage + behind * unit, from + behind * unit, (piece.count - behind) * unit);
+            call.stage(stage, from, own.begin * unit);
+            call.stage(stage + behind * unit, from + behind * unit, (piece.count - behind) * unit);
         },
         [&](std::size_t chunk) {
             range const own = part_of(chunk, call.self());

@@ -12,9 +12,13 @@
 // Then the other stage is in use, so nobody waits for readers.
 #pragma once
 
+#include "base/two_ways.h"
 #include "sync/rendezvous.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -85,6 +89,16 @@ public:
     }
 
     [[nodiscard]] std::size_t stage_bytes() const { return stage_bytes_; }
+    /// How this member best writes its stage in calls on blocks of this size: 0, through the
+    /// caches, or 1, past them. nullptr: it does not matter.
+    [[nodiscard]] two_ways *stage_ways(std::size_t block_bytes) {
+        constexpr std::size_t least_bytes = std::size_t{16} << 10;
+        if (block_bytes < least_bytes) {
+            return nullptr;
+        }
+        auto const index = static_cast<std::size_t>(std::bit_width(block_bytes / least_bytes) - 1);
+        return &stage_ways_[std::min(index, stage_ways_.size() - 1)];
+    }
     /// Own stage for the coming meeting.
     [[nodiscard]] std::byte *next_stage() const {
         return stage_at(self_.index(), rendezvous_.epoch() + 1);
@@ -120,6 +134,7 @@ private:
     sync::rendezvous rendezvous_;
     std::vector<std::byte *> stages_; ///< first of each member's two
     std::size_t stage_bytes_ = member_block::small_stage_bytes;
+    std::array<two_ways, 12> stage_ways_; ///< by powers of two
     std::optional<std::uint64_t> large_stage_offset_;
     bool tried_to_grow_ = false;
     /// Until every member has departed somebody may still read it. A group that is alive at the

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which of two ways to do the same is quicker on this machine, learned from what they take: for
+// choices that depend on where the system has put ranks, which may change while they run.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+namespace diomp {
+
+/// One thread at a time.
+class two_ways {
+public:
+    /// Way 0 or 1, for the next time.
+    [[nodiscard]] int choice() const {
+        return position_ < run_length || position_ >= trial_length ? preferred_ : 1 - preferred_;
+    }
+
+    /// What the chosen way took, per unit of work.
+    void tell(double cost) {
+        if (position_ >= trial_length) {
+            if (--left_ == 0) {
+                position_ = 0;
+            }
+            return;
+        }
+        // The first of a run pays for what the other way has left behind.
+        if (int const in_run = position_ % run_length; in_run > 0) {
+            costs_[static_cast<std::size_t>(position_ / run_length)]
+                  [static_cast<std::size_t>(in_run - 1)] = cost;
+        }
+        if (++position_ == trial_length) {
+            conclude();
+        }
+    }
+
+    static constexpr int run_length = 4;
+    static constexpr int trial_length = 2 * run_length; ///< the preferred way, then the other one
+    static constexpr int least_pause = 32;              ///< uses between trials
+    static constexpr int longest_pause = 1024;
+
+private:
+    void conclude() {
+        auto const median = [](auto &three) {
+            std::ranges::sort(three);
+            return three[1];
+        };
+        bool const is_confirmed = median(costs_[0]) <= median(costs_[1]);
+        pause_ = is_confirmed ? std::min(2 * pause_, longest_pause) : least_pause;
+        preferred_ = is_confirmed ? preferred_ : 1 - preferred_;
+        left_ = pause_;
+    }
+
+    int preferred_ = 0;
+    int position_ = 0; ///< in a trial
+    int left_ = 0;     ///< uses until the next one
+    int pause_ = least_pause / 2;
+    std::array<std::array<double, run_length - 1>, 2> costs_{}; ///< [preferred, other]
+};
+
+} // namespace diomp
