@@ -23,13 +23,12 @@ const std::byte *bytes_of(const void *object) { return static_cast<const std::by
 } // namespace
 
 link::link(unique_fd fd, peer &target, const greeting &first, bool is_held)
-    : fd_(std::move(fd)), target_(&target), is_held_(is_held) {
+    : fd_(std::move(fd)), target_(&target), is_held_(is_held), leaving_copies_(sizeof(first)) {
     piece hello;
     hello.copy.assign(bytes_of(&first), bytes_of(&first) + sizeof(first));
     hello.data = hello.copy.data();
     hello.left = sizeof(first);
     leaving_.push_back(std::move(hello));
-    leaving_copies_ = sizeof(first);
     count_leaving();
 }
 
