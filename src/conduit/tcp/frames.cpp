@@ -3,8 +3,6 @@
 #include "base/log.h"
 #include "conduit/tcp/traffic.h"
 
-#include <sys/epoll.h>
-
 namespace diomp::conduit::tcp {
 namespace {
 
@@ -40,7 +38,7 @@ bool traffic::greet(link &on, const greeting &from) {
         if (!ours->give_way_to(on)) {
             return false;
         }
-        watch_descriptor(EPOLL_CTL_DEL, *ours, false);
+        retire(*ours);
     }
     on.belongs_to(known);
     known.go_by(on);

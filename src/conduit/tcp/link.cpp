@@ -109,7 +109,9 @@ void link::send(const frame &head, std::span<const std::byte> front, const void 
             return;
         }
         append(&head, sizeof(head));
-        append(front.data(), front.size());
+        if (!front.empty()) {
+            append(front.data(), front.size());
+        }
         if (is_copied(head.what, nbytes)) {
             append(data, nbytes);
             is_enough = gathered_.size() >=

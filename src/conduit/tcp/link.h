@@ -110,7 +110,8 @@ public:
     [[nodiscard]] bool give_way_to(link &next);
     /// Another thread has written last. Then who asks a socket in vain makes writers sleep.
     [[nodiscard]] bool is_written_by_others() const {
-        return last_writer_.load(std::memory_order_relaxed) != ::pthread_self();
+        ::pthread_t const writer = last_writer_.load(std::memory_order_relaxed);
+        return writer != ::pthread_t{} && writer != ::pthread_self();
     }
     /// Reads what has come and hands it over. True if anything had. Returns at once if another
     /// thread is at it.

@@ -17,10 +17,8 @@
 namespace diomp::conduit::tcp {
 namespace {
 
-/// So many are read without asking first which have something, as long as
-/// no other thread wants to write there.
-constexpr std::size_t few_links = 1;
-/// Of advances, that look at all descriptors all the same: somebody may want to connect.
+/// Of the advances that read one connection without asking whether it has something, every so often
+/// one looks at all descriptors: somebody may want to connect.
 constexpr std::uint32_t every = 64;
 /// How long one address may take to answer.
 constexpr std::chrono::seconds opening_limit{3};
@@ -116,21 +114,33 @@ link &traffic::add(std::unique_ptr<link> made) {
     made->count_in(num_unsettled_);
     links_[before] = std::move(made);
     num_links_.store(before + 1, std::memory_order_release);
+    num_alive_.fetch_add(1, std::memory_order_release);
     watch_descriptor(EPOLL_CTL_ADD, *links_[before], false);
     return *links_[before];
 }
 
 /// In a place that a stranger has left, if there is one; nowhere if all are taken.
 void traffic::add_accepted(unique_fd fd) {
-    for (auto const &each : links()) {
-        if (each->reuse(fd)) {
-            watch_descriptor(EPOLL_CTL_ADD, *each, false);
-            return;
-        }
-    }
-    if (has_place()) {
+    if (!vacant_.empty() && vacant_.back()->reuse(fd)) {
+        num_alive_.fetch_add(1, std::memory_order_release);
+        watch_descriptor(EPOLL_CTL_ADD, *vacant_.back(), false);
+        vacant_.pop_back();
+    } else if (has_place()) {
         add(std::make_unique<link>(std::move(fd)));
     }
+}
+
+void traffic::retire(link &over) {
+    watch_descriptor(EPOLL_CTL_DEL, over, false);
+    num_alive_.fetch_sub(1, std::memory_order_release);
+}
+
+link *traffic::sole_link() const {
+    if (num_alive_.load(std::memory_order_acquire) != 1) {
+        return nullptr;
+    }
+    auto const found = std::ranges::find_if(links(), [](auto &each) { return !each->is_buried(); });
+    return found == links().end() ? nullptr : found->get();
 }
 
 void traffic::watch_descriptor(int operation, link &which, bool for_room) const {
@@ -203,8 +213,11 @@ void traffic::mend(link &which) {
     if (which.condition() != link::state::broken || !which.bury()) {
         return;
     }
-    watch_descriptor(EPOLL_CTL_DEL, which, false);
-    if (target != nullptr && !expects_ends_.load(std::memory_order_relaxed)) {
+    retire(which);
+    if (target == nullptr) {
+        std::lock_guard const guard(links_mutex_);
+        vacant_.push_back(&which);
+    } else if (!expects_ends_.load(std::memory_order_relaxed)) {
         lose_(*target, which.what_is_wrong());
     }
 }
@@ -258,16 +271,10 @@ bool traffic::advance() {
     std::uint32_t const turn = num_advances_.load(std::memory_order_relaxed) + 1;
     num_advances_.store(turn, std::memory_order_relaxed);
     bool moved = ship_all();
-    auto const open = links();
-    bool const is_shared =
-        std::ranges::any_of(open, [](auto const &each) { return each->is_written_by_others(); });
-    if (open.size() > few_links || turn % every == 0 || is_shared) {
-        moved = look_at_descriptors() || moved;
-    } else {
-        for (auto const &each : open) {
-            moved = each->receive(*this) || moved;
-        }
-    }
+    // To read one is quicker than to ask whether it has something, unless others want to write there.
+    link *const only = sole_link();
+    bool const asks = only == nullptr || only->is_written_by_others() || turn % every == 0;
+    moved = (asks ? look_at_descriptors() : only->receive(*this)) || moved;
     return ship_all() || moved; // answers
 }
 
