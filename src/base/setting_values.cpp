@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -101,6 +102,21 @@ std::string format_size(std::size_t size_bytes) {
         return fmt::format("{} {}", static_cast<std::size_t>(value), units[unit]);
     }
     return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+status parse_choice(std::string &into, const std::string &text, std::string_view choices) {
+    std::string allowed = "one of ";
+    while (!choices.empty()) {
+        std::string_view const choice = choices.substr(0, choices.find('|'));
+        if (choice == text) {
+            into = text;
+            return {};
+        }
+        choices.remove_prefix(std::min(choices.size(), choice.size() + 1));
+        allowed += choice;
+        allowed += choices.empty() ? "" : ", ";
+    }
+    return malformed(text, allowed.c_str());
 }
 
 } // namespace diomp

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace diomp {
@@ -23,6 +24,9 @@ std::string show_auto_size(std::size_t size_bytes);
 /// `chosen` stands for "auto".
 status parse_auto_number(int &into, const std::string &text, int least, int chosen);
 std::string show_auto_number(int value, int chosen);
+
+/// One of `choices`, which have bars between.
+status parse_choice(std::string &into, const std::string &text, std::string_view choices);
 
 template <typename Enum, std::size_t N>
 status parse_word(Enum &into, const std::string &text,

@@ -114,6 +114,15 @@ std::string show_text(const settings &from) {
     return from.*Field;
 }
 
+constexpr char conduit_choices[] = "auto|shm|ucx|gasnet|gaspi|tcp";
+constexpr char network_choices[] = "auto|ucx|gasnet|gaspi|tcp";
+constexpr char rma_choices[] = "auto|rdma|messages";
+
+template <std::string settings::*Field, const char *Choices>
+status parse_choice_of(settings &into, const std::string &text) {
+    return parse_choice(into.*Field, text, Choices);
+}
+
 constexpr std::array<setting_row, 35> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
@@ -162,32 +171,17 @@ constexpr std::array<setting_row, 35> rows{{
      [](const settings &s) {
          return s.segment_base == 0 ? "auto" : fmt::format("{:#x}", s.segment_base);
      }},
-    {"DIOMP_CONDUIT", "auto|shm|ucx|gasnet|gaspi|tcp", "auto",
+    {"DIOMP_CONDUIT", conduit_choices, "auto",
      "Transport between ranks. auto: shared memory within a node, DIOMP_NETWORK between nodes; "
      "ucx, "
      "gasnet, gaspi, tcp: that one, also within a node.",
-     [](settings &s, const std::string &t) -> status {
-         if (t != "auto" && t != "shm" && t != "ucx" && t != "gasnet" && t != "gaspi" &&
-             t != "tcp") {
-             return malformed(t, "one of auto, shm, ucx, gasnet, gaspi, tcp");
-         }
-         s.conduit = t;
-         return {};
-     },
-     [](const settings &s) { return s.conduit; }},
-    {"DIOMP_NETWORK", "auto|ucx|gasnet|gaspi|tcp", "auto",
+     parse_choice_of<&settings::conduit, conduit_choices>, show_text<&settings::conduit>},
+    {"DIOMP_NETWORK", network_choices, "auto",
      "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started "
      "the "
      "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
      "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP.",
-     [](settings &s, const std::string &t) -> status {
-         if (t != "auto" && t != "ucx" && t != "gasnet" && t != "gaspi" && t != "tcp") {
-             return malformed(t, "one of auto, ucx, gasnet, gaspi, tcp");
-         }
-         s.network = t;
-         return {};
-     },
-     [](const settings &s) { return s.network; }},
+     parse_choice_of<&settings::network, network_choices>, show_text<&settings::network>},
     {"DIOMP_CHECK", "none|allocations", "none",
      "allocations: check every transfer against the end of its allocation, not only of its "
      "segment. Costs "
@@ -266,17 +260,10 @@ constexpr std::array<setting_row, 35> rows{{
      "256K; networks with long delays want their bandwidth times their delay.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.tcp_send_buffer_bytes, t); },
      [](const settings &s) { return show_auto_size(s.tcp_send_buffer_bytes); }},
-    {"DIOMP_NETWORK_RMA", "auto|rdma|messages", "auto",
+    {"DIOMP_NETWORK_RMA", rma_choices, "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",
-     [](settings &s, const std::string &t) -> status {
-         if (t != "auto" && t != "rdma" && t != "messages") {
-             return malformed(t, "one of auto, rdma, messages");
-         }
-         s.network_rma = t;
-         return {};
-     },
-     [](const settings &s) { return s.network_rma; }},
+     parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
     {"DIOMP_DEVICES_PER_RANK", "integer", "1",
      "Devices that a rank drives (diomp-run --devices-per-rank). The first is its default device "
      "unless OMP_DEFAULT_DEVICE says otherwise; ompx_get_rank_device() names them.",

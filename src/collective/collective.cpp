@@ -72,17 +72,12 @@ status run_in_chunks(execution &call, algorithm how, std::size_t chunk) {
 // several times slower than memory between others. Which way is better shows only in use; members
 // choose for their own stage, and nobody else has to know.
 status run_learning(execution &call, algorithm how, std::size_t chunk) {
-    two_ways *const ways = call.members.stage_ways(call.block_bytes());
-    if (ways == nullptr) {
-        return run_in_chunks(call, how, chunk);
-    }
-    using clock = std::chrono::steady_clock;
-    call.stages_past_caches = ways->choice() == 1;
-    auto const begin = clock::now();
+    call.stage_ways = call.members.stage_ways(call.block_bytes());
     status outcome = run_in_chunks(call, how, chunk);
-    if (outcome && call.staged_bytes > 0) {
-        std::chrono::duration<double> const taken = clock::now() - begin;
-        ways->tell(taken.count() / static_cast<double>(call.block_bytes()));
+    if (outcome && call.staged_since) {
+        std::chrono::duration<double> const taken =
+            std::chrono::steady_clock::now() - *call.staged_since;
+        call.stage_ways->tell(taken.count() / static_cast<double>(call.block_bytes()));
     }
     return outcome;
 }

@@ -2,13 +2,16 @@
 // A checked call on its way: what the algorithms share.
 #pragma once
 
+#include "base/two_ways.h"
 #include "collective/collective.h"
 #include "rma/copy.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace diomp::collective {
@@ -19,11 +22,11 @@ struct execution {
     const request &asked;
     const options &chosen;
     sync::call_signature signature;
-    reducer reduce;             ///< reductions only
-    std::size_t unit_bytes = 1; ///< of one element, or 1
-    bool try_direct = false;    ///< the first meeting tells the buffers' addresses
-    bool stages_past_caches = false;
-    std::size_t staged_bytes = 0; ///< by the caller, so far
+    reducer reduce;                 ///< reductions only
+    std::size_t unit_bytes = 1;     ///< of one element, or 1
+    bool try_direct = false;        ///< the first meeting tells the buffers' addresses
+    two_ways *stage_ways = nullptr; ///< to write the stage, if it is worth learning
+    std::optional<std::chrono::steady_clock::time_point> staged_since = std::nullopt;
 
     [[nodiscard]] std::size_t size() const { return members.size(); }
     [[nodiscard]] std::size_t self() const { return members.self().index(); }
@@ -38,8 +41,10 @@ struct execution {
         if (nbytes == 0) {
             return;
         }
-        staged_bytes += nbytes;
-        if (stages_past_caches && nbytes >= 4096) {
+        if (stage_ways != nullptr && !staged_since) {
+            staged_since = std::chrono::steady_clock::now();
+        }
+        if (nbytes >= 4096 && stage_ways != nullptr && stage_ways->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
         } else {
             std::memcpy(to, from, nbytes);

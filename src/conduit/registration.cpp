@@ -27,7 +27,7 @@ std::vector<path> entries_of(const path &folder) {
     return found;
 }
 
-/// Files of that name begin with a number that means: active.
+/// The kernel writes states of ports as a number and a word: "4: ACTIVE".
 bool has_active_port(const path &adapter) {
     return std::ranges::any_of(entries_of(adapter / "ports"), [](const path &port) {
         std::string state;

@@ -95,17 +95,19 @@ void rendezvous::all_entered(std::uint64_t epoch) {
     }
 }
 
-// Posts were compared only with the members that were waited for. If the members agree about the
-// operation and its root, whoever has to wait for a member that differs has noticed. If not,
-// perhaps nobody has: two members that both take themselves for the root wait for nobody. So the
-// digests are compared now, and if they differ, all lines since the last look. A member that is a
-// ring ahead may have overwritten a line: then it has looked itself.
+/// Or has the member overwritten it, being a ring ahead.
 bool rendezvous::has_same_history(std::size_t member, std::uint64_t epoch) const {
     return areas_[member]->digests[epoch % num_lines].load(std::memory_order_acquire) ==
                areas_[self_]->digests[epoch % num_lines].load(std::memory_order_relaxed) ||
            has_entered(member, epoch + num_lines - 1);
 }
 
+// Posts were compared only with the members that were waited for. If the members agree about the
+// operation and its root, whoever has to wait for a member that differs has noticed. If not,
+// perhaps nobody has: two members that both take themselves for the root wait for nobody. So the
+// digests are compared now, and if they differ, as they do for ever after a mismatch, all lines
+// since the last look. A member that is a ring ahead may have overwritten a line: then it has
+// looked itself.
 void rendezvous::compare_posts(std::uint64_t epoch) {
     bool is_same = true;
     for (std::size_t member = 0; member < areas_.size(); ++member) {

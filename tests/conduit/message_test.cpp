@@ -249,12 +249,14 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     std::vector<std::byte> place(nbytes);
     std::atomic<bool> wants_it{true};
     std::atomic<int> received{0};
+    std::atomic<int> num_straight{0};
     std::atomic<int> wrong{0};
     ours().conduit().receive_bulk_with(
         [&](const message &each) {
             auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
             bool const is_right = std::ranges::equal(std::as_bytes(std::span(data)), each.bulk);
             wrong += is_right && each.bulk.size() == nbytes ? 0 : 1;
+            num_straight += each.bulk.data() == place.data() ? 1 : 0;
             ++received;
         },
         [&](const message &announced, std::size_t announced_bytes) {
@@ -265,6 +267,8 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
             return wants_it ? place.data() : nullptr;
         });
     ours().meet();
+    // Those that do can always send so much.
+    bool const chooses_places = ours().conduit().sure_bulk_bytes(world_rank{previous()}) >= nbytes;
     int sent = 0;
     for (int round = 0; round < num_rounds; ++round) {
         auto const data = pattern(ours().rank(), round, 2, nbytes);
@@ -275,6 +279,10 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
                                        std::as_bytes(std::span(data)), free);
         ASSERT_TRUE(started.ok());
         sent += started.value() ? 1 : 0;
+        if (round == num_rounds / 2 - 1 && chooses_places) {
+            ours().wait_until([&] { return received >= num_rounds / 2; }, "half of them");
+            EXPECT_GE(num_straight, num_rounds / 2);
+        }
         if (round == num_rounds / 2) {
             // Some of it may be on its way to the place now.
             wants_it = false;
@@ -291,6 +299,9 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     ours().wait_until([&] { return received == expected; }, "all bulk messages");
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(std::ranges::count(place, std::byte{0xee}), static_cast<std::ptrdiff_t>(nbytes));
+    if (ours().conduit().sure_bulk_bytes(world_rank{next()}) >= nbytes) {
+        EXPECT_EQ(sent, num_rounds);
+    }
     ours().meet();
     ours().conduit().receive_bulk_with({}, {});
     ours().meet();

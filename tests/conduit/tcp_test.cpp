@@ -9,8 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <arpa/inet.h>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <sys/socket.h>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -252,6 +256,62 @@ TEST_F(tcp_link, the_place_of_a_stranger_who_has_left_is_used_again) {
     EXPECT_TRUE(there_->receive(taker_));
     EXPECT_THAT(taker_.bodies, ElementsAre("hello"));
     EXPECT_EQ(there_->condition(), tcp::link::state::good);
+}
+
+TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
+    EXPECT_TRUE(there_->may_leave_alone(7));
+    EXPECT_TRUE(there_->may_leave_alone(7));
+    EXPECT_FALSE(there_->may_leave_alone(7));
+    EXPECT_FALSE(there_->may_leave_alone(7));
+    EXPECT_TRUE(there_->may_leave_alone(8));
+}
+
+// Who polls asks the system which connections have something only where another thread writes.
+TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
+    auto [here, there] = connected();
+    tcp::link sender(std::move(here), peer_, friendly(), false);
+    EXPECT_FALSE(sender.is_written_by_others()) << "by nobody yet";
+    std::thread([&] { sender.ship(); }).join();
+    EXPECT_TRUE(sender.is_written_by_others());
+    sender.ship();
+    EXPECT_FALSE(sender.is_written_by_others());
+}
+
+// While one thread writes, another one's word is enough.
+TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
+    auto [here, there] = connected();
+    tcp::link sender(std::move(here), peer_, friendly(), false);
+    tcp::link receiver{std::move(there)};
+    constexpr int num_threads = 4;
+    constexpr int each_sends = 500;
+    std::vector<std::thread> threads;
+    std::atomic<int> num_done{0};
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int i = 0; i < each_sends; ++i) {
+                std::string const text = std::to_string(thread) + " " + std::to_string(i);
+                sender.send(message(text.size()), text.data(), text.size(), nullptr);
+                sender.ship();
+            }
+            ++num_done;
+        });
+    }
+    while (num_done < num_threads || sender.has_waiting()) {
+        receiver.receive(taker_);
+        sender.ship();
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+    while (receiver.receive(taker_)) {
+    }
+    std::array<int, num_threads> next{};
+    for (std::string const &body : taker_.bodies) {
+        std::size_t cut = 0;
+        int const thread = std::stoi(body, &cut);
+        EXPECT_EQ(std::stoi(body.substr(cut)), next[static_cast<std::size_t>(thread)]++);
+    }
+    EXPECT_THAT(next, testing::Each(each_sends));
 }
 
 TEST_F(tcp_link, a_stranger_is_refused) {

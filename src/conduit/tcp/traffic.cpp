@@ -271,7 +271,8 @@ bool traffic::advance() {
     std::uint32_t const turn = num_advances_.load(std::memory_order_relaxed) + 1;
     num_advances_.store(turn, std::memory_order_relaxed);
     bool moved = ship_all();
-    // To read one is quicker than to ask whether it has something, unless others want to write there.
+    // To read one is quicker than to ask whether it has something, unless others want to write
+    // there.
     link *const only = sole_link();
     bool const asks = only == nullptr || only->is_written_by_others() || turn % every == 0;
     moved = (asks ? look_at_descriptors() : only->receive(*this)) || moved;

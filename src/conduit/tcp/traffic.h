@@ -115,8 +115,8 @@ private:
     std::vector<std::unique_ptr<link>> links_; ///< first num_links_ ones; never moves
     std::vector<std::size_t> next_way_;        ///< by rank
     std::atomic<std::size_t> num_links_{0};
-    std::atomic<int> num_alive_{0}; ///< of them
-    std::vector<link *> vacant_;    ///< under links_mutex_: what strangers have left
+    std::atomic<int> num_alive_{0};     ///< of them
+    std::vector<link *> vacant_;        ///< under links_mutex_: what strangers have left
     std::atomic<int> num_unsettled_{0}; ///< links with something to write or to mend
     std::atomic<std::uint32_t> num_advances_{0};
 
