@@ -31,8 +31,9 @@ function(diomp_add_bench_peer name)
             -MD -MF "${program}.d" -MT "${program}.o" -c "${source}" -o "${program}.o"
     DEPENDS "${source}" DEPFILE "${program}.d" VERBATIM)
   add_custom_command(OUTPUT "${program}"
-    COMMAND ${wrapper} -pthread "${program}.o" "$<TARGET_FILE:bench_commit>" -o "${program}"
-    DEPENDS "${program}.o" bench_commit VERBATIM)
+    COMMAND ${wrapper} -pthread "${program}.o" "$<TARGET_FILE:bench_commit>" "$<TARGET_FILE:bench_options>"
+            -o "${program}"
+    DEPENDS "${program}.o" bench_commit bench_options VERBATIM)
   add_custom_target(build_${name} ALL DEPENDS "${program}")
 endfunction()
 

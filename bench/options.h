@@ -4,12 +4,8 @@
 
 #include "measure.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,104 +35,41 @@ struct subcommand {
     const char *help;
 };
 
-inline const std::vector<subcommand> &common_subcommands() {
-    static const std::vector<subcommand> table{
-        {"put", "latency of put + fence, rank 0 to rank 1, by size"},
-        {"get", "latency of get, rank 0 from rank 1, by size"},
-        {"signal", "latency of put with signal, one way, by size"},
-        {"bandwidth", "many puts (gets), then one completion, by size"},
-        {"rate", "8-byte puts from 1 .. N threads of rank 0 to rank 1"},
-        {"barrier", "barrier of all ranks"},
-        {"lock", "lock + unlock at rank 1: rank 0 alone, and all ranks"},
-        {"atomic", "fetch_add at rank 1: rank 0 alone, and all ranks"},
-        {"bcast", "broadcast from rank 0, by size"},
-        {"reduce", "sum of doubles to rank 0, by size"},
-        {"allreduce", "sum of doubles, by size"},
-        {"gather", "gather to rank 0, by size per rank"},
-        {"scatter", "scatter from rank 0, by size per rank"},
-        {"allgather", "allgather, by size per rank"},
-        {"reduce_scatter", "block reduce-scatter of doubles, by size per rank"},
-        {"alltoall", "all to all, by size per pair"}};
-    return table;
-}
+/// An option that takes a number from `least` to `most`.
+struct number_option {
+    const char *name;
+    const char *help;
+    int *value; ///< its default before, what was given after
+    int least;
+    int most;
+};
 
-/// How long to measure, and where the rows go.
-inline void declare_measurement(CLI::App &app, options &into) {
-    app.add_option("--min-time", into.how.min_time_s, "least seconds per sample")
-        ->check(CLI::Range(1e-6, 60.0))
-        ->capture_default_str();
-    app.add_option("--repeat", into.how.samples, "samples per measurement")
-        ->check(CLI::Range(1, 10000))
-        ->capture_default_str();
-    app.add_option("--json", into.json, "write the rows to this file as JSON");
-    app.add_option("--csv", into.csv, "write the rows to this file as CSV");
-}
+struct text_option {
+    const char *name;
+    const char *help; ///< nullptr: not for people, left out of the help
+    std::string *value;
+    bool required = false;
+};
 
-/// Options stand before or after the subcommands, of which there may be several.
-inline void declare_options(CLI::App &app, options &into) {
-    app.add_option("--sizes", into.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false));
-    app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 1024));
-    declare_measurement(app, into);
-    app.require_subcommand(1, 0);
-    app.fallthrough();
-    for (const subcommand &entry : common_subcommands()) {
-        app.add_subcommand(entry.name, entry.help)->fallthrough();
-    }
-    app.add_subcommand("all", "all of the above")->fallthrough();
-}
+/// What a program's command line has of its own.
+struct own_options {
+    std::vector<subcommand> subcommands{};
+    std::vector<number_option> numbers{};
+    std::vector<text_option> texts{};
+};
 
 /// For a program whose start-up bench/compare times.
-inline void declare_hello(CLI::App &app) {
-    app.add_subcommand("hello", "start, meet, end: for timing the start-up")->fallthrough();
-}
+inline constexpr subcommand hello{"hello", "start, meet, end: for timing the start-up"};
 
-inline void collect_benchmarks(const CLI::App &app, options &into) {
-    for (const CLI::App *chosen : app.get_subcommands()) {
-        if (chosen->get_name() != "all") {
-            into.benchmarks.push_back(chosen->get_name());
-            continue;
-        }
-        into.all = true;
-        for (const subcommand &entry : common_subcommands()) {
-            into.benchmarks.emplace_back(entry.name);
-        }
-    }
-}
+/// The command line of a program that runs the benchmarks. Like the next two, it ends the program
+/// where the line is wrong or asks for help.
+options parse_benchmarks(const char *about, int argc, char **argv, const own_options &own = {});
 
-/// Ends the program where the line is wrong or asks for help.
-inline void parse(CLI::App &app, int argc, char **argv) {
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError &failure) {
-        std::exit(app.exit(failure));
-    }
-}
+/// Of one that runs a few benchmarks by size, chosen with --only; all of them by default.
+options parse_selection(const char *about, int argc, char **argv,
+                        const std::vector<std::string> &known);
 
-/// The command line of a program that runs the benchmarks; `declare` adds what is its own.
-inline options parse_benchmarks(const char *about, int argc, char **argv,
-                                const std::function<void(CLI::App &)> &declare = {}) {
-    CLI::App app{about};
-    options wanted;
-    declare_options(app, wanted);
-    if (declare) {
-        declare(app);
-    }
-    parse(app, argc, argv);
-    collect_benchmarks(app, wanted);
-    return wanted;
-}
-
-/// And of one that measures something else.
-inline options parse_measurement(const char *about, int argc, char **argv) {
-    CLI::App app{about};
-    options wanted;
-    declare_measurement(app, wanted);
-    parse(app, argc, argv);
-    return wanted;
-}
+/// Of one that measures something else: only how long, and where the rows go.
+options parse_measurement(const char *about, int argc, char **argv);
 
 } // namespace diomp::bench

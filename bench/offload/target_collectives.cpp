@@ -188,19 +188,8 @@ void measure_all(const options &wanted, report &results) {
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    CLI::App app{"Broadcast and sum over the devices of all ranks"};
-    options wanted;
-    app.add_option("--sizes", wanted.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false));
-    app.add_option("--only", wanted.benchmarks, "bcast, allreduce or both")
-        ->delimiter(',')
-        ->check(CLI::IsMember({"bcast", "allreduce"}));
-    declare_measurement(app, wanted);
-    CLI11_PARSE(app, argc, argv);
-    if (wanted.benchmarks.empty()) {
-        wanted.benchmarks = {"bcast", "allreduce"};
-    }
+    options const wanted = parse_selection("Broadcast and sum over the devices of all ranks", argc,
+                                           argv, {"bcast", "allreduce"});
     report results({"diomp", "shm", ompx_get_num_ranks() * ompx_get_num_rank_devices()},
                    ompx_get_rank_num() == 0);
     measure_all(wanted, results);

@@ -138,11 +138,9 @@ int main(int argc, char **argv) {
     int size = 2;
     options const wanted = parse_benchmarks(
         "Limits of the machine: memcpy, streaming stores and a bare barrier over a memfd", argc,
-        argv, [&size](CLI::App &app) {
-            app.add_option("--ranks", size, "processes")->check(CLI::Range(1, max_ranks));
-            app.add_subcommand("memcpy", "memcpy and streaming stores, both ways, by size")
-                ->fallthrough();
-        });
+        argv,
+        {.subcommands = {{"memcpy", "memcpy and streaming stores, both ways, by size"}},
+         .numbers = {{"--ranks", "processes", &size, 1, max_ranks}}});
     const std::size_t arena_bytes = 2 * symmetric_bytes(wanted) + mib;
     char *const mapping =
         make_mapping(plain_memory::state_bytes + static_cast<std::size_t>(size) * arena_bytes);

@@ -147,8 +147,8 @@ private:
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    options const wanted =
-        parse_benchmarks("The benchmarks of diomp-bench over MPI", argc, argv, declare_hello);
+    options const wanted = parse_benchmarks("The benchmarks of diomp-bench over MPI", argc, argv,
+                                            {.subcommands = {hello}});
     if (wanted.wants("hello")) {
         MPI_Init(nullptr, nullptr);
         MPI_Barrier(MPI_COMM_WORLD);

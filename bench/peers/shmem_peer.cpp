@@ -138,8 +138,8 @@ private:
 
 int main(int argc, char **argv) {
     using namespace diomp::bench;
-    options const wanted =
-        parse_benchmarks("The benchmarks of diomp-bench over OpenSHMEM", argc, argv, declare_hello);
+    options const wanted = parse_benchmarks("The benchmarks of diomp-bench over OpenSHMEM", argc,
+                                            argv, {.subcommands = {hello}});
     shmem_library library(wanted.several_threads());
     if (wanted.wants("hello")) {
         print_resident_memory();

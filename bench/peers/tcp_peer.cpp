@@ -266,12 +266,10 @@ int main(int argc, char **argv) {
     std::string connect_port;
     options const wanted = parse_benchmarks(
         "Limits of the network: put, get and a barrier over one TCP connection", argc, argv,
-        [&](CLI::App &app) {
-            app.add_option("--rsh", rsh, "command that runs a command on a host, as ssh does");
-            app.add_option("--host", host, "where rank 1 runs")->required();
-            app.add_option("--connect", connect_host)->group("");
-            app.add_option("--port", connect_port)->group("");
-        });
+        {.texts = {{"--rsh", "command that runs a command on a host, as ssh does", &rsh},
+                   {"--host", "where rank 1 runs", &host, true},
+                   {"--connect", nullptr, &connect_host},
+                   {"--port", nullptr, &connect_port}}});
     const int rank = connect_host.empty() ? 0 : 1;
     if (sysconf(_SC_NPROCESSORS_ONLN) >= 2) {
         detail::bind_thread(rank);

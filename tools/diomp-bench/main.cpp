@@ -32,27 +32,16 @@ int main(int argc, char **argv) {
     options wanted = parse_benchmarks(
         "Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
         "Run it under diomp-run; rank 0 reports.",
-        argc, argv, [&](CLI::App &app) {
-            app.add_subcommand("memcpy",
-                               "memcpy and streaming stores into and from rank 1's memory")
-                ->fallthrough();
-            app.add_subcommand("startup", "start and end of a whole job of --startup-ranks ranks")
-                ->fallthrough();
-            app.add_subcommand("remote",
-                               "puts to a remote device, inside messages and straight; finds "
-                               "DIOMP_SPLIT_THRESHOLD")
-                ->fallthrough();
-            app.add_subcommand("hello", "start, meet, end; prints the resident memory of each rank")
-                ->fallthrough();
-            app.add_option("--startup-ranks", startup_ranks,
-                           "ranks of the jobs that startup starts")
-                ->check(CLI::Range(1, 4096))
-                ->capture_default_str();
-            app.add_option("--contacts", contacts,
-                           "of hello: ranks that each rank puts to before it prints")
-                ->check(CLI::Range(0, 1 << 20))
-                ->capture_default_str();
-        });
+        argc, argv,
+        {.subcommands = {{"memcpy", "memcpy and streaming stores into and from rank 1's memory"},
+                         {"startup", "start and end of a whole job of --startup-ranks ranks"},
+                         {"remote", "puts to a remote device, inside messages and straight; finds "
+                                    "DIOMP_SPLIT_THRESHOLD"},
+                         {"hello", "start, meet, end; prints the resident memory of each rank"}},
+         .numbers = {
+             {"--startup-ranks", "ranks of the jobs that startup starts", &startup_ranks, 1, 4096},
+             {"--contacts", "of hello: ranks that each rank puts to before it prints", &contacts, 0,
+              1 << 20}}});
     if (wanted.all) {
         wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "startup"});
     }

@@ -3,12 +3,12 @@
 #include "attached.h"
 #include "base/log.h"
 #include "base/service_thread.h"
+#include "command_line.h"
 #include "devices.h"
 #include "offload/remote/client.h"
 #include "offload/remote/control.h"
 #include "offload/service/server.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -23,19 +23,7 @@ namespace {
 
 namespace remote = diomp::offload::remote;
 namespace service = diomp::offload::service;
-
-struct command_line {
-    std::string address = "127.0.0.1";
-    int port = remote::default_port;
-    std::string devices = "1";
-    std::string memory;
-    double greeting_timeout_s = 10;
-    double least_kernel_time_s = 0;
-    bool once = false;
-    bool ends_with_parent = false;
-    bool announces = false;
-    bool attached = false;
-};
+using diomp::deviced::command_line;
 
 int complain(const diomp::error &why) {
     std::fprintf(stderr, "diomp-deviced: %s%s\n", why.message().c_str(),
@@ -188,51 +176,6 @@ diomp::status run(const command_line &chosen) {
 } // namespace
 
 int main(int argc, char **argv) {
-    CLI::App app("Lends this host's devices to OpenMP programs on other hosts. Clients name it in "
-                 "DIOMP_REMOTE_DEVICES and must know its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
-                 "a file that only its owner can read.",
-                 "diomp-deviced");
-    command_line chosen;
-    app.add_option(
-           "--listen", chosen.address,
-           "Address or name to listen at; :: is every one, ssh the one at which this log-in by "
-           "ssh has come. Whoever has the token can run programs here")
-        ->capture_default_str()
-        ->type_name("ADDRESS");
-    app.add_option("--port", chosen.port, "Port; 0: a free one")
-        ->check(CLI::Range(0, 65535))
-        ->capture_default_str();
-    app.add_option(
-           "--devices", chosen.devices,
-           "N: so many devices that share this host's processors, by NUMA node where there "
-           "are several; cuda, amdgpu: the GPUs that LLVM's plugin finds; host: LLVM's host "
-           "devices, in the same way as GPUs")
-        ->capture_default_str()
-        ->type_name("N|cuda|amdgpu|host");
-    app.add_option("--memory", chosen.memory,
-                   "Memory of each device for each client, as 4G. Default: its share of the "
-                   "host's memory")
-        ->type_name("SIZE");
-    app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
-                   "How long a connection may take to say who it is")
-        ->check(CLI::Range(0.01, 3600.0))
-        ->capture_default_str()
-        ->type_name("SECONDS");
-    app.add_option(
-           "--least-kernel-time", chosen.least_kernel_time_s,
-           "For measurements: a kernel that is over earlier sleeps for the rest of this time, so "
-           "that many devices on few cores scale like as many hosts")
-        ->check(CLI::Range(0.0, 3600.0))
-        ->type_name("SECONDS");
-    app.add_flag("--once", chosen.once, "End when the last session of the first clients ends");
-    app.add_flag("--end-with-parent", chosen.ends_with_parent,
-                 "End when the process that started this one ends");
-    app.add_flag("--print-port", chosen.announces, "Print the port, once it listens");
-    app.add_flag("--attached", chosen.attached,
-                 "As diomp-run starts it: settings and token come by standard input, and the "
-                 "service ends when that does");
-    app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
-    CLI11_PARSE(app, argc, argv);
-    auto const served = run(chosen);
+    auto const served = run(diomp::deviced::parse_command_line(argc, argv));
     return served ? 0 : complain(served.failure());
 }

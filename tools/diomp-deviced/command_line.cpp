@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdlib>
+
+namespace diomp::deviced {
+
+command_line parse_command_line(int argc, char **argv) {
+    CLI::App app("Lends this host's devices to OpenMP programs on other hosts. Clients name it in "
+                 "DIOMP_REMOTE_DEVICES and must know its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
+                 "a file that only its owner can read.",
+                 "diomp-deviced");
+    command_line chosen;
+    app.add_option(
+           "--listen", chosen.address,
+           "Address or name to listen at; :: is every one, ssh the one at which this log-in by "
+           "ssh has come. Whoever has the token can run programs here")
+        ->capture_default_str()
+        ->type_name("ADDRESS");
+    app.add_option("--port", chosen.port, "Port; 0: a free one")
+        ->check(CLI::Range(0, 65535))
+        ->capture_default_str();
+    app.add_option(
+           "--devices", chosen.devices,
+           "N: so many devices that share this host's processors, by NUMA node where there "
+           "are several; cuda, amdgpu: the GPUs that LLVM's plugin finds; host: LLVM's host "
+           "devices, in the same way as GPUs")
+        ->capture_default_str()
+        ->type_name("N|cuda|amdgpu|host");
+    app.add_option("--memory", chosen.memory,
+                   "Memory of each device for each client, as 4G. Default: its share of the "
+                   "host's memory")
+        ->type_name("SIZE");
+    app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
+                   "How long a connection may take to say who it is")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->capture_default_str()
+        ->type_name("SECONDS");
+    app.add_option(
+           "--least-kernel-time", chosen.least_kernel_time_s,
+           "For measurements: a kernel that is over earlier sleeps for the rest of this time, so "
+           "that many devices on few cores scale like as many hosts")
+        ->check(CLI::Range(0.0, 3600.0))
+        ->type_name("SECONDS");
+    app.add_flag("--once", chosen.once, "End when the last session of the first clients ends");
+    app.add_flag("--end-with-parent", chosen.ends_with_parent,
+                 "End when the process that started this one ends");
+    app.add_flag("--print-port", chosen.announces, "Print the port, once it listens");
+    app.add_flag("--attached", chosen.attached,
+                 "As diomp-run starts it: settings and token come by standard input, and the "
+                 "service ends when that does");
+    app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &failure) {
+        std::exit(app.exit(failure));
+    }
+    return chosen;
+}
+
+} // namespace diomp::deviced
