@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # One word for each thing a newcomer wants. Everything below is CMake presets and scripts that can be called directly.
 #   make demo                     install what is missing, build what the demo needs, run it
-#   make check                    install, build, run all tests and checks (what CI runs)
+#   make check                    install, build, run tests and checks (what CI runs; PARTS="dev tidy" for some of them)
+#   make check-all                the same with the thorough tests, gcc, 64-bit Arm, every test under the sanitizers
 #   make build | bench | coverage
 #   make install PREFIX=/opt/diomp
 #   make clean
@@ -9,13 +10,11 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 DESTDIR ?=
 
-# ccache makes a second build quick; it is used where it is found. Elsewhere the first one is made quick, by precompiled
-# headers, with which ccache would keep nothing.
+# ccache makes a second build quick; it is used where it is found. Several sources at once make the first one quick.
 ccache := $(shell command -v ccache 2>/dev/null)
-speed_up := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache) \
-    -DDIOMP_PRECOMPILE=OFF,-DDIOMP_PRECOMPILE=ON)
+speed_up := -DDIOMP_BATCH=8 $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
-.PHONY: all build demo check bench install coverage clean setup configure
+.PHONY: all build demo check check-all bench install coverage clean setup configure
 all: build
 
 setup:
@@ -43,7 +42,10 @@ check:
 	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 	@scripts/gpu-toolchain.sh >/dev/null || echo "Going on without code for NVIDIA GPUs: its test is skipped."
 	@scripts/dpu-sysroot.sh >/dev/null || echo "Going on without code for 64-bit Arm: its tests are skipped."
-	@scripts/check.sh $(PARTS)
+	@scripts/check.sh $(CHECK) $(PARTS)
+
+check-all:
+	@$(MAKE) --no-print-directory check CHECK=--all
 
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install build/release

@@ -4,7 +4,7 @@ option(DIOMP_BUILD_APPS "Build Minimod, the matrix product and their MPI twins" 
 option(DIOMP_BUILD_BENCH "Build diomp-bench and the comparisons with other libraries" ON)
 option(DIOMP_BUILD_OFFLOAD "Build libomptarget, for device memory in the address space" ON)
 option(DIOMP_BUILD_TESTS "Build the tests" ON)
-option(DIOMP_PRECOMPILE "Precompile common headers: a first build takes little more than half the time" OFF)
+set(DIOMP_BATCH 0 CACHE STRING "Compile so many sources of a library or a program as one: a first build takes half the time")
 option(DIOMP_WERROR "Treat warnings as errors" OFF)
 option(DIOMP_COVERAGE "Count lines and branches (clang; see scripts/coverage.sh)" OFF)
 set(DIOMP_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined or thread")
@@ -46,10 +46,9 @@ function(diomp_parses_options)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0)
 endfunction()
 
-# Not for development: a file that lacks an include would go unnoticed.
-function(diomp_precompile target)
-  if(DIOMP_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE <fmt/core.h> <fmt/format.h> <algorithm> <array> <atomic> <chrono> <cstring>
-      <deque> <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view> <thread> <utility> <vector>)
+# diomp_batch(<target>...): what DIOMP_BATCH is for. Not for development, where a file that lacks an include would go unnoticed.
+function(diomp_batch)
+  if(DIOMP_BATCH)
+    set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DIOMP_BATCH})
   endif()
 endfunction()

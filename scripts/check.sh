@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Everything that must hold before a change lands: `make check`, and CI through .ci/run.
+# What must hold before a change lands: `make check`, and CI through .ci/run; with --all, what must hold before a release.
 #
-#   scripts/check.sh            all parts
-#   scripts/check.sh dev asan   only these
+#   scripts/check.sh [--all]            all parts
+#   scripts/check.sh [--all] dev asan   only these
 #
+# Without --all: no tests with the label "thorough", of the sanitizers' tests those of the core, clang-tidy for two and a
+# half minutes on what was changed last, headers not compiled alone, and neither gcc nor 64-bit Arm. With DIOMP_CHECK_LIMIT (seconds) parts that would
+# not end in time do not begin; they count as skipped.
 # Each part's output goes to the screen and to build/check/PART.log. A part that is not a set of tests counts as one.
 # The last line is "N passed, N failed" (and ", N skipped"); the exit status is 0 only if nothing failed.
 set -u
@@ -12,17 +15,28 @@ cd "$(dirname "$0")/.." || exit 1
 
 declare -A meaning=(
     [format]="clang-format"
-    [includes]="include directions, headers compile alone"
-    [dev]="build with clang, all tests"
+    [includes]="include directions; with --all: headers compile alone"
+    [dev]="build with clang, tests"
     [gcc]="build the core with gcc, its unit and rank tests"
     [aarch64]="build for 64-bit Arm, its programs under an emulator"
     [tidy]="clang-tidy"
     [asan]="address and undefined-behaviour sanitizers: unit and rank tests"
     [tsan]="thread sanitizer: unit and rank tests"
 )
+all=
+if [ "${1:-}" = --all ]; then
+    all=yes
+    shift
+fi
 parts=("$@")
 # The quick ones first: they fail within seconds.
-[ ${#parts[@]} -gt 0 ] || parts=(format includes dev gcc aarch64 tidy asan tsan)
+if [ ${#parts[@]} = 0 ]; then
+    parts=(format includes dev asan tsan tidy)
+    [ -z "$all" ] || parts=(format includes dev gcc aarch64 tidy asan tsan)
+fi
+# Seconds that a part takes at most, where nothing is in the compiler's cache.
+declare -A needs=([dev]=0 [asan]=330 [tsan]=330 [tidy]=170)
+core='^(base|conduit_(contract|faults|engine|registration|tcp)|memory|heap|page_return|rma|sync|group|collective|nccl|runtime)_?'
 
 jobs=${JOBS:-$(nproc)}
 out=build/check
@@ -35,13 +49,28 @@ if command -v ccache >/dev/null; then
     export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 fi
 
-configure() { cmake --preset "$1" "${launcher[@]}" >"$out/configure-$1.txt" 2>&1 || { cat "$out/configure-$1.txt"; false; }; }
+# configure PRESET [OPTION...]
+configure() {
+    cmake --preset "$1" "${launcher[@]}" "${@:2}" >"$out/configure-$1.txt" 2>&1 || { cat "$out/configure-$1.txt"; false; }
+}
 
 # Tests of time limits, faults and launchers may fail because the machine does something else for seconds. What failed
 # runs once more, alone; the table names every test that needed that, so that none hides there.
+# Most tests wait now and then, so that twice as many go on as there are cores; programs of several ranks count as two.
 build_and_test() {
-    configure "$1" && cmake --build --preset "$1" -j "$jobs" || return
-    ctest --preset "$1" -j "$jobs" --output-junit "$PWD/$out/$1.xml" && return
+    local batch=8 targets=() which=()
+    # gcc sees each file alone: one that lacks an include does not compile.
+    [ "$1" != gcc ] || batch=0
+    if [ -z "$all" ]; then
+        which=(-LE '^thorough$')
+        case $1 in asan | tsan)
+            targets=(--target core_tests)
+            which+=(-R "$core")
+            ;;
+        esac
+    fi
+    configure "$1" -DDIOMP_BATCH=$batch && cmake --build --preset "$1" -j "$jobs" "${targets[@]}" || return
+    ctest --preset "$1" -j $((2 * jobs)) "${which[@]}" --output-junit "$PWD/$out/$1.xml" && return
     echo "== $1: what failed, once more"
     ctest --preset "$1" --rerun-failed --output-junit "$PWD/$out/$1-again.xml"
 }
@@ -55,11 +84,22 @@ has_aarch64() {
     [ -z "$missing" ] || { echo "skipped: needs$missing" && return 77; }
 }
 
+check_tidy() {
+    local quick=(--newest --seconds 150)
+    [ -z "$all" ] || quick=()
+    configure dev -B build/tidy -DDIOMP_BATCH=0 && scripts/tidy-check.py build/tidy "${quick[@]}"
+}
+
 run_part() {
+    local left=$((${DIOMP_CHECK_LIMIT:-1000000} - SECONDS))
+    if [ "$left" -lt "${needs[$1]:-0}" ]; then
+        echo "skipped: needs ${needs[$1]} s, and $left s are left"
+        return 77
+    fi
     case $1 in
     format) scripts/format-check.sh ;;
-    includes) scripts/include-check.py --compile ;;
-    tidy) configure dev && scripts/tidy-check.py build/dev ;;
+    includes) scripts/include-check.py ${all:+--compile} ;;
+    tidy) check_tidy ;;
     aarch64) has_aarch64 && build_and_test "$1" ;;
     dev | gcc | asan | tsan) build_and_test "$1" ;;
     *)

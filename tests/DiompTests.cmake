@@ -2,6 +2,13 @@
 # How tests are declared. Each rank count of a multi-rank test is a ctest test of its own.
 find_package(GTest REQUIRED)
 
+# diomp_thorough(<test>...): more of a kind that other tests show already, or long; `make check-all` runs these too.
+function(diomp_thorough)
+  foreach(test IN LISTS ARGN)
+    set_property(TEST ${test} APPEND PROPERTY LABELS thorough)
+  endforeach()
+endfunction()
+
 # diomp_add_unit_test(<name> <source>... [ENV <NAME=VALUE>...] [LIBRARIES <target>...])
 #   GoogleTest in one process, linked with the runtime's objects, so it sees internal symbols. Label: unit.
 function(diomp_add_unit_test name)
@@ -10,7 +17,9 @@ function(diomp_add_unit_test name)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  diomp_batch(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_options(${name} PRIVATE -O0) # what it tests is optimised; its own code takes longer to compile than to run
   target_link_libraries(${name} PRIVATE
     diomp_objects diomp_flags ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
@@ -28,6 +37,7 @@ function(diomp_add_rank_test name)
   endif()
   math(EXPR ctest_timeout "${arg_TIMEOUT} + 15")
   add_executable(${name} ${arg_SOURCES})
+  diomp_batch(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE DiOMP::diomp diomp_flags ${arg_LIBRARIES})
   if(arg_GTEST)

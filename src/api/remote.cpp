@@ -128,7 +128,7 @@ int copy(void *queue, int to_device, std::uint64_t to, std::uint64_t from, std::
     return outcome(as_queue(queue).copy(device_at(to_device).rank(), to, from, nbytes));
 }
 
-int launch(void *queue, const diomp_remote_launch *launch) {
+int launch_kernel(void *queue, const diomp_remote_launch *launch) {
     remote::launch_arguments arguments;
     arguments.kernel = launch->kernel;
     arguments.version = launch->version;
@@ -184,7 +184,7 @@ extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diom
                                                         put,
                                                         get,
                                                         copy,
-                                                        launch,
+                                                        launch_kernel,
                                                         wait,
                                                         query,
                                                         event,

@@ -16,7 +16,7 @@ using sync::operation;
 /// A reduction goes through so much of its operand at a time.
 constexpr std::size_t reduce_piece_bytes = std::size_t{1} << 20;
 /// From here on each node reduces a part for all; below, all reduce all.
-constexpr std::size_t split_from_bytes = std::size_t{128} << 10;
+constexpr std::size_t part_from_bytes = std::size_t{128} << 10;
 
 chunking cut_operand(const spanning_call &call, std::size_t operands_aside) {
     std::size_t const wanted = std::min(
@@ -215,7 +215,7 @@ private:
 
 /// Letters of a split hold whole elements.
 bool may_split(const spanning_call &call, std::size_t nbytes) {
-    return nbytes >= split_from_bytes && stream::letter_bytes % call.unit_bytes == 0;
+    return nbytes >= part_from_bytes && stream::letter_bytes % call.unit_bytes == 0;
 }
 
 // The operands of all members, combined one by one. Reads a piece of every operand before the

@@ -12,7 +12,7 @@
 namespace diomp::group {
 namespace {
 
-constexpr const char *key = "node";
+constexpr const char *layout_key = "node";
 
 /// The caller's node, ascending.
 std::vector<int> direct_ranks(const launch::job_info &job, const conduit::conduit &transport) {
@@ -71,7 +71,7 @@ status publish_node(launch::launcher &launcher, const conduit::conduit &transpor
     if (alone || ranks.front() != launcher.info().rank.value()) {
         return {};
     }
-    return launcher.put(key, to_text(ranks));
+    return launcher.put(layout_key, to_text(ranks));
 }
 
 result<node_map> learn_nodes(launch::launcher &launcher, const conduit::conduit &transport) {
@@ -86,7 +86,7 @@ result<node_map> learn_nodes(launch::launcher &launcher, const conduit::conduit 
             continue;
         }
         auto const number = static_cast<std::int32_t>(rank);
-        auto text = launcher.get(world_rank{number}, key);
+        auto text = launcher.get(world_rank{number}, layout_key);
         DIOMP_TRY(text);
         if (!from_text(text.value(), number, node_of) || node_of[rank] != number) {
             return error(OMPX_ERR_SYSTEM,

@@ -2,6 +2,7 @@
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
 #include "collective/requests.h"
 #include "collective/thread_calls.h"
+#include "support/sanitized.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@ using test::trial_buffers;
 using testing::HasSubstr;
 
 constexpr std::size_t slot_bytes = std::size_t{16} << 20;
+constexpr int random_rounds = DIOMP_SANITIZED ? 25 : 80;
 /// The workspace's part of a slot; buffers lie behind it.
 constexpr std::size_t workspace_bytes = std::size_t{4} << 20;
 
@@ -54,7 +56,7 @@ TEST_P(collective_sizes, random_calls_match_the_reference) {
             collectives all(options_for(job, oversubscribed));
             storage memory(job, self, workspace_bytes);
             std::mt19937_64 random(static_cast<std::uint64_t>(num_ranks()) * 2 + oversubscribed);
-            for (int round = 0; round < 80 && !testing::Test::HasFailure(); ++round) {
+            for (int round = 0; round < random_rounds && !testing::Test::HasFailure(); ++round) {
                 trial const t =
                     draw(random, num_ranks(),
                          (std::size_t{512} << 10) / static_cast<std::size_t>(num_ranks()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/heap.h"
+#include "support/sanitized.h"
 
 #include <gtest/gtest.h>
 
@@ -392,13 +393,6 @@ TEST_P(heap_test, random_use_never_overlaps_and_coalesces_completely) {
 }
 
 // The bound holds for a release build; others only have to end.
-#if defined(__has_feature)
-#define DIOMP_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DIOMP_SANITIZED 1
-#else
-#define DIOMP_SANITIZED 0
-#endif
 #if DIOMP_SANITIZED || !defined(__OPTIMIZE__)
 constexpr double time_limit_s = 60;
 #else

@@ -6,9 +6,9 @@
 
 EXPORTED int omp_get_num_devices() { return scripted::num_devices(); }
 
-EXPORTED void *omp_get_mapped_ptr(const void *host, int device) {
+EXPORTED void *omp_get_mapped_ptr(const void *pointer, int device) {
     std::lock_guard const guard(scripted::g_mutex);
-    auto const wanted = reinterpret_cast<std::uintptr_t>(host);
+    auto const wanted = reinterpret_cast<std::uintptr_t>(pointer);
     for (auto const &[key, section] : scripted::g_sections) {
         if (key.first == device && wanted - key.second < section.nbytes) {
             return section.device + (wanted - key.second);

@@ -198,12 +198,12 @@ namespace diomp::device {
 
 namespace {
 
-struct visible_devices {
+struct visible_cuda {
     std::shared_ptr<const cuda::library> driver;
     int count = 0; ///< at least 1
 };
 
-result<visible_devices> find_cuda(const library_path_option &option) {
+result<visible_cuda> find_cuda(const library_path_option &option) {
     auto driver = cuda::load_library(option.path);
     DIOMP_TRY(driver);
     int count = 0;
@@ -213,7 +213,7 @@ result<visible_devices> find_cuda(const library_path_option &option) {
         return error(OMPX_ERR_UNSUPPORTED, "CUDA's driver shows no device",
                      "see nvidia-smi and CUDA_VISIBLE_DEVICES");
     }
-    return visible_devices{driver.take(), count};
+    return visible_cuda{driver.take(), count};
 }
 
 } // namespace

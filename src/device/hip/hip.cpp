@@ -144,12 +144,12 @@ namespace diomp::device {
 
 namespace {
 
-struct visible_devices {
+struct visible_hip {
     std::shared_ptr<const hip::library> runtime;
     int count = 0; ///< at least 1
 };
 
-result<visible_devices> find_hip(const library_path_option &option) {
+result<visible_hip> find_hip(const library_path_option &option) {
     auto runtime = hip::load_library(option.path);
     DIOMP_TRY(runtime);
     int count = 0;
@@ -160,7 +160,7 @@ result<visible_devices> find_hip(const library_path_option &option) {
                      "see rocminfo and HIP_VISIBLE_DEVICES");
     }
     DIOMP_TRY(hip::check(*runtime.value(), outcome, "hipGetDeviceCount"));
-    return visible_devices{runtime.take(), count};
+    return visible_hip{runtime.take(), count};
 }
 
 } // namespace

@@ -61,7 +61,7 @@ status client::connect_to(const service_address &service, const options &chosen)
             count = offered.value().num_devices - first;
         }
         devices_.push_back(
-            std::make_unique<remote_device>(*this, std::move(link), offered.take(), name,
+            std::make_unique<remote_device>(std::move(link), offered.take(), name,
                                             world_rank(static_cast<int>(devices_.size()) + 1)));
     }
     return {};

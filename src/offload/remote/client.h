@@ -46,8 +46,7 @@ result<std::string> read_token(const char *token, const char *file);
 /// One device of a service. Any thread.
 class remote_device {
 public:
-    remote_device(client &owner, control_link link, offer offered, std::string service,
-                  world_rank rank);
+    remote_device(control_link link, offer offered, std::string service, world_rank rank);
 
     [[nodiscard]] const offer &description() const { return offer_; }
     [[nodiscard]] world_rank rank() const { return rank_; }
@@ -98,7 +97,6 @@ private:
     result<std::uint64_t> ask_for(frame what, std::uint64_t value);
     result<std::string> wait_for_answer(std::unique_lock<std::mutex> &lock, const char *what);
 
-    client &owner_;
     control_link link_;
     offer offer_;
     world_rank rank_;

@@ -30,9 +30,8 @@ void write_out(unsigned stream, std::string_view bytes) {
 
 } // namespace
 
-remote_device::remote_device(client &owner, control_link link, offer offered, std::string service,
-                             world_rank rank)
-    : owner_(owner), link_(std::move(link)), offer_(std::move(offered)), rank_(rank),
+remote_device::remote_device(control_link link, offer offered, std::string service, world_rank rank)
+    : link_(std::move(link)), offer_(std::move(offered)), rank_(rank),
       label_(fmt::format("remote device {} ({} on {})", rank.value() - 1, offer_.kind, service)) {}
 
 void remote_device::set_memory(std::uint64_t base) {

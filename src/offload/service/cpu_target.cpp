@@ -10,8 +10,6 @@
 namespace diomp::offload::service {
 namespace {
 
-void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
-
 class cpu_target final : public target {
 public:
     result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,

@@ -32,8 +32,6 @@ diomp_take_plugins(const diomp_plugin_table *table) {
 namespace diomp::offload::service {
 namespace {
 
-void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
-
 class plugin_target final : public target {
 public:
     explicit plugin_target(int device) : device_(device) {}

@@ -14,6 +14,8 @@
 
 namespace diomp::offload::service {
 
+inline void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
+
 /// Memory of this process that the network reaches: the session's slot.
 struct slot {
     std::uint64_t begin = 0;
