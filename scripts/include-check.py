@@ -85,6 +85,7 @@ GRANTS = {
     "tools/diomp-bench": ["offload"],
     # a service of devices: its session is a rank of the client's world
     "tools/diomp-deviced": ["base", "launch", "offload"],
+    "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
 }

@@ -46,6 +46,7 @@ qemu-user-static      runs it here
 python3-pip           fetches what device code for NVIDIA GPUs is compiled with, see scripts/gpu-toolchain.sh
 ucx-utils             what bench/compare-remote compares with
 busybox-static        scripts/gpu-check.sh try: a machine that has nothing else
+gfortran              the Fortran module and its tests
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages

@@ -67,6 +67,17 @@ for compiler in clang gcc; do
     run 2 ./uses-part
 done
 
+if [ -e "$prefix/bin/diompfc" ]; then
+    for compiler in clang gcc; do
+        step "Fortran, CMake package, $compiler"
+        run 2 "$compiler/halo_fortran"
+    done
+    step "diompfc"
+    "$prefix/bin/diompfc" -O2 -c "$source/examples/halo.f90" -o fortran.o
+    "$prefix/bin/diompfc" fortran.o -o halo-fortran
+    run 4 ./halo-fortran
+fi
+
 step "order of the libraries: ours before OpenMP's"
 for program in clang/halo gcc/halo "a name"; do
     readelf -d "$program" | grep -oE 'lib(diomp|omp|gomp)\.so' | head -n 1 | grep -qx libdiomp.so || {

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Whether there is a Fortran compiler for fortran/. The language has to be known to all directories, hence here.
+set(DIOMP_HAVE_FORTRAN OFF CACHE INTERNAL "The Fortran module is part of this build")
+set(DIOMP_FORTRAN AUTO CACHE STRING "Build the Fortran module: AUTO (where a compiler is found), ON or OFF")
+set_property(CACHE DIOMP_FORTRAN PROPERTY STRINGS AUTO ON OFF)
+if(DIOMP_FORTRAN STREQUAL "OFF" OR DIOMP_SANITIZE OR CMAKE_CROSSCOMPILING)
+  return()
+endif()
+include(CheckLanguage)
+check_language(Fortran)
+if(CMAKE_Fortran_COMPILER)
+  enable_language(Fortran)
+  execute_process(COMMAND "${CMAKE_Fortran_COMPILER}" -print-file-name=include/ISO_Fortran_binding.h
+    OUTPUT_VARIABLE DIOMP_FORTRAN_BINDING OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+if(NOT CMAKE_Fortran_COMPILER_ID STREQUAL "GNU" OR NOT EXISTS "${DIOMP_FORTRAN_BINDING}")
+  if(DIOMP_FORTRAN STREQUAL "ON")
+    message(FATAL_ERROR "DIOMP_FORTRAN=ON, but there is no gfortran with ISO_Fortran_binding.h: install gfortran")
+  endif()
+  message(STATUS "No Fortran module: no gfortran")
+  return()
+endif()
+set(DIOMP_HAVE_FORTRAN ON CACHE INTERNAL "The Fortran module is part of this build")

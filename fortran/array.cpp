@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "array.h"
+
+#include "api/fortran.h"
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+
+namespace diomp::fortran {
+
+call_site &call_site::with(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(arguments, sizeof arguments, format, values);
+    va_end(values);
+    return *this;
+}
+
+int call_site::fail(int status, const char *what, const char *remedy) const {
+    return ompx_fortran_misuse(function, arguments, status, what, remedy);
+}
+
+bool array::has_end() const { return rank() == 0 || dim(rank() - 1).extent != -1; }
+
+bool array::is_contiguous() const {
+    auto wanted = static_cast<CFI_index_t>(element_bytes());
+    for (int i = 0; i < rank(); ++i) {
+        if (dim(i).extent > 1 && dim(i).sm != wanted) {
+            return count() == 0;
+        }
+        wanted *= dim(i).extent;
+    }
+    return true;
+}
+
+std::size_t array::count() const {
+    std::size_t elements = 1;
+    for (int i = 0; i < rank(); ++i) {
+        elements *= static_cast<std::size_t>(dim(i).extent);
+    }
+    return elements;
+}
+
+namespace {
+
+struct pairing {
+    CFI_type_t theirs;
+    ompx_type_t ours;
+};
+
+// Types that are the same one here, such as int and int32_t, may stand twice.
+constexpr pairing pairings[] = {
+    {CFI_type_int8_t, OMPX_INT8},
+    {CFI_type_int16_t, OMPX_INT16},
+    {CFI_type_int32_t, OMPX_INT32},
+    {CFI_type_int64_t, OMPX_INT64},
+    {CFI_type_int, OMPX_INT32},
+    {CFI_type_long, OMPX_INT64},
+    {CFI_type_long_long, OMPX_INT64},
+    {CFI_type_float, OMPX_FLOAT},
+    {CFI_type_double, OMPX_DOUBLE},
+    {CFI_type_float_Complex, OMPX_FLOAT_COMPLEX},
+    {CFI_type_double_Complex, OMPX_DOUBLE_COMPLEX},
+};
+
+/// Logicals: zero and not zero, as integers are to OMPX_LAND and OMPX_LOR.
+ompx_type_t integer_of(std::size_t nbytes) {
+    switch (nbytes) {
+    case 1:
+        return OMPX_INT8;
+    case 2:
+        return OMPX_INT16;
+    case 4:
+        return OMPX_INT32;
+    case 8:
+        return OMPX_INT64;
+    default:
+        return 0;
+    }
+}
+
+} // namespace
+
+ompx_type_t array::type() const {
+    for (pairing const &each : pairings) {
+        if (each.theirs == told_->type) {
+            return each.ours;
+        }
+    }
+    // The standard's CFI_type_Bool is of one size; gfortran has logicals of several.
+    if ((told_->type & CFI_type_mask) == CFI_type_Logical) {
+        return integer_of(element_bytes());
+    }
+    return 0;
+}
+
+int check_end(const call_site &site, const array &given, const char *name) {
+    if (given.has_end()) {
+        return OMPX_SUCCESS;
+    }
+    char what[96];
+    std::snprintf(what, sizeof what, "%s is an assumed-size array, whose end is not known", name);
+    return site.fail(OMPX_ERR_ARG, what, "pass a section with an upper bound, such as a(1:n)");
+}
+
+int check_contiguous(const call_site &site, const array &given, const char *name) {
+    if (int const status = check_end(site, given, name); status != OMPX_SUCCESS) {
+        return status;
+    }
+    if (given.is_contiguous()) {
+        return OMPX_SUCCESS;
+    }
+    char what[96];
+    std::snprintf(what, sizeof what, "%s is a section with gaps", name);
+    return site.fail(OMPX_ERR_UNSUPPORTED, what, "copy it into an array of its own");
+}
+
+} // namespace diomp::fortran

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Groups that may be left out, and collectives: counts and types are those of the arrays.
+#include "array.h"
+
+#include <cstdint>
+
+namespace diomp::fortran {
+namespace {
+
+ompx_group_t group_of(const ompx_group_t *given) {
+    return given == nullptr ? ompx_group_world : *given;
+}
+
+/// dst and src of a call on arrays in one piece; src is dst where it is left out.
+class operands {
+public:
+    operands(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
+        : site_(function), dst_(to), src_(from == nullptr ? to : from) {
+        site_.with("dst=%p, src=%p", dst_.data(), src_.data());
+        status_ = check_contiguous(site_, dst_, "dst");
+        if (status_ == OMPX_SUCCESS) {
+            status_ = check_contiguous(site_, src_, "src");
+        }
+    }
+    [[nodiscard]] int status() const { return status_; }
+    [[nodiscard]] const array &dst() const { return dst_; }
+    [[nodiscard]] const array &src() const { return src_; }
+
+    /// Of a reduction: one type that operators know.
+    operands &of_one_type() {
+        if (status_ == OMPX_SUCCESS && (dst_.type() == 0 || dst_.type() != src_.type())) {
+            status_ = site_.fail(OMPX_ERR_ARG, "dst and src are not of one type with operators",
+                                 "pass integers, reals, complex numbers or logicals");
+        }
+        return *this;
+    }
+    /// large has so many blocks of small.
+    operands &sized(const array &large, const array &small, int blocks) {
+        if (status_ == OMPX_SUCCESS && blocks > 0 &&
+            large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
+            site_.with("dst=%p (%zu bytes), src=%p (%zu bytes), members=%d", dst_.data(),
+                       dst_.nbytes(), src_.data(), src_.nbytes(), blocks);
+            status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not go together",
+                                 "one of them holds a block of the other's size for each member "
+                                 "that it gets data from or has data for");
+        }
+        return *this;
+    }
+
+    /// src is a block for each member. A negative number is why there are none.
+    operands &divided_by(int members) {
+        if (status_ == OMPX_SUCCESS && members < 1) {
+            status_ = members;
+        }
+        if (status_ == OMPX_SUCCESS && src_.count() % static_cast<std::size_t>(members) != 0) {
+            status_ = site_.fail(OMPX_ERR_MISMATCH, "src does not divide into a block per member",
+                                 "pass as many elements for each member of the group");
+        }
+        return *this;
+    }
+
+private:
+    call_site site_;
+    array dst_;
+    array src_;
+    int status_ = OMPX_SUCCESS;
+};
+
+/// Blocks of the buffer that has all; 1 where only the root has it. Errors are the call's own.
+int blocks_of(ompx_group_t group, bool has_all = true) {
+    return has_all ? ompx_group_size(group) : 0;
+}
+
+} // namespace
+} // namespace diomp::fortran
+
+using namespace diomp::fortran;
+
+extern "C" {
+
+int diomp_fortran_fence(const ompx_group_t *group) { return ompx_fence_group(group_of(group)); }
+
+int diomp_fortran_barrier(const ompx_group_t *group) { return ompx_barrier_group(group_of(group)); }
+
+int diomp_fortran_bcast(CFI_cdesc_t *where, const int *root, const ompx_group_t *group) {
+    operands const given("ompx_bcast", where, nullptr);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_bcast_from(given.dst().data(), given.dst().nbytes(),
+                                 root == nullptr ? 0 : *root, group_of(group));
+}
+
+int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int root,
+                         const ompx_group_t *group) {
+    operands given("ompx_reduce", to, from);
+    given.of_one_type().sized(given.dst(), given.src(), 1);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_reduce(given.dst().data(), given.src().data(), given.src().count(),
+                             given.src().type(), op, root, group_of(group));
+}
+
+int diomp_fortran_allreduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
+                            const ompx_group_t *group) {
+    operands given("ompx_allreduce", to, from);
+    given.of_one_type().sized(given.dst(), given.src(), 1);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_allreduce(given.dst().data(), given.src().data(), given.src().count(),
+                                given.src().type(), op, group_of(group));
+}
+
+int diomp_fortran_scan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
+                       const ompx_group_t *group) {
+    operands given("ompx_scan", to, from);
+    given.of_one_type().sized(given.dst(), given.src(), 1);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_scan(given.dst().data(), given.src().data(), given.src().count(),
+                           given.src().type(), op, group_of(group));
+}
+
+int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
+                         const ompx_group_t *group) {
+    operands given("ompx_exscan", to, from);
+    given.of_one_type().sized(given.dst(), given.src(), 1);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_exscan(given.dst().data(), given.src().data(), given.src().count(),
+                             given.src().type(), op, group_of(group));
+}
+
+int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
+                                 const ompx_group_t *group) {
+    operands given("ompx_reduce_scatter", to, from);
+    given.of_one_type().sized(given.src(), given.dst(), blocks_of(group_of(group)));
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_reduce_scatter(given.dst().data(), given.src().data(), given.dst().count(),
+                                     given.src().type(), op, group_of(group));
+}
+
+int diomp_fortran_gather(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
+    ompx_group_t const members = group_of(group);
+    operands given("ompx_gather", to, from);
+    given.sized(given.dst(), given.src(), blocks_of(members, ompx_group_rank(members) == root));
+    return given.status() != OMPX_SUCCESS ? given.status()
+                                          : ompx_gather(given.dst().data(), given.src().data(),
+                                                        given.src().nbytes(), root, members);
+}
+
+int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
+    ompx_group_t const members = group_of(group);
+    operands given("ompx_scatter", to, from);
+    given.sized(given.src(), given.dst(), blocks_of(members, ompx_group_rank(members) == root));
+    return given.status() != OMPX_SUCCESS ? given.status()
+                                          : ompx_scatter(given.dst().data(), given.src().data(),
+                                                         given.dst().nbytes(), root, members);
+}
+
+int diomp_fortran_allgather(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
+    operands given("ompx_allgather", to, from);
+    given.sized(given.dst(), given.src(), blocks_of(group_of(group)));
+    return given.status() != OMPX_SUCCESS ? given.status()
+                                          : ompx_allgather(given.dst().data(), given.src().data(),
+                                                           given.src().nbytes(), group_of(group));
+}
+
+int diomp_fortran_alltoall(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
+    operands given("ompx_alltoall", to, from);
+    int const members = ompx_group_size(group_of(group));
+    given.sized(given.dst(), given.src(), 1).divided_by(members);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : ompx_alltoall(given.dst().data(), given.src().data(),
+                               given.src().nbytes() / static_cast<std::size_t>(members),
+                               group_of(group));
+}
+
+} // extern "C"

@@ -1,0 +1,178 @@
+! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+! The module `diomp`: DiOMP for Fortran (docs/fortran.md). Names and conventions are those of diomp.h, where every
+! procedure is described: results are OMPX_SUCCESS or a negative code; an error ends the job unless DIOMP_ERRORS=return.
+!
+! What differs:
+!  - Data is given as an array, a section, an element or a scalar of any type. Its address, size and type are the
+!    compiler's to know, so no count, no type and no size in bytes is asked for.
+!  - Both sides of put and get may be sections, of the same shape: those of a box in an array go as one box
+!    (ompx_put_rect), so a halo needs no buffer.
+!  - Groups may be left out, which means the world; so may the source of a reduction, which means in place.
+!  - Ranks, roots and members count from 0, as everywhere in DiOMP.
+module diomp
+    use, intrinsic :: iso_c_binding
+    implicit none
+    private
+
+    integer(c_int), parameter, public :: &
+        OMPX_SUCCESS = 0, OMPX_ERR_ARG = -1, OMPX_ERR_RANK = -2, OMPX_ERR_ADDRESS = -3, OMPX_ERR_RANGE = -4, &
+        OMPX_ERR_NOMEM = -5, OMPX_ERR_MISMATCH = -6, OMPX_ERR_LOCK = -7, OMPX_ERR_STATE = -8, OMPX_ERR_TIMEOUT = -9, &
+        OMPX_ERR_PEER = -10, OMPX_ERR_SYSTEM = -11, OMPX_ERR_UNSUPPORTED = -12, OMPX_ERR_BUSY = -13
+    integer(c_int), parameter, public :: &
+        OMPX_MEM_SYMMETRIC = 1, OMPX_MEM_ASYMMETRIC = 2, OMPX_MEM_LOCAL = 3
+    integer(c_int), parameter, public :: OMPX_SIGNAL_SET = 0, OMPX_SIGNAL_ADD = 1
+    integer(c_int), parameter, public :: &
+        OMPX_CMP_EQ = 0, OMPX_CMP_NE = 1, OMPX_CMP_GT = 2, OMPX_CMP_GE = 3, OMPX_CMP_LT = 4, OMPX_CMP_LE = 5
+    integer(c_int32_t), parameter, public :: &
+        OMPX_SUM = 1, OMPX_PROD = 2, OMPX_MIN = 3, OMPX_MAX = 4, OMPX_BAND = 5, OMPX_BOR = 6, OMPX_BXOR = 7, &
+        OMPX_LAND = 8, OMPX_LOR = 9, OMPX_REPLACE = 10, OMPX_NO_OP = 11, OMPX_AVG = 12
+    integer(c_int), parameter, public :: &
+        OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7
+
+    !> A group of ranks; as it stands, the world.
+    type, bind(c), public :: ompx_group_t
+        integer(c_intptr_t) :: handle = 0
+    end type
+    !> A transfer or collective in flight; as it stands, a complete one.
+    type, bind(c), public :: ompx_event_t
+        integer(c_intptr_t) :: handle = 0
+    end type
+    type(ompx_group_t), parameter, public :: ompx_group_world = ompx_group_t(0)
+    type(ompx_group_t), parameter, public :: OMPX_GROUP_NONE = ompx_group_t(-1)
+
+    interface operator(==)
+        module procedure same_group
+    end interface
+    public :: operator(==)
+
+    public :: ompx_status_string, ompx_last_error
+    public :: ompx_init, ompx_finalize, ompx_is_initialized, ompx_abort
+    public :: ompx_get_rank_num, ompx_get_num_ranks, ompx_get_local_rank_num, ompx_get_num_local_ranks
+    public :: ompx_alloc, ompx_free, ompx_allocate, ompx_deallocate
+    public :: ompx_register, ompx_unregister, ompx_remote_ptr
+    public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
+    public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until
+    public :: ompx_fence, ompx_barrier, ompx_waitRMA, ompx_waitALLRMA
+    public :: ompx_lock, ompx_unlock, ompx_try_lock, ompx_lockt, ompx_unlockt, ompx_try_lockt
+    public :: ompx_group_create, ompx_group_split, ompx_group_merge, ompx_group_dup, ompx_group_free
+    public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank
+    public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
+    public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
+    public :: ompx_get_num_rank_devices, ompx_get_rank_device, ompx_target_put, ompx_target_get
+
+#include "procedures.inc"
+
+    !> call-like function: status = ompx_allocate(array, shape [, kind]). `array` is a pointer of rank 1 to 3 to real or
+    !> complex of 4 or 8 bytes or integers of 4 or 8 bytes; its elements are undefined, its lower bounds 1. `kind` is
+    !> OMPX_MEM_SYMMETRIC unless given; collective where that is. On an error (OMPX_ERR_NOMEM, OMPX_ERR_ARG: a negative
+    !> extent) it is not associated.
+    interface ompx_allocate
+#define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME
+#include "forms.inc"
+#undef FORM
+    end interface
+    !> Frees what ompx_allocate() gave; collective if that was. The pointer is not associated afterwards.
+    interface ompx_deallocate
+#define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME/**/_free
+#include "forms.inc"
+#undef FORM
+    end interface
+
+contains
+
+    pure logical function same_group(a, b)
+        type(ompx_group_t), intent(in) :: a, b
+        same_group = a%handle == b%handle
+    end function
+
+    !> Text of a status code.
+    function ompx_status_string(status) result(text)
+        integer(c_int), intent(in) :: status
+        character(:), allocatable :: text
+        interface
+            function c_status_string(status) bind(c, name="ompx_status_string")
+                import :: c_int, c_ptr
+                integer(c_int), value :: status
+                type(c_ptr) :: c_status_string
+            end function
+        end interface
+        text = string_of(c_status_string(status))
+    end function
+
+    !> Text of the calling thread's last error, "" if none.
+    function ompx_last_error() result(text)
+        character(:), allocatable :: text
+        interface
+            function c_last_error() bind(c, name="ompx_last_error")
+                import :: c_ptr
+                type(c_ptr) :: c_last_error
+            end function
+        end interface
+        text = string_of(c_last_error())
+    end function
+
+    function string_of(address) result(text)
+        type(c_ptr), intent(in) :: address
+        character(:), allocatable :: text
+        character(c_char), pointer :: bytes(:)
+        integer(c_size_t) :: length, i
+        interface
+            pure function c_strlen(text) bind(c, name="strlen")
+                import :: c_size_t, c_ptr
+                type(c_ptr), value, intent(in) :: text
+                integer(c_size_t) :: c_strlen
+            end function
+        end interface
+        length = c_strlen(address)
+        call c_f_pointer(address, bytes, [length])
+        allocate (character(length) :: text)
+        do i = 1, length
+            text(i:i) = bytes(i)
+        end do
+    end function
+
+    !> Memory for so many elements; null after an error.
+    function memory_for(extents, element_bits, kind, status) result(address)
+        integer, intent(in) :: extents(:), element_bits
+        integer(c_int), intent(in), optional :: kind
+        integer(c_int), intent(out) :: status
+        type(c_ptr) :: address
+        integer(c_int) :: chosen
+        interface
+            function c_allocate(extents, num_dims, element_bytes, kind, address) bind(c, name="diomp_fortran_allocate")
+                import :: c_int, c_size_t, c_ptr
+                integer(c_int), intent(in) :: extents(*)
+                integer(c_int), value :: num_dims, kind
+                integer(c_size_t), value :: element_bytes
+                type(c_ptr), intent(out) :: address
+                integer(c_int) :: c_allocate
+            end function
+        end interface
+        chosen = OMPX_MEM_SYMMETRIC
+        if (present(kind)) chosen = kind
+        status = c_allocate(extents, size(extents), int(element_bits/8, c_size_t), chosen, address)
+    end function
+
+#define FORM(NAME, TYPE, DIMENSIONS, RANK) \
+    function NAME(array, shape, kind) result(status) ;\
+        TYPE, pointer, intent(out) :: array DIMENSIONS ;\
+        integer, intent(in) :: shape(RANK) ;\
+        integer(c_int), intent(in), optional :: kind ;\
+        integer(c_int) :: status ;\
+        type(c_ptr) :: address ;\
+        TYPE :: element ;\
+        nullify (array) ;\
+        address = memory_for(shape, storage_size(element), kind, status) ;\
+        if (status == OMPX_SUCCESS) call c_f_pointer(address, array, shape) ;\
+    end function ;\
+    function NAME/**/_free(array) result(status) ;\
+        TYPE, pointer, intent(inout) :: array DIMENSIONS ;\
+        integer(c_int) :: status ;\
+        status = OMPX_SUCCESS ;\
+        if (associated(array)) status = free_array(array) ;\
+        nullify (array) ;\
+    end function
+#include "forms.inc"
+#undef FORM
+
+end module diomp

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// put, get and what goes with them. Data in one piece on both sides is a plain transfer; sections
+// of one shape are boxes.
+#include "array.h"
+
+#include <initializer_list>
+
+namespace diomp::fortran {
+namespace {
+
+constexpr int most_dims = CFI_MAX_RANK + 1;
+
+/// Two sections of one shape, slowest dimension first, as ompx_put_rect() has them.
+struct boxes {
+    int num_dims = 0;
+    std::size_t volume[most_dims];
+    std::size_t dst_dimensions[most_dims];
+    std::size_t src_dimensions[most_dims];
+    std::size_t offsets[most_dims] = {}; // pointers are to the first elements
+};
+
+/// The dimensions that are more than one element wide.
+struct shape {
+    int num_dims = 0;
+    CFI_dim_t dim[CFI_MAX_RANK];
+
+    explicit shape(const array &of) {
+        for (int i = 0; i < of.rank(); ++i) {
+            if (of.dim(i).extent != 1) {
+                dim[num_dims++] = of.dim(i);
+            }
+        }
+    }
+};
+
+bool is_same(const shape &a, const shape &b) {
+    bool same = a.num_dims == b.num_dims;
+    for (int i = 0; same && i < a.num_dims; ++i) {
+        same = a.dim[i].extent == b.dim[i].extent;
+    }
+    return same;
+}
+
+/// Of an array in which the section is a box: how many elements (of a stride: groups of them) each
+/// dimension of it has. False: strides that do not divide each other, or go backwards.
+bool find_dimensions(const shape &section, std::size_t element_bytes, std::size_t *dimensions) {
+    auto unit = static_cast<CFI_index_t>(element_bytes);
+    int const last = section.num_dims; // the fastest one: elements within a stride
+    for (int i = 0; i < section.num_dims; ++i) {
+        CFI_index_t const stride = section.dim[i].sm;
+        if (stride < unit || stride % unit != 0) {
+            return false;
+        }
+        dimensions[last - i] = static_cast<std::size_t>(stride / unit);
+        unit = stride;
+    }
+    dimensions[0] = section.num_dims > 0
+                        ? static_cast<std::size_t>(section.dim[section.num_dims - 1].extent)
+                        : 1;
+    return true;
+}
+
+int make_boxes(const call_site &site, const array &dst, const array &src, boxes &made) {
+    shape const to(dst);
+    shape const from(src);
+    if (!is_same(to, from)) {
+        return site.fail(OMPX_ERR_MISMATCH, "dst and src are sections of different shapes",
+                         "pass the same number of elements in each dimension");
+    }
+    made.num_dims = to.num_dims + 1;
+    made.volume[to.num_dims] = 1;
+    for (int i = 0; i < to.num_dims; ++i) {
+        made.volume[to.num_dims - 1 - i] = static_cast<std::size_t>(to.dim[i].extent);
+    }
+    if (!find_dimensions(to, dst.element_bytes(), made.dst_dimensions) ||
+        !find_dimensions(from, src.element_bytes(), made.src_dimensions)) {
+        return site.fail(OMPX_ERR_UNSUPPORTED,
+                         "a section that is no box: it goes backwards, or its strides do not "
+                         "divide each other",
+                         "copy it into an array of its own");
+    }
+    return OMPX_SUCCESS;
+}
+
+int check_pair(const call_site &site, const array &dst, const array &src) {
+    if (int const status = check_end(site, dst, "dst"); status != OMPX_SUCCESS) {
+        return status;
+    }
+    if (int const status = check_end(site, src, "src"); status != OMPX_SUCCESS) {
+        return status;
+    }
+    if (dst.nbytes() != src.nbytes()) {
+        return site.fail(OMPX_ERR_MISMATCH, "dst and src have different sizes",
+                         "pass sections with as many elements, of one type");
+    }
+    return OMPX_SUCCESS;
+}
+
+call_site about(const char *function, int rank, const array &dst, const array &src) {
+    return call_site(function).with("rank=%d, dst=%p (%zu x %zu bytes), src=%p (%zu x %zu bytes)",
+                                    rank, dst.data(), dst.has_end() ? dst.count() : 0,
+                                    dst.element_bytes(), src.data(),
+                                    src.has_end() ? src.count() : 0, src.element_bytes());
+}
+
+int check_both_contiguous(const call_site &site, const array &dst, const array &src) {
+    if (int const status = check_pair(site, dst, src); status != OMPX_SUCCESS) {
+        return status;
+    }
+    if (int const status = check_contiguous(site, dst, "dst"); status != OMPX_SUCCESS) {
+        return status;
+    }
+    return check_contiguous(site, src, "src");
+}
+
+/// For calls that take a type: one scalar of a type that they know.
+int check_scalar(const call_site &site, const array &given, const array &like, const char *what) {
+    if (given.count() != 1 || given.type() == 0 || given.type() != like.type()) {
+        return site.fail(OMPX_ERR_ARG, what,
+                         "pass scalars of one type: an integer of 4 or 8 bytes, or a real");
+    }
+    return OMPX_SUCCESS;
+}
+
+} // namespace
+} // namespace diomp::fortran
+
+using namespace diomp::fortran;
+
+extern "C" {
+
+int diomp_fortran_put(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from) {
+    array const dst(to);
+    array const src(from);
+    if (dst.has_end() && src.has_end() && dst.is_contiguous() && src.is_contiguous() &&
+        dst.nbytes() == src.nbytes()) {
+        return ompx_put(rank, dst.data(), src.data(), src.nbytes());
+    }
+    call_site const site = about("ompx_put", rank, dst, src);
+    boxes both;
+    int status = check_pair(site, dst, src);
+    if (status == OMPX_SUCCESS) {
+        status = make_boxes(site, dst, src, both);
+    }
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_put_rect(rank, dst.data(), src.data(), src.element_bytes(), both.num_dims,
+                               both.volume, both.offsets, both.offsets, both.dst_dimensions,
+                               both.src_dimensions);
+}
+
+int diomp_fortran_get(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from) {
+    array const dst(to);
+    array const src(from);
+    if (dst.has_end() && src.has_end() && dst.is_contiguous() && src.is_contiguous() &&
+        dst.nbytes() == src.nbytes()) {
+        return ompx_get(dst.data(), rank, src.data(), dst.nbytes());
+    }
+    call_site const site = about("ompx_get", rank, dst, src);
+    boxes both;
+    int status = check_pair(site, dst, src);
+    if (status == OMPX_SUCCESS) {
+        status = make_boxes(site, dst, src, both);
+    }
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_get_rect(dst.data(), rank, src.data(), src.element_bytes(), both.num_dims,
+                               both.volume, both.offsets, both.offsets, both.dst_dimensions,
+                               both.src_dimensions);
+}
+
+int diomp_fortran_put_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_event_t *event) {
+    array const dst(to);
+    array const src(from);
+    int const status = check_both_contiguous(about("ompx_put_nb", rank, dst, src), dst, src);
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_put_nb(rank, dst.data(), src.data(), src.nbytes(), event);
+}
+
+int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_event_t *event) {
+    array const dst(to);
+    array const src(from);
+    int const status = check_both_contiguous(about("ompx_get_nb", rank, dst, src), dst, src);
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_get_nb(dst.data(), rank, src.data(), dst.nbytes(), event);
+}
+
+int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
+                             uint64_t value, int op) {
+    array const dst(to);
+    array const src(from);
+    int const status = check_both_contiguous(about("ompx_put_signal", rank, dst, src), dst, src);
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_put_signal(rank, dst.data(), src.data(), src.nbytes(), signal, value,
+                                 static_cast<ompx_signal_op_t>(op));
+}
+
+int diomp_fortran_target_put(int rank, CFI_cdesc_t *to, int dst_device, CFI_cdesc_t *from,
+                             int src_device) {
+    array const dst(to);
+    array const src(from);
+    int const status = check_both_contiguous(about("ompx_target_put", rank, dst, src), dst, src);
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_target_put(rank, dst.data(), dst_device, src.data(),
+                                                    src_device, src.nbytes());
+}
+
+int diomp_fortran_target_get(CFI_cdesc_t *to, int dst_device, int rank, CFI_cdesc_t *from,
+                             int src_device) {
+    array const dst(to);
+    array const src(from);
+    int const status = check_both_contiguous(about("ompx_target_get", rank, dst, src), dst, src);
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_target_get(dst.data(), dst_device, rank, src.data(),
+                                                    src_device, dst.nbytes());
+}
+
+int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
+                               ompx_op_t op) {
+    array const target(at);
+    array const operand(with);
+    array const result(old);
+    call_site const site = about("ompx_atomic_fetch", rank, target, operand);
+    for (array const &each : {target, operand, result}) {
+        int const status = check_scalar(site, each, target, "target, operand or result");
+        if (status != OMPX_SUCCESS) {
+            return status;
+        }
+    }
+    return ompx_atomic_fetch(rank, target.data(), operand.data(), result.data(), target.type(), op);
+}
+
+int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expected,
+                               CFI_cdesc_t *desired, CFI_cdesc_t *old) {
+    array const target(at);
+    call_site const site = about("ompx_atomic_compare_swap", rank, target, array(expected));
+    for (array const &each : {target, array(expected), array(desired), array(old)}) {
+        int const status = check_scalar(site, each, target, "target, expected, desired or result");
+        if (status != OMPX_SUCCESS) {
+            return status;
+        }
+    }
+    return ompx_atomic_compare_swap(rank, target.data(), array(expected).data(),
+                                    array(desired).data(), array(old).data(), target.type());
+}
+
+int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
+    array const variable(where);
+    array const value(wanted);
+    call_site const site = about("ompx_wait_until", -1, variable, value);
+    for (array const &each : {variable, value}) {
+        int const status = check_scalar(site, each, variable, "variable or value");
+        if (status != OMPX_SUCCESS) {
+            return status;
+        }
+    }
+    return ompx_wait_until(variable.data(), variable.type(), static_cast<ompx_cmp_t>(cmp),
+                           value.data());
+}
+
+int diomp_fortran_register(CFI_cdesc_t *range) {
+    array const given(range);
+    int const status =
+        check_contiguous(call_site("ompx_register").with("array=%p", given.data()), given, "array");
+    return status != OMPX_SUCCESS ? status : ompx_register(given.data(), given.nbytes());
+}
+
+int diomp_fortran_unregister(CFI_cdesc_t *range) { return ompx_unregister(array(range).data()); }
+
+int diomp_fortran_free(CFI_cdesc_t *range) { return ompx_free(array(range).data()); }
+
+void *diomp_fortran_remote_ptr(CFI_cdesc_t *place, int rank) {
+    return ompx_remote_ptr(array(place).data(), rank);
+}
+
+int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element_bytes, int kind,
+                           void **address) {
+    call_site site("ompx_allocate");
+    std::size_t nbytes = element_bytes;
+    *address = nullptr;
+    for (int i = 0; i < num_dims; ++i) {
+        site.with("extent %d of %d: %d, kind=%d", i + 1, num_dims, extents[i], kind);
+        if (extents[i] < 0 ||
+            __builtin_mul_overflow(nbytes, static_cast<std::size_t>(extents[i]), &nbytes)) {
+            return site.fail(OMPX_ERR_ARG, "an extent is negative or the size overflows",
+                             "pass the number of elements in each dimension");
+        }
+    }
+    *address = ompx_alloc(nbytes, 0, static_cast<ompx_mem_kind_t>(kind));
+    return *address != nullptr ? OMPX_SUCCESS : OMPX_ERR_NOMEM;
+}
+
+} // extern "C"

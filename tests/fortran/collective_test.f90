@@ -1,0 +1,102 @@
+! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+! Groups and collectives of the Fortran module.
+program collective_test
+    use checks
+    use, intrinsic :: iso_c_binding
+    implicit none
+    integer :: me, ranks
+    me = ompx_get_rank_num()
+    ranks = ompx_get_num_ranks()
+    call reductions()
+    call moves()
+    call groups()
+    if (me == 0) print '(a)', "passed"
+
+contains
+
+    subroutine reductions()
+        real(c_double) :: a(10), total(10)
+        integer :: i, n
+        integer(c_int32_t) :: whole(3)
+        logical(c_bool) :: all_true
+        logical :: one
+        complex(c_float_complex) :: z
+        integer(c_int64_t) :: blocks(2*ranks), block(2)
+        a = [(me + i, i=1, 10)]
+        call succeed(ompx_allreduce(total, a, OMPX_SUM), "allreduce")
+        call check(all(total == [(ranks*i + ranks*(ranks - 1)/2, i=1, 10)]), "sum")
+        call succeed(ompx_allreduce(a, op=OMPX_MAX), "allreduce in place")
+        call check(all(a == [(ranks - 1 + i, i=1, 10)]), "max")
+        whole = [me, -me, 7]
+        call succeed(ompx_reduce(whole, op=OMPX_MIN, root=ranks - 1), "reduce in place")
+        if (me == ranks - 1) call check(all(whole == [0, 1 - ranks, 7]), "min")
+        n = me + 1
+        call succeed(ompx_scan(n, op=OMPX_SUM), "scan of a scalar")
+        call check(n == (me + 1)*(me + 2)/2, "scan")
+        z = cmplx(1, me, c_float)
+        call succeed(ompx_allreduce(z, op=OMPX_SUM), "complex")
+        call check(z == cmplx(ranks, ranks*(ranks - 1)/2, c_float), "complex sum")
+        all_true = me /= 0
+        call succeed(ompx_allreduce(all_true, op=OMPX_LAND), "logical of one byte")
+        call check(.not. logical(all_true), "and")
+        one = me == 0
+        call succeed(ompx_allreduce(one, op=OMPX_LOR), "default logical")
+        call check(one, "or")
+        blocks = [(int(i, c_int64_t), i=1, 2*ranks)]
+        call succeed(ompx_reduce_scatter(block, blocks, OMPX_SUM), "reduce_scatter")
+        call check(all(block == ranks*[2*me + 1, 2*me + 2]), "blocks of the sum")
+    end subroutine
+
+    subroutine moves()
+        real(c_float) :: field(4, 5)
+        integer :: all(2, 0:ranks - 1), back(2, 0:ranks - 1), i
+        character(12) :: text
+        field = merge(3.5, 0.0, me == 0)
+        call succeed(ompx_bcast(field), "bcast")
+        call check(field(4, 5) == 3.5 .and. field(1, 1) == 3.5, "from the first")
+        text = "unknown"
+        if (me == ranks - 1) text = "a long word"
+        call succeed(ompx_bcast(text, root=ranks - 1), "bcast of text")
+        call check(text == "a long word", "from the last")
+        call succeed(ompx_allgather(all, [me, -me]), "allgather")
+        call check(product_of([(sum(all(:, i)) == 0 .and. all(1, i) == i, i=0, ranks - 1)]), "all")
+        all = 0
+        call succeed(ompx_gather(all, [me, 10*me], 0), "gather")
+        if (me == 0) call check(product_of([(all(2, i) == 10*i, i=0, ranks - 1)]), "gathered")
+        all(1, :) = [(100*me + i, i=0, ranks - 1)]
+        all(2, :) = me
+        call succeed(ompx_alltoall(back, all), "alltoall")
+        call check(product_of([(back(1, i) == 100*i + me .and. back(2, i) == i, i=0, ranks - 1)]), "from all")
+        call succeed(ompx_scatter(back(:, 0), all, 0), "scatter")
+        call check(all_are(back(:, 0), [me, 0]), "scattered")
+    end subroutine
+
+    pure logical function product_of(list)
+        logical, intent(in) :: list(:)
+        product_of = all(list)
+    end function
+
+    pure logical function all_are(a, b)
+        integer, intent(in) :: a(:), b(:)
+        all_are = all(a == b)
+    end function
+
+    subroutine groups()
+        type(ompx_group_t) :: half, pair
+        integer :: n, members(1)
+        call check(ompx_group_size(ompx_group_world) == ranks, "size of the world")
+        call succeed(ompx_group_split(ompx_group_world, mod(me, 2), -me, half), "split")
+        n = 1
+        call succeed(ompx_allreduce(n, op=OMPX_SUM, group=half), "sum of a group")
+        call check(n == ompx_group_size(half), "its members")
+        call check(ompx_group_world_rank(half, ompx_group_rank(half)) == me, "own place")
+        call succeed(ompx_barrier(half), "barrier of a group")
+        call succeed(ompx_fence(half), "fence of a group")
+        call succeed(ompx_group_free(half), "free")
+        call check(half == OMPX_GROUP_NONE, "freed")
+        members = [me]
+        call succeed(ompx_group_create(pair, members, 1), "create")
+        call check(ompx_group_size(pair) == 1, "alone")
+        call succeed(ompx_group_free(pair), "free")
+    end subroutine
+end program collective_test

@@ -1,0 +1,50 @@
+! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+! Wrong use of the Fortran module, with DIOMP_ERRORS=return: the code, and a text that names function and remedy.
+program misuse_test
+    use checks
+    use, intrinsic :: iso_c_binding
+    implicit none
+    real(c_double), pointer :: a(:), none(:), m(:, :)
+    real(c_double) :: mine(100)
+    real(c_float) :: single(50)
+    integer :: me, ranks
+    me = ompx_get_rank_num()
+    ranks = ompx_get_num_ranks()
+    mine = 0
+    single = 0
+    call succeed(ompx_allocate(a, [100]), "allocate")
+    call succeed(ompx_allocate(m, [10, 10]), "allocate")
+    call expect(ompx_put(ranks, a, mine), OMPX_ERR_RANK, "ompx_put")
+    call expect(ompx_put(0, mine, mine), OMPX_ERR_ADDRESS, "ompx_put")
+    call expect(ompx_put(0, a(1:10), mine), OMPX_ERR_MISMATCH, "different sizes")
+    call expect(ompx_put(0, m(1:5, 1:2), m(1:2, 1:5)), OMPX_ERR_MISMATCH, "different shapes")
+    call expect(ompx_put(0, m(2:3, :), m(10:9:-1, :)), OMPX_ERR_UNSUPPORTED, "backwards")
+    call expect(ompx_get_nb(mine(1:10:2), 0, a(1:5)), OMPX_ERR_UNSUPPORTED, "section with gaps")
+    call unknown_end(a)
+    call expect(ompx_allocate(none, [-1]), OMPX_ERR_ARG, "extent 1 of 1: -1")
+    call check(.not. associated(none), "nothing allocated")
+    call expect(ompx_allreduce(mine(1:50), single, OMPX_SUM), OMPX_ERR_ARG, "one type")
+    call expect(ompx_allreduce(mine, mine(1:50), OMPX_SUM), OMPX_ERR_MISMATCH, "sizes of dst and src")
+    call expect(ompx_allreduce(mine(1:10:3), op=OMPX_SUM), OMPX_ERR_UNSUPPORTED, "section with gaps")
+    call expect(ompx_atomic_fetch(0, a(1), 1.0, mine(1), OMPX_SUM), OMPX_ERR_ARG, "scalars of one type")
+    call expect(ompx_unlock(0), OMPX_ERR_LOCK, "ompx_unlock")
+    if (ranks > 1) call expect(ompx_alltoall(mine(1:5), a(1:5)), OMPX_ERR_MISMATCH, "block per member")
+    call succeed(ompx_deallocate(m), "deallocate")
+    call succeed(ompx_deallocate(a), "deallocate")
+    if (me == 0) print '(a)', "passed"
+
+contains
+
+    subroutine expect(status, wanted, words)
+        integer, intent(in) :: status, wanted
+        character(*), intent(in) :: words
+        call check(status == wanted, words//" gives "//ompx_status_string(status))
+        call check(index(ompx_last_error(), words) > 0, "'"//words//"' is not in '"//ompx_last_error()//"'")
+    end subroutine
+
+    subroutine unknown_end(b)
+        real(c_double), intent(inout) :: b(*)
+        call expect(ompx_put(0, b(1:10), mine(1:20)), OMPX_ERR_MISMATCH, "different sizes")
+        call expect(ompx_put(0, b, mine), OMPX_ERR_ARG, "assumed-size")
+    end subroutine
+end program misuse_test
