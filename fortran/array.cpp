@@ -3,22 +3,22 @@
 
 #include "api/fortran.h"
 
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 
 namespace diomp::fortran {
 
-call_site &call_site::with(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    std::vsnprintf(arguments, sizeof arguments, format, values);
-    va_end(values);
-    return *this;
-}
-
 int call_site::fail(int status, const char *what, const char *remedy) const {
-    return ompx_fortran_misuse(function, arguments, status, what, remedy);
+    char text[240];
+    char rank[32] = "";
+    if (rank_ != no_rank) {
+        std::snprintf(rank, sizeof rank, "rank=%d, ", rank_);
+    }
+    auto const elements = [](const array &given) { return given.has_end() ? given.count() : 0; };
+    std::snprintf(text, sizeof text, "%sdst=%p (%zu x %zu bytes), src=%p (%zu x %zu bytes)", rank,
+                  dst_.data(), elements(dst_), dst_.element_bytes(), src_.data(), elements(src_),
+                  src_.element_bytes());
+    return ompx_fortran_misuse(function_, text, status, what, remedy);
 }
 
 bool array::has_end() const { return rank() == 0 || dim(rank() - 1).extent != -1; }

@@ -9,17 +9,6 @@
 
 namespace diomp::fortran {
 
-/// For messages.
-struct call_site {
-    const char *function;
-    char arguments[240] = "";
-
-    explicit call_site(const char *name) : function(name) {}
-    /// printf-like.
-    [[gnu::format(printf, 2, 3)]] call_site &with(const char *format, ...);
-    int fail(int status, const char *what, const char *remedy) const;
-};
-
 /// Elements of one argument. An absent optional one is a null descriptor.
 class array {
 public:
@@ -40,6 +29,21 @@ public:
 
 private:
     const CFI_cdesc_t *told_;
+};
+
+/// A call, for messages: its text is made when there is something to tell.
+class call_site {
+public:
+    static constexpr int no_rank = -1;
+    call_site(const char *function, const array &dst, const array &src, int rank = no_rank)
+        : function_(function), dst_(dst), src_(src), rank_(rank) {}
+    int fail(int status, const char *what, const char *remedy) const;
+
+private:
+    const char *function_;
+    array dst_;
+    array src_;
+    int rank_;
 };
 
 /// That the argument is there, ends somewhere, and lies in one piece.

@@ -15,8 +15,7 @@ ompx_group_t group_of(const ompx_group_t *given) {
 class operands {
 public:
     operands(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
-        : site_(function), dst_(to), src_(from == nullptr ? to : from) {
-        site_.with("dst=%p, src=%p", dst_.data(), src_.data());
+        : dst_(to), src_(from == nullptr ? to : from), site_(function, dst_, src_) {
         status_ = check_contiguous(site_, dst_, "dst");
         if (status_ == OMPX_SUCCESS) {
             status_ = check_contiguous(site_, src_, "src");
@@ -38,8 +37,6 @@ public:
     operands &sized(const array &large, const array &small, int blocks) {
         if (status_ == OMPX_SUCCESS && blocks > 0 &&
             large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
-            site_.with("dst=%p (%zu bytes), src=%p (%zu bytes), members=%d", dst_.data(),
-                       dst_.nbytes(), src_.data(), src_.nbytes(), blocks);
             status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not go together",
                                  "one of them holds a block of the other's size for each member "
                                  "that it gets data from or has data for");
@@ -60,15 +57,28 @@ public:
     }
 
 private:
-    call_site site_;
     array dst_;
     array src_;
+    call_site site_;
     int status_ = OMPX_SUCCESS;
 };
 
 /// Blocks of the buffer that has all; 1 where only the root has it. Errors are the call's own.
 int blocks_of(ompx_group_t group, bool has_all = true) {
     return has_all ? ompx_group_size(group) : 0;
+}
+
+/// A reduction whose every member gets a result as large as its operand.
+int reduce_to_all(const char *function,
+                  int (*call)(void *, const void *, std::size_t, ompx_type_t, ompx_op_t,
+                              ompx_group_t),
+                  CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
+    operands given(function, to, from);
+    given.of_one_type().sized(given.dst(), given.src(), 1);
+    return given.status() != OMPX_SUCCESS
+               ? given.status()
+               : call(given.dst().data(), given.src().data(), given.src().count(),
+                      given.src().type(), op, group);
 }
 
 } // namespace
@@ -102,32 +112,17 @@ int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int r
 
 int diomp_fortran_allreduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                             const ompx_group_t *group) {
-    operands given("ompx_allreduce", to, from);
-    given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_allreduce(given.dst().data(), given.src().data(), given.src().count(),
-                                given.src().type(), op, group_of(group));
+    return reduce_to_all("ompx_allreduce", ompx_allreduce, to, from, op, group_of(group));
 }
 
 int diomp_fortran_scan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                        const ompx_group_t *group) {
-    operands given("ompx_scan", to, from);
-    given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_scan(given.dst().data(), given.src().data(), given.src().count(),
-                           given.src().type(), op, group_of(group));
+    return reduce_to_all("ompx_scan", ompx_scan, to, from, op, group_of(group));
 }
 
 int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                          const ompx_group_t *group) {
-    operands given("ompx_exscan", to, from);
-    given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_exscan(given.dst().data(), given.src().data(), given.src().count(),
-                             given.src().type(), op, group_of(group));
+    return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, group_of(group));
 }
 
 int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put, get and what goes with them. Data in one piece on both sides is a plain transfer; sections
 // of one shape are boxes.
+#include "api/fortran.h"
 #include "array.h"
 
+#include <cstdio>
 #include <initializer_list>
 
 namespace diomp::fortran {
@@ -96,11 +98,19 @@ int check_pair(const call_site &site, const array &dst, const array &src) {
     return OMPX_SUCCESS;
 }
 
-call_site about(const char *function, int rank, const array &dst, const array &src) {
-    return call_site(function).with("rank=%d, dst=%p (%zu x %zu bytes), src=%p (%zu x %zu bytes)",
-                                    rank, dst.data(), dst.has_end() ? dst.count() : 0,
-                                    dst.element_bytes(), src.data(),
-                                    src.has_end() ? src.count() : 0, src.element_bytes());
+/// plain() for data in one piece, by_boxes(boxes) for sections.
+template <typename Plain, typename ByBoxes>
+int transfer(const call_site &site, const array &dst, const array &src, Plain &&plain,
+             ByBoxes &&by_boxes) {
+    if (int const status = check_pair(site, dst, src); status != OMPX_SUCCESS) {
+        return status;
+    }
+    if (dst.is_contiguous() && src.is_contiguous()) {
+        return plain();
+    }
+    boxes both;
+    int const status = make_boxes(site, dst, src, both);
+    return status == OMPX_SUCCESS ? by_boxes(both) : status;
 }
 
 int check_both_contiguous(const call_site &site, const array &dst, const array &src) {
@@ -132,47 +142,33 @@ extern "C" {
 int diomp_fortran_put(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from) {
     array const dst(to);
     array const src(from);
-    if (dst.has_end() && src.has_end() && dst.is_contiguous() && src.is_contiguous() &&
-        dst.nbytes() == src.nbytes()) {
-        return ompx_put(rank, dst.data(), src.data(), src.nbytes());
-    }
-    call_site const site = about("ompx_put", rank, dst, src);
-    boxes both;
-    int status = check_pair(site, dst, src);
-    if (status == OMPX_SUCCESS) {
-        status = make_boxes(site, dst, src, both);
-    }
-    return status != OMPX_SUCCESS
-               ? status
-               : ompx_put_rect(rank, dst.data(), src.data(), src.element_bytes(), both.num_dims,
-                               both.volume, both.offsets, both.offsets, both.dst_dimensions,
-                               both.src_dimensions);
+    return transfer(
+        call_site("ompx_put", dst, src, rank), dst, src,
+        [&] { return ompx_put(rank, dst.data(), src.data(), src.nbytes()); },
+        [&](const boxes &both) {
+            return ompx_put_rect(rank, dst.data(), src.data(), src.element_bytes(), both.num_dims,
+                                 both.volume, both.offsets, both.offsets, both.dst_dimensions,
+                                 both.src_dimensions);
+        });
 }
 
 int diomp_fortran_get(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from) {
     array const dst(to);
     array const src(from);
-    if (dst.has_end() && src.has_end() && dst.is_contiguous() && src.is_contiguous() &&
-        dst.nbytes() == src.nbytes()) {
-        return ompx_get(dst.data(), rank, src.data(), dst.nbytes());
-    }
-    call_site const site = about("ompx_get", rank, dst, src);
-    boxes both;
-    int status = check_pair(site, dst, src);
-    if (status == OMPX_SUCCESS) {
-        status = make_boxes(site, dst, src, both);
-    }
-    return status != OMPX_SUCCESS
-               ? status
-               : ompx_get_rect(dst.data(), rank, src.data(), src.element_bytes(), both.num_dims,
-                               both.volume, both.offsets, both.offsets, both.dst_dimensions,
-                               both.src_dimensions);
+    return transfer(
+        call_site("ompx_get", dst, src, rank), dst, src,
+        [&] { return ompx_get(dst.data(), rank, src.data(), dst.nbytes()); },
+        [&](const boxes &both) {
+            return ompx_get_rect(dst.data(), rank, src.data(), src.element_bytes(), both.num_dims,
+                                 both.volume, both.offsets, both.offsets, both.dst_dimensions,
+                                 both.src_dimensions);
+        });
 }
 
 int diomp_fortran_put_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_event_t *event) {
     array const dst(to);
     array const src(from);
-    int const status = check_both_contiguous(about("ompx_put_nb", rank, dst, src), dst, src);
+    int const status = check_both_contiguous(call_site("ompx_put_nb", dst, src, rank), dst, src);
     return status != OMPX_SUCCESS ? status
                                   : ompx_put_nb(rank, dst.data(), src.data(), src.nbytes(), event);
 }
@@ -180,7 +176,7 @@ int diomp_fortran_put_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_even
 int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_event_t *event) {
     array const dst(to);
     array const src(from);
-    int const status = check_both_contiguous(about("ompx_get_nb", rank, dst, src), dst, src);
+    int const status = check_both_contiguous(call_site("ompx_get_nb", dst, src, rank), dst, src);
     return status != OMPX_SUCCESS ? status
                                   : ompx_get_nb(dst.data(), rank, src.data(), dst.nbytes(), event);
 }
@@ -189,7 +185,8 @@ int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint6
                              uint64_t value, int op) {
     array const dst(to);
     array const src(from);
-    int const status = check_both_contiguous(about("ompx_put_signal", rank, dst, src), dst, src);
+    int const status =
+        check_both_contiguous(call_site("ompx_put_signal", dst, src, rank), dst, src);
     return status != OMPX_SUCCESS
                ? status
                : ompx_put_signal(rank, dst.data(), src.data(), src.nbytes(), signal, value,
@@ -200,7 +197,8 @@ int diomp_fortran_target_put(int rank, CFI_cdesc_t *to, int dst_device, CFI_cdes
                              int src_device) {
     array const dst(to);
     array const src(from);
-    int const status = check_both_contiguous(about("ompx_target_put", rank, dst, src), dst, src);
+    int const status =
+        check_both_contiguous(call_site("ompx_target_put", dst, src, rank), dst, src);
     return status != OMPX_SUCCESS ? status
                                   : ompx_target_put(rank, dst.data(), dst_device, src.data(),
                                                     src_device, src.nbytes());
@@ -210,7 +208,8 @@ int diomp_fortran_target_get(CFI_cdesc_t *to, int dst_device, int rank, CFI_cdes
                              int src_device) {
     array const dst(to);
     array const src(from);
-    int const status = check_both_contiguous(about("ompx_target_get", rank, dst, src), dst, src);
+    int const status =
+        check_both_contiguous(call_site("ompx_target_get", dst, src, rank), dst, src);
     return status != OMPX_SUCCESS ? status
                                   : ompx_target_get(dst.data(), dst_device, rank, src.data(),
                                                     src_device, dst.nbytes());
@@ -221,7 +220,7 @@ int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI
     array const target(at);
     array const operand(with);
     array const result(old);
-    call_site const site = about("ompx_atomic_fetch", rank, target, operand);
+    call_site const site("ompx_atomic_fetch", target, operand, rank);
     for (array const &each : {target, operand, result}) {
         int const status = check_scalar(site, each, target, "target, operand or result");
         if (status != OMPX_SUCCESS) {
@@ -234,7 +233,7 @@ int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI
 int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expected,
                                CFI_cdesc_t *desired, CFI_cdesc_t *old) {
     array const target(at);
-    call_site const site = about("ompx_atomic_compare_swap", rank, target, array(expected));
+    call_site const site("ompx_atomic_compare_swap", target, array(expected), rank);
     for (array const &each : {target, array(expected), array(desired), array(old)}) {
         int const status = check_scalar(site, each, target, "target, expected, desired or result");
         if (status != OMPX_SUCCESS) {
@@ -248,7 +247,7 @@ int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expected,
 int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
     array const variable(where);
     array const value(wanted);
-    call_site const site = about("ompx_wait_until", -1, variable, value);
+    call_site const site("ompx_wait_until", variable, value);
     for (array const &each : {variable, value}) {
         int const status = check_scalar(site, each, variable, "variable or value");
         if (status != OMPX_SUCCESS) {
@@ -261,8 +260,7 @@ int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
 
 int diomp_fortran_register(CFI_cdesc_t *range) {
     array const given(range);
-    int const status =
-        check_contiguous(call_site("ompx_register").with("array=%p", given.data()), given, "array");
+    int const status = check_contiguous(call_site("ompx_register", given, given), given, "array");
     return status != OMPX_SUCCESS ? status : ompx_register(given.data(), given.nbytes());
 }
 
@@ -276,15 +274,17 @@ void *diomp_fortran_remote_ptr(CFI_cdesc_t *place, int rank) {
 
 int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element_bytes, int kind,
                            void **address) {
-    call_site site("ompx_allocate");
     std::size_t nbytes = element_bytes;
     *address = nullptr;
     for (int i = 0; i < num_dims; ++i) {
-        site.with("extent %d of %d: %d, kind=%d", i + 1, num_dims, extents[i], kind);
         if (extents[i] < 0 ||
             __builtin_mul_overflow(nbytes, static_cast<std::size_t>(extents[i]), &nbytes)) {
-            return site.fail(OMPX_ERR_ARG, "an extent is negative or the size overflows",
-                             "pass the number of elements in each dimension");
+            char text[80];
+            std::snprintf(text, sizeof text, "extent %d of %d: %d, kind=%d", i + 1, num_dims,
+                          extents[i], kind);
+            return ompx_fortran_misuse("ompx_allocate", text, OMPX_ERR_ARG,
+                                       "an extent is negative or the size overflows",
+                                       "pass the number of elements in each dimension");
         }
     }
     *address = ompx_alloc(nbytes, 0, static_cast<ompx_mem_kind_t>(kind));
