@@ -3,7 +3,6 @@
 
 #include "api/fortran.h"
 
-#include <cstdint>
 #include <cstdio>
 
 namespace diomp::fortran {

@@ -9,12 +9,11 @@
 
 namespace diomp::fortran {
 
-/// Elements of one argument. An absent optional one is a null descriptor.
+/// Elements of one argument that is there.
 class array {
 public:
     explicit array(const CFI_cdesc_t *descriptor) : told_(descriptor) {}
 
-    [[nodiscard]] bool is_present() const { return told_ != nullptr; }
     [[nodiscard]] void *data() const { return told_->base_addr; }
     [[nodiscard]] std::size_t element_bytes() const { return told_->elem_len; }
     [[nodiscard]] int rank() const { return told_->rank; }
@@ -46,7 +45,7 @@ private:
     int rank_;
 };
 
-/// That the argument is there, ends somewhere, and lies in one piece.
+/// That the argument ends somewhere, and lies in one piece.
 int check_contiguous(const call_site &site, const array &given, const char *name);
 int check_end(const call_site &site, const array &given, const char *name);
 

@@ -2,8 +2,6 @@
 // Groups that may be left out, and collectives: counts and types are those of the arrays.
 #include "array.h"
 
-#include <cstdint>
-
 namespace diomp::fortran {
 namespace {
 
@@ -21,7 +19,11 @@ public:
             status_ = check_contiguous(site_, src_, "src");
         }
     }
-    [[nodiscard]] int status() const { return status_; }
+    /// call() if all is well, else why not.
+    template <typename Call>
+    int run(Call &&call) const {
+        return status_ == OMPX_SUCCESS ? call() : status_;
+    }
     [[nodiscard]] const array &dst() const { return dst_; }
     [[nodiscard]] const array &src() const { return src_; }
 
@@ -33,7 +35,7 @@ public:
         }
         return *this;
     }
-    /// large has so many blocks of small.
+    /// large has so many blocks of small; not looked at where that is no number of members.
     operands &sized(const array &large, const array &small, int blocks) {
         if (status_ == OMPX_SUCCESS && blocks > 0 &&
             large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
@@ -63,9 +65,9 @@ private:
     int status_ = OMPX_SUCCESS;
 };
 
-/// Blocks of the buffer that has all; 1 where only the root has it. Errors are the call's own.
-int blocks_of(ompx_group_t group, bool has_all = true) {
-    return has_all ? ompx_group_size(group) : 0;
+/// 0, which sized() does not look at, where the buffer that has all blocks does not count.
+int blocks_at(int root, ompx_group_t group) {
+    return ompx_group_rank(group) == root ? ompx_group_size(group) : 0;
 }
 
 /// A reduction whose every member gets a result as large as its operand.
@@ -75,10 +77,10 @@ int reduce_to_all(const char *function,
                   CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
     operands given(function, to, from);
     given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : call(given.dst().data(), given.src().data(), given.src().count(),
-                      given.src().type(), op, group);
+    return given.run([&] {
+        return call(given.dst().data(), given.src().data(), given.src().count(), given.src().type(),
+                    op, group);
+    });
 }
 
 } // namespace
@@ -94,20 +96,20 @@ int diomp_fortran_barrier(const ompx_group_t *group) { return ompx_barrier_group
 
 int diomp_fortran_bcast(CFI_cdesc_t *where, const int *root, const ompx_group_t *group) {
     operands const given("ompx_bcast", where, nullptr);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_bcast_from(given.dst().data(), given.dst().nbytes(),
-                                 root == nullptr ? 0 : *root, group_of(group));
+    return given.run([&] {
+        return ompx_bcast_from(given.dst().data(), given.dst().nbytes(),
+                               root == nullptr ? 0 : *root, group_of(group));
+    });
 }
 
 int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int root,
                          const ompx_group_t *group) {
     operands given("ompx_reduce", to, from);
     given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_reduce(given.dst().data(), given.src().data(), given.src().count(),
-                             given.src().type(), op, root, group_of(group));
+    return given.run([&] {
+        return ompx_reduce(given.dst().data(), given.src().data(), given.src().count(),
+                           given.src().type(), op, root, group_of(group));
+    });
 }
 
 int diomp_fortran_allreduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
@@ -128,48 +130,51 @@ int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
 int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                                  const ompx_group_t *group) {
     operands given("ompx_reduce_scatter", to, from);
-    given.of_one_type().sized(given.src(), given.dst(), blocks_of(group_of(group)));
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_reduce_scatter(given.dst().data(), given.src().data(), given.dst().count(),
-                                     given.src().type(), op, group_of(group));
+    given.of_one_type().sized(given.src(), given.dst(), ompx_group_size(group_of(group)));
+    return given.run([&] {
+        return ompx_reduce_scatter(given.dst().data(), given.src().data(), given.dst().count(),
+                                   given.src().type(), op, group_of(group));
+    });
 }
 
 int diomp_fortran_gather(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
     ompx_group_t const members = group_of(group);
     operands given("ompx_gather", to, from);
-    given.sized(given.dst(), given.src(), blocks_of(members, ompx_group_rank(members) == root));
-    return given.status() != OMPX_SUCCESS ? given.status()
-                                          : ompx_gather(given.dst().data(), given.src().data(),
-                                                        given.src().nbytes(), root, members);
+    given.sized(given.dst(), given.src(), blocks_at(root, members));
+    return given.run([&] {
+        return ompx_gather(given.dst().data(), given.src().data(), given.src().nbytes(), root,
+                           members);
+    });
 }
 
 int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
     ompx_group_t const members = group_of(group);
     operands given("ompx_scatter", to, from);
-    given.sized(given.src(), given.dst(), blocks_of(members, ompx_group_rank(members) == root));
-    return given.status() != OMPX_SUCCESS ? given.status()
-                                          : ompx_scatter(given.dst().data(), given.src().data(),
-                                                         given.dst().nbytes(), root, members);
+    given.sized(given.src(), given.dst(), blocks_at(root, members));
+    return given.run([&] {
+        return ompx_scatter(given.dst().data(), given.src().data(), given.dst().nbytes(), root,
+                            members);
+    });
 }
 
 int diomp_fortran_allgather(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
     operands given("ompx_allgather", to, from);
-    given.sized(given.dst(), given.src(), blocks_of(group_of(group)));
-    return given.status() != OMPX_SUCCESS ? given.status()
-                                          : ompx_allgather(given.dst().data(), given.src().data(),
-                                                           given.src().nbytes(), group_of(group));
+    given.sized(given.dst(), given.src(), ompx_group_size(group_of(group)));
+    return given.run([&] {
+        return ompx_allgather(given.dst().data(), given.src().data(), given.src().nbytes(),
+                              group_of(group));
+    });
 }
 
 int diomp_fortran_alltoall(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
     operands given("ompx_alltoall", to, from);
     int const members = ompx_group_size(group_of(group));
     given.sized(given.dst(), given.src(), 1).divided_by(members);
-    return given.status() != OMPX_SUCCESS
-               ? given.status()
-               : ompx_alltoall(given.dst().data(), given.src().data(),
-                               given.src().nbytes() / static_cast<std::size_t>(members),
-                               group_of(group));
+    return given.run([&] {
+        return ompx_alltoall(given.dst().data(), given.src().data(),
+                             given.src().nbytes() / static_cast<std::size_t>(members),
+                             group_of(group));
+    });
 }
 
 } // extern "C"

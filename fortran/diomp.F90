@@ -58,11 +58,10 @@ module diomp
     public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
     public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
-    public :: ompx_get_num_rank_devices, ompx_get_rank_device, ompx_target_put, ompx_target_get
 
 #include "procedures.inc"
 
-    !> call-like function: status = ompx_allocate(array, shape [, kind]). `array` is a pointer of rank 1 to 3 to real or
+    !> status = ompx_allocate(array, shape [, kind]). `array` is a pointer of rank 1 to 3 to real or
     !> complex of 4 or 8 bytes or integers of 4 or 8 bytes; its elements are undefined, its lower bounds 1. `kind` is
     !> OMPX_MEM_SYMMETRIC unless given; collective where that is. On an error (OMPX_ERR_NOMEM, OMPX_ERR_ARG: a negative
     !> extent) it is not associated.

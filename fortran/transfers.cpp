@@ -113,21 +113,32 @@ int transfer(const call_site &site, const array &dst, const array &src, Plain &&
     return status == OMPX_SUCCESS ? by_boxes(both) : status;
 }
 
-int check_both_contiguous(const call_site &site, const array &dst, const array &src) {
-    if (int const status = check_pair(site, dst, src); status != OMPX_SUCCESS) {
-        return status;
+/// call(dst, src) for data that must lie in one piece.
+template <typename Call>
+int in_one_piece(const char *function, int rank, const CFI_cdesc_t *to, const CFI_cdesc_t *from,
+                 Call &&call) {
+    array const dst(to);
+    array const src(from);
+    call_site const site(function, dst, src, rank);
+    int status = check_pair(site, dst, src);
+    if (status == OMPX_SUCCESS) {
+        status = check_contiguous(site, dst, "dst");
     }
-    if (int const status = check_contiguous(site, dst, "dst"); status != OMPX_SUCCESS) {
-        return status;
+    if (status == OMPX_SUCCESS) {
+        status = check_contiguous(site, src, "src");
     }
-    return check_contiguous(site, src, "src");
+    return status == OMPX_SUCCESS ? call(dst, src) : status;
 }
 
-/// For calls that take a type: one scalar of a type that they know.
-int check_scalar(const call_site &site, const array &given, const array &like, const char *what) {
-    if (given.count() != 1 || given.type() == 0 || given.type() != like.type()) {
-        return site.fail(OMPX_ERR_ARG, what,
-                         "pass scalars of one type: an integer of 4 or 8 bytes, or a real");
+/// For calls that take a type: scalars of one type that they know. The first two are told of.
+int check_scalars(const char *function, int rank, std::initializer_list<array> all) {
+    array const &first = *all.begin();
+    for (array const &each : all) {
+        if (each.count() != 1 || each.type() == 0 || each.type() != first.type()) {
+            return call_site(function, first, *(all.begin() + 1), rank)
+                .fail(OMPX_ERR_ARG, "arguments that are no scalars of one type",
+                      "pass scalars of one type: an integer of 4 or 8 bytes, or a real");
+        }
     }
     return OMPX_SUCCESS;
 }
@@ -166,53 +177,23 @@ int diomp_fortran_get(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from) {
 }
 
 int diomp_fortran_put_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_event_t *event) {
-    array const dst(to);
-    array const src(from);
-    int const status = check_both_contiguous(call_site("ompx_put_nb", dst, src, rank), dst, src);
-    return status != OMPX_SUCCESS ? status
-                                  : ompx_put_nb(rank, dst.data(), src.data(), src.nbytes(), event);
+    return in_one_piece("ompx_put_nb", rank, to, from, [&](const array &dst, const array &src) {
+        return ompx_put_nb(rank, dst.data(), src.data(), src.nbytes(), event);
+    });
 }
 
 int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_event_t *event) {
-    array const dst(to);
-    array const src(from);
-    int const status = check_both_contiguous(call_site("ompx_get_nb", dst, src, rank), dst, src);
-    return status != OMPX_SUCCESS ? status
-                                  : ompx_get_nb(dst.data(), rank, src.data(), dst.nbytes(), event);
+    return in_one_piece("ompx_get_nb", rank, to, from, [&](const array &dst, const array &src) {
+        return ompx_get_nb(dst.data(), rank, src.data(), dst.nbytes(), event);
+    });
 }
 
 int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
                              uint64_t value, int op) {
-    array const dst(to);
-    array const src(from);
-    int const status =
-        check_both_contiguous(call_site("ompx_put_signal", dst, src, rank), dst, src);
-    return status != OMPX_SUCCESS
-               ? status
-               : ompx_put_signal(rank, dst.data(), src.data(), src.nbytes(), signal, value,
-                                 static_cast<ompx_signal_op_t>(op));
-}
-
-int diomp_fortran_target_put(int rank, CFI_cdesc_t *to, int dst_device, CFI_cdesc_t *from,
-                             int src_device) {
-    array const dst(to);
-    array const src(from);
-    int const status =
-        check_both_contiguous(call_site("ompx_target_put", dst, src, rank), dst, src);
-    return status != OMPX_SUCCESS ? status
-                                  : ompx_target_put(rank, dst.data(), dst_device, src.data(),
-                                                    src_device, src.nbytes());
-}
-
-int diomp_fortran_target_get(CFI_cdesc_t *to, int dst_device, int rank, CFI_cdesc_t *from,
-                             int src_device) {
-    array const dst(to);
-    array const src(from);
-    int const status =
-        check_both_contiguous(call_site("ompx_target_get", dst, src, rank), dst, src);
-    return status != OMPX_SUCCESS ? status
-                                  : ompx_target_get(dst.data(), dst_device, rank, src.data(),
-                                                    src_device, dst.nbytes());
+    return in_one_piece("ompx_put_signal", rank, to, from, [&](const array &dst, const array &src) {
+        return ompx_put_signal(rank, dst.data(), src.data(), src.nbytes(), signal, value,
+                               static_cast<ompx_signal_op_t>(op));
+    });
 }
 
 int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
@@ -220,42 +201,33 @@ int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI
     array const target(at);
     array const operand(with);
     array const result(old);
-    call_site const site("ompx_atomic_fetch", target, operand, rank);
-    for (array const &each : {target, operand, result}) {
-        int const status = check_scalar(site, each, target, "target, operand or result");
-        if (status != OMPX_SUCCESS) {
-            return status;
-        }
-    }
-    return ompx_atomic_fetch(rank, target.data(), operand.data(), result.data(), target.type(), op);
+    int const status = check_scalars("ompx_atomic_fetch", rank, {target, operand, result});
+    return status == OMPX_SUCCESS ? ompx_atomic_fetch(rank, target.data(), operand.data(),
+                                                      result.data(), target.type(), op)
+                                  : status;
 }
 
-int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expected,
-                               CFI_cdesc_t *desired, CFI_cdesc_t *old) {
+int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expect, CFI_cdesc_t *wish,
+                               CFI_cdesc_t *old) {
     array const target(at);
-    call_site const site("ompx_atomic_compare_swap", target, array(expected), rank);
-    for (array const &each : {target, array(expected), array(desired), array(old)}) {
-        int const status = check_scalar(site, each, target, "target, expected, desired or result");
-        if (status != OMPX_SUCCESS) {
-            return status;
-        }
-    }
-    return ompx_atomic_compare_swap(rank, target.data(), array(expected).data(),
-                                    array(desired).data(), array(old).data(), target.type());
+    array const expected(expect);
+    array const desired(wish);
+    array const result(old);
+    int const status =
+        check_scalars("ompx_atomic_compare_swap", rank, {target, expected, desired, result});
+    return status == OMPX_SUCCESS
+               ? ompx_atomic_compare_swap(rank, target.data(), expected.data(), desired.data(),
+                                          result.data(), target.type())
+               : status;
 }
 
 int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
     array const variable(where);
     array const value(wanted);
-    call_site const site("ompx_wait_until", variable, value);
-    for (array const &each : {variable, value}) {
-        int const status = check_scalar(site, each, variable, "variable or value");
-        if (status != OMPX_SUCCESS) {
-            return status;
-        }
-    }
-    return ompx_wait_until(variable.data(), variable.type(), static_cast<ompx_cmp_t>(cmp),
-                           value.data());
+    int const status = check_scalars("ompx_wait_until", call_site::no_rank, {variable, value});
+    return status == OMPX_SUCCESS ? ompx_wait_until(variable.data(), variable.type(),
+                                                    static_cast<ompx_cmp_t>(cmp), value.data())
+                                  : status;
 }
 
 int diomp_fortran_register(CFI_cdesc_t *range) {

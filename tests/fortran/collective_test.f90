@@ -33,6 +33,9 @@ contains
         n = me + 1
         call succeed(ompx_scan(n, op=OMPX_SUM), "scan of a scalar")
         call check(n == (me + 1)*(me + 2)/2, "scan")
+        n = me + 1
+        call succeed(ompx_exscan(n, op=OMPX_SUM), "exscan")
+        call check(n == merge(1, me*(me + 1)/2, me == 0), "exscan")
         z = cmplx(1, me, c_float)
         call succeed(ompx_allreduce(z, op=OMPX_SUM), "complex")
         call check(z == cmplx(ranks, ranks*(ranks - 1)/2, c_float), "complex sum")
@@ -82,7 +85,7 @@ contains
     end function
 
     subroutine groups()
-        type(ompx_group_t) :: half, pair
+        type(ompx_group_t) :: half, pair, other
         integer :: n, members(1)
         call check(ompx_group_size(ompx_group_world) == ranks, "size of the world")
         call succeed(ompx_group_split(ompx_group_world, mod(me, 2), -me, half), "split")
@@ -92,6 +95,12 @@ contains
         call check(ompx_group_world_rank(half, ompx_group_rank(half)) == me, "own place")
         call succeed(ompx_barrier(half), "barrier of a group")
         call succeed(ompx_fence(half), "fence of a group")
+        call succeed(ompx_group_dup(half, other), "dup")
+        call check(ompx_group_rank(other) == ompx_group_rank(half), "the same members")
+        call succeed(ompx_group_merge(half, other, pair), "merge")
+        call check(ompx_group_size(pair) == ompx_group_size(half), "merged")
+        call succeed(ompx_group_free(pair), "free")
+        call succeed(ompx_group_free(other), "free")
         call succeed(ompx_group_free(half), "free")
         call check(half == OMPX_GROUP_NONE, "freed")
         members = [me]

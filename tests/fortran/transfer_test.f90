@@ -3,6 +3,7 @@
 program transfer_test
     use checks
     use, intrinsic :: iso_c_binding
+    use omp_lib, only: omp_event_handle_kind
     implicit none
     integer :: me, ranks, next, before
     me = ompx_get_rank_num()
@@ -167,11 +168,33 @@ contains
         end do
         call check(all(back == mine), "get_nb")
         back = 0
+        call get_as_task(back, next, a)
+        call check(all(back == mine), "get_nb as a task")
+        back = 0
         call succeed(ompx_get_nb(back, next, a), "get_nb without an event")
         call succeed(ompx_fence(), "fence")
         call check(all(back == mine), "get_nb and fence")
         call succeed(ompx_barrier(), "barrier")
         call succeed(ompx_deallocate(a), "deallocate")
+    end subroutine
+
+    !> The task is over when the transfer is.
+    subroutine get_as_task(dst, rank, src)
+        real(c_double), target, intent(inout) :: dst(:)
+        integer, intent(in) :: rank
+        real(c_double), intent(in) :: src(:)
+        integer(omp_event_handle_kind) :: handle
+        type(ompx_event_t) :: event
+        !$omp parallel num_threads(2)
+        !$omp single
+        !$omp task detach(handle) private(event)
+        event = ompx_event_t()
+        call succeed(ompx_get_nb(dst, rank, src, event), "get_nb")
+        call succeed(ompx_event_detach(event, handle), "detach")
+        !$omp end task
+        !$omp taskwait
+        !$omp end single
+        !$omp end parallel
     end subroutine
 
     subroutine signals()
@@ -191,7 +214,7 @@ contains
     end subroutine
 
     subroutine atomics_and_locks()
-        integer(c_int64_t), pointer :: counter(:)
+        integer(c_int64_t), pointer :: counter(:), there
         integer(c_int64_t) :: old
         integer :: i
         call succeed(ompx_allocate(counter, [2]), "allocate")
@@ -203,12 +226,16 @@ contains
             call succeed(ompx_get(old, 0, counter(2)), "get")
             call succeed(ompx_put(0, counter(2), old + 1), "put")
             call succeed(ompx_unlock(0), "unlock")
+            call succeed(ompx_lockt(0), "lockt")
+            call succeed(ompx_unlockt(0), "unlockt")
         end do
         call succeed(ompx_barrier(), "barrier")
         if (me == 0) call check(all(counter == 50*ranks), "no update is lost")
         call succeed(ompx_barrier(), "barrier")
         call succeed(ompx_atomic_compare_swap(me, counter(1), counter(1), -5_c_int64_t, old), "compare_swap")
         call check(counter(1) == -5, "swapped")
+        call c_f_pointer(ompx_remote_ptr(counter(1), me), there)
+        call check(there == -5, "remote_ptr of the own memory")
         call succeed(ompx_wait_until(counter(1), OMPX_CMP_LT, 0_c_int64_t), "wait_until")
         call succeed(ompx_deallocate(counter), "deallocate")
     end subroutine
