@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <sched.h>
 
 namespace diomp::offload::remote {
 namespace {
 
-constexpr std::chrono::microseconds patience_of_test{50};
+constexpr std::chrono::microseconds patience_of_test{10};
 
 } // namespace
 template <typename Ready>
@@ -287,6 +288,7 @@ result<bool> queue::test() {
         if (!outcome || outcome.value() || std::chrono::steady_clock::now() >= until) {
             return outcome;
         }
+        ::sched_yield();
     }
 }
 
