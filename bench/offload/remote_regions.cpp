@@ -37,6 +37,7 @@ double chain(std::uint64_t iterations) {
 #pragma omp taskwait
         }
     }
+    region(); // what has been posted is over
     return watch.seconds();
 }
 
@@ -53,6 +54,7 @@ double side_by_side(std::uint64_t iterations) {
 #pragma omp taskwait
         }
     }
+    region();
     return watch.seconds();
 }
 

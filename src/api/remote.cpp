@@ -7,6 +7,7 @@
 #include "offload/remote/queue.h"
 #include "offload/remote_table.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -54,6 +55,7 @@ result<std::unique_ptr<remote::client>> connect() {
     DIOMP_TRY(token);
     chosen.token = token.take();
     chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
+    chosen.posts_regions = settings.value().posted_regions;
     if (settings.value().timeout_s > 0) {
         chosen.dead_peer_timeout_s = settings.value().timeout_s;
     }
@@ -74,7 +76,16 @@ int open() {
     return static_cast<int>(connected->num_devices());
 }
 
-void close() { connected.reset(); }
+void close() {
+    status const settled = connected ? connected->settle() : status();
+    connected.reset();
+    if (!settled) {
+        // The program has ended without a word about regions that it believes done.
+        std::fprintf(stderr, "diomp: error: %s\n", settled.failure().message().c_str());
+        std::fflush(nullptr);
+        std::_Exit(EXIT_FAILURE);
+    }
+}
 
 const char *failure() { return last_failure ? last_failure->c_str() : ""; }
 

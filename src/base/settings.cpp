@@ -123,7 +123,7 @@ status parse_choice_of(settings &into, const std::string &text) {
     return parse_choice(into.*Field, text, Choices);
 }
 
-constexpr std::array<setting_row, 35> rows{{
+constexpr std::array<setting_row, 36> rows{{
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -296,6 +296,13 @@ constexpr std::array<setting_row, 35> rows{{
      "regions; larger ones straight between the memories. diomp-bench remote finds the best.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.split_threshold_bytes, t); },
      [](const settings &s) { return show_auto_size(s.split_threshold_bytes); }},
+    {"DIOMP_POSTED_REGIONS", "on|off", "on",
+     "Short regions with nowait on remote devices that bring nothing back end for OpenMP when they "
+     "have been sent; what uses the device afterwards follows them there. off: when they are over.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.posted_regions, t, switch_words, "one of on, off");
+     },
+     [](const settings &s) { return show_word(s.posted_regions, switch_words); }},
     {"DIOMP_TOKEN", "text", "",
      "What clients and device services must have in common. Services forget it when they start.",
      [](settings &, const std::string &) -> status { return {}; },

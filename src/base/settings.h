@@ -66,6 +66,7 @@ struct settings {
     std::string remote_devices; ///< empty: none
     bool local_devices = true;
     std::size_t split_threshold_bytes = 0; ///< 0: chosen here
+    bool posted_regions = true;
     std::string nccl_library;
     std::string rccl_library;
 };

@@ -12,6 +12,7 @@ import hosts
 
 RUN = os.environ["DIOMP_TEST_RUN"]
 PROGRAM = os.environ["DIOMP_TEST_REGIONS"]
+POSTED = os.environ["DIOMP_TEST_POSTED"]
 HERE, PEER, OTHER = hosts.HOSTS
 TIMEOUT_S = 2
 END_LIMIT_S = 20
@@ -68,6 +69,16 @@ class remote_devices_test(unittest.TestCase):
         status, out, err = self.run_job(f"{OTHER}:2,{HERE}:2", "--hosts", f"{HERE},{PEER}")
         self.assertEqual((status, err), (0, ""))
         self.assertEqual(self.places(out), {0: [OTHER, OTHER], 1: [HERE, HERE]})
+
+    def test_posted_regions_hide_the_way(self):
+        """200 regions that depend on each other, 20 ms away: they would take 4 s if each were waited for."""
+        self.addCleanup(hosts.netem, PEER)
+        hosts.netem(PEER, delay_ms=20)
+        status, out, err = self.run_job(PEER, program=(POSTED, "time", "0", "1"))
+        self.assertEqual((status, err), (0, ""))
+        seconds, count = map(float, out.split())
+        self.assertEqual(count, 203)
+        self.assertLess(seconds, 2)
 
     def test_unknown_host(self):
         status, out, err = self.run_job(f"{PEER},nowhere")

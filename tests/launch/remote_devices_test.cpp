@@ -72,6 +72,14 @@ TEST(remote_devices, shares_are_blocks) {
                             "[fe80::1]:8@1*1", "[fe80::1]:8@2*1"));
 }
 
+TEST(remote_devices, helper_threads_for_devices_and_processors) {
+    EXPECT_EQ(helper_threads("h:1@0*1", 1), 2);
+    EXPECT_EQ(helper_threads("h:1@0*1", 4), 4);
+    EXPECT_EQ(helper_threads("h:1@0*1", 64), 8);
+    EXPECT_EQ(helper_threads("h:1@0*3,[fe80::1]:8@1*4", 2), 7);
+    EXPECT_EQ(helper_threads("h:1@0*40", 2), 16);
+}
+
 TEST(remote_devices, shares_differ_by_one_device_at_most) {
     for (int devices = 1; devices <= 9; ++devices) {
         for (int ranks = 1; ranks <= devices; ++ranks) {

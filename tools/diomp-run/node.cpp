@@ -18,6 +18,24 @@ namespace diomp::run {
 
 namespace local = launch::local;
 
+namespace {
+
+/// Unless the user has said something.
+void set_helper_threads(std::vector<std::string> &environment, const std::string &share,
+                        const cpu_list &bound_to) {
+    for (std::string const &each : environment) {
+        if (each.starts_with("LIBOMP_NUM_HIDDEN_HELPER_THREADS=") ||
+            each.starts_with("LIBOMP_USE_HIDDEN_HELPER_TASK=")) {
+            return;
+        }
+    }
+    std::size_t const processors = bound_to.empty() ? allowed_cpus().size() : bound_to.size();
+    environment.push_back(
+        fmt::format("LIBOMP_NUM_HIDDEN_HELPER_THREADS={}", helper_threads(share, processors)));
+}
+
+} // namespace
+
 result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events,
                                            const std::string &mark) {
     // Orphans of the job become ours and not init's, so that none is lost.
@@ -85,9 +103,11 @@ status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit
         static constexpr std::string_view variable = "DIOMP_REMOTE_DEVICES=";
         std::erase_if(request.environment,
                       [](const std::string &each) { return each.starts_with(variable); });
-        request.environment.push_back(
-            std::string(variable) +
-            plan_.remote_devices[static_cast<std::size_t>(rank - plan_.first_rank)]);
+        std::string const &share =
+            plan_.remote_devices[static_cast<std::size_t>(rank - plan_.first_rank)];
+        request.environment.push_back(std::string(variable) + share);
+        set_helper_threads(request.environment, share,
+                           plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)]);
     }
     request.standard_input = descriptors.in.get();
     request.standard_output = descriptors.out.get();

@@ -130,4 +130,19 @@ result<std::vector<std::string>> share_devices(const std::vector<device_service>
     return shares;
 }
 
+int helper_threads(std::string_view share, std::size_t processors) {
+    constexpr int least = 2;
+    constexpr int usual = 8;
+    constexpr int most = 16;
+    int devices = 0;
+    for (std::size_t star = share.find('*'); star != std::string_view::npos;
+         star = share.find('*', star + 1)) {
+        int count = 0;
+        std::from_chars(share.data() + star + 1, share.data() + share.size(), count);
+        devices += count;
+    }
+    auto const cores = static_cast<int>(std::min<std::size_t>(processors, usual));
+    return std::clamp(std::max(devices, cores), least, most);
+}
+
 } // namespace diomp::run

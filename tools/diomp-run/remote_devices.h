@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,11 @@ struct device_service {
 /// Error: some have none.
 result<std::vector<std::string>> share_devices(const std::vector<device_service> &services,
                                                int ranks);
+
+/// How many hidden helper threads LLVM's OpenMP shall have in a rank with these devices (of
+/// share_devices) on so many processors. Each has one region with nowait under way, so there are as
+/// many as devices; and no more than processors otherwise, where LLVM always takes eight, which
+/// would take turns with what they wait for.
+[[nodiscard]] int helper_threads(std::string_view share, std::size_t processors);
 
 } // namespace diomp::run

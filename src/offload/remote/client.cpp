@@ -98,6 +98,7 @@ status client::build_world(const options &chosen) {
     world_ = made.take();
     for (auto const &each : devices_) {
         each->set_memory(world_->memory_of(each->rank()));
+        each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
     }
     return {};
 }
@@ -129,6 +130,26 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
 void client::wake_listener() {
     std::uint64_t const one = 1;
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+}
+
+status client::settle(remote_device &on) {
+    if (on.posted().is_empty()) {
+        return {};
+    }
+    queue &last = take_queue(on);
+    status done = last.follow_all();
+    if (status waited = last.synchronize(); done && !waited) {
+        done = std::move(waited);
+    }
+    give_back(last);
+    return done;
+}
+
+status client::settle() {
+    for (auto const &each : devices_) {
+        DIOMP_TRY(settle(*each));
+    }
+    return {};
 }
 
 client::~client() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "memory/heap.h"
+#include "offload/remote/posted.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 
@@ -53,6 +54,7 @@ public:
     /// "device 2 of hosta": for messages.
     [[nodiscard]] const std::string &label() const { return label_; }
     [[nodiscard]] control_link &link() { return link_; }
+    [[nodiscard]] posted_work &posted() { return posted_; }
 
     /// Memory of the device. OMPX_ERR_NOMEM. Blocks where its session has to be asked.
     result<std::uint64_t> allocate(std::size_t nbytes);
@@ -104,6 +106,7 @@ private:
     std::uint64_t memory_base_ = 0;
     std::mutex heap_mutex_; ///< leaf lock
     std::optional<memory::heap> heap_;
+    posted_work posted_;
     std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
     std::atomic<bool> failed_{false};
     std::atomic<bool> stopped_{false};
@@ -126,6 +129,7 @@ public:
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;
         std::size_t split_threshold_bytes = 0; ///< 0: chosen here
+        bool posts_regions = true;             ///< posted.h
     };
 
     /// Connects to all services and meets their sessions. Blocks.
@@ -141,6 +145,11 @@ public:
     [[nodiscard]] remote_device *device_of(world_rank rank);
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
+
+    /// Waits for all that has been posted, on a device or on all of them. An error: some of it is
+    /// lost, which nobody has been told.
+    status settle(remote_device &on);
+    status settle();
 
     /// A queue that nobody else uses, until it is given back.
     queue &take_queue(remote_device &on);

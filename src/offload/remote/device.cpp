@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/settings.h"
 #include "offload/remote/client.h"
+#include "offload/remote/effects.h"
 
 #include <fmt/format.h>
 
@@ -237,6 +238,9 @@ result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
     }
     if (type != frame::loaded || !reader.ok()) {
         return error(OMPX_ERR_SYSTEM, fmt::format("{}: malformed answer", label_));
+    }
+    if (keeps_to_memory(image)) {
+        posted_.note_quiet(addresses);
     }
     return addresses;
 }

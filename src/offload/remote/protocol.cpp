@@ -154,6 +154,8 @@ std::string encode(const reply &answer) {
     packet.number(static_cast<std::uint8_t>(answer.failed ? 1 : 0));
     packet.number(answer.output_bytes[0]);
     packet.number(answer.output_bytes[1]);
+    packet.number(answer.kernel);
+    packet.number(answer.kernel_us);
     packet.bytes(answer.rest);
     return packet.take();
 }
@@ -166,6 +168,8 @@ result<reply> decode_reply(std::string_view bytes) {
     answer.failed = packet.number<std::uint8_t>() != 0;
     answer.output_bytes[0] = packet.number<std::uint64_t>();
     answer.output_bytes[1] = packet.number<std::uint64_t>();
+    answer.kernel = packet.number<std::uint64_t>();
+    answer.kernel_us = packet.number<std::uint64_t>();
     if (!packet.ok()) {
         return malformed("reply");
     }

@@ -25,7 +25,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -140,16 +140,18 @@ void append(packet_writer &to, const launch_arguments &launch);
 launch_arguments decode_launch(packet_reader &from);
 
 /// What comes back for operation::finish: queue, batch (u64 each), failed (u8), bytes of standard
-/// output and of standard error that the session has sent so far (u64 each), then the bytes of its
-/// gets, or why it failed.
+/// output and of standard error that the session has sent so far (u64 each), the kernel that took
+/// longest and its time in microseconds (u64 each), then the bytes of its gets, or why it failed.
 struct reply {
     std::uint64_t queue = 0;
     std::uint64_t batch = 0;
     bool failed = false;
     std::uint64_t output_bytes[2] = {0, 0};
+    std::uint64_t kernel = 0; ///< 0: none was launched
+    std::uint64_t kernel_us = 0;
     std::string_view rest;
 };
-inline constexpr std::size_t reply_header_bytes = 33;
+inline constexpr std::size_t reply_header_bytes = 49;
 [[nodiscard]] std::string encode(const reply &answer);
 result<reply> decode_reply(std::string_view bytes);
 

@@ -12,6 +12,7 @@ namespace diomp::offload::remote {
 namespace {
 
 constexpr std::chrono::microseconds patience_of_test{10};
+constexpr int posts_per_answer = 8;
 
 } // namespace
 template <typename Ready>
@@ -86,12 +87,43 @@ status queue::make_room(std::size_t nbytes, std::unique_lock<std::mutex> &lock) 
     return {};
 }
 
+status queue::append_wait(const event &earlier, std::unique_lock<std::mutex> &lock) {
+    DIOMP_TRY(make_room(17, lock));
+    append_operation(gathered_, operation::wait);
+    gathered_.number(earlier.of->number_);
+    gathered_.number(earlier.batch);
+    has_work_ = true;
+    computes_ = true;
+    return {};
+}
+
+status queue::follow(std::unique_lock<std::mutex> &lock, bool and_own) {
+    std::uint64_t const now = device_.posted().generation();
+    if (followed_ == now && !and_own) {
+        return {};
+    }
+    for (event const &each : device_.posted().pending()) {
+        if (each.of != this || and_own) {
+            DIOMP_TRY(append_wait(each, lock));
+        }
+    }
+    followed_ = now;
+    return {};
+}
+
+status queue::follow_all() {
+    std::unique_lock lock(mutex_);
+    return follow(lock, true);
+}
+
 status queue::launch(const launch_arguments &arguments) {
     std::unique_lock lock(mutex_);
+    DIOMP_TRY(follow(lock));
     packet_writer encoded;
     append(encoded, arguments);
     DIOMP_TRY(make_room(encoded.size(), lock));
     gathered_.bytes(encoded.take());
+    kernels_.push_back(arguments.kernel);
     has_work_ = true;
     computes_ = true;
     return {};
@@ -137,20 +169,34 @@ status queue::wait_for(const event &earlier) {
         return {};
     }
     std::unique_lock lock(mutex_);
-    DIOMP_TRY(make_room(17, lock));
-    append_operation(gathered_, operation::wait);
-    gathered_.number(earlier.of->number_);
-    gathered_.number(earlier.batch);
-    has_work_ = true;
-    computes_ = true;
-    return {};
+    return append_wait(earlier, lock);
 }
 
 void queue::take_reply(const reply &answer) {
-    std::lock_guard const guard(reply_mutex_);
-    if (answer.batch == awaited_) { // not one that was given up
-        reply_ = encode(answer);
-        has_reply_.store(true, std::memory_order_release);
+    if (answer.kernel != 0) {
+        device_.posted().note_time(answer.kernel, std::chrono::microseconds(answer.kernel_us));
+    }
+    bool const was_posted = device_.posted().settle(this, answer.batch);
+    if (was_posted) {
+        raise_done(answer.batch);
+    }
+    {
+        std::lock_guard const guard(reply_mutex_);
+        if (answer.batch == awaited_) {
+            reply_ = encode(answer);
+            has_reply_.store(true, std::memory_order_release);
+            return;
+        }
+    }
+    if (was_posted && answer.failed) { // else it was given up
+        device_.fail(fmt::format("{} (in a region that nobody waited for)", answer.rest));
+    }
+}
+
+void queue::raise_done(std::uint64_t batch) {
+    std::uint64_t seen = done_.load(std::memory_order_relaxed);
+    while (seen < batch && !done_.compare_exchange_weak(seen, batch, std::memory_order_release,
+                                                        std::memory_order_relaxed)) {
     }
 }
 
@@ -182,9 +228,20 @@ status queue::take_answer() {
     return {};
 }
 
-void queue::reset() {
+void queue::forget_gathered() {
     static_cast<void>(std::exchange(gathered_, {}).take());
     put_ranges_.clear();
+    kernels_.clear();
+    has_work_ = false;
+    computes_ = false;
+    copies_ = false;
+    shipped_ = false;
+    phase_ = phase::gathering;
+}
+
+void queue::reset() {
+    bool const had_work = has_work_;
+    forget_gathered();
     small_gets_.clear();
     small_get_bytes_ = 0;
     large_gets_.clear();
@@ -192,8 +249,6 @@ void queue::reset() {
         device_.release_in_slot(stage);
     }
     stages_.clear();
-    has_work_ = false;
-    computes_ = false;
     has_large_puts_ = false;
     for (auto *each : {&landing_, &fetching_}) {
         if (*each && !(*each)->is_done()) {
@@ -201,15 +256,35 @@ void queue::reset() {
         }
         each->reset();
     }
-    phase_ = phase::gathering;
-    // The number of a batch that was not sent is used up: events name it.
-    done_.store(batch_++, std::memory_order_release);
-    shipped_ = false;
+    // The number of a batch that was not sent is used up: events name it. What was posted before is
+    // done then, since this was behind it.
+    if (had_work) {
+        raise_done(batch_++);
+    }
 }
 
-result<bool> queue::advance() {
+bool queue::can_post() const {
+    return has_work_ && small_gets_.empty() && large_gets_.empty() && stages_.empty() && !copies_ &&
+           !landing_ && device_.posted().admits(kernels_);
+}
+
+void queue::post() {
+    device_.posted().add({this, batch_});
+    if (++num_unanswered_ >= posts_per_answer) {
+        num_unanswered_ = 0;
+        append_operation(gathered_, operation::finish);
+    }
+    ship(false);
+    forget_gathered();
+}
+
+result<bool> queue::advance(bool may_post) {
     auto &conduit = owner_.ranks().conduit();
     if (phase_ == phase::gathering) {
+        if (may_post && can_post()) {
+            post();
+            return true;
+        }
         if (has_large_puts_) {
             DIOMP_TRY(conduit.flush(device_.rank(), *landing_));
         }
@@ -276,19 +351,21 @@ result<bool> queue::test() {
     // than a small region.
     auto const until = std::chrono::steady_clock::now() + patience_of_test;
     for (;;) {
-        owner_.ranks().engine().poll();
         if (device_.has_failed()) {
             return error(OMPX_ERR_PEER, device_.failure());
         }
-        std::lock_guard const guard(mutex_);
-        auto outcome = advance();
-        if (!outcome) {
-            reset();
-        }
-        if (!outcome || outcome.value() || std::chrono::steady_clock::now() >= until) {
-            return outcome;
+        {
+            std::lock_guard const guard(mutex_);
+            auto outcome = advance(true);
+            if (!outcome) {
+                reset();
+            }
+            if (!outcome || outcome.value() || std::chrono::steady_clock::now() >= until) {
+                return outcome;
+            }
         }
         ::sched_yield();
+        owner_.ranks().engine().poll();
     }
 }
 

@@ -7,6 +7,8 @@
 //  - Large puts go straight from the program's memory into the device's, at once. The batch leaves
 //    when they have landed.
 //  - Large gets go straight back after the reply.
+//  - What OpenMP need not wait for is posted (posted.h): the queue is empty again when it has been
+//    sent.
 //
 // So the memory that a transfer names is in use until the queue has been waited for, as OpenMP's
 // plugins have it.
@@ -22,12 +24,6 @@
 #include <vector>
 
 namespace diomp::offload::remote {
-
-/// Something that has happened when a queue was done with all that it had been given.
-struct event {
-    queue *of = nullptr;
-    std::uint64_t batch = 0; ///< 0: nothing was recorded
-};
 
 /// One thread at a time, except where told.
 class queue {
@@ -49,8 +45,10 @@ public:
 
     /// Blocks until all is done. The queue is empty then, after an error as well.
     status synchronize();
-    /// Goes on without blocking; whether all is done.
+    /// Goes on without blocking; whether all is done, or posted.
     result<bool> test();
+    /// What comes happens after all that has been posted on the device.
+    status follow_all();
 
     /// Whether the event has happened. Any thread.
     [[nodiscard]] bool has_passed(std::uint64_t batch) const {
@@ -81,6 +79,12 @@ private:
 
     // All below with mutex_, unless told otherwise.
     status make_room(std::size_t nbytes, std::unique_lock<std::mutex> &lock);
+    /// What other queues have posted happens first. `and_own`: what this one has, too, though what
+    /// comes is no part of a batch.
+    status follow(std::unique_lock<std::mutex> &lock, bool and_own = false);
+    status append_wait(const event &earlier, std::unique_lock<std::mutex> &lock);
+    /// OpenMP need not wait for what has gathered.
+    [[nodiscard]] bool can_post() const;
     status put_large(std::uint64_t address, const void *source, std::size_t nbytes);
     status stage_put(std::uint64_t address, const void *source, std::size_t nbytes,
                      std::unique_lock<std::mutex> &lock);
@@ -93,14 +97,17 @@ private:
     [[nodiscard]] bool touches_gathered(std::uint64_t address, std::size_t nbytes) const;
     /// Sends the gathered operations.
     void ship(bool last);
-    /// The next steps that need no waiting; true when all is done.
-    result<bool> advance();
+    /// The next steps that need no waiting; true when all is done, or posted if it may be.
+    result<bool> advance(bool may_post = false);
+    void post();
     status take_answer();
     /// Without mutex_: waits until `ready`, called with it, says so.
     template <typename Ready>
     status wait_until(Ready ready, const char *what);
     status landed();
     void reset();
+    void forget_gathered();
+    void raise_done(std::uint64_t batch); ///< any thread
 
     client &owner_;
     remote_device &device_;
@@ -108,12 +115,14 @@ private:
     std::mutex mutex_; ///< not held across a wait
     phase phase_ = phase::gathering;
     packet_writer gathered_;
-    std::uint64_t batch_ = 1;       ///< number of the one that gathers
-    bool has_work_ = false;         ///< sent or gathered, since the last reply
-    bool computes_ = false;         ///< launches or copies among that
-    bool shipped_ = false;          ///< a part has been sent since the last reply
-    bool ships_ = false;            ///< past phase::gathering: there was something to send
-    std::vector<range> put_ranges_; ///< of gathered_
+    std::uint64_t batch_ = 1;            ///< number of the one that gathers
+    bool has_work_ = false;              ///< sent or gathered, since the last reply
+    bool computes_ = false;              ///< launches, copies or waits among that
+    bool copies_ = false;                ///< copies or large gets among that
+    std::vector<std::uint64_t> kernels_; ///< launched among that
+    bool shipped_ = false;               ///< a part has been sent since the last reply
+    bool ships_ = false;                 ///< past phase::gathering: there was something to send
+    std::vector<range> put_ranges_;      ///< of gathered_
     std::vector<small_get> small_gets_;
     std::size_t small_get_bytes_ = 0;
     std::vector<large_get> large_gets_;
@@ -125,7 +134,9 @@ private:
     std::vector<std::shared_ptr<conduit::completion>> abandoned_;
     std::uint64_t output_bytes_[2] = {0, 0}; ///< that belong in front of the end
     std::atomic<std::uint64_t> done_{0};
-    std::mutex reply_mutex_; ///< leaf lock over the next two
+    int num_unanswered_ = 0;     ///< batches posted since an answer was asked for
+    std::uint64_t followed_ = 0; ///< what had been posted when follow() last looked
+    std::mutex reply_mutex_;     ///< leaf lock over the next two
     std::string reply_;
     std::uint64_t awaited_ = 0; ///< batch that a reply is expected for
     std::atomic<bool> has_reply_{false};

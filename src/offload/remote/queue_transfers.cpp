@@ -37,6 +37,7 @@ void queue::append_copy(world_rank to, std::uint64_t destination, std::uint64_t 
     gathered_.number(static_cast<std::uint64_t>(nbytes));
     has_work_ = true;
     computes_ = true;
+    copies_ = true;
 }
 
 /// Variables of images are not in the segment, which is all that large transfers reach.
@@ -56,7 +57,9 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
     }
     DIOMP_TRY(device_.check(address, nbytes));
     std::unique_lock lock(mutex_);
-    if (nbytes <= owner_.split_threshold_bytes()) {
+    bool const is_small = nbytes <= owner_.split_threshold_bytes();
+    DIOMP_TRY(follow(lock, !is_small));
+    if (is_small) {
         DIOMP_TRY(make_room(put_header_bytes + nbytes, lock));
         append_operation(gathered_, operation::put);
         gathered_.number(address);
@@ -85,7 +88,10 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
     std::unique_lock lock(mutex_);
     std::size_t const most_in_reply =
         owner_.ranks().conduit().max_message_bytes(device_.rank()) - reply_header_bytes;
-    if (nbytes <= owner_.split_threshold_bytes() && small_get_bytes_ + nbytes <= most_in_reply) {
+    bool const is_small =
+        nbytes <= owner_.split_threshold_bytes() && small_get_bytes_ + nbytes <= most_in_reply;
+    DIOMP_TRY(follow(lock, !is_small));
+    if (is_small) {
         DIOMP_TRY(make_room(17, lock));
         append_operation(gathered_, operation::get);
         gathered_.number(address);
@@ -104,6 +110,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
     }
     large_gets_.push_back({destination, address, nbytes});
     computes_ = true; // puts must not overtake it
+    copies_ = true;
     return {};
 }
 
@@ -121,7 +128,11 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
     if (target != &device_ && !target->is_segment(destination)) {
         return copy_by_stage(*target, destination, source, nbytes);
     }
+    if (target != &device_) {
+        DIOMP_TRY(owner_.settle(*target));
+    }
     std::unique_lock lock(mutex_);
+    DIOMP_TRY(follow(lock));
     DIOMP_TRY(make_room(64, lock));
     append_copy(to, destination, source, nbytes);
     return {};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace diomp::offload::service {
 namespace {
@@ -226,7 +227,7 @@ bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
         }
         case remote::operation::launch: {
             auto const arguments = remote::decode_launch(packet);
-            try_to([&] { return launch(arguments, thread); });
+            try_to([&] { return launch(queue, arguments, thread); });
             break;
         }
         case remote::operation::wait: {
@@ -285,7 +286,7 @@ status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t so
     });
 }
 
-status executor::launch(const remote::launch_arguments &launch, std::size_t thread) {
+status executor::launch(line &queue, const remote::launch_arguments &launch, std::size_t thread) {
     std::string const *const name = device_.kernel_name(launch.kernel);
     if (name == nullptr) {
         return error(OMPX_ERR_ARG, fmt::format("there is no kernel at {:#x}", launch.kernel));
@@ -297,6 +298,12 @@ status executor::launch(const remote::launch_arguments &launch, std::size_t thre
         std::this_thread::sleep_until(begin + least_kernel_time_);
     }
     board_.end(thread);
+    auto const taken = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begin);
+    if (queue.kernel == 0 || taken > queue.kernel_time) {
+        queue.kernel = launch.kernel;
+        queue.kernel_time = taken;
+    }
     if (!done) {
         return error(done.failure().code(),
                      fmt::format("kernel {}: {}", *name, done.failure().message()));
@@ -313,6 +320,8 @@ void executor::finish(line &queue, std::uint64_t number) {
     answer.failed = !queue.failure.empty();
     answer.output_bytes[0] = printed[0];
     answer.output_bytes[1] = printed[1];
+    answer.kernel = std::exchange(queue.kernel, 0);
+    answer.kernel_us = static_cast<std::uint64_t>(queue.kernel_time.count());
     std::size_t const most = ranks.conduit().max_message_bytes(world_rank(0));
     std::string_view const rest = answer.failed ? queue.failure : queue.gets;
     if (!answer.failed && rest.size() + remote::reply_header_bytes > most) {

@@ -67,6 +67,8 @@ private:
         std::size_t resume_at = 0; ///< of the first batch, after a wait
         std::string failure;       ///< of the operations since the last reply
         std::string gets;          ///< the bytes for it
+        std::uint64_t kernel = 0;  ///< that took longest since then
+        std::chrono::microseconds kernel_time{0};
     };
     /// A queue that waits for a batch of another one.
     struct parked {
@@ -83,7 +85,7 @@ private:
     bool wait_for(line &queue, std::uint64_t other, std::uint64_t number);
     status get(line &queue, std::uint64_t address, std::size_t nbytes);
     status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
-    status launch(const remote::launch_arguments &launch, std::size_t thread);
+    status launch(line &queue, const remote::launch_arguments &launch, std::size_t thread);
     void finish(line &queue, std::uint64_t number);
     void settle(line &queue, std::uint64_t number);
     void help(std::size_t thread); ///< body of the other threads

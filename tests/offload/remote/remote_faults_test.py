@@ -11,12 +11,12 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from services import (END_LIMIT_S, HELLO, LIMIT_S, MISUSE, REFUSED, SERVICE, WELCOME, forwarder, receive_frame,
+from services import (END_LIMIT_S, HELLO, LIMIT_S, MISUSE, POSTED, REFUSED, SERVICE, WELCOME, forwarder, receive_frame,
                       remote_case, send_frame, service, stand_in, text)
 
 EM_X86_64, EM_AARCH64 = 62, 183
 # As in protocol.h.
-MAGIC, VERSION = 0x6563697665646F64, 2
+MAGIC, VERSION = 0x6563697665646F64, 3
 
 
 def closed_port():
@@ -220,6 +220,17 @@ class remote_faults_test(remote_case):
 
     def test_region_exits(self):
         self.check_crash("exit0", "ended with status 0")
+
+    def test_a_posted_region_crashes(self):
+        """OpenMP takes it for done. Nothing follows it in the program."""
+        lender = service(self)
+        client = self.start_client(lender, [POSTED, "crash", "0", "1"])
+        out, err = client.communicate(timeout=LIMIT_S)
+        self.assertEqual((client.returncode, out), (1, "went on\n"), err)
+        self.assertRegex(err, r"diomp: error: .*remote device 0.*signal 11.*kernel \S*post")
+        self.assert_serves(lender)
+        client = self.start_client(lender, [POSTED, "crash", "0", "1"], {"DIOMP_POSTED_REGIONS": "off"})
+        self.assert_ends_with_error(client, r"signal 11.*kernel \S*post")
 
     def test_copies_after_the_loss_of_a_device_fail(self):
         client = self.start_client(service(self), [MISUSE, "loss"])

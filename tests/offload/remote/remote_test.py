@@ -7,7 +7,7 @@ import stat
 import unittest
 from pathlib import Path
 
-from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, forwarder, remote_case, service
+from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, POSTED, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
 
@@ -71,6 +71,27 @@ class remote_test(remote_case):
         self.assertEqual(on_remote.pop(), "2 999")
         self.assertEqual(collections.Counter(line.split()[0] for line in on_remote),
                          {"initialize": 1, "load": 1, "target": 12, "data": 26, "submit": 4})
+
+    def test_posted_regions_happen_in_order(self):
+        lender = service(self, devices=2)
+        for variables in {}, {"DIOMP_POSTED_REGIONS": "off"}, {"DIOMP_SPLIT_THRESHOLD": "1"}, {"LIBOMP_NUM_HIDDEN_HELPER_THREADS": "1"}:
+            status, out, err = self.run_client(lender, [POSTED, "order", "0", "2"], variables)
+            self.assertEqual((status, out, err), (0, "in order\n", ""), variables)
+
+    def test_short_regions_are_posted_and_long_ones_waited_for(self):
+        lender = service(self)
+        status, out, err = self.run_client(lender, [POSTED, "early", "0", "1"])
+        self.assertEqual(status, 0, err)
+        (posted, whole, count), (again, whole_again, count_again) = [map(float, line.split()) for line in out.splitlines()]
+        self.assertLess(posted, 0.15, "it was short before, so nobody waits")
+        self.assertGreater(whole, 0.29, "what brings its result back does")
+        self.assertGreater(again, 0.29, "it was long before")
+        self.assertGreater(whole_again, 0.29)
+        self.assertEqual((count, count_again), (4, 5))
+        status, out, err = self.run_client(lender, [POSTED, "early", "0", "1"], {"DIOMP_POSTED_REGIONS": "off"})
+        self.assertEqual(status, 0, err)
+        for line in out.splitlines():
+            self.assertGreater(float(line.split()[0]), 0.29)
 
     def test_two_clients_at_once(self):
         lender = service(self, devices=2)

@@ -23,6 +23,7 @@ LIBRARIES = os.environ["DIOMP_TEST_LIBRARIES"]
 EXERCISE = os.environ["DIOMP_TEST_EXERCISE"]
 MISUSE = os.environ["DIOMP_TEST_MISUSE"]
 EVENTS = os.environ["DIOMP_TEST_EVENTS"]
+POSTED = os.environ["DIOMP_TEST_POSTED"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8

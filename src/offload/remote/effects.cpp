@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/effects.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <elf.h>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace diomp::offload::remote {
+namespace {
+
+/// Reads past the end give nothing: images come from files that anybody may have written.
+class elf_file {
+public:
+    explicit elf_file(std::string_view bytes) : bytes_(bytes) {}
+
+    template <typename T>
+    [[nodiscard]] std::optional<T> at(std::uint64_t offset) const {
+        if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) {
+            return {};
+        }
+        T value;
+        std::memcpy(&value, bytes_.data() + offset, sizeof value);
+        return value;
+    }
+
+    [[nodiscard]] std::optional<Elf64_Shdr> section(std::uint32_t index) const {
+        auto const header = at<Elf64_Ehdr>(0);
+        return index < header->e_shnum
+                   ? at<Elf64_Shdr>(header->e_shoff + std::uint64_t{index} * sizeof(Elf64_Shdr))
+                   : std::nullopt;
+    }
+    [[nodiscard]] std::optional<Elf64_Shdr> section_of_type(std::uint32_t type) const {
+        for (std::uint32_t i = 0; auto const found = section(i); ++i) {
+            if (found->sh_type == type) {
+                return found;
+            }
+        }
+        return {};
+    }
+    [[nodiscard]] std::string text(const Elf64_Shdr &table, std::uint64_t offset) const {
+        std::uint64_t const begin = table.sh_offset + offset;
+        if (begin >= bytes_.size()) {
+            return {};
+        }
+        return std::string(bytes_.substr(begin, bytes_.substr(begin).find('\0')));
+    }
+    [[nodiscard]] bool is_elf() const {
+        auto const header = at<Elf64_Ehdr>(0);
+        return header && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+               header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB &&
+               header->e_shoff <= bytes_.size() &&
+               (bytes_.size() - header->e_shoff) / sizeof(Elf64_Shdr) >= header->e_shnum;
+    }
+
+private:
+    std::string_view bytes_;
+};
+
+constexpr std::uint32_t most_libraries = 1000;
+
+/// [index of a version] the library that it is expected of.
+std::map<std::uint16_t, std::string> libraries_of(const elf_file &file) {
+    std::map<std::uint16_t, std::string> libraries;
+    auto const needs = file.section_of_type(SHT_GNU_verneed);
+    auto const texts = needs ? file.section(needs->sh_link) : std::nullopt;
+    if (!texts) {
+        return libraries;
+    }
+    std::uint64_t place = needs->sh_offset;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(needs->sh_info, most_libraries); ++i) {
+        auto const need = file.at<Elf64_Verneed>(place);
+        if (!need) {
+            break;
+        }
+        std::uint64_t version_place = place + need->vn_aux;
+        for (unsigned k = 0; k < need->vn_cnt; ++k) {
+            auto const version = file.at<Elf64_Vernaux>(version_place);
+            if (!version) {
+                break;
+            }
+            libraries[version->vna_other & 0x7fffU] = file.text(*texts, need->vn_file);
+            version_place += version->vna_next;
+        }
+        if (need->vn_next == 0) {
+            break;
+        }
+        place += need->vn_next;
+    }
+    return libraries;
+}
+
+bool is_harmless(const std::string &name, const std::string &library) {
+    if (library.starts_with("libm.so")) {
+        return true;
+    }
+    if (library.starts_with("libomp.so")) {
+        // omp_display_env and omp_display_affinity print.
+        return !name.starts_with("omp_display");
+    }
+    if (library.starts_with("libc.so") || library.empty()) {
+        static constexpr std::array<std::string_view, 9> harmless{"memcpy",
+                                                                  "memmove",
+                                                                  "memset",
+                                                                  "memcmp",
+                                                                  "__cxa_finalize",
+                                                                  "__stack_chk_fail",
+                                                                  "__gmon_start__",
+                                                                  "_ITM_deregisterTMCloneTable",
+                                                                  "_ITM_registerTMCloneTable"};
+        return std::ranges::find(harmless, name) != harmless.end();
+    }
+    return false;
+}
+
+} // namespace
+
+bool keeps_to_memory(std::string_view image) {
+    elf_file const file(image);
+    if (!file.is_elf()) {
+        return false;
+    }
+    auto const symbols = file.section_of_type(SHT_DYNSYM);
+    auto const names = symbols ? file.section(symbols->sh_link) : std::nullopt;
+    if (!names) {
+        return false;
+    }
+    auto const versions = file.section_of_type(SHT_GNU_versym);
+    auto const libraries = libraries_of(file);
+    std::uint64_t const count = symbols->sh_size / sizeof(Elf64_Sym);
+    for (std::uint64_t i = 1; i < count; ++i) {
+        auto const symbol = file.at<Elf64_Sym>(symbols->sh_offset + i * sizeof(Elf64_Sym));
+        if (!symbol) {
+            return false;
+        }
+        if (symbol->st_shndx != SHN_UNDEF) {
+            continue;
+        }
+        auto const version = versions ? file.at<std::uint16_t>(versions->sh_offset + i * 2)
+                                      : std::optional<std::uint16_t>(0);
+        auto const library = libraries.find(version.value_or(0) & 0x7fffU);
+        if (!is_harmless(file.text(*names, symbol->st_name),
+                         library == libraries.end() ? std::string() : library->second)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/posted.h"
+
+#include <algorithm>
+
+namespace diomp::offload::remote {
+
+void posted_work::note_quiet(std::span<const std::uint64_t> kernels) {
+    std::lock_guard const guard(mutex_);
+    for (std::uint64_t const kernel : kernels) {
+        times_.try_emplace(kernel, std::chrono::microseconds::max());
+    }
+}
+
+void posted_work::note_time(std::uint64_t kernel, std::chrono::microseconds taken) {
+    std::lock_guard const guard(mutex_);
+    if (auto const known = times_.find(kernel); known != times_.end()) {
+        known->second = taken;
+    }
+}
+
+bool posted_work::admits(std::span<const std::uint64_t> kernels) const {
+    std::lock_guard const guard(mutex_);
+    return is_allowed_ && batches_.size() < most &&
+           std::ranges::all_of(
+               kernels,
+               [&](std::uint64_t kernel) {
+                   auto const known = times_.find(kernel);
+                   return known != times_.end() && known->second <= longest;
+               });
+}
+
+void posted_work::add(const event &batch) {
+    std::lock_guard const guard(mutex_);
+    batches_.push_back(batch);
+    generation_.fetch_add(1, std::memory_order_release);
+}
+
+bool posted_work::settle(const queue *of, std::uint64_t batch) {
+    std::lock_guard const guard(mutex_);
+    return std::erase_if(batches_, [&](const event &each) {
+               return each.of == of && each.batch <= batch;
+           }) > 0;
+}
+
+std::vector<event> posted_work::pending() const {
+    std::lock_guard const guard(mutex_);
+    std::vector<event> last;
+    for (event const &each : batches_) {
+        auto const known = std::ranges::find(last, each.of, &event::of);
+        if (known == last.end()) {
+            last.push_back(each);
+        } else {
+            *known = each;
+        }
+    }
+    return last;
+}
+
+bool posted_work::is_empty() const {
+    std::lock_guard const guard(mutex_);
+    return batches_.empty();
+}
+
+} // namespace diomp::offload::remote
