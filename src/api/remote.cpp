@@ -106,7 +106,7 @@ std::uint64_t allocate(int device, std::uint64_t nbytes) {
 }
 
 int release(int device, std::uint64_t address) {
-    return device_at(device).release(address)
+    return connected->release(device_at(device), address)
                ? 0
                : fail(error(OMPX_ERR_ARG,
                             device_at(device).label() + ": no allocation begins at this address"));

@@ -117,6 +117,14 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     return offset_of(begin, end);
 }
 
+std::vector<heap::hole> heap::holes(std::uint64_t least_bytes) const {
+    std::vector<hole> found;
+    for (auto each = holes_.lower_bound({least_bytes, 0}); each != holes_.end(); ++each) {
+        found.push_back({offset_of(each->second, each->second + each->first), each->first});
+    }
+    return found;
+}
+
 std::optional<heap::released_block> heap::release(std::uint64_t offset, std::uint64_t reach_limit) {
     const auto found = find_range(offset);
     if (found == ranges_.end() || found->second.is_hole ||

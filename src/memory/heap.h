@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace diomp::memory {
 
@@ -31,6 +32,11 @@ public:
         std::uint64_t offset = 0;
         std::size_t nbytes = 0;   ///< as asked for
         std::size_t reserved = 0; ///< whole granules, at least one
+    };
+    struct hole {
+        std::uint64_t offset = 0;
+        std::uint64_t nbytes = 0;
+        bool operator==(const hole &) const = default;
     };
     struct released_block : block {
         /// Offsets of the free range that now surrounds the block (it includes the block).
@@ -59,6 +65,8 @@ public:
 
     /// Bytes from the heap's own end to the far end of its outermost block; 0 if it is empty.
     [[nodiscard]] std::uint64_t extent() const;
+    /// The holes that are at least so large. O(log n) and their number.
+    [[nodiscard]] std::vector<hole> holes(std::uint64_t least_bytes) const;
     /// Sum of the reserved sizes.
     [[nodiscard]] std::uint64_t used_bytes() const { return used_bytes_; }
     [[nodiscard]] std::size_t num_blocks() const { return ranges_.size() - holes_.size(); }

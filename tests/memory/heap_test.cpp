@@ -2,6 +2,7 @@
 #include "memory/heap.h"
 #include "support/sanitized.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +20,9 @@
 
 namespace diomp::memory {
 namespace {
+
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
@@ -323,6 +327,24 @@ TEST_P(heap_test, release_reports_the_free_range_around_the_block) {
     EXPECT_EQ(last->free_begin, at(tested, 128, 1920));
     EXPECT_EQ(last->free_end - last->free_begin, 1920u);
     EXPECT_EQ(tested.extent(), 128u);
+}
+
+TEST_P(heap_test, holes_are_told_from_a_size_on) {
+    heap subject = make(1 << 20);
+    std::vector<std::uint64_t> offsets;
+    for (std::size_t const nbytes : {640U, 64U, 128U, 64U, 6400U, 64U}) {
+        offsets.push_back(*subject.allocate(nbytes, 64, 1 << 20));
+    }
+    EXPECT_THAT(subject.holes(0), IsEmpty());
+    for (std::size_t const i : {0U, 2U, 4U}) {
+        ASSERT_TRUE(subject.release(offsets[i]));
+    }
+    EXPECT_THAT(subject.holes(640),
+                UnorderedElementsAre(heap::hole{offsets[0], 640}, heap::hole{offsets[4], 6400}));
+    EXPECT_THAT(subject.holes(0).size(), 3U);
+    EXPECT_THAT(subject.holes(6401), IsEmpty());
+    ASSERT_TRUE(subject.release(offsets[5])); // then the outermost hole is the rest
+    EXPECT_THAT(subject.holes(641), IsEmpty());
 }
 
 TEST_P(heap_test, an_undone_allocation_leaves_no_trace) {

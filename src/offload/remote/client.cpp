@@ -97,7 +97,8 @@ status client::build_world(const options &chosen) {
     DIOMP_TRY(made);
     world_ = made.take();
     for (auto const &each : devices_) {
-        each->set_memory(world_->memory_of(each->rank()));
+        each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
+                            each->label());
         each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
     }
     return {};
@@ -130,6 +131,20 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
 void client::wake_listener() {
     std::uint64_t const one = 1;
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+}
+
+bool client::release(remote_device &on, std::uint64_t address) {
+    if (!on.release(address)) {
+        return false;
+    }
+    if (on.description().has_memory_in_slot() && on.slot().has_surplus()) {
+        queue &last = take_queue(on);
+        if (status const returned = last.return_pages(); !returned) {
+            log(log_level::debug, "{}", returned.failure().message());
+        }
+        give_back(last);
+    }
+    return true;
 }
 
 status client::settle(remote_device &on) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The devices of other hosts as this process uses them: connections to services, the world that
 // they form with it, and memory of each device. Queues (queue.h) do the work.
-//
-// The client alone gives out a device's memory, since the session has no other client: an
-// allocation is a look into its heap and no message.
 #pragma once
 
-#include "memory/heap.h"
+#include "offload/remote/device_memory.h"
 #include "offload/remote/posted.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
@@ -59,17 +56,14 @@ public:
     /// Memory of the device. OMPX_ERR_NOMEM. Blocks where its session has to be asked.
     result<std::uint64_t> allocate(std::size_t nbytes);
     /// Memory that puts and gets reach.
-    result<std::uint64_t> allocate_in_slot(std::size_t nbytes);
-    bool release_in_slot(std::uint64_t address);
+    [[nodiscard]] device_memory &slot() { return slot_; }
     /// False: nothing begins there.
     bool release(std::uint64_t address);
     /// Whether the range lies in memory that has been allocated, or in none that allocate() gives
     /// out: then it is a variable of an image, which the session knows.
     status check(std::uint64_t address, std::size_t nbytes);
     /// In the device's slot: puts and gets reach it.
-    [[nodiscard]] bool is_segment(std::uint64_t address) const {
-        return address - memory_base_ < offer_.memory_bytes;
-    }
+    [[nodiscard]] bool is_segment(std::uint64_t address) const { return slot_.has(address); }
 
     /// The addresses of the symbols, 0 for those that the image has not. Blocks.
     result<std::vector<std::uint64_t>> load(std::string_view image,
@@ -91,7 +85,6 @@ public:
 
 private:
     friend class client;
-    void set_memory(std::uint64_t base);
     /// By the client's thread: one frame that came. False: the connection is over.
     bool take_frame(std::string_view packet);
     /// By the same thread: whether a suspicion is still open, after it has been looked at.
@@ -103,9 +96,7 @@ private:
     offer offer_;
     world_rank rank_;
     std::string label_;
-    std::uint64_t memory_base_ = 0;
-    std::mutex heap_mutex_; ///< leaf lock
-    std::optional<memory::heap> heap_;
+    device_memory slot_;
     posted_work posted_;
     std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
     std::atomic<bool> failed_{false};
@@ -146,6 +137,9 @@ public:
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
 
+    /// Frees memory of a device and, if much is idle then, gives it back to the device's host,
+    /// which nobody waits for. False: nothing begins there.
+    bool release(remote_device &on, std::uint64_t address);
     /// Waits for all that has been posted, on a device or on all of them. An error: some of it is
     /// lost, which nobody has been told.
     status settle(remote_device &on);

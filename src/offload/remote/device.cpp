@@ -35,11 +35,6 @@ remote_device::remote_device(control_link link, offer offered, std::string servi
     : link_(std::move(link)), offer_(std::move(offered)), rank_(rank),
       label_(fmt::format("remote device {} ({} on {})", rank.value() - 1, offer_.kind, service)) {}
 
-void remote_device::set_memory(std::uint64_t base) {
-    memory_base_ = base;
-    heap_.emplace(memory::heap::direction::from_front, offer_.memory_bytes);
-}
-
 result<std::uint64_t> remote_device::ask_for(frame what, std::uint64_t value) {
     std::lock_guard const only(asking_);
     packet_writer question(what);
@@ -57,7 +52,7 @@ result<std::uint64_t> remote_device::ask_for(frame what, std::uint64_t value) {
 
 result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
     if (offer_.has_memory_in_slot()) {
-        return allocate_in_slot(nbytes);
+        return slot_.allocate(nbytes);
     }
     auto address = ask_for(frame::allocate, nbytes);
     DIOMP_TRY(address);
@@ -68,49 +63,19 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
     return address;
 }
 
-result<std::uint64_t> remote_device::allocate_in_slot(std::size_t nbytes) {
-    std::lock_guard const guard(heap_mutex_);
-    auto const offset = heap_->allocate(nbytes, memory::heap::granule_bytes, offer_.memory_bytes);
-    if (!offset) {
-        return error(OMPX_ERR_NOMEM,
-                     fmt::format("{}: no room for {}; {} of {} are in use, the largest free part "
-                                 "has {}",
-                                 label_, format_size(nbytes), format_size(heap_->used_bytes()),
-                                 format_size(offer_.memory_bytes),
-                                 format_size(heap_->largest_free(offer_.memory_bytes))));
-    }
-    return memory_base_ + *offset;
-}
-
 bool remote_device::release(std::uint64_t address) {
     if (!offer_.has_memory_in_slot()) {
         auto done = ask_for(frame::release, address);
         return done && done.value() != 0;
     }
-    return release_in_slot(address);
-}
-
-bool remote_device::release_in_slot(std::uint64_t address) {
-    std::lock_guard const guard(heap_mutex_);
-    return heap_->release(address - memory_base_).has_value();
+    return slot_.release(address);
 }
 
 status remote_device::check(std::uint64_t address, std::size_t nbytes) {
     if (has_failed()) {
         return error(OMPX_ERR_PEER, failure());
     }
-    if (!is_segment(address)) {
-        return {};
-    }
-    std::lock_guard const guard(heap_mutex_);
-    std::uint64_t const offset = address - memory_base_;
-    auto const block = heap_->find(offset);
-    if (!block || offset + nbytes > block->offset + block->reserved) {
-        return error(OMPX_ERR_RANGE,
-                     fmt::format("{}: {} bytes at {:#x} are not inside memory allocated there",
-                                 label_, nbytes, address));
-    }
-    return {};
+    return is_segment(address) ? slot_.check(address, nbytes) : status();
 }
 
 std::string remote_device::failure() const {

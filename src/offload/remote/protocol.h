@@ -118,6 +118,7 @@ enum class operation : std::uint8_t {
     launch = 4, ///< launch_arguments
     wait = 5,   ///< queue, batch (u64 each): of the same device, done before what follows
     finish = 6, ///< the last of its batch: a reply is wanted
+    drop = 7,   ///< number (u32) of parts of the slot, address and size (u64 each) of each
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));

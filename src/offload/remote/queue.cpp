@@ -12,7 +12,6 @@ namespace diomp::offload::remote {
 namespace {
 
 constexpr std::chrono::microseconds patience_of_test{10};
-constexpr int posts_per_answer = 8;
 
 } // namespace
 template <typename Ready>
@@ -95,25 +94,6 @@ status queue::append_wait(const event &earlier, std::unique_lock<std::mutex> &lo
     has_work_ = true;
     computes_ = true;
     return {};
-}
-
-status queue::follow(std::unique_lock<std::mutex> &lock, bool and_own) {
-    std::uint64_t const now = device_.posted().generation();
-    if (followed_ == now && !and_own) {
-        return {};
-    }
-    for (event const &each : device_.posted().pending()) {
-        if (each.of != this || and_own) {
-            DIOMP_TRY(append_wait(each, lock));
-        }
-    }
-    followed_ = now;
-    return {};
-}
-
-status queue::follow_all() {
-    std::unique_lock lock(mutex_);
-    return follow(lock, true);
 }
 
 status queue::launch(const launch_arguments &arguments) {
@@ -246,7 +226,7 @@ void queue::reset() {
     small_get_bytes_ = 0;
     large_gets_.clear();
     for (std::uint64_t const stage : stages_) {
-        device_.release_in_slot(stage);
+        device_.slot().release(stage);
     }
     stages_.clear();
     has_large_puts_ = false;
@@ -261,21 +241,6 @@ void queue::reset() {
     if (had_work) {
         raise_done(batch_++);
     }
-}
-
-bool queue::can_post() const {
-    return has_work_ && small_gets_.empty() && large_gets_.empty() && stages_.empty() && !copies_ &&
-           !landing_ && device_.posted().admits(kernels_);
-}
-
-void queue::post() {
-    device_.posted().add({this, batch_});
-    if (++num_unanswered_ >= posts_per_answer) {
-        num_unanswered_ = 0;
-        append_operation(gathered_, operation::finish);
-    }
-    ship(false);
-    forget_gathered();
 }
 
 result<bool> queue::advance(bool may_post) {

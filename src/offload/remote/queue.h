@@ -47,6 +47,9 @@ public:
     status synchronize();
     /// Goes on without blocking; whether all is done, or posted.
     result<bool> test();
+    /// Gives pages of the slot that are idle back to the device's host, behind all that has been
+    /// posted, and is posted itself.
+    status return_pages();
     /// What comes happens after all that has been posted on the device.
     status follow_all();
 
@@ -100,6 +103,7 @@ private:
     /// The next steps that need no waiting; true when all is done, or posted if it may be.
     result<bool> advance(bool may_post = false);
     void post();
+    void ship_posted(); ///< which posted_work knows of
     status take_answer();
     /// Without mutex_: waits until `ready`, called with it, says so.
     template <typename Ready>

@@ -22,7 +22,7 @@ status queue::put_large(std::uint64_t address, const void *source, std::size_t n
 }
 
 result<std::uint64_t> queue::take_stage(std::size_t nbytes) {
-    auto stage = device_.allocate_in_slot(nbytes);
+    auto stage = device_.slot().allocate(nbytes);
     DIOMP_TRY(stage);
     stages_.push_back(stage.value());
     return stage;
@@ -141,7 +141,7 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
 /// To memory of another device that is not in its slot: by way of a stage there.
 status queue::copy_by_stage(remote_device &target, std::uint64_t destination, std::uint64_t source,
                             std::size_t nbytes) {
-    auto stage = target.allocate_in_slot(nbytes);
+    auto stage = target.slot().allocate(nbytes);
     DIOMP_TRY(stage);
     queue &there = owner_.take_queue(target);
     status done = copy(target.rank(), stage.value(), source, nbytes);
@@ -155,7 +155,7 @@ status queue::copy_by_stage(remote_device &target, std::uint64_t destination, st
         done = std::move(last);
     }
     owner_.give_back(there);
-    target.release_in_slot(stage.value());
+    target.slot().release(stage.value());
     return done;
 }
 

@@ -239,6 +239,11 @@ bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
             }
             break;
         }
+        case remote::operation::drop:
+            if (status const dropped = drop(packet); !dropped) {
+                queue.failure = dropped.failure().message();
+            }
+            break;
         case remote::operation::finish:
             finish(queue, what.number);
             break;
@@ -307,6 +312,22 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
     if (!done) {
         return error(done.failure().code(),
                      fmt::format("kernel {}: {}", *name, done.failure().message()));
+    }
+    return {};
+}
+
+status executor::drop(packet_reader &parts) {
+    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
+    std::uint64_t const begin = ranks.memory_of(ranks.rank());
+    slot const memory{begin, ranks.window().usable_bytes()};
+    auto const count = parts.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count && parts.ok(); ++i) {
+        auto const address = parts.number<std::uint64_t>();
+        auto const nbytes = parts.number<std::uint64_t>();
+        if (!memory.has(address, nbytes)) {
+            return error(OMPX_ERR_RANGE, "pages that are none of the device's memory");
+        }
+        ranks.window().release_pages(local_rank(0), address - begin, nbytes);
     }
     return {};
 }

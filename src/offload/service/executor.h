@@ -86,6 +86,7 @@ private:
     status get(line &queue, std::uint64_t address, std::size_t nbytes);
     status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
     status launch(line &queue, const remote::launch_arguments &launch, std::size_t thread);
+    status drop(packet_reader &parts);
     void finish(line &queue, std::uint64_t number);
     void settle(line &queue, std::uint64_t number);
     void help(std::size_t thread); ///< body of the other threads

@@ -25,6 +25,7 @@ static const struct {
     {"rectangles", case_rectangles},
     {"copies_async", case_copies_async},
     {"associate", case_associate},
+    {"idle_pages", case_idle_pages},
     {"depend_chain", case_depend_chain},
     {"depend_across", case_depend_across},
     {"many_tasks", case_many_tasks},

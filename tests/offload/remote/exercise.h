@@ -47,6 +47,7 @@ void case_copies_between(void);
 void case_rectangles(void);
 void case_copies_async(void);
 void case_associate(void);
+void case_idle_pages(void);
 /* tasks.c */
 void case_depend_chain(void);
 void case_depend_across(void);

@@ -194,3 +194,57 @@ void case_associate(void) {
         omp_target_free(there, device);
     }
 }
+
+/* Physical memory of the process that runs the device's regions, in MiB. */
+static long resident_mib(int device) {
+    long mib = -1;
+#pragma omp target device(device) map(from : mib)
+    {
+        FILE *const file = fopen("/proc/self/statm", "r");
+        long size = 0;
+        long pages = 0;
+        if (file && fscanf(file, "%ld %ld", &size, &pages) == 2) {
+            mib = pages * 4096 >> 20;
+        }
+        if (file) {
+            fclose(file);
+        }
+    }
+    CHECK(mib >= 0);
+    return mib;
+}
+
+/* Much memory that is free goes back to the host; what is in use keeps its content. */
+void case_idle_pages(void) {
+    enum { parts = 10 };
+    size_t const part_bytes = (size_t)32 << 20;
+    int const device = remote_device(0);
+    for (int round = 0; round < 3; ++round) {
+        char *all[parts];
+        for (int i = 0; i < parts; ++i) {
+            char *const one = all[i] = omp_target_alloc(part_bytes, device);
+            CHECK(one != NULL);
+#pragma omp target device(device) is_device_ptr(one) firstprivate(i, part_bytes)
+            for (size_t k = 0; k < part_bytes; k += 4096) {
+                one[k] = (char)(i + 1);
+            }
+        }
+        long const full = resident_mib(device);
+        CHECK(full >= parts * 32);
+        for (int i = 0; i < parts; ++i) {
+            if (i != 5) {
+                omp_target_free(all[i], device);
+            }
+        }
+        char *const kept = all[5];
+        int wrong = 0;
+#pragma omp target device(device) is_device_ptr(kept) firstprivate(part_bytes) map(tofrom : wrong)
+        for (size_t k = 0; k < part_bytes; k += 4096) {
+            wrong += kept[k] != 6;
+        }
+        CHECK(wrong == 0);
+        // What other cases have left idle counts in the first round.
+        CHECK(round == 0 || resident_mib(device) <= full - 256);
+        omp_target_free(kept, device);
+    }
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * usage: posted order|early|crash|time FIRST COUNT    regions that OpenMP does not wait for, on COUNT
- * devices from number FIRST on. They call nothing that could be seen from outside. */
+ * usage: posted order|early|crash|time FIRST COUNT    regions that OpenMP does not wait for, on
+ * COUNT devices from number FIRST on. They call nothing that could be seen from outside. */
 #include "exercise.h"
 
 #include <string.h>

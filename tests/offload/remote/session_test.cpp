@@ -115,6 +115,12 @@ public:
         batch.number(source);
         batch.number(nbytes);
     }
+    static void drop(packet_writer &batch, std::uint64_t address, std::uint64_t nbytes) {
+        append_operation(batch, operation::drop);
+        batch.number(std::uint32_t{1});
+        batch.number(address);
+        batch.number(nbytes);
+    }
     static void wait(packet_writer &batch, std::uint64_t queue, std::uint64_t number) {
         append_operation(batch, operation::wait);
         batch.number(queue);
@@ -254,6 +260,45 @@ TEST(session, kernels_that_are_not_there_are_errors) {
             EXPECT_TRUE(got.failed);
             EXPECT_THAT(got.rest, HasSubstr("no kernel at"));
         }
+        side.expect_service();
+    });
+}
+
+TEST(session, whole_pages_are_dropped_and_what_shares_one_stays) {
+    run_session([](client_side &side) {
+        constexpr std::uint64_t page = 4096;
+        packet_writer batch;
+        side.put(batch, side.memory, "first");
+        side.put(batch, side.memory + page, "second");
+        side.put(batch, side.memory + 2 * page, "third");
+        side.drop(batch, side.memory + 1, 2 * page + 1);
+        side.get(batch, side.memory, 5);
+        side.get(batch, side.memory + page, 6);
+        side.get(batch, side.memory + 2 * page, 5);
+        auto const got = side.ask(1, 1, std::move(batch));
+        EXPECT_FALSE(got.failed) << got.rest;
+        EXPECT_EQ(got.rest, "first" + std::string(6, '\0') + "third");
+    });
+}
+
+TEST(session, pages_outside_the_device_are_errors) {
+    run_session([](client_side &side) {
+        std::uint64_t number = 1;
+        for (auto const &[address, nbytes] :
+             {std::pair{std::uint64_t{0}, std::uint64_t{4096}},
+              std::pair{side.memory, std::uint64_t{memory_bytes + 1}},
+              std::pair{side.memory + memory_bytes, std::uint64_t{1}},
+              std::pair{side.memory, ~std::uint64_t{0}}}) {
+            packet_writer batch;
+            side.drop(batch, address, nbytes);
+            auto const got = side.ask(1, number++, std::move(batch));
+            EXPECT_TRUE(got.failed) << std::hex << address;
+            EXPECT_THAT(got.rest, HasSubstr("none of the device's memory"));
+        }
+        packet_writer torn;
+        append_operation(torn, operation::drop);
+        torn.number(~std::uint32_t{0});
+        side.send(1, number++, torn.take());
         side.expect_service();
     });
 }
