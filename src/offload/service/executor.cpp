@@ -317,7 +317,7 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
 }
 
 status executor::drop(packet_reader &parts) {
-    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
+    remote::world const &ranks = *ranks_.load(std::memory_order_acquire);
     std::uint64_t const begin = ranks.memory_of(ranks.rank());
     slot const memory{begin, ranks.window().usable_bytes()};
     auto const count = parts.number<std::uint32_t>();
