@@ -123,7 +123,7 @@ status parse_choice_of(settings &into, const std::string &text) {
     return parse_choice(into.*Field, text, Choices);
 }
 
-constexpr std::array<setting_row, 36> rows{{
+constexpr auto rows = std::to_array<setting_row>({
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
      "Address space reserved per rank for global memory. Physical memory is taken when touched. "
      "auto: the "
@@ -319,7 +319,7 @@ constexpr std::array<setting_row, 36> rows{{
     {"DIOMP_RCCL_LIBRARY", "path", "",
      "AMD's collective library, if not librccl.so.1 where the system looks for libraries.",
      parse_text<&settings::rccl_library>, show_text<&settings::rccl_library>},
-}};
+});
 
 } // namespace
 
