@@ -2,9 +2,9 @@
 // The loops behind the predefined operators, one per type and operator, compiled for the baseline
 // and for AVX2; the processor decides at start. Contraction into fused multiply-adds is off, so
 // that both give the same bits.
+#include "base/small_floats.h"
 #include "collective/operators.h"
 
-#include <bit>
 #include <complex>
 #include <concepts>
 #include <cstdint>
@@ -17,61 +17,9 @@
 #else
 #define DIOMP_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
 #endif
-#define DIOMP_INLINE inline __attribute__((always_inline))
 
 namespace diomp::collective {
 namespace {
-
-/// IEEE 754 binary16 and bfloat16 in memory; arithmetic goes through float.
-struct float16 {
-    std::uint16_t bits;
-};
-struct bfloat16 {
-    std::uint16_t bits;
-};
-
-DIOMP_INLINE float widen(bfloat16 value) {
-    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
-}
-
-/// Round to nearest even; a NaN stays one.
-DIOMP_INLINE bfloat16 narrow_bfloat16(float value) {
-    auto const bits = std::bit_cast<std::uint32_t>(value);
-    std::uint32_t const rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    bool const is_nan = (bits & 0x7fffffff) > 0x7f800000;
-    return {static_cast<std::uint16_t>(is_nan ? (bits >> 16 | 0x40) : rounded)};
-}
-
-DIOMP_INLINE float widen(float16 value) {
-    std::uint32_t const sign = std::uint32_t{value.bits & 0x8000U} << 16;
-    std::uint32_t const magnitude = value.bits & 0x7fffU;
-    // Shifted into place the exponent is too small by 112; for infinities and NaNs it must be 255;
-    // subnormal numbers are magnitude * 2^-24.
-    std::uint32_t const normal = (magnitude << 13) + (std::uint32_t{112} << 23);
-    std::uint32_t const special = magnitude << 13 | 0x7f800000;
-    auto const subnormal =
-        std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(magnitude)) * 0x1p-24F);
-    std::uint32_t const bits =
-        magnitude >= 0x7c00 ? special : (magnitude < 0x400 ? subnormal : normal);
-    return std::bit_cast<float>(bits | sign);
-}
-
-/// Round to nearest even; a NaN stays one.
-DIOMP_INLINE float16 narrow_float16(float value) {
-    auto const bits = std::bit_cast<std::uint32_t>(value);
-    std::uint32_t const sign = bits >> 16 & 0x8000;
-    std::uint32_t const magnitude = bits & 0x7fffffff;
-    std::uint32_t const rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
-    std::uint32_t const normal = (rounded - (std::uint32_t{112} << 23)) >> 13;
-    // Below 2^-14 an addition of 0.5 leaves the rounded subnormal number in the low bits.
-    std::uint32_t const subnormal =
-        std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
-        std::bit_cast<std::uint32_t>(0.5F);
-    std::uint32_t const overflow = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
-    std::uint32_t const half =
-        rounded >= 0x47800000 ? overflow : (magnitude < 0x38800000 ? subnormal : normal);
-    return {static_cast<std::uint16_t>(half | sign)};
-}
 
 template <typename T>
 concept small_float = std::same_as<T, float16> || std::same_as<T, bfloat16>;

@@ -21,6 +21,13 @@ result<std::unique_ptr<current_scope>> backend::make_current(device_id device) {
                  fmt::format("{} devices have no vendor's libraries beside them", name()));
 }
 
+status queue::reduce(const reduction & /*how*/, void * /*dst*/,
+                     std::span<const void *const> /*sources*/, std::size_t /*count*/) {
+    return error(OMPX_ERR_UNSUPPORTED, "this device has no kernels that reduce");
+}
+
+bool backend::can_reduce(device_id /*device*/, const reduction & /*how*/) { return false; }
+
 error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("cannot commit {} at offset {}: {} are reserved", format_size(nbytes),

@@ -27,6 +27,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,7 +111,14 @@ public:
     virtual status map_more(const shared_handle &added) = 0;
 };
 
-/// Copies in order. One thread at a time.
+/// How arrays are combined, element by element.
+struct reduction {
+    ompx_type_t type = 0;
+    ompx_op_t op = 0;
+    std::size_t divisor = 1; ///< of OMPX_AVG: the sum is divided by it
+};
+
+/// Copies and reductions in order. One thread at a time.
 class queue {
 public:
     queue() = default;
@@ -122,7 +130,15 @@ public:
     /// devices only if they can be reached. Returns at once where the device can, which it can for
     /// pinned host memory. Both ranges stay valid until the queue is idle.
     virtual status copy(void *dst, const void *src, std::size_t nbytes) = 0;
-    /// Whether all copies are complete and visible; does not block. An error is about one of them,
+    /// dst[i] = sources[0][i] op sources[1][i] op ... for i < count, combined in this order and
+    /// with the bits that the collectives' loops for the processor give. There are 1 to
+    /// most_sources of them; dst may be one, and overlaps no other. All of it in memory that copies
+    /// of this queue reach on devices. The rest as of copies. OMPX_ERR_UNSUPPORTED: see
+    /// backend::can_reduce.
+    virtual status reduce(const reduction &how, void *dst, std::span<const void *const> sources,
+                          std::size_t count);
+    static constexpr std::size_t most_sources = 64;
+    /// Whether all work is complete and visible; does not block. An error is about one part of it,
     /// and the queue is of no use afterwards.
     virtual result<bool> is_idle() = 0;
     /// Blocks until it is idle. Without limit of time: a device that hangs is ended by its driver,
@@ -204,6 +220,9 @@ public:
     virtual result<bool> can_reach(device_id device, device_id other) = 0;
 
     virtual result<std::unique_ptr<queue>> make_queue(device_id device) = 0;
+    /// Whether queues of `device` reduce so. The first question may take a second, in which the
+    /// driver compiles; it opens a context.
+    virtual bool can_reduce(device_id device, const reduction &how);
     /// For calls of the vendor's other libraries. OMPX_ERR_UNSUPPORTED: the backend has none.
     virtual result<std::unique_ptr<current_scope>> make_current(device_id device);
     /// For copies of every device of the backend.

@@ -184,6 +184,10 @@ result<std::unique_ptr<queue>> stream_pool::acquire(lane &on) {
 }
 
 result<ticket> stream_pool::copy(device_id device, void *dst, const void *src, std::size_t nbytes) {
+    return start(device, [=](queue &on) { return on.copy(dst, src, nbytes); });
+}
+
+result<ticket> stream_pool::start(device_id device, function_ref<status(queue &)> work) {
     DIOMP_TRY(check_device(backend_, device));
     lane &on = *lanes_[device.index()];
     auto acquired = acquire(on);
@@ -191,8 +195,9 @@ result<ticket> stream_pool::copy(device_id device, void *dst, const void *src, s
         return acquired.take_failure();
     }
     std::unique_ptr<queue> with = acquired.take();
-    status started = with->copy(dst, src, nbytes);
+    status started = work(*with);
     if (!started) {
+        static_cast<void>(with->wait()); // a part of it may be under way
         with.reset();
         std::lock_guard const guard(on.mutex);
         --on.queues;

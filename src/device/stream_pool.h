@@ -3,10 +3,11 @@
 // queue of its own. Queues are made on demand and used again; there are at most `max_active` per
 // device. When all of them are busy, the older half is waited for and the work goes on.
 //
-// Each queue carries one copy at a time, so that an idle queue means a finished copy and no event
-// objects are needed.
+// Each queue carries one copy at a time (or what a caller of `start` puts on it), so that an idle
+// queue means a finished copy and no event objects are needed.
 #pragma once
 
+#include "base/function_ref.h"
 #include "device/device.h"
 
 #include <cstdint>
@@ -56,6 +57,10 @@ public:
     /// limit: then it waits for the older half of them, or for the thread that is doing so already.
     /// An error: this copy was not started.
     result<ticket> copy(device_id device, void *dst, const void *src, std::size_t nbytes);
+
+    /// The same with all that `work` puts on the queue, in order; to the pool it is one copy. If it
+    /// fails, so that not all of it was started, the queue is waited for.
+    result<ticket> start(device_id device, function_ref<status(queue &)> work);
 
     /// Whether the copy is complete. Does not block. An error is about this copy, and is the answer
     /// to every later question as well.

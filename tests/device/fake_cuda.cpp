@@ -69,7 +69,9 @@ bool exists(int device) { return device >= 0 && device < static_cast<int>(all().
 bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
     while (!of.pending.empty()) {
         pending_item const next = of.pending.front();
-        if (next.work == nullptr) {
+        if (next.kernel) {
+            fake_cuda::carry_out(*next.kernel);
+        } else if (next.work == nullptr) {
             move_bytes(next.dst, next.src, next.size);
         } else {
             guard.unlock();
@@ -106,7 +108,7 @@ EXPORTED int fake_cuda_alive() {
     world &w = all();
     std::size_t count = w.reservations.size() + w.mappings.size() + w.handles.size() +
                         w.allocations.size() + w.host_allocations.size() + w.registered.size() +
-                        w.streams.size();
+                        w.streams.size() + w.modules.size();
     for (device const &each : w.devices) {
         count += static_cast<std::size_t>(each.retained);
     }

@@ -10,12 +10,14 @@
 //
 // Copies are carried out late: at the nth question (cuStreamQuery) after the copy, or when somebody
 // waits. Work of other stand-ins (fake_cuda_enqueue) takes its turn among them and says itself when
-// it is complete.
+// it is complete. The runtime's kernels are run on the processor, from the source that is compiled
+// for GPUs.
 //
 //     FAKE_CUDA_DEVICES=n        number of devices, 2
 //     FAKE_CUDA_MEBIBYTES=n      memory of each device, 64
 //     FAKE_CUDA_PEERS=none       no device reaches another
 //     FAKE_CUDA_VMM=none         no virtual memory management
+//     FAKE_CUDA_KERNELS=none     a module is refused as one of a newer driver is
 //     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
 //     FAKE_CUDA_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
 //
@@ -23,13 +25,16 @@
 // that the two are compared by what they exchange.
 #pragma once
 
+#include "device/kernels/reduction.h"
 #include "support/stand_in.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unistd.h>
@@ -43,7 +48,9 @@ inline constexpr int no_device = 100;
 inline constexpr int invalid_device = 101;
 inline constexpr int invalid_context = 201;
 inline constexpr int already_mapped = 208;
+inline constexpr int unsupported_ptx_version = 222;
 inline constexpr int invalid_handle = 400;
+inline constexpr int not_found = 500;
 inline constexpr int not_ready = 600;
 inline constexpr int peer_access_unsupported = 217;
 inline constexpr int peer_access_already_enabled = 704;
@@ -113,13 +120,32 @@ struct allocation {
 
 using work_function = int (*)(void *argument); ///< 1: complete, 0: ask again
 
-/// A copy, or work.
+/// One of the runtime's kernels.
+struct kernel;
+struct module {
+    int device = 0;
+    std::string text;
+};
+/// With what a function of a module was asked for and is launched.
+struct function {
+    const module *in = nullptr;
+    const kernel *runs = nullptr;
+};
+struct launch {
+    const kernel *runs = nullptr;
+    unsigned num_blocks = 0;
+    unsigned block_threads = 0;
+    diomp::device::kernels::reduction_arguments with;
+};
+
+/// A copy, work, or a kernel.
 struct pending_item {
     device_address dst = 0;
     device_address src = 0;
     std::size_t size = 0;
     work_function work = nullptr;
     void *argument = nullptr;
+    std::optional<launch> kernel{};
 };
 struct stream {
     int device = 0;
@@ -139,6 +165,9 @@ struct world {
     std::map<void *, std::size_t> host_allocations;
     std::map<void *, std::size_t> registered; ///< host memory of others
     std::set<stream *> streams;
+    std::map<module *, std::unique_ptr<module>> modules;
+    std::map<std::pair<module *, std::string>, function> functions;
+    int launches = 0;
     unsigned long long last_handle = 0;
     std::string complaints;
 
@@ -157,6 +186,9 @@ bool may_touch(int device, device_address from, std::size_t size);
 /// The device in whose memory the address lies; -1: none.
 int owner_of(device_address where);
 
+/// Reads or writes memory of any sort.
+void transfer(bool reading, device_address where, char *buffer, std::size_t size);
+void carry_out(const launch &what);
 /// Carries out a copy between device memory and host memory of any sort.
 void move_bytes(device_address dst, device_address src, std::size_t size);
 

@@ -98,6 +98,8 @@ spot find_spot(device_address where) {
     return {};
 }
 
+} // namespace
+
 void transfer(bool reading, device_address where, char *buffer, std::size_t size) {
     while (size > 0) {
         spot const at = find_spot(where);
@@ -115,8 +117,6 @@ void transfer(bool reading, device_address where, char *buffer, std::size_t size
         size -= part;
     }
 }
-
-} // namespace
 
 void move_bytes(device_address dst, device_address src, std::size_t size) {
     std::vector<char> between(size);

@@ -4,7 +4,7 @@
 // test itself is tested where there is no device.
 //
 // Prints lines "figure NAME BYTES VALUE UNIT", which scripts/gpu-check.sh gathers.
-#include "device/device.h"
+#include "device/real_fixture.h"
 #include "device/stream_pool.h"
 #include "device/two_processes.h"
 
@@ -12,9 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <numeric>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
@@ -23,53 +21,13 @@ namespace diomp::device {
 namespace {
 
 constexpr int skipped = 77; // ctest's SKIP_RETURN_CODE
-constexpr std::size_t mebibyte = std::size_t{1} << 20;
-constexpr device_id zero = device_id(0);
+using namespace real;       // NOLINT(google-build-using-namespace)
 
-// What main makes before the tests: they share a backend, since a process starts a driver once.
-backend *cuda = nullptr;
 test::second_process *neighbour = nullptr;
 
 std::string library() {
     const char *const path = std::getenv("DIOMP_TEST_CUDA_LIBRARY");
     return path == nullptr ? "" : path;
-}
-
-using words = std::vector<std::uint64_t>;
-
-words pattern(std::size_t count, std::uint64_t seed) {
-    words made(count);
-    std::iota(made.begin(), made.end(), seed << 32);
-    return made;
-}
-
-std::size_t bytes(const words &of) { return of.size() * sizeof(std::uint64_t); }
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-status copy_and_wait(backend &of, void *dst, const void *src, std::size_t nbytes) {
-    auto made = of.make_queue(zero);
-    DIOMP_TRY(made);
-    DIOMP_TRY(made.value()->copy(dst, src, nbytes));
-    return made.value()->wait();
-}
-
-void expect_ok(const status &outcome) { EXPECT_TRUE(outcome.ok()) << outcome.failure().message(); }
-
-/// A quarter of what the device has free, 256 MiB at most.
-std::size_t large() {
-    auto const found = cuda->describe(zero);
-    return std::min(found.value().free_bytes / 4, 256 * mebibyte) / (4 * mebibyte) * 4 * mebibyte;
-}
-
-std::unique_ptr<memory> reserve(std::size_t max_bytes, std::size_t committed) {
-    auto reserved = cuda->reserve(zero, max_bytes);
-    EXPECT_TRUE(reserved.ok()) << reserved.failure().message();
-    auto made = reserved.take();
-    expect_ok(made->commit(0, committed));
-    return made;
 }
 
 TEST(device_real_test, driver_describes_its_devices) {

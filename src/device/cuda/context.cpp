@@ -14,6 +14,10 @@ result<std::shared_ptr<context>> context::retain(std::shared_ptr<const library> 
 }
 
 context::~context() {
+    if (kernels_.is_loaded()) {
+        auto const inside = current::enter(*this);
+        kernels_.unload(*driver_);
+    }
     report(*driver_, driver_->primary_context_release(device_), "cuDevicePrimaryCtxRelease");
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/function_ref.h"
+#include "device/cuda/kernels.h"
 #include "device/cuda/library.h"
 
 #include <memory>
@@ -52,6 +53,9 @@ public:
         const context *of_;
     };
 
+    /// One of the runtime's kernels. The context is current.
+    result<kernel_handle> kernel(const std::string &name) { return kernels_.find(*driver_, name); }
+
     /// Lets `reader` use all memory of this device, now and later. Once is enough; more is
     /// harmless.
     status open_to(const context &reader);
@@ -69,6 +73,7 @@ private:
     std::shared_ptr<const library> driver_;
     ordinal device_;
     context_handle handle_;
+    kernel_module kernels_;
     std::mutex mutex_;                 ///< over the rest; the driver is called under it
     std::vector<ordinal> readers_;     ///< this device first
     std::vector<mapped_memory *> all_; ///< each forgets itself in time

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/cuda.h"
 
+#include "base/log.h"
 #include "base/settings.h"
+#include "device/cuda/kernels.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/queue.h"
 #include "device/numa.h"
@@ -126,6 +128,28 @@ result<std::unique_ptr<queue>> cuda_backend::make_queue(device_id device) {
     auto on = context_of(device);
     DIOMP_TRY(on);
     return cuda::make_queue(on.value());
+}
+
+bool cuda_backend::can_reduce(device_id device, const reduction &how) {
+    auto const chosen = choose_kernel(how);
+    if (!chosen) {
+        return false;
+    }
+    auto const ask = [&]() -> status {
+        auto on = context_of(device);
+        DIOMP_TRY(on);
+        auto inside = context::current::enter(*on.value());
+        DIOMP_TRY(inside);
+        auto found = on.value()->kernel(chosen->name);
+        DIOMP_TRY(found);
+        return {};
+    };
+    status const asked = ask();
+    if (!asked) {
+        log(log_level::info, "CUDA device {} does not reduce: {}", device.value(),
+            asked.failure().message());
+    }
+    return asked.ok();
 }
 
 namespace {

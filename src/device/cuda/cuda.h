@@ -26,6 +26,7 @@ public:
                                                      const shared_handle &handle) override;
     result<bool> can_reach(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
+    bool can_reduce(device_id device, const reduction &how) override;
     result<std::unique_ptr<current_scope>> make_current(device_id device) override;
     result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
     result<pinned_memory> pin(void *base, std::size_t nbytes) override;

@@ -24,6 +24,8 @@ using address = std::uint64_t; ///< CUdeviceptr
 using handle = std::uint64_t;  ///< CUmemGenericAllocationHandle
 using context_handle = void *; ///< CUcontext
 using stream_handle = void *;  ///< CUstream
+using module_handle = void *;  ///< CUmodule
+using kernel_handle = void *;  ///< CUfunction
 
 inline constexpr code success = 0;
 inline constexpr code out_of_memory = 2;
@@ -147,7 +149,15 @@ struct uuid {
     each(stream_create, cuStreamCreate, (stream_handle * into, unsigned flags));                   \
     each(stream_destroy, cuStreamDestroy_v2, (stream_handle of));                                  \
     each(stream_query, cuStreamQuery, (stream_handle of));                                         \
-    each(stream_synchronize, cuStreamSynchronize, (stream_handle of))
+    each(stream_synchronize, cuStreamSynchronize, (stream_handle of));                             \
+    each(module_load_data, cuModuleLoadData, (module_handle * into, const void *image));           \
+    each(module_unload, cuModuleUnload, (module_handle of));                                       \
+    each(module_get_function, cuModuleGetFunction,                                                 \
+         (kernel_handle * into, module_handle of, const char *name));                              \
+    each(launch_kernel, cuLaunchKernel,                                                            \
+         (kernel_handle of, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+          unsigned block_y, unsigned block_z, unsigned shared_bytes, stream_handle on,             \
+          void **parameters, void **extra))
 
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name cannot stand in parentheses

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Kernels as they come with the runtime.
+#pragma once
+
+namespace diomp::device::kernels {
+
+/// The kernels of reduction.h for NVIDIA's GPUs, as text for the driver; null: this build has none.
+const char *reduction_ptx();
+
+} // namespace diomp::device::kernels

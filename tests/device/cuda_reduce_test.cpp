@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The CUDA backend's reductions on the stand-in, which runs the kernels' source: every type and
+// operator against the collectives' loops for the processor, bit by bit.
+#include "collective/operators.h"
+#include "device/cuda_fixture.h"
+#include "device/kernels/embedded.h"
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace diomp::device {
+namespace {
+
+using test::mebibyte;
+using ::testing::HasSubstr;
+using bytes = std::vector<std::byte>;
+
+constexpr ompx_op_t all_operators[] = {OMPX_SUM, OMPX_PROD, OMPX_MIN,  OMPX_MAX, OMPX_BAND,
+                                       OMPX_BOR, OMPX_BXOR, OMPX_LAND, OMPX_LOR, OMPX_AVG};
+
+class cuda_reduce_test : public test::cuda_test {
+protected:
+    void SetUp() override {
+        cuda_test::SetUp();
+        if (kernels::reduction_ptx() == nullptr) {
+            GTEST_SKIP() << "this build has no kernels";
+        }
+        create();
+        memory_ = reserve(zero, 2 * mebibyte);
+        ASSERT_TRUE(memory_->commit(0, 2 * mebibyte).ok());
+        queue_ = backend_->make_queue(zero).take();
+    }
+    void TearDown() override {
+        queue_.reset();
+        memory_.reset();
+        cuda_test::TearDown();
+    }
+
+    /// Any bits for numbers, infinities and NaNs included; 0 and 1 for bool.
+    bytes any_values(ompx_type_t type, std::size_t count) {
+        bytes made(count * ompx_type_size(type));
+        for (std::byte &each : made) {
+            each = static_cast<std::byte>(type == OMPX_BOOL ? random_() & 1 : random_() & 255);
+        }
+        return made;
+    }
+    void write(std::size_t at, const bytes &from) {
+        ASSERT_TRUE(queue_->copy(memory_->base() + at, from.data(), from.size()).ok());
+        ASSERT_TRUE(queue_->wait().ok());
+    }
+    bytes read(std::size_t at, std::size_t nbytes) {
+        bytes into(nbytes);
+        EXPECT_TRUE(queue_->copy(into.data(), memory_->base() + at, nbytes).ok());
+        EXPECT_TRUE(queue_->wait().ok());
+        return into;
+    }
+    /// Arrays of `count` elements at multiples of `distance`, reduced to the place of `dst`.
+    void compare(const reduction &how, std::size_t num, std::size_t count, std::size_t distance,
+                 std::size_t dst) {
+        std::size_t const nbytes = count * ompx_type_size(how.type);
+        ASSERT_LE(nbytes, distance);
+        std::vector<bytes> operands;
+        std::vector<const void *> sources;
+        for (std::size_t i = 0; i < num; ++i) {
+            operands.push_back(any_values(how.type, count));
+            write(i * distance, operands.back());
+            sources.push_back(memory_->base() + i * distance);
+        }
+        ASSERT_TRUE(queue_->reduce(how, memory_->base() + dst * distance, sources, count).ok());
+        auto const combine =
+            collective::find_kernel(how.type, how.op == OMPX_AVG ? OMPX_SUM : how.op);
+        bytes wanted = operands[0];
+        for (std::size_t i = 1; i < num; ++i) {
+            combine(wanted.data(), wanted.data(), operands[i].data(), count);
+        }
+        if (how.op == OMPX_AVG) {
+            collective::find_average(how.type)(wanted.data(), count, how.divisor);
+        }
+        ASSERT_TRUE(is_same(how.type, read(dst * distance, nbytes), wanted))
+            << "type " << how.type << ", operator " << how.op << ", " << num << " arrays of "
+            << count;
+    }
+    /// Equal bits, but for which NaN it is: that the processor's instructions choose.
+    template <typename T>
+    static bool is_same_number(T one, T other) {
+        return std::memcmp(&one, &other, sizeof(T)) == 0 || (one != one && other != other);
+    }
+    template <typename T>
+    static bool are_same(const bytes &one, const bytes &other) {
+        for (std::size_t at = 0; at < one.size(); at += sizeof(T)) {
+            T a;
+            T b;
+            std::memcpy(&a, &one[at], sizeof(T));
+            std::memcpy(&b, &other[at], sizeof(T));
+            if (!is_same_number(a, b)) {
+                return false;
+            }
+        }
+        return true;
+    }
+    static bool is_same(ompx_type_t type, const bytes &one, const bytes &other) {
+        switch (type) {
+        case OMPX_FLOAT:
+        case OMPX_FLOAT_COMPLEX:
+            return are_same<float>(one, other);
+        case OMPX_DOUBLE:
+        case OMPX_DOUBLE_COMPLEX:
+            return are_same<double>(one, other);
+        case OMPX_FLOAT16:
+            return are_same_small(one, other, 0x7c00);
+        case OMPX_BFLOAT16:
+            return are_same_small(one, other, 0x7f80);
+        default:
+            return one == other;
+        }
+    }
+    static bool are_same_small(const bytes &one, const bytes &other, unsigned infinity) {
+        for (std::size_t at = 0; at < one.size(); at += 2) {
+            std::uint16_t a = 0;
+            std::uint16_t b = 0;
+            std::memcpy(&a, &one[at], 2);
+            std::memcpy(&b, &other[at], 2);
+            if (a != b && ((a & 0x7fffU) <= infinity || (b & 0x7fffU) <= infinity)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    std::unique_ptr<memory> memory_;
+    std::unique_ptr<queue> queue_;
+    std::mt19937 random_{7};
+};
+
+TEST_F(cuda_reduce_test, every_type_and_operator_gives_the_bits_of_the_processor) {
+    int num_reduced = 0;
+    for (ompx_type_t type = OMPX_INT8; type <= OMPX_BOOL; ++type) {
+        for (ompx_op_t const op : all_operators) {
+            bool const makes_sense =
+                collective::find_kernel(type, op == OMPX_AVG ? OMPX_SUM : op) != nullptr;
+            bool const can = backend_->can_reduce(zero, {type, op});
+            // All but long double, which no GPU has.
+            ASSERT_EQ(can, makes_sense && type != OMPX_LONG_DOUBLE) << type << ' ' << op;
+            if (can) {
+                compare({type, op, 3}, 3, 1003, 65536, 4);
+                num_reduced += 1;
+            } else {
+                const void *source = memory_->base();
+                EXPECT_EQ(
+                    queue_->reduce({type, op}, memory_->base(), {&source, 1}, 1).failure().code(),
+                    OMPX_ERR_UNSUPPORTED);
+            }
+        }
+    }
+    EXPECT_EQ(num_reduced, 8 * 10 + 4 * 7 + 2 * 3 + 7);
+}
+
+TEST_F(cuda_reduce_test, any_number_of_arrays_of_any_length) {
+    for (std::size_t const num : {1U, 2U, 5U, 64U}) {
+        for (std::size_t const count : {1U, 3U, 4U, 255U, 1024U, 2047U}) {
+            compare({OMPX_FLOAT, OMPX_SUM}, num, count, 16384, 64);
+        }
+    }
+    compare({OMPX_INT16, OMPX_MAX}, 3, 200000, 400000, 0); // more elements than threads; in place
+}
+
+TEST_F(cuda_reduce_test, addresses_that_are_not_aligned_are_reduced_one_by_one) {
+    compare({OMPX_FLOAT, OMPX_SUM}, 3, 1000, 4004, 3);
+    compare({OMPX_INT8, OMPX_BXOR}, 3, 999, 1001, 2);
+    compare({OMPX_DOUBLE_COMPLEX, OMPX_PROD}, 3, 50, 808, 3);
+}
+
+TEST_F(cuda_reduce_test, reductions_and_copies_of_a_queue_come_in_order) {
+    using words = std::vector<std::uint32_t>;
+    words const first(100, 5);
+    words const second(100, 8);
+    words result(100);
+    std::byte *const base = memory_->base();
+    const void *const sources[] = {base, base + 4096};
+    ASSERT_TRUE(queue_->copy(base, first.data(), 400).ok());
+    ASSERT_TRUE(queue_->copy(base + 4096, second.data(), 400).ok());
+    ASSERT_TRUE(queue_->reduce({OMPX_UINT32, OMPX_SUM}, base, sources, 100).ok());
+    ASSERT_TRUE(queue_->copy(result.data(), base, 400).ok());
+    EXPECT_FALSE(queue_->is_idle().value());
+    ASSERT_TRUE(queue_->wait().ok());
+    EXPECT_EQ(result, words(100, 13));
+}
+
+TEST_F(cuda_reduce_test, arguments_that_make_no_sense_are_errors) {
+    const void *source = memory_->base();
+    reduction const how{OMPX_FLOAT, OMPX_SUM};
+    EXPECT_EQ(queue_->reduce(how, nullptr, {&source, 1}, 1).failure().code(), OMPX_ERR_ARG);
+    EXPECT_EQ(queue_->reduce(how, memory_->base(), {}, 1).failure().code(), OMPX_ERR_ARG);
+    std::vector<const void *> const many(queue::most_sources + 1, source);
+    EXPECT_EQ(queue_->reduce(how, memory_->base(), many, 1).failure().code(), OMPX_ERR_ARG);
+    EXPECT_TRUE(queue_->reduce(how, nullptr, {}, 0).ok());
+    EXPECT_FALSE(backend_->can_reduce(device_id(7), how));
+    EXPECT_FALSE(backend_->can_reduce(zero, {OMPX_TYPE_OF_SIZE(4), OMPX_SUM}));
+    EXPECT_FALSE(backend_->can_reduce(zero, {OMPX_INT32, OMPX_REPLACE}));
+}
+
+TEST_F(cuda_reduce_test, driver_that_does_not_take_the_kernels_leaves_the_copies) {
+    ::setenv("FAKE_CUDA_FAIL", "cuModuleLoadData=222", 1);
+    reduction const how{OMPX_FLOAT, OMPX_SUM};
+    EXPECT_FALSE(backend_->can_reduce(zero, how));
+    ::unsetenv("FAKE_CUDA_FAIL");
+    const void *source = memory_->base();
+    status const failed = queue_->reduce(how, memory_->base(), {&source, 1}, 1);
+    ASSERT_FALSE(failed.ok()); // asked once
+    EXPECT_THAT(failed.failure().message(), HasSubstr("cuModuleLoadData"));
+    EXPECT_TRUE(backend_->can_reduce(one, how)); // another device has its own
+    write(0, bytes(100));
+}
+
+TEST_F(cuda_reduce_test, launch_that_fails_names_the_call) {
+    ::setenv("FAKE_CUDA_FAIL", "cuLaunchKernel=700", 1);
+    const void *source = memory_->base();
+    status const failed = queue_->reduce({OMPX_FLOAT, OMPX_SUM}, memory_->base(), {&source, 1}, 1);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.failure().code(), OMPX_ERR_SYSTEM);
+    EXPECT_THAT(failed.failure().message(), HasSubstr("cuLaunchKernel"));
+}
+
+} // namespace
+} // namespace diomp::device

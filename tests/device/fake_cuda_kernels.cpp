@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The stand-in's modules and kernels: every thread of a launch runs, one after the other, the loop
+// that is compiled for GPUs.
+#include "device/fake_cuda.h"
+#include "device/kernels/reduction_loops.h"
+
+#include <cstring>
+#include <vector>
+
+namespace fake_cuda {
+
+using diomp::device::kernels::reduction_arguments;
+
+struct kernel {
+    const char *name;
+    std::size_t element_bytes;
+    void (*run)(const reduction_arguments &all);
+};
+
+namespace {
+
+/// Of the thread that runs, under the mutex.
+unsigned long long g_thread = 0;
+unsigned long long g_num_threads = 1;
+
+struct threads {
+    static unsigned long long first() { return g_thread; }
+    static unsigned long long step() { return g_num_threads; }
+};
+
+namespace kernels = diomp::device::kernels;
+
+#define FAKE_CUDA_KERNEL(op, element)                                                              \
+    {"diomp_reduce_" #op "_" #element, sizeof(kernels::element),                                   \
+     kernels::reduce<threads, kernels::op, kernels::element>},
+constexpr kernel all_kernels[] = {DIOMP_REDUCTIONS(FAKE_CUDA_KERNEL)};
+
+const kernel *find_kernel(const std::string &name) {
+    for (kernel const &each : all_kernels) {
+        if (name == each.name) {
+            return &each;
+        }
+    }
+    return nullptr;
+}
+
+/// Whether the launch's device may touch all that the kernel will.
+bool may_run(int device, const launch &what) {
+    std::size_t const nbytes = what.with.count * what.runs->element_bytes;
+    bool may = owner_of(what.with.dst) >= 0 && may_touch(device, what.with.dst, nbytes);
+    for (std::size_t i = 0; i < what.with.num_sources; ++i) {
+        may = may && owner_of(what.with.sources[i]) >= 0 &&
+              may_touch(device, what.with.sources[i], nbytes);
+    }
+    return may;
+}
+
+} // namespace
+
+// The addresses are no host's: the kernel gets copies of the arrays, as well aligned as they are.
+// Where the destination is a source it is one copy too.
+void carry_out(const launch &what) {
+    std::size_t const nbytes = what.with.count * what.runs->element_bytes;
+    std::vector<std::vector<char>> copies;
+    std::map<device_address, char *> here;
+    auto const fetch = [&](device_address where) -> unsigned long long {
+        if (!here.contains(where)) {
+            std::vector<char> &made = copies.emplace_back(nbytes + 32);
+            auto const begin = reinterpret_cast<device_address>(made.data());
+            here[where] = made.data() + ((where - begin) & 15);
+            transfer(true, where, here[where], nbytes);
+        }
+        return reinterpret_cast<unsigned long long>(here[where]);
+    };
+    copies.reserve(what.with.num_sources + 1);
+    reduction_arguments with = what.with;
+    with.dst = fetch(with.dst);
+    for (std::size_t i = 0; i < with.num_sources; ++i) {
+        with.sources[i] = fetch(with.sources[i]);
+    }
+    g_num_threads = static_cast<unsigned long long>(what.num_blocks) * what.block_threads;
+    for (g_thread = 0; g_thread < g_num_threads; ++g_thread) {
+        what.runs->run(with);
+    }
+    transfer(false, what.with.dst, here[what.with.dst], nbytes);
+}
+
+} // namespace fake_cuda
+
+using namespace fake_cuda;
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+/// Kernels launched in this process.
+EXPORTED int fake_cuda_launches() { return all().launches; }
+
+EXPORTED int cuModuleLoadData(void **into, const void *image) {
+    FAKE_CUDA_ENTER_CONTEXT
+    if (stand_in::is_set_to("FAKE_CUDA_KERNELS", "none")) {
+        return unsupported_ptx_version;
+    }
+    std::string const text = static_cast<const char *>(image);
+    if (text.find(".version") == std::string::npos || text.find(".target") == std::string::npos) {
+        return complain(__func__, "no text of PTX", invalid_value);
+    }
+    auto made = std::make_unique<fake_cuda::module>();
+    made->device = current;
+    made->text = text;
+    *into = made.get();
+    all().modules[made.get()] = std::move(made);
+    return ok;
+}
+
+EXPORTED int cuModuleUnload(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const gone = static_cast<fake_cuda::module *>(of);
+    if (!all().modules.contains(gone) || gone->device != current) {
+        return complain(__func__, "no module of this context", invalid_handle);
+    }
+    std::erase_if(all().functions, [&](auto const &each) { return each.first.first == gone; });
+    all().modules.erase(gone);
+    return ok;
+}
+
+EXPORTED int cuModuleGetFunction(void **into, void *of, const char *name) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const in = static_cast<fake_cuda::module *>(of);
+    if (!all().modules.contains(in) || in->device != current) {
+        return complain(__func__, "no module of this context", invalid_handle);
+    }
+    std::string const entry = std::string(".entry ") + name + "(";
+    if (in->text.find(entry) == std::string::npos || find_kernel(name) == nullptr) {
+        return complain(__func__, std::string("no kernel ") + name, not_found);
+    }
+    function &found = all().functions[{in, name}];
+    found = {in, find_kernel(name)};
+    *into = &found;
+    return ok;
+}
+
+EXPORTED int cuLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                            unsigned block_x, unsigned block_y, unsigned block_z,
+                            unsigned shared_bytes, void *on, void **parameters, void **extra) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const with = static_cast<stream *>(on);
+    auto *const what = static_cast<function *>(of);
+    if (!all().streams.contains(with) || with->device != current || what->in->device != current) {
+        return complain(__func__, "stream or function of another context", invalid_handle);
+    }
+    if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 ||
+        block_y != 1 || block_z != 1 || shared_bytes != 0 || extra != nullptr) {
+        return complain(__func__, "grid, block or memory", invalid_value);
+    }
+    launch made{what->runs, grid_x, block_x, {}};
+    std::memcpy(&made.with, parameters[0], sizeof(made.with));
+    if (!may_run(current, made)) {
+        return complain(__func__, "it would touch what its device may not", invalid_value);
+    }
+    ++all().launches;
+    with->pending.push_back({.kernel = made});
+    with->questions = 0;
+    return ok;
+}
