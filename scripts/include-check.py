@@ -64,6 +64,7 @@ SHARED = {
     "src/sync/call_signature.h",
     "src/sync/rendezvous.h",
     "src/group/registry.h",
+    "src/collective/device_plan.h",  # who makes devices' memory reachable carries it out
     "src/collective/vendor/vendor_library.h",  # who owns a group's communicators, and hands out their id
     "src/collective/vendor/vendor_group.h",
     "src/collective/vendor/plan.h",  # which calls a library has

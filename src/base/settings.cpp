@@ -164,6 +164,17 @@ constexpr auto rows = std::to_array<setting_row>({
          return parse_word(s.ccl, t, ccl_words, "one of auto, native, nccl, rccl");
      },
      [](const settings &s) { return show_word(s.ccl, ccl_words); }},
+    {"DIOMP_DEVICE_DIRECT_THRESHOLD", "size", "32K",
+     "Native collectives of GPUs on blocks from this size up go from device to device, where all "
+     "members are on one node and reach each other, and are reduced there; smaller ones go by way "
+     "of host memory. The largest of all ranks counts. 0: all; 1T: none.",
+     [](settings &s, const std::string &t) -> status {
+         auto size = parse_size(t);
+         DIOMP_TRY(size);
+         s.device_direct_threshold_bytes = size.value();
+         return {};
+     },
+     [](const settings &s) { return format_size(s.device_direct_threshold_bytes); }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",

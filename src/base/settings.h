@@ -39,6 +39,7 @@ struct settings {
     device_ways device_paths = device_ways::all;
     int max_active_streams = 32;
     ccl_choice ccl = ccl_choice::automatic;
+    std::size_t device_direct_threshold_bytes = std::size_t{32} << 10;
     std::uint64_t segment_base = 0;         ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
     int spin_count = -1;                    ///< -1: chosen from ranks and cores

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace diomp::collective {
 namespace {
@@ -165,6 +166,16 @@ status collectives::run_among_ranks(group::group &members, const request &asked)
 
 status collectives::compare(group::group &members, const request &asked) {
     return members.meet(signature_of(roles(members), asked));
+}
+
+status collectives::meet(group::group &members, const request &asked,
+                         const sync::meeting_payload &payload, std::span<const std::byte> staged) {
+    group::local_group &here = members.here();
+    DIOMP_TRY(here.settle());
+    if (!staged.empty()) {
+        std::memcpy(here.next_stage(), staged.data(), staged.size());
+    }
+    return here.meet(signature_of(roles(members), asked), payload);
 }
 
 result<reducer> collectives::resolve(const request &asked) const {

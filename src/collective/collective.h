@@ -77,6 +77,12 @@ public:
     /// Meets with what `asked` would be: OMPX_ERR_MISMATCH on all members if they differ. For calls
     /// that somebody else makes. With the turn.
     static status compare(group::group &members, const request &asked);
+    /// The same where all members are on one node, and tells: afterwards `members.here()` has
+    /// everybody's payload and, up to member_block::small_stage_bytes, what they staged. With the
+    /// turn.
+    static status meet(group::group &members, const request &asked,
+                       const sync::meeting_payload &payload,
+                       std::span<const std::byte> staged = {});
     /// As run; the caller has the group's turn. `is_checked`: `check` has found the call right.
     status run_in_turn(group::group &members, const request &asked,
                        std::span<const endpoint_buffers> own, bool is_checked = false);

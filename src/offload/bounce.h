@@ -47,6 +47,9 @@ public:
     /// Starts a copy by a queue of `by` and waits for it; messages are served meanwhile.
     status copy(const accelerator &by, void *dst, const void *src, std::size_t nbytes);
 
+    /// Waits for what has been started in the stream pool of `by`; messages are served meanwhile.
+    status wait_for(const accelerator &by, const device::ticket &of);
+
     /// Moves nbytes between host memory and wherever: the piece at `host`, `done` bytes after the
     /// beginning. The host memory may be reused on return.
     using piece_function =
@@ -81,7 +84,6 @@ private:
     struct lane;  ///< pinned memory for two pieces, while somebody uses it
     struct going; ///< a job whose copy to the device is under way
 
-    status wait_for(const accelerator &by, const device::ticket &of);
     /// As a put from `local` to host memory, or a get from there. Blocks.
     status copy_end(rma::direction way, const end &local, std::byte *host, std::size_t nbytes);
     result<lane> take_lane(const accelerator &of);

@@ -2,6 +2,9 @@
 // Transfers whose two ends have been found: who copies, and through what.
 #include "base/log.h"
 #include "offload/offload.h"
+#include "offload/segment_memory.h"
+
+#include <fmt/core.h>
 
 #include <array>
 #include <memory>
@@ -168,6 +171,45 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
 status devices::copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device) {
     return to_device ? bounce_.copy(*there.on, there.address, here, nbytes)
                      : bounce_.copy(*there.on, here, there.address, nbytes);
+}
+
+std::optional<std::uint64_t> devices::place_in_segment(int device, const end &at) const {
+    device_segment const *const segment = segments_.find(device);
+    return segment == nullptr || at.on == nullptr ? std::nullopt : segment->offset_of(at.address);
+}
+
+result<std::byte *> devices::reach(world_rank owner, const far_memory &there, std::size_t nbytes,
+                                   const accelerator &by) {
+    auto const unreachable = [&] {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("{} device {} of this rank does not reach device {} of rank {}",
+                                 by.backend->name(), by.id.value(), there.device, owner.value()),
+                     "see DIOMP_DEVICE_PATHS");
+    };
+    if (owner != self_) {
+        if (!allows(options_.paths, device_ways::ipc)) {
+            return unreachable();
+        }
+        auto opened = peers_.open(owner, there.device, there.offset, nbytes, &by);
+        DIOMP_TRY(opened);
+        return opened.value().by == &by ? result<std::byte *>(opened.value().address)
+                                        : unreachable();
+    }
+    device_segment const *const segment = segments_.find(there.device);
+    if (segment == nullptr || segment->memory() == nullptr) {
+        return unreachable();
+    }
+    accelerator const &on = segment->memory()->on();
+    if (&on != &by) {
+        if (!allows(options_.paths, device_ways::peer) || on.backend != by.backend) {
+            return unreachable();
+        }
+        auto const reached = by.backend->can_reach(by.id, on.id);
+        if (!reached || !reached.value()) {
+            return unreachable();
+        }
+    }
+    return segment->base() + there.offset;
 }
 
 void devices::finish_copies() {

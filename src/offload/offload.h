@@ -138,6 +138,24 @@ public:
     /// Between an own accelerator's memory, which find_own has found, and host memory. Blocks.
     status copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device);
 
+    /// A place in the segment of a rank's accelerator.
+    struct far_memory {
+        int device = 0;
+        std::uint64_t offset = 0;
+    };
+    /// Where memory of own device `device`, which find_own has found, is for others; nullopt: not
+    /// in its segment.
+    [[nodiscard]] std::optional<std::uint64_t> place_in_segment(int device, const end &at) const;
+    /// The address of [offset, offset + nbytes) there for queues of `by`, an own device. The owner
+    /// is on this node, or this rank. OMPX_ERR_UNSUPPORTED: it does not reach it, or
+    /// DIOMP_DEVICE_PATHS forbids it.
+    result<std::byte *> reach(world_rank owner, const far_memory &there, std::size_t nbytes,
+                              const accelerator &by);
+    /// Waits for what has been started in the stream pool of `by`; serves messages meanwhile.
+    status wait_for(const accelerator &by, const device::ticket &of) {
+        return bounce_.wait_for(by, of);
+    }
+
     /// Whether a device still uses memory in the window.
     [[nodiscard]] bool in_use() const;
     /// Whether memory at this address has been in an accelerator's segment, also when the runtime
@@ -163,11 +181,6 @@ private:
     struct local_side {
         end at;
         stretch reach;
-    };
-    /// In the segment of another rank's accelerator.
-    struct far_memory {
-        int device = 0;
-        std::uint64_t offset = 0;
     };
     struct remote_side {
         memory::place place;

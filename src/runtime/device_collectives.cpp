@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/device_collectives.h"
 
+#include "base/log.h"
 #include "collective/vendor/plan.h"
 
 #include <fmt/core.h>
@@ -39,6 +40,12 @@ bool is_for_vendor(const request &asked) {
     return (asked.amount > 0 || asked.blocks != nullptr) && vendor::can_do(asked);
 }
 
+/// The same on all members.
+bool is_for_devices(const request &asked, std::size_t from_bytes) {
+    return from_bytes != vendor_choice::ways::never && collective::has_device_plan(asked) &&
+           asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type)) >= from_bytes;
+}
+
 int own_device(const group::group &members, std::size_t place) {
     return members.endpoints()[members.own(place)].device;
 }
@@ -50,17 +57,42 @@ error copy_of(const error &failure) {
 } // namespace
 
 status device_collectives::run_in_turn(group::group &members, whole_call &call) {
-    auto communicators = vendors_.find(members);
-    DIOMP_TRY(communicators);
-    return run_in_turn(members, call, communicators.value());
+    auto by = vendors_.find(members);
+    DIOMP_TRY(by);
+    return run_in_turn(members, call, by.value());
 }
 
 status device_collectives::run_in_turn(group::group &members, whole_call &call,
-                                       vendor::vendor_group *communicators) {
-    if (communicators != nullptr && is_for_vendor(call.asked)) {
-        return run_by_vendor(members, call, *communicators);
+                                       const vendor_choice::ways &by) {
+    if (by.communicators != nullptr && is_for_vendor(call.asked)) {
+        return run_by_vendor(members, call, *by.communicators);
+    }
+    if (is_for_devices(call.asked, by.direct_from_bytes)) {
+        auto done = run_directly(members, call);
+        DIOMP_TRY(done);
+        if (done.value()) {
+            return {};
+        }
     }
     return run_natively(members, call);
+}
+
+result<bool> device_collectives::run_directly(group::group &members, const whole_call &call) {
+    std::vector<direct_collectives::buffers> own;
+    own.reserve(call.own.size());
+    for (views const &each : call.own) {
+        own.push_back({each.dst.there, each.src.there, each.use});
+    }
+    auto outcome = direct_.run(members, call.asked, own);
+    DIOMP_TRY(outcome);
+    if (outcome.value() == direct_collectives::outcome::unreachable) {
+        log(log_level::info,
+            "collectives of a group of {} endpoints: by way of host memory from now on, since not "
+            "all devices reach each other",
+            members.count());
+        vendors_.give_up_direct(members);
+    }
+    return outcome.value() == direct_collectives::outcome::done;
 }
 
 // The library would hang where members disagree, so they compare their calls first.
@@ -241,9 +273,9 @@ status device_collectives::run(group::group &members, const request &asked, int 
     if (!place.value()) {
         auto const order = order_of(members);
         auto const turn = members.enter();
-        auto communicators = vendors_.find(members);
-        DIOMP_TRY(communicators);
-        if (communicators.value() == nullptr) {
+        auto by = vendors_.find(members);
+        DIOMP_TRY(by);
+        if (by.value().communicators == nullptr) {
             std::array<collective::endpoint_buffers, most_fast> buffers;
             auto own = find_loadable(members, asked, device, buffers);
             DIOMP_TRY(own);
@@ -253,7 +285,7 @@ status device_collectives::run(group::group &members, const request &asked, int 
         }
         auto call = find_all(members, asked, device);
         DIOMP_TRY(call);
-        return run_in_turn(members, call.value(), communicators.value());
+        return run_in_turn(members, call.value(), by.value());
     }
     auto started = start_part(members, asked, *place.value(), true);
     DIOMP_TRY(started);

@@ -3,12 +3,13 @@
 // several endpoints, to a collective over memory that somebody can reduce and move.
 //
 // Memory that the processor loads (host devices) is used where it is. Memory of accelerators goes
-// to the vendor's library, where the group can have one and the library has the call, else by way
-// of host memory.
+// to the vendor's library, where the group can have one and the library has the call; else from
+// device to device, where the call is large and all reach each other; else by way of host memory.
 #pragma once
 
 #include "collective/collective.h"
 #include "offload/offload.h"
+#include "runtime/direct_collectives.h"
 #include "runtime/endpoint_calls.h"
 #include "runtime/vendor_choice.h"
 
@@ -29,7 +30,7 @@ public:
     device_collectives(collective::collectives &collectives, offload::devices &devices,
                        conduit::engine &engine, vendor_choice::options chosen)
         : collectives_(collectives), devices_(devices), engine_(engine),
-          vendors_(collectives, devices, std::move(chosen)) {}
+          vendors_(collectives, devices, std::move(chosen)), direct_(devices) {}
 
     /// Blocks. `asked` has device or mapped addresses. `device` is one of the caller's endpoints in
     /// the group or OMPX_GROUP_DEVICES; in a group of ranks any device.
@@ -77,9 +78,9 @@ private:
                                 int device);
     status load(view &of, bool is_read);
     status run_in_turn(group::group &members, whole_call &call);
-    /// With the group's communicators, nullptr: it has none.
-    status run_in_turn(group::group &members, whole_call &call,
-                       collective::vendor::vendor_group *communicators);
+    status run_in_turn(group::group &members, whole_call &call, const vendor_choice::ways &by);
+    /// From device to device. false: nothing has been done, on any member.
+    result<bool> run_directly(group::group &members, const whole_call &call);
     /// By way of host memory.
     status run_natively(group::group &members, whole_call &call);
     status run_by_vendor(group::group &members, const whole_call &call,
@@ -101,6 +102,7 @@ private:
     offload::devices &devices_;
     conduit::engine &engine_;
     vendor_choice vendors_;
+    direct_collectives direct_;
     /// Calls that may go to a vendor's library, of all groups: its calls on one device must come in
     /// the same order everywhere, and that of the program is the only one all ranks have. Its turn
     /// is taken before a group's.

@@ -124,7 +124,8 @@ status runtime::build() {
     collectives_ = std::make_unique<collective::collectives>(collective_options);
     device_collectives_ = std::make_unique<device_collectives>(
         *collectives_, *devices_, *engine_,
-        vendor_choice::options{settings_.ccl, settings_.nccl_library, settings_.rccl_library});
+        vendor_choice::options{settings_.ccl, settings_.device_direct_threshold_bytes,
+                               settings_.nccl_library, settings_.rccl_library});
     engine_->start();
     // Handlers and workspaces stand on every rank before anybody uses them.
     if (info.size > 1) {

@@ -17,45 +17,61 @@ namespace {
 namespace vendor = collective::vendor;
 using sync::operation;
 
-/// What a member tells of one of its endpoints.
-struct endpoint_facts {
-    std::uint32_t made_by = 0; ///< an offload::vendor
-    std::int32_t version = 0;  ///< of the library; 0: this member has none
-    std::array<std::byte, 16> uuid{};
-};
-
 /// Releases that differ in their last number only speak the same protocol.
 int release_of(int version) { return version / 100; }
 
-/// Why the members cannot use a library together, "" if they can.
-std::string obstacle(const group::group &members, const std::vector<endpoint_facts> &facts,
-                     std::size_t facts_per_member) {
-    std::set<std::array<std::byte, 16>> devices;
-    const endpoint_facts &first = facts.front();
+} // namespace
+
+/// What a member tells of one of its endpoints.
+struct vendor_choice::endpoint_facts {
+    std::uint32_t made_by = 0; ///< an offload::vendor
+    std::int32_t version = 0;  ///< of the library; 0: this member has none
+    std::array<std::byte, 16> uuid{};
+    std::uint64_t direct_from_bytes = 0;
+};
+
+namespace {
+
+/// Calls look(rank, device, facts) for every endpoint until it says why not; "" if it never does.
+template <typename Facts, typename Look>
+std::string first_obstacle(const group::group &members, const std::vector<Facts> &facts,
+                           Look &&look) {
+    group::endpoint_list const &all = members.endpoints();
     for (std::size_t member = 0; member < members.size(); ++member) {
-        int const rank = members.members()[member].value();
-        for (std::size_t i = 0; i < members.endpoints().of(member).size(); ++i) {
-            const endpoint_facts &each = facts[member * facts_per_member + i];
-            int const device = members.endpoints()[members.endpoints().of(member)[i]].device;
-            if (each.made_by == 0) {
-                return fmt::format("device {} of rank {} is no GPU", device, rank);
-            }
-            if (each.made_by != first.made_by) {
-                return "the devices are of several vendors";
-            }
-            if (each.version == 0) {
-                return fmt::format("rank {} has no library", rank);
-            }
-            if (release_of(each.version) != release_of(first.version)) {
-                return fmt::format("rank {} has another release of the library than rank {}", rank,
-                                   members.members().front().value());
-            }
-            if (!devices.insert(each.uuid).second) {
-                return fmt::format("device {} of rank {} is in the group twice", device, rank);
+        for (std::size_t i = 0; i < all.of(member).size(); ++i) {
+            std::string why = look(members.members()[member].value(), all[all.of(member)[i]].device,
+                                   facts[member * all.most_per_member() + i]);
+            if (!why.empty()) {
+                return why;
             }
         }
     }
     return {};
+}
+
+/// Why the endpoints are not all devices of one vendor.
+template <typename Facts>
+std::string device_obstacle(const group::group &members, const std::vector<Facts> &facts) {
+    return first_obstacle(
+        members, facts, [&](int rank, int device, const Facts &each) -> std::string {
+            if (each.made_by == 0) {
+                return fmt::format("device {} of rank {} is no GPU", device, rank);
+            }
+            return each.made_by != facts.front().made_by ? "the devices are of several vendors"
+                                                         : "";
+        });
+}
+
+/// Why native calls do not go from device to device.
+template <typename Facts>
+std::string direct_obstacle(group::group &members, const std::vector<Facts> &facts) {
+    if (members.across() != nullptr) {
+        return "its ranks are on several nodes";
+    }
+    if (members.count() > device::queue::most_sources) {
+        return fmt::format("it has more than {} endpoints", device::queue::most_sources);
+    }
+    return device_obstacle(members, facts);
 }
 
 } // namespace
@@ -66,7 +82,7 @@ struct vendor_choice::answers {
     std::uint64_t version = 0;
     const group::group *about = nullptr;
     std::optional<bool> concerned;
-    std::optional<vendor::vendor_group *> communicators;
+    std::optional<ways> found;
 };
 
 vendor_choice::answers &vendor_choice::answers_about(const group::group &members) const {
@@ -162,16 +178,49 @@ vendor_choice::connect(group::group &members, const std::vector<own_endpoint> &o
     return vendor::vendor_group::create(std::move(chosen));
 }
 
-result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
+std::string vendor_choice::library_obstacle(const group::group &members,
+                                            const std::vector<endpoint_facts> &facts) const {
+    if (options_.wanted == ccl_choice::native) {
+        return "DIOMP_CCL says so";
+    }
+    if (std::string why = device_obstacle(members, facts); !why.empty()) {
+        return why;
+    }
+    std::set<std::array<std::byte, 16>> devices;
+    std::string why = first_obstacle(
+        members, facts, [&](int rank, int device, const endpoint_facts &each) -> std::string {
+            if (each.version == 0) {
+                return fmt::format("rank {} has no library", rank);
+            }
+            if (release_of(each.version) != release_of(facts.front().version)) {
+                return fmt::format("rank {} has another release of the library than rank {}", rank,
+                                   members.members().front().value());
+            }
+            return devices.insert(each.uuid).second
+                       ? ""
+                       : fmt::format("device {} of rank {} is in the group twice", device, rank);
+        });
+    bool const is_others =
+        (options_.wanted == ccl_choice::nccl || options_.wanted == ccl_choice::rccl) &&
+        facts.front().made_by != static_cast<std::uint32_t>(options_.wanted == ccl_choice::nccl
+                                                                ? offload::vendor::cuda
+                                                                : offload::vendor::hip);
+    return why.empty() && is_others ? "the devices are another vendor's" : why;
+}
+
+result<std::vector<vendor_choice::endpoint_facts>>
+vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &own,
+                        decision &made) {
     std::size_t const most = members.endpoints().most_per_member();
-    std::vector<own_endpoint> const own = look_at_own(members);
     std::vector<endpoint_facts> told(most);
-    decision made;
     for (std::size_t i = 0; i < own.size(); ++i) {
+        told[i].direct_from_bytes = options_.direct_from_bytes;
         if (own[i].on == nullptr) {
             continue;
         }
-        made.library = load(own[i].on->made_by);
+        if (options_.wanted != ccl_choice::native) {
+            made.library = load(own[i].on->made_by);
+        }
         told[i].made_by = static_cast<std::uint32_t>(own[i].on->made_by);
         told[i].version = made.library == nullptr ? 0 : made.library->version();
         auto const uuid = own[i].on->backend->uuid_of(own[i].on->id);
@@ -184,57 +233,79 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
                                                      .dst = all.data(),
                                                      .src = told.data(),
                                                      .amount = most * sizeof(endpoint_facts)}));
-    std::string why_not = obstacle(members, all, most);
-    auto const demanded = options_.wanted == ccl_choice::nccl   ? offload::vendor::cuda
-                          : options_.wanted == ccl_choice::rccl ? offload::vendor::hip
-                                                                : offload::vendor::none;
-    if (why_not.empty() && demanded != offload::vendor::none &&
-        all.front().made_by != static_cast<std::uint32_t>(demanded)) {
-        why_not = "the devices are another vendor's";
+    return all;
+}
+
+result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
+    std::vector<own_endpoint> const own = look_at_own(members);
+    decision made;
+    auto facts = exchange(members, own, made);
+    DIOMP_TRY(facts);
+    std::string const why_native = library_obstacle(members, facts.value());
+    if (!why_native.empty() &&
+        (options_.wanted == ccl_choice::nccl || options_.wanted == ccl_choice::rccl)) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("DIOMP_CCL demands a vendor's library: {}", why_native),
+                     "set DIOMP_CCL to auto, or install the library on every node and name it "
+                     "by DIOMP_NCCL_LIBRARY or DIOMP_RCCL_LIBRARY");
     }
-    if (!why_not.empty()) {
-        if (demanded != offload::vendor::none) {
-            return error(OMPX_ERR_UNSUPPORTED,
-                         fmt::format("DIOMP_CCL demands a vendor's library: {}", why_not),
-                         "set DIOMP_CCL to auto, or install the library on every node and name it "
-                         "by DIOMP_NCCL_LIBRARY or DIOMP_RCCL_LIBRARY");
+    std::string const why_by_host = direct_obstacle(members, facts.value());
+    if (why_by_host.empty()) {
+        made.direct_from_bytes = 0;
+        for (endpoint_facts const &each : facts.value()) {
+            made.direct_from_bytes =
+                std::max<std::size_t>(made.direct_from_bytes, each.direct_from_bytes);
         }
-        log(log_level::info, "collectives of a group of {} endpoints: native, since {}",
-            members.count(), why_not);
-        return decision{};
     }
-    log(log_level::info, "collectives of a group of {} endpoints: {} {}", members.count(),
-        made.library->name(), made.library->version_text());
-    auto connected = connect(members, own, made.library);
-    DIOMP_TRY(connected);
-    made.communicators = connected.take();
+    if (why_native.empty()) {
+        log(log_level::info, "collectives of a group of {} endpoints: {} {}", members.count(),
+            made.library->name(), made.library->version_text());
+        auto connected = connect(members, own, made.library);
+        DIOMP_TRY(connected);
+        made.communicators = connected.take();
+        return made;
+    }
+    made.library = nullptr;
+    log(log_level::info, "collectives of a group of {} endpoints: native, since {}; {}",
+        members.count(), why_native,
+        why_by_host.empty()
+            ? fmt::format("from device to device from {} up", format_size(made.direct_from_bytes))
+            : fmt::format("not from device to device, since {}", why_by_host));
     return made;
 }
 
-result<vendor::vendor_group *> vendor_choice::find(group::group &members) {
-    if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
-        return static_cast<vendor::vendor_group *>(nullptr);
+result<vendor_choice::ways> vendor_choice::find(group::group &members) {
+    if (members.endpoints().empty()) {
+        return ways{};
     }
-    if (auto const last = answers_about(members).communicators) {
+    if (auto const last = answers_about(members).found) {
         return *last;
     }
     auto found = find_or_decide(members);
     DIOMP_TRY(found);
-    answers_about(members).communicators = found.value();
+    answers_about(members).found = found.value();
     return found;
 }
 
-result<vendor::vendor_group *> vendor_choice::find_or_decide(group::group &members) {
+result<vendor_choice::ways> vendor_choice::find_or_decide(group::group &members) {
     {
         std::lock_guard const guard(mutex_);
         if (auto const &known = known_[&members].made) {
-            return known->communicators.get();
+            return known->found();
         }
     }
     auto made = decide(members);
     DIOMP_TRY(made);
     std::lock_guard const guard(mutex_);
-    return known_[&members].made.emplace(made.take()).communicators.get();
+    return known_[&members].made.emplace(made.take()).found();
+}
+
+void vendor_choice::give_up_direct(const group::group &members) {
+    std::lock_guard const guard(mutex_);
+    if (auto &known = known_[&members].made) {
+        known->direct_from_bytes = ways::never;
+    }
+    version_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void vendor_choice::forget(const group::group &members) {

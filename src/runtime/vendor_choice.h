@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which groups of endpoints run their collectives in NCCL or RCCL, and how they come to it: the
 // members tell each other what devices and which library they have, decide alike, and get the id of
-// their communicators from the first of them.
+// their communicators from the first of them. By the same facts they decide whether native calls
+// go from device to device.
 //
-// All endpoints must be different devices of one vendor, and every member must have the same
-// release of its library. Groups of ranks do not use one: which device a rank brings may change
+// For a library all endpoints must be different devices of one vendor, and every member must have
+// the same release of it. Groups of ranks do not use one: which device a rank brings may change
 // from call to call.
 #pragma once
 
@@ -29,6 +30,7 @@ class vendor_choice {
 public:
     struct options {
         ccl_choice wanted = ccl_choice::automatic; ///< the same on all ranks
+        std::size_t direct_from_bytes = 0;         ///< of native calls: ways::direct_from_bytes
         std::string nccl_library;
         std::string rccl_library;
     };
@@ -39,9 +41,20 @@ public:
     /// Whether this rank may have to do with a library in calls on the group: it brings GPUs, and
     /// the user has not forbidden it. The same answer every time.
     bool concerns(const group::group &members);
-    /// The group's communicators; nullptr: the native algorithms do it. Collective over the group
-    /// the first time. With the turn. OMPX_ERR_UNSUPPORTED: a library is demanded and cannot be.
-    result<collective::vendor::vendor_group *> find(group::group &members);
+    /// How a group's calls can be made.
+    struct ways {
+        static constexpr std::size_t never = SIZE_MAX;
+
+        collective::vendor::vendor_group *communicators = nullptr; ///< null: not by a library
+        /// Native calls on blocks of so many bytes or more may go from device to device.
+        std::size_t direct_from_bytes = never;
+    };
+    /// Collective over the group the first time. With the turn. OMPX_ERR_UNSUPPORTED: a library is
+    /// demanded and cannot be.
+    result<ways> find(group::group &members);
+    /// Some device does not reach another: no call of the group goes from device to device any
+    /// more. By all members.
+    void give_up_direct(const group::group &members);
     /// Before the group ends.
     void forget(const group::group &members);
 
@@ -49,6 +62,9 @@ private:
     struct decision {
         std::shared_ptr<collective::vendor::vendor_library> library;
         std::unique_ptr<collective::vendor::vendor_group> communicators;
+        std::size_t direct_from_bytes = ways::never;
+
+        [[nodiscard]] ways found() const { return {communicators.get(), direct_from_bytes}; }
     };
     /// Of a group, as far as somebody has asked.
     struct knowledge {
@@ -65,8 +81,15 @@ private:
     /// What this thread has asked about the group before.
     struct answers;
     answers &answers_about(const group::group &members) const;
-    result<collective::vendor::vendor_group *> find_or_decide(group::group &members);
+    result<ways> find_or_decide(group::group &members);
     result<decision> decide(group::group &members);
+    struct endpoint_facts;
+    /// Of the members' endpoints, [rank][place].
+    result<std::vector<endpoint_facts>>
+    exchange(group::group &members, const std::vector<own_endpoint> &own, decision &made);
+    /// Why the group has no communicators, "": it can.
+    std::string library_obstacle(const group::group &members,
+                                 const std::vector<endpoint_facts> &facts) const;
     result<std::unique_ptr<collective::vendor::vendor_group>>
     connect(group::group &members, const std::vector<own_endpoint> &own,
             std::shared_ptr<collective::vendor::vendor_library> library);

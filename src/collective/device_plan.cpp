@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/device_plan.h"
+
+#include "collective/execution.h"
+
+#include <algorithm>
+
+namespace diomp::collective {
+namespace {
+
+using sync::operation;
+
+/// Shares of a reduction begin at multiples of it, so that kernels load whole packs.
+constexpr std::size_t share_grain_bytes = 256;
+
+std::size_t unit_of(const request &asked) {
+    return asked.type == 0 ? 1 : ompx_type_size(asked.type);
+}
+
+bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other,
+             std::size_t other_bytes) {
+    return one != nullptr && other != nullptr && one < other + other_bytes &&
+           other < one + one_bytes;
+}
+
+/// Puts one member's plan together.
+class device_planner {
+public:
+    device_planner(const request &asked, std::span<const device_buffers> all, std::size_t member)
+        : asked_(asked), all_(all), self_(member), own_(all[member]),
+          block_(asked.amount * unit_of(asked)) {}
+
+    void copy_from_root() { copy(own_.dst, all_[root()].dst, block_); }
+    void copy_part_from_root() { copy(own_.dst, all_[root()].src + self_ * block_, block_); }
+    void copy_block_to_root() { copy(all_[root()].dst + self_ * block_, own_.src, block_); }
+    void copy_block_to_all() {
+        for_others_first(
+            [&](std::size_t other) { copy(all_[other].dst + self_ * block_, own_.src, block_); });
+    }
+    void copy_blocks_from_all() {
+        for_others_first([&](std::size_t other) {
+            copy(own_.dst + other * block_, all_[other].src + self_ * block_, block_);
+        });
+    }
+    void reduce_block() { reduce(own_.dst, self_ * block_, asked_.amount); }
+    /// To the root alone, or to all: then to the own place first.
+    void reduce_share() {
+        std::size_t const unit = unit_of(asked_);
+        range const share = share_of(asked_.amount, all_.size(), self_,
+                                     std::max<std::size_t>(1, share_grain_bytes / unit));
+        std::size_t const at = share.begin * unit;
+        bool const to_all = asked_.what == operation::allreduce;
+        std::byte *const to = (to_all ? own_.dst : all_[root()].dst) + at;
+        reduce(to, at, share.count);
+        if (to_all) {
+            for_others_first(
+                [&](std::size_t other) { copy(all_[other].dst + at, to, share.count * unit); });
+        }
+    }
+
+    device_plan take() { return std::move(made_); }
+
+private:
+    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked_.root); }
+    /// From the next member on, so that not all begin with the same one.
+    template <typename Use>
+    void for_others_first(Use &&use) {
+        for (std::size_t i = 1; i <= all_.size(); ++i) {
+            use((self_ + i) % all_.size());
+        }
+    }
+    void copy(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        if (to != from && nbytes > 0) {
+            made_.copies.push_back({to, from, nbytes});
+        }
+    }
+    void reduce(std::byte *to, std::size_t offset, std::size_t count) {
+        if (count == 0) {
+            return;
+        }
+        made_.reduce_to = to;
+        made_.count = count;
+        for (const device_buffers &each : all_) {
+            made_.operands.push_back(each.src + offset);
+        }
+    }
+
+    const request &asked_;
+    std::span<const device_buffers> const all_;
+    std::size_t const self_;
+    device_buffers const own_;
+    std::size_t const block_;
+    device_plan made_;
+};
+
+} // namespace
+
+bool has_device_plan(const request &asked) {
+    switch (asked.what) {
+    case operation::bcast:
+    case operation::reduce:
+    case operation::allreduce:
+    case operation::gather:
+    case operation::scatter:
+    case operation::allgather:
+    case operation::reduce_scatter:
+    case operation::alltoall:
+        return asked.amount > 0;
+    default:
+        return false;
+    }
+}
+
+bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
+                      std::size_t member) {
+    if (!overlap(own.dst, use.dst_bytes, own.src, use.src_bytes)) {
+        return true;
+    }
+    std::size_t const before = member * asked.amount * unit_of(asked);
+    switch (asked.what) {
+    case operation::reduce:
+    case operation::allreduce:
+        return own.src == own.dst;
+    case operation::gather:
+    case operation::allgather:
+        return own.src == own.dst + before;
+    case operation::scatter:
+        return own.dst == own.src + before;
+    default:
+        return false;
+    }
+}
+
+device_plan make_device_plan(const request &asked, std::span<const device_buffers> all,
+                             std::size_t member) {
+    device_planner making(asked, all, member);
+    switch (asked.what) {
+    case operation::bcast:
+        making.copy_from_root();
+        break;
+    case operation::scatter:
+        making.copy_part_from_root();
+        break;
+    case operation::gather:
+        making.copy_block_to_root();
+        break;
+    case operation::allgather:
+        making.copy_block_to_all();
+        break;
+    case operation::alltoall:
+        making.copy_blocks_from_all();
+        break;
+    case operation::reduce_scatter:
+        making.reduce_block();
+        break;
+    default:
+        making.reduce_share();
+        break;
+    }
+    return making.take();
+}
+
+} // namespace diomp::collective

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collectives of members whose devices reach each other's memory: what one member's device does.
+// It is work for one stream, which waits for no other member: whoever uses it sees that all have
+// entered the call before, and leaves it when all have done their part.
+//
+//  bcast, scatter       each copies its part from the root
+//  gather, allgather    each copies its block to those who want it
+//  alltoall             each copies its block from everybody
+//  reduce, allreduce    each reduces a share of all operands, and copies it to all others
+//  reduce_scatter       each reduces its block
+#pragma once
+
+#include "collective/collective.h"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace diomp::collective {
+
+/// A member's buffers where the device that works has them; null if the call does not use them.
+struct device_buffers {
+    std::byte *dst = nullptr;
+    const std::byte *src = nullptr;
+};
+
+struct device_copy {
+    std::byte *dst = nullptr;
+    const std::byte *src = nullptr;
+    std::size_t nbytes = 0;
+};
+
+/// In this order.
+struct device_plan {
+    std::byte *reduce_to = nullptr; ///< null: nothing is reduced
+    std::vector<const void *> operands;
+    std::size_t count = 0; ///< elements of each
+    std::vector<device_copy> copies;
+};
+
+/// Whether there are plans for the call, given buffers that are fit for it. The same on all
+/// members.
+bool has_device_plan(const request &asked);
+/// Whether one member's buffers are: they do not overlap, or in a way that nobody overwrites what
+/// another still reads. `own` has its addresses, wherever.
+bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
+                      std::size_t member);
+/// `all`: [member].
+device_plan make_device_plan(const request &asked, std::span<const device_buffers> all,
+                             std::size_t member);
+
+} // namespace diomp::collective
