@@ -2,92 +2,13 @@
 // Collectives of endpoints on devices with memory of their own: the same calls through NCCL's
 // stand-in and natively. ctest chooses by DIOMP_CCL and by who shares devices, and looks into the
 // log for what was chosen.
-#include "offload/scripted_openmp.h"
+#include "offload/accelerator_collectives.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <memory>
 #include <string_view>
 #include <thread>
 
+namespace diomp::test {
 namespace {
-
-using values = std::vector<std::int32_t>;
-
-constexpr std::size_t length = 3000;
-
-/// Every rank has its share of the devices, or one that others have too.
-class device_collectives : public testing::Test {
-protected:
-    device_collectives() {
-        int const ranks = ompx_get_num_ranks();
-        int const most = scripted::num_devices();
-        int const each = std::max(1, most / ranks);
-        std::vector<ompx_endpoint_t> list;
-        for (int rank = 0; rank < ranks; ++rank) {
-            for (int i = 0; i < each; ++i) {
-                list.push_back({rank, (rank * each + i) % most});
-                if (rank == ompx_get_rank_num()) {
-                    devices_.push_back(list.back().device);
-                }
-            }
-        }
-        size_ = static_cast<int>(list.size());
-        EXPECT_EQ(ompx_group_create_endpoints(&group_, list.data(), size_), OMPX_SUCCESS);
-        first_ = ompx_group_rank(group_);
-        buffer_.resize(length);
-        for (int const device : devices_) {
-            copies_.push_back(scripted::map(buffer_.data(), length * sizeof(std::int32_t), device));
-        }
-    }
-    ~device_collectives() override {
-        EXPECT_EQ(ompx_group_free(&group_), OMPX_SUCCESS);
-        for (int const device : devices_) {
-            scripted::unmap(buffer_.data(), device);
-        }
-        EXPECT_STREQ(scripted::complaints(), "");
-    }
-
-    [[nodiscard]] int num_own() const { return static_cast<int>(devices_.size()); }
-    /// Element i that a member brings.
-    static std::int32_t brought(int member, std::size_t i) {
-        return (member + 1) * 1000 + static_cast<std::int32_t>(i);
-    }
-    void fill() {
-        for (int place = 0; place < num_own(); ++place) {
-            values made(length);
-            for (std::size_t i = 0; i < length; ++i) {
-                made[i] = brought(first_ + place, i);
-            }
-            scripted::write(copies_[static_cast<std::size_t>(place)], made);
-        }
-    }
-    /// wanted(member, i) for i < count on every own device.
-    template <typename Wanted>
-    void expect(std::size_t count, Wanted &&wanted) {
-        for (int place = 0; place < num_own(); ++place) {
-            values const got =
-                scripted::read<std::int32_t>(copies_[static_cast<std::size_t>(place)], length);
-            for (std::size_t i = 0; i < count; ++i) {
-                ASSERT_EQ(got[i], wanted(first_ + place, i))
-                    << "member " << first_ + place << ", element " << i;
-            }
-        }
-    }
-    [[nodiscard]] std::int32_t sum(std::size_t i) const {
-        return 1000 * (size_ * (size_ + 1) / 2) + size_ * static_cast<std::int32_t>(i);
-    }
-
-    ompx_group_t group_ = OMPX_GROUP_NONE;
-    int size_ = 0;
-    int first_ = 0;
-    std::vector<int> devices_;
-    values buffer_;
-    std::vector<void *> copies_; ///< [place]
-};
-
-constexpr int all = OMPX_GROUP_DEVICES;
 
 TEST_F(device_collectives, reductions) {
     std::int32_t *const b = buffer_.data();
@@ -289,3 +210,4 @@ TEST_F(demanded_library, DISABLED_that_cannot_be_is_an_error) {
 }
 
 } // namespace
+} // namespace diomp::test
