@@ -23,7 +23,7 @@ if command -v ccache >/dev/null; then
 fi
 apps=(minimod-target matmul-target)
 benchmarks=(bench_region_latency bench_target_put)
-tests=(offload_plain offload_target offload_misuse device_real_test)
+tests=(offload_plain offload_target offload_misuse offload_shared_device device_real_test)
 cmake --preset gpu "${launcher[@]}" >/dev/null
 cmake --build --preset gpu --target diomp-run diomp-info "${apps[@]}" "${benchmarks[@]}" "${tests[@]}"
 

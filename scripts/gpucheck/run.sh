@@ -80,6 +80,8 @@ record() {
     passed:figures.* | passed:backend.*)
         grep -E '^(\[[0-9]+\] )?(device|figure|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$)' "$work/log" | sed 's/^/    | /' |
             tee -a "$text"
+        # Which way collectives have gone.
+        sed -n 's/^\(\[[0-9]*\] \)*diomp: \[0@[^]]*\] info: \(.*collectives .*\)/    | \2/p' "$work/log" | tee -a "$text"
         ;;
     esac
     no=$((no + 1))
@@ -159,6 +161,11 @@ run_all() {
     for n in 2 4; do
         gpu_test offload.misuse.np$n 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M $(ranks $n offload_misuse)
     done
+    # Ranks that share the GPU, from device to device and by way of host memory.
+    for n in 2 4; do
+        gpu_test figures.collectives.np$n 60 env DIOMP_LOG=info DIOMP_DEVICE_DIRECT_THRESHOLD=0 $(ranks $n offload_shared_device 64)
+    done
+    gpu_test figures.collectives_by_host 60 env DIOMP_LOG=info DIOMP_DEVICE_DIRECT_THRESHOLD=1T $(ranks 2 offload_shared_device 64)
     for n in 1 2; do
         gpu_test apps.minimod.np$n 60 $(ranks $n minimod-target $small)
         gpu_test apps.matmul.np$n 60 $(ranks $n matmul-target --n 600)

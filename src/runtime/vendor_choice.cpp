@@ -266,11 +266,13 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
         return made;
     }
     made.library = nullptr;
-    log(log_level::info, "collectives of a group of {} endpoints: native, since {}; {}",
+    log(log_level::info, "collectives of a group of {} endpoints: native, since {}{}",
         members.count(), why_native,
         why_by_host.empty()
-            ? fmt::format("from device to device from {} up", format_size(made.direct_from_bytes))
-            : fmt::format("not from device to device, since {}", why_by_host));
+            ? fmt::format("; from device to device from {} up", format_size(made.direct_from_bytes))
+        : why_by_host == why_native
+            ? ""
+            : fmt::format("; not from device to device, since {}", why_by_host));
     return made;
 }
 

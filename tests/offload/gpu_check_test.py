@@ -16,6 +16,7 @@ from pathlib import Path
 SOURCE, BUILD = Path(sys.argv[1]), Path(sys.argv[2])
 LLVM = Path("/usr/lib/llvm-19/lib")
 PROGRAMS = ("bin/diomp-run", "bin/minimod-target", "tests/offload/offload_plain", "tests/offload/offload_target",
+            "tests/offload/offload_shared_device",
             "tests/device/device_real_test")
 
 
@@ -62,14 +63,18 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("offload.target.np4", tests)
 
     def test_with_a_driver_tests_run_and_figures_are_gathered(self):
-        done, report, tests = self.run_check(**self.with_stand_in(), GPU_CHECK_ONLY="backend|alone|target.np2")
+        done, report, tests = self.run_check(**self.with_stand_in(), GPU_CHECK_ONLY="backend|alone|target.np2|collectives.np2")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(report["verdict"], "passed")
-        self.assertEqual(sorted(tests), ["backend.device", "host.minimod.np2", "offload.target.np2", "plain.alone"])
+        self.assertEqual(sorted(tests), ["backend.device", "figures.collectives.np2", "host.minimod.np2", "offload.target.np2",
+                                         "plain.alone"])
         self.assertEqual({test["outcome"] for test in tests.values()}, {"passed"})
         figures = {(figure["what"], figure["bytes"]): figure for figure in tests["backend.device"]["figures"]}
         self.assertEqual(figures["pool-copy", 1024]["unit"], "us")
         self.assertGreater(figures["pinned-to-device", 8]["value"], 0)
+        self.assertEqual({figure["what"] for figure in tests["figures.collectives.np2"]["figures"]},
+                         {"allreduce-per-rank", "bcast-per-rank", "copy-on-device"})
+        self.assertRegex(done.stdout, r"\| collectives of a group of 2 endpoints: native, since device 0 of rank 0 is no GPU")
 
     def test_what_fails_or_hangs_stops_nothing_and_is_told(self):
         (self.bundle / "bin/offload_plain").write_text("#!/bin/sh\nprintf 'a \"word\"\\\\\\tand a tab\\n'\nexit 3\n")
