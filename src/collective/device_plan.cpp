@@ -96,6 +96,12 @@ private:
 } // namespace
 
 bool has_device_plan(const request &asked) {
+    bool const is_for_processor =
+        is_reduction(asked.what) &&
+        (user_operators::is_user_defined(asked.op) || asked.type == OMPX_LONG_DOUBLE);
+    if (is_for_processor) {
+        return false;
+    }
     switch (asked.what) {
     case operation::bcast:
     case operation::reduce:

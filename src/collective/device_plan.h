@@ -38,8 +38,8 @@ struct device_plan {
     std::vector<device_copy> copies;
 };
 
-/// Whether there are plans for the call, given buffers that are fit for it. The same on all
-/// members.
+/// Whether there are plans for the call, given buffers that are fit for it and devices that reduce.
+/// The same on all members.
 bool has_device_plan(const request &asked);
 /// Whether one member's buffers are: they do not overlap, or in a way that nobody overwrites what
 /// another still reads. `own` has its addresses, wherever.

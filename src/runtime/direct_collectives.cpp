@@ -144,6 +144,7 @@ status direct_collectives::carry_out(const group::group &members, const request 
 result<direct_collectives::outcome>
 direct_collectives::run(group::group &members, const request &asked, std::span<const buffers> own) {
     std::vector<told_buffers> told;
+    told.reserve(own.size());
     for (std::size_t place = 0; place < own.size(); ++place) {
         told.push_back(describe(members, asked, place, own[place]));
     }

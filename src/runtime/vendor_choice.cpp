@@ -187,7 +187,7 @@ std::string vendor_choice::library_obstacle(const group::group &members,
         return why;
     }
     std::set<std::array<std::byte, 16>> devices;
-    std::string why = first_obstacle(
+    std::string const why = first_obstacle(
         members, facts, [&](int rank, int device, const endpoint_facts &each) -> std::string {
             if (each.version == 0) {
                 return fmt::format("rank {} has no library", rank);

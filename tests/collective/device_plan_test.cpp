@@ -191,6 +191,15 @@ TEST(device_plan_test, not_all_calls_have_plans) {
     }
 }
 
+TEST(device_plan_test, operators_of_the_program_and_long_double_are_for_the_processor) {
+    request asked = made(operation::allreduce);
+    asked.op = user_operators::first_handle;
+    EXPECT_FALSE(has_device_plan(asked));
+    asked = made(operation::reduce_scatter);
+    asked.type = OMPX_LONG_DOUBLE;
+    EXPECT_FALSE(has_device_plan(asked));
+}
+
 // All but the last shares begin at multiples of 256 bytes, and nobody is given an empty reduction.
 TEST(device_plan_test, shares_of_few_elements) {
     ints memory(64);
