@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_INCLUDE = {
     "base": [],
     "launch": ["base"],
-    "conduit": ["base", "launch"],
+    "stacks": ["base", "launch"],
+    "conduit": ["base", "launch", "stacks"],
     "device": ["base", "launch", "conduit"],
     "memory": ["base", "launch", "conduit"],
     "rma": ["base", "launch", "conduit", "memory"],
@@ -35,12 +36,13 @@ MAY_INCLUDE = {
     "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
     "collective": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group"],
     "offload": ["base", "launch", "conduit", "device", "memory", "rma"],
-    "runtime": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
-    "api": ["base", "launch", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
+    "runtime": ["base", "launch", "stacks", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
+    "api": ["base", "launch", "stacks", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
 }
 
 # Headers beside room/room.h that other rooms may include. base has no main header: it is a box of small tools.
 SHARED = {
+    "src/stacks/waiting.h",  # what a thread that waits says about it
     "src/conduit/window.h",  # the memory behind the segments
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them

@@ -99,10 +99,11 @@ void flush_output() {
     }
 }
 
-[[noreturn]] void end_job(int code, const std::string &message) {
+/// `failure`: why, OMPX_SUCCESS if the program wants it.
+[[noreturn]] void end_job(int code, const std::string &message, int failure) {
     flush_output();
     if (runtime::runtime *running = g_runtime.load(std::memory_order_acquire); running != nullptr) {
-        running->launcher().abort(code, message);
+        running->give_up(failure, code, message);
     }
     std::_Exit(code);
 }
@@ -242,7 +243,7 @@ std::string sentence(const char *function, const std::string &arguments, const e
 void fail_later(const char *function, const error &failure) noexcept {
     std::string const text = sentence(function, "...", failure);
     write_log(log_level::error, text);
-    end_job(1, text);
+    end_job(1, text, failure.code());
 }
 
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept {
@@ -252,7 +253,7 @@ int fail(const char *function, const std::string &arguments, const error &failur
         return failure.code();
     }
     write_log(log_level::error, text);
-    end_job(1, text);
+    end_job(1, text, failure.code());
 }
 
 } // namespace diomp::api
@@ -274,7 +275,7 @@ int ompx_finalize(void) noexcept {
 }
 
 void ompx_abort(int code) noexcept {
-    diomp::api::end_job(code, fmt::format("ompx_abort({})", code));
+    diomp::api::end_job(code, fmt::format("ompx_abort({})", code), OMPX_SUCCESS);
 }
 
 const char *ompx_last_error(void) noexcept { return diomp::api::t_last_error.c_str(); }

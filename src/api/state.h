@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/runtime.h"
+#include "stacks/waiting.h"
 
 #include <fmt/format.h>
 
@@ -144,6 +145,7 @@ int call(const char *function, const void *site, Arguments &&arguments, Body &&b
     if (running == nullptr) [[unlikely]] {
         return fail(function, arguments(), state_error());
     }
+    stacks::public_call const here(function, arguments);
     account counted;
     bool const counting = running->observes();
     auto const begin =

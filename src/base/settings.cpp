@@ -217,6 +217,15 @@ constexpr auto rows = std::to_array<setting_row>({
      "A call that has waited this long prints once what it waits for. 0: never.",
      [](settings &s, const std::string &t) { return parse_seconds(s.warn_after_s, t); },
      [](const settings &s) { return fmt::format("{}", s.warn_after_s); }},
+    {"DIOMP_STACKS", "on|off", "on",
+     "Show where all threads of all ranks are, as call stacks on standard error, before a job ends "
+     "that has waited in vain (DIOMP_TIMEOUT, diomp-run --timeout). Uses a real-time signal "
+     "without a "
+     "handler at that moment.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.stacks, t, switch_words, "one of on, off");
+     },
+     [](const settings &s) { return show_word(s.stacks, switch_words); }},
     {"DIOMP_LOG", "off|error|warn|info|debug", "warn",
      "How much the runtime reports on standard error.",
      [](settings &s, const std::string &t) {

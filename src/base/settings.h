@@ -47,6 +47,7 @@ struct settings {
     double warn_after_s = 60;
     check_level check = check_level::none;
     error_policy errors = error_policy::abort;
+    bool stacks = true; ///< shown when the job has waited in vain
     log_level log = log_level::warn;
     stats_mode stats = stats_mode::off;
     std::string stats_file; ///< empty: standard error

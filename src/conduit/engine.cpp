@@ -5,6 +5,7 @@
 #include "base/panic.h"
 #include "base/sanitizer.h"
 #include "base/service_thread.h"
+#include "stacks/waiting.h"
 
 #include <fmt/core.h>
 
@@ -245,6 +246,7 @@ std::string engine::explain(function_ref<std::string()> describe) const {
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
                            int spins) {
     polling_scope polling(conduit_, *this);
+    stacks::waiting here;
     auto const begin = clock::now();
     auto quiet_since = begin;
     bool busy = false; // messages came since the last look at the clock
@@ -272,6 +274,9 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         }
         if (round % yields_per_look != 0) {
             continue;
+        }
+        if (here.is_asked()) [[unlikely]] {
+            here.answer(explain(describe));
         }
         auto const now = clock::now();
         auto const waited = std::chrono::duration_cast<microseconds>(now - begin);

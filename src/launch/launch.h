@@ -47,6 +47,17 @@ public:
     /// Ends the job with `code`. `message` has been printed already. Does not return to the user's
     /// code: the caller exits after it. Safe in any thread.
     virtual void abort(int code, std::string_view message) noexcept = 0;
+    /// The same because this rank has waited in vain: all ranks are asked for their stacks before,
+    /// this one too, so the caller stays until watch_fd() says that it is over. False: nothing has
+    /// been done, this launcher cannot ask.
+    [[nodiscard]] virtual bool give_up(int /*code*/, std::string_view /*message*/) noexcept {
+        return false;
+    }
+    /// Becomes readable when this rank is to show its stacks, once; -1 if that is never asked.
+    [[nodiscard]] virtual int stacks_fd() const { return -1; }
+    /// Tells that somebody watches stacks_fd(), and that what was asked for is done. Any thread.
+    virtual void stacks_ready() noexcept {}
+    virtual void stacks_shown() noexcept {}
     /// Becomes readable when the launcher is gone or wants this rank to end; -1 if there is nothing
     /// to watch.
     [[nodiscard]] virtual int watch_fd() const = 0;

@@ -34,6 +34,12 @@ public:
     void abort(int code, std::string_view message) noexcept override {
         whole_->abort(code, message);
     }
+    bool give_up(int code, std::string_view message) noexcept override {
+        return whole_->give_up(code, message);
+    }
+    int stacks_fd() const override { return whole_->stacks_fd(); }
+    void stacks_ready() noexcept override { whole_->stacks_ready(); }
+    void stacks_shown() noexcept override { whole_->stacks_shown(); }
     int watch_fd() const override { return whole_->watch_fd(); }
     const char *name() const override { return whole_->name(); }
 

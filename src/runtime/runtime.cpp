@@ -33,6 +33,9 @@ result<std::unique_ptr<runtime>> runtime::start(const settings &values,
                                                 std::unique_ptr<launch::launcher> launcher) {
     std::unique_ptr<runtime> made(new runtime(values));
     made->launcher_ = std::move(launcher);
+    if (values.stacks) {
+        made->stacks_ = stacks::watch::start(*made->launcher_);
+    }
     if (status built = made->build(); !built) {
         return built.take_failure();
     }
@@ -170,10 +173,20 @@ void runtime::lose_peer(std::string why) {
         auto const &job = launcher_->info();
         std::string const text = fmt::format("rank {} ({}): {}", job.rank.value(), job.host, why);
         write_log(log_level::error, text);
-        launcher_->abort(1, text);
+        give_up(OMPX_ERR_PEER, 1, text);
         std::_Exit(1);
     }
     engine_->fail_waits(std::move(why));
+}
+
+void runtime::give_up(int failure, int code, std::string_view message) noexcept {
+    // Whoever lost a peer may have lost it to a death that the launcher knows of; where it cannot
+    // ask the others, that is no news of this rank.
+    if (settings_.stacks && (failure == OMPX_ERR_TIMEOUT || failure == OMPX_ERR_PEER)) {
+        stacks::give_up(*launcher_, code, message, failure == OMPX_ERR_TIMEOUT);
+    } else {
+        launcher_->abort(code, message);
+    }
 }
 
 runtime::~runtime() {

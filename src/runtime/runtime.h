@@ -17,6 +17,7 @@
 #include "runtime/device_collectives.h"
 #include "runtime/statistics.h"
 #include "runtime/trace.h"
+#include "stacks/stacks.h"
 #include "sync/lock.h"
 
 #include <memory>
@@ -68,6 +69,10 @@ public:
     /// Symmetric (collective) and local memory.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
 
+    /// Ends the job because of `failure`, which `message` tells; if it comes of a wait, with the
+    /// stacks of all ranks. The caller exits afterwards.
+    void give_up(int failure, int code, std::string_view message) noexcept;
+
 private:
     explicit runtime(const settings &values)
         : settings_(values), statistics_(values.stats), trace_(values.trace_file) {}
@@ -86,6 +91,7 @@ private:
     statistics statistics_;
     trace trace_;
     std::unique_ptr<launch::launcher> launcher_;
+    std::unique_ptr<stacks::watch> stacks_;
     std::unique_ptr<conduit::window> window_;
     std::unique_ptr<conduit::conduit> conduit_;
     std::unique_ptr<conduit::engine> engine_;

@@ -29,6 +29,9 @@ protected:
         ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
         watch_ = unique_fd(ends[0]);
         watch_writer_ = unique_fd(ends[1]);
+        ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+        stacks_ = unique_fd(ends[0]);
+        stacks_writer_ = unique_fd(ends[1]);
         welcome_.rank = 1;
         welcome_.size = 3;
         welcome_.node_size = 3;
@@ -42,7 +45,8 @@ protected:
     void TearDown() override { close(rank_fd_); }
 
     void send_welcome() {
-        ASSERT_TRUE(send_with_fd(ours_.get(), encode_welcome(welcome_), watch_.get()).ok());
+        ASSERT_TRUE(
+            send_first(ours_.get(), encode_welcome(welcome_), watch_.get(), stacks_.get()).ok());
     }
     result<std::unique_ptr<launcher>> join_with_environment() {
         return join([this](const char *name) {
@@ -65,6 +69,8 @@ protected:
     unique_fd ours_;
     unique_fd watch_;
     unique_fd watch_writer_;
+    unique_fd stacks_;
+    unique_fd stacks_writer_;
     int rank_fd_ = -1;
     welcome_packet welcome_;
     std::map<std::string, std::string> environment_;
@@ -215,6 +221,29 @@ TEST_F(join_test, abort_sends_code_and_message) {
     EXPECT_EQ(packet.type<packet_type>(), packet_type::abort);
     EXPECT_EQ(packet.number<std::uint32_t>(), 17U);
     EXPECT_EQ(packet.text(), "reason");
+}
+
+TEST_F(join_test, who_shows_stacks_asks_for_the_others) {
+    send_welcome();
+    auto joined = join_with_environment();
+    ASSERT_TRUE(joined.ok());
+    launcher &rank = *joined.value();
+    receive(); // hello
+    EXPECT_FALSE(rank.give_up(17, "reason"));
+    rank.stacks_ready();
+    EXPECT_TRUE(rank.give_up(17, "reason"));
+    rank.stacks_shown();
+    EXPECT_EQ(packet_reader(receive()).type<packet_type>(), packet_type::stacks_ready);
+    std::string const bytes = receive();
+    packet_reader packet(bytes);
+    EXPECT_EQ(packet.type<packet_type>(), packet_type::give_up);
+    EXPECT_EQ(packet.number<std::uint32_t>(), 17U);
+    EXPECT_EQ(packet.text(), "reason");
+    EXPECT_EQ(packet_reader(receive()).type<packet_type>(), packet_type::stacks_shown);
+    pollfd ready{rank.stacks_fd(), POLLIN, 0};
+    EXPECT_EQ(poll(&ready, 1, 0), 0);
+    stacks_writer_.reset();
+    EXPECT_EQ(poll(&ready, 1, 0), 1);
 }
 
 TEST_F(join_test, a_second_process_of_the_rank_is_told_so) {

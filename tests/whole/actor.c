@@ -3,6 +3,7 @@
  * misuse is shown, rank 1 commits it and the others wait for it at a barrier. */
 #include "support/check.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -83,6 +84,80 @@ static void early_underscore_exit(void) {
         _exit(0);
     }
     ompx_barrier();
+}
+
+/* ---- Where ranks are when a job is ended */
+
+/* Names that stacks show: neither inlined nor, with STAY at their end, left by a jump. */
+#define PLACE static __attribute__((noinline)) void
+#define STAY __asm__ volatile("" ::: "memory")
+
+static atomic_int never;
+
+PLACE loop_for_ever(void) {
+    while (atomic_load(&never) == 0) {
+    }
+}
+PLACE wait_at_the_barrier(void) {
+    ompx_barrier();
+    STAY;
+}
+static void busy_rank(void) {
+    if (me == 1) {
+        loop_for_ever();
+    }
+    wait_at_the_barrier();
+    STAY;
+}
+PLACE sleep_for_ever(void) {
+    for (;;) {
+        pause();
+    }
+}
+static void *sleep_in_thread(void *unused) {
+    sleep_for_ever();
+    return unused;
+}
+/* Three threads beside main; rank 1 has a use of its own for every real-time signal. */
+static volatile sig_atomic_t num_signals;
+static void count_signal(int number) {
+    (void)number;
+    ++num_signals;
+}
+static void several_threads(void) {
+    pthread_t thread;
+    for (int i = 0; i < 3; ++i) {
+        CHECK(pthread_create(&thread, NULL, sleep_in_thread, NULL) == 0);
+    }
+    for (int number = SIGRTMIN; me == 1 && number <= SIGRTMAX; ++number) {
+        signal(number, count_signal);
+    }
+    if (me == 0) {
+        loop_for_ever();
+    }
+    wait_at_the_barrier();
+    STAY;
+}
+static void stopped_rank(void) {
+    if (me == 1) {
+        raise(SIGSTOP);
+    }
+    wait_at_the_barrier();
+    STAY;
+}
+/* A signal that nobody sends. */
+PLACE wait_for_nobody(void) {
+    ompx_signal_wait((uint64_t *)(void *)memory, OMPX_CMP_EQ, 1);
+    STAY;
+}
+static void alone(void) {
+    wait_for_nobody();
+    STAY;
+}
+static void endless(void) {
+    printf("%d\n", (int)getpid());
+    fflush(stdout);
+    loop_for_ever();
 }
 
 /* ---- Regular behaviour */
@@ -248,7 +323,12 @@ static struct behaviour {
     const char *name;
     void (*act)(void);
     int by_one; /* rank 1 alone */
-} const behaviours[] = {{"wrong_rank", wrong_rank, 1},
+} const behaviours[] = {{"busy_rank", busy_rank, 0},
+                        {"several_threads", several_threads, 0},
+                        {"stopped_rank", stopped_rank, 0},
+                        {"alone", alone, 0},
+                        {"endless", endless, 0},
+                        {"wrong_rank", wrong_rank, 1},
                         {"negative_rank", negative_rank, 1},
                         {"bad_address", bad_address, 1},
                         {"null_pointer", null_pointer, 1},

@@ -194,6 +194,13 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
             node_->kill();
         }
         return;
+    case frame_type::show_stacks:
+        if (node_) {
+            node_->ask_stacks();
+        } else {
+            on_stacks_over({});
+        }
+        return;
     case frame_type::signal:
         if (node_) {
             node_->signal(number);
@@ -282,15 +289,35 @@ void agent::on_get(int rank, int owner, std::string key) {
     }
 }
 
-void agent::on_abort(int rank, int code) {
+void agent::on_abort(int rank, int code) { send_abort(frame_type::aborted, rank, code); }
+
+void agent::on_give_up(int rank, int code) { send_abort(frame_type::gave_up, rank, code); }
+
+void agent::send_abort(frame_type type, int rank, int code) {
     // A rank that noticed another one's death may be heard before the death itself.
     node_->look_for_killed(rank);
     if (output_) {
         output_->collect(rank);
     }
-    head_->send(small_frame(frame_type::aborted, static_cast<std::uint32_t>(rank),
+    head_->send(small_frame(type, static_cast<std::uint32_t>(rank),
                             static_cast<std::uint32_t>(node_->pid(rank)),
                             static_cast<std::uint32_t>(code)));
+}
+
+void agent::on_stacks_shown(int rank) {
+    if (output_) {
+        output_->collect(rank);
+    }
+    node_->look_for_stacks();
+}
+
+void agent::on_stacks_over(const std::vector<std::string> &silent) {
+    for (const std::string &sentence : silent) {
+        frame_writer frame(frame_type::message);
+        frame.text(sentence);
+        head_->send(frame.take());
+    }
+    head_->send(small_frame(frame_type::stacks_over));
 }
 
 void agent::on_protocol_error(int rank, const std::string &what) {

@@ -48,9 +48,13 @@ private:
     void on_get(int rank, int owner, std::string key) override;
     void on_finalize(int rank) override;
     void on_abort(int rank, int code) override;
+    void on_give_up(int rank, int code) override;
+    void on_stacks_shown(int rank) override;
+    void on_stacks_over(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
     void send_rank(frame_type type, int rank);
+    void send_abort(frame_type type, int rank, int code);
 
     agent_invitation invitation_;
     agent_setup setup_;

@@ -25,7 +25,7 @@
 
 namespace diomp::run {
 
-inline constexpr std::uint32_t agent_protocol_version = 2;
+inline constexpr std::uint32_t agent_protocol_version = 3;
 inline constexpr std::size_t window_bytes = std::size_t{64} * 1024;
 
 enum class frame_type : std::uint8_t {
@@ -41,6 +41,7 @@ enum class frame_type : std::uint8_t {
     output_taken = 9,   ///< bytes (u32)
     output_closed = 10, ///< which (u8): nobody reads it any more
     input = 11,         ///< text for rank 0; no text: the end
+    show_stacks = 12,   ///< node::ask_stacks
     // From an agent.
     hello = 20,        ///< index (u32), the agent's half of the secret
     ready = 21,        ///< the program is there
@@ -58,6 +59,8 @@ enum class frame_type : std::uint8_t {
     input_taken = 33,  ///< bytes (u32); 0: rank 0 reads no more
     done = 34,         ///< clean (u8): no process of the job is left here
     alive = 35,
+    gave_up = 36,     ///< as aborted; all ranks of the job are to show their stacks
+    stacks_over = 37, ///< every rank of the host has shown its stacks, or will not
 };
 
 using frame_writer = packet_writer;

@@ -103,12 +103,13 @@ void head::leave(host &which) {
     }
     starting_ -= which.at == stage::starting ? 1 : 0;
     which.at = stage::gone;
+    on_stacks_over(which);
     if (which.link) {
         which.link->close();
     }
     if (--remaining_ == 0) {
         if (verdict_->armed()) { // no death elsewhere will be told any more
-            fail(abort_status_, abort_message_);
+            on_verdict();
         }
         deadline_->arm(shell_limit_s);
     }
@@ -187,6 +188,18 @@ void head::kill_ranks() {
     }
     if (remaining_ == 0) {
         deadline_->arm(shell_limit_s);
+    }
+}
+
+void head::ask_stacks() {
+    for (host &each : hosts_) {
+        each.shows = each.at == stage::running;
+        if (each.shows) {
+            each.link->send(small_frame(frame_type::show_stacks));
+        }
+    }
+    if (std::ranges::none_of(hosts_, &host::shows)) {
+        stacks_over();
     }
 }
 

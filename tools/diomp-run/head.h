@@ -44,7 +44,8 @@ private:
         host_share share;
         stage at = stage::waiting;
         bool in_fence = false;
-        pid_t shell = -1; ///< the remote shell; leads a group
+        bool shows = false; ///< its ranks have been asked for their stacks, and are not done
+        pid_t shell = -1;   ///< the remote shell; leads a group
         unique_fd shell_fd;
         event_loop::token shell_token = event_loop::token::none;
         std::size_t shell_output = 0; ///< output_hub's number
@@ -75,6 +76,7 @@ private:
     void end_ranks(int signal, bool tell) override;
     void kill_ranks() override;
     void signal_ranks(int signal) override;
+    void ask_stacks() override;
     void on_child(pid_t pid) override;
     void on_continued() override;
     void clean_up() override;
@@ -95,7 +97,9 @@ private:
     void on_get(host &from, frame_reader &frame);
     void on_output(host &from, frame_reader &frame);
     void on_exited(int rank, frame_reader &frame);
-    void on_aborted(int rank, int code);
+    void on_aborted(int rank, int code, stacks wanted);
+    void on_stacks_over(host &from);
+    void on_verdict() { fail(abort_status_, abort_message_, abort_stacks_); }
     void thank(host &which);
 
     named_settings settings_; ///< that ranks get of our environment
@@ -119,6 +123,7 @@ private:
     clock::time_point last_tick_;
     std::string abort_message_;
     int abort_status_ = 0;
+    stacks abort_stacks_ = stacks::hidden;
     std::size_t next_to_start_ = 0;
     std::size_t starting_ = 0;  ///< hosts in that stage
     std::size_t ready_ = 0;     ///< hosts that have been

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace diomp::run {
 namespace {
 
@@ -36,6 +39,9 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     case frame_type::input_taken:
         input_->taken(frame.number<std::uint32_t>());
         return;
+    case frame_type::stacks_over:
+        on_stacks_over(from);
+        return;
     default:
         break;
     }
@@ -61,7 +67,10 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
         on_exited(rank, frame);
         return;
     case frame_type::aborted:
-        on_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        on_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()), stacks::hidden);
+        return;
+    case frame_type::gave_up:
+        on_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()), stacks::shown);
         return;
     case frame_type::bad_rank:
         fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank),
@@ -150,11 +159,18 @@ void head::on_exited(int rank, frame_reader &frame) {
     }
 }
 
-void head::on_aborted(int rank, int code) {
+void head::on_aborted(int rank, int code, stacks wanted) {
     if (!verdict_->armed()) {
         abort_status_ = abort_status(code);
+        abort_stacks_ = wanted;
         abort_message_ = fmt::format("{} aborted the job with status {}", name_rank(rank), code);
         verdict_->arm(verdict_s);
+    }
+}
+
+void head::on_stacks_over(host &from) {
+    if (std::exchange(from.shows, false) && std::ranges::none_of(hosts_, &host::shows)) {
+        stacks_over();
     }
 }
 

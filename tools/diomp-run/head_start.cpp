@@ -54,7 +54,7 @@ status head::set_up() {
         }
         *which = made.take();
     }
-    auto verdict = add_timer(*loop_, [this] { fail(abort_status_, abort_message_); });
+    auto verdict = add_timer(*loop_, [this] { on_verdict(); });
     if (!verdict) {
         return verdict.take_failure();
     }

@@ -133,12 +133,28 @@ void job::on_get(int rank, int owner, std::string key) {
 
 void job::on_finalize(int rank) { attendance_.finalize(rank); }
 
-void job::on_abort(int rank, int code) {
+void job::on_abort(int rank, int code) { end_aborted(rank, code, stacks::hidden); }
+
+void job::on_give_up(int rank, int code) { end_aborted(rank, code, stacks::shown); }
+
+void job::end_aborted(int rank, int code, stacks wanted) {
     // A rank that noticed another one's death may be heard before the death itself.
     node_->look_for_killed(rank);
     output_->collect(rank);
     fail(abort_status(code),
-         fmt::format("{} aborted the job with status {}", name_rank(rank), code));
+         fmt::format("{} aborted the job with status {}", name_rank(rank), code), wanted);
+}
+
+void job::on_stacks_shown(int rank) {
+    output_->collect(rank);
+    node_->look_for_stacks();
+}
+
+void job::on_stacks_over(const std::vector<std::string> &silent) {
+    for (const std::string &sentence : silent) {
+        output_->message(sentence);
+    }
+    stacks_over();
 }
 
 void job::on_protocol_error(int rank, const std::string &what) {

@@ -29,6 +29,8 @@ private:
     void on_continued() override;
     void clean_up() override;
     [[nodiscard]] std::string name_rank(int rank) const override { return node_->name_rank(rank); }
+    void ask_stacks() override { node_->ask_stacks(); }
+    void end_aborted(int rank, int code, stacks wanted);
     result<rank_descriptors> open_descriptors(int rank);
 
     void on_hello(int rank, pid_t pid) override;
@@ -37,6 +39,9 @@ private:
     void on_get(int rank, int owner, std::string key) override;
     void on_finalize(int rank) override;
     void on_abort(int rank, int code) override;
+    void on_give_up(int rank, int code) override;
+    void on_stacks_shown(int rank) override;
+    void on_stacks_over(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
 

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
 
@@ -48,6 +51,12 @@ result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events
     auto watch = open_pipe();
     DIOMP_TRY(watch);
     made->watch_ = watch.take();
+    auto stacks = open_pipe();
+    DIOMP_TRY(stacks);
+    made->stacks_ = stacks.take();
+    auto limit = add_timer(loop, [self = made.get()] { self->end_stacks(); });
+    DIOMP_TRY(limit);
+    made->stacks_limit_ = limit.take();
     auto grace = add_timer(loop, [self = made.get()] { self->on_grace_over(); });
     if (!grace) {
         return grace.take_failure();
@@ -86,7 +95,8 @@ status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit
     welcome.job_id = plan_.job_id;
     welcome.host = plan_.host;
     unique_fd rank_end;
-    auto link = rank_link::create(loop_, events_, welcome, watch_.reading.get(), rank_end);
+    auto link = rank_link::create(loop_, events_, welcome, watch_.reading.get(),
+                                  stacks_.reading.get(), rank_end);
     if (!link) {
         return link.take_failure();
     }
@@ -177,6 +187,7 @@ void node::on_rank_exit(int rank) {
     // What it said last comes before what is said about it.
     process.link->receive();
     events_.on_exit(rank, *how);
+    look_for_stacks();
 }
 
 void node::look_for_killed(int except) {
@@ -191,6 +202,61 @@ void node::look_for_killed(int except) {
     }
 }
 
+// ---- Stacks
+
+void node::ask_stacks() {
+    asks_stacks_ = true;
+    stacks_.writing.reset();
+    stacks_limit_->arm(stacks_limit_s);
+    look_for_stacks();
+}
+
+void node::look_for_stacks() {
+    bool const waits = std::ranges::any_of(ranks_, [](const rank_process &each) {
+        return each.link && !each.ended && each.link->can_show() && !each.link->has_shown();
+    });
+    if (asks_stacks_ && !waits) {
+        end_stacks();
+    }
+}
+
+void node::end_stacks() {
+    if (!std::exchange(asks_stacks_, false)) {
+        return;
+    }
+    stacks_limit_->disarm();
+    std::vector<std::string> silent;
+    // Programs without DiOMP show nothing, and nobody misses it.
+    bool const expected = std::ranges::any_of(
+        ranks_, [](const rank_process &each) { return each.link && each.link->can_show(); });
+    for (int rank = plan_.first_rank; expected && rank < plan_.first_rank + plan_.ranks; ++rank) {
+        if (!at(rank).ended && at(rank).link && !at(rank).link->has_shown()) {
+            silent.push_back(
+                fmt::format("{} shows no stacks: {}", name_rank(rank), explain_silence(rank)));
+        }
+    }
+    events_.on_stacks_over(silent);
+}
+
+std::string node::explain_silence(int rank) const {
+    std::ifstream file(fmt::format("/proc/{}/stat", at(rank).pid));
+    std::string const text{std::istreambuf_iterator<char>(file), {}};
+    std::size_t const name_end = text.rfind(") "); // the name may have any characters
+    char const state =
+        name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
+    if (state == 'T' || state == 't') {
+        return "it is stopped";
+    }
+    if (!at(rank).link->has_joined()) {
+        return "it has not joined the job";
+    }
+    if (!at(rank).link->can_show()) {
+        return "it is outside of DiOMP, or DIOMP_STACKS is off";
+    }
+    return fmt::format("no answer for {} s{}", stacks_limit_s,
+                       state == 'D' ? ", it hangs in the kernel" : "");
+}
+
 void node::reap(pid_t pid) {
     // Ranks have their pidfd. This reaps orphans that ended on their own; what signals that were
     // merged into one leave out waits for the end.
@@ -202,6 +268,7 @@ void node::reap(pid_t pid) {
 }
 
 void node::end(int signal_number, bool tell) {
+    asks_stacks_ = false;
     if (tell) {
         watch_.writing.reset();
     }
@@ -212,6 +279,7 @@ void node::end(int signal_number, bool tell) {
 
 void node::kill() {
     killed_ = true;
+    asks_stacks_ = false;
     watch_.writing.reset();
     signal(SIGKILL);
     grace_->arm(kill_limit_s);

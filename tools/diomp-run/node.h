@@ -23,6 +23,9 @@ class node_events : public link_events {
 public:
     /// The rank's packets that came before have been handled.
     virtual void on_exit(int rank, const exit_info &how) = 0;
+    /// After ask_stacks(): every rank has shown its stacks or will not. `silent`: a sentence about
+    /// each of those that will not.
+    virtual void on_stacks_over(const std::vector<std::string> &silent) = 0;
 };
 
 struct node_plan {
@@ -70,6 +73,11 @@ public:
     void end(int signal, bool tell);
     void kill();
     void signal(int number);
+    /// Asks all ranks for their stacks. on_stacks_over() follows: at once if no rank shows any,
+    /// after stacks_limit_s at the latest.
+    void ask_stacks();
+    /// A rank has shown its stacks.
+    void look_for_stacks();
     /// Handles the end of ranks that a signal has killed, other than `except`, before its event.
     void look_for_killed(int except);
     /// A child that is no rank has ended, as SIGCHLD says.
@@ -98,6 +106,8 @@ private:
     status start_rank(int rank, const rank_descriptors &descriptors, int &exit_status);
     void on_rank_exit(int rank);
     void on_grace_over();
+    void end_stacks();
+    [[nodiscard]] std::string explain_silence(int rank) const;
 
     event_loop &loop_;
     node_events &events_;
@@ -105,6 +115,10 @@ private:
     node_plan plan_;
     /// Ranks hold the reading end; its end of file tells them that the job is over.
     pipe_ends watch_;
+    /// Its end of file asks them for their stacks.
+    pipe_ends stacks_;
+    bool asks_stacks_ = false; ///< until all have answered
+    std::unique_ptr<timer> stacks_limit_;
     std::unique_ptr<timer> grace_;
     std::vector<rank_process> ranks_; ///< [rank - first_rank]
     std::size_t started_ = 0;
@@ -114,6 +128,8 @@ private:
     bool gave_up_ = false; ///< processes do not go away even after SIGKILL
 };
 
+/// Time to show stacks.
+inline constexpr double stacks_limit_s = 1.0;
 /// Time to follow a signal before SIGKILL.
 inline constexpr double grace_s = 1.0;
 /// Time for processes to go away after SIGKILL, which they do at once unless the kernel holds them.

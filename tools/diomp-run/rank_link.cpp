@@ -16,14 +16,15 @@ namespace local = launch::local;
 
 result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_events &events,
                                                      const local::welcome_packet &welcome,
-                                                     int watch_fd, unique_fd &rank_end) {
+                                                     int watch_fd, int stacks_fd,
+                                                     unique_fd &rank_end) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         return system_error("socketpair", errno);
     }
     unique_fd ours(ends[0]);
     rank_end = unique_fd(ends[1]);
-    DIOMP_TRY(local::send_with_fd(ours.get(), local::encode_welcome(welcome), watch_fd));
+    DIOMP_TRY(local::send_first(ours.get(), local::encode_welcome(welcome), watch_fd, stacks_fd));
     std::unique_ptr<rank_link> link(
         new rank_link(loop, events, static_cast<int>(welcome.rank), std::move(ours)));
     auto *const self = link.get();
@@ -67,6 +68,7 @@ void rank_link::dispatch(std::string_view bytes) {
     auto const type = packet.type<local::packet_type>();
     switch (type) {
     case local::packet_type::hello:
+        has_joined_ = true;
         events_.on_hello(rank_, static_cast<pid_t>(packet.number<std::uint32_t>()));
         return;
     case local::packet_type::entries: {
@@ -90,10 +92,21 @@ void rank_link::dispatch(std::string_view bytes) {
         return;
     }
     case local::packet_type::finalize:
+        can_show_ = false;
         events_.on_finalize(rank_);
         return;
     case local::packet_type::abort:
         events_.on_abort(rank_, static_cast<int>(packet.number<std::uint32_t>()));
+        return;
+    case local::packet_type::give_up:
+        events_.on_give_up(rank_, static_cast<int>(packet.number<std::uint32_t>()));
+        return;
+    case local::packet_type::stacks_ready:
+        can_show_ = true;
+        return;
+    case local::packet_type::stacks_shown:
+        has_shown_ = true;
+        events_.on_stacks_shown(rank_);
         return;
     default:
         events_.on_protocol_error(

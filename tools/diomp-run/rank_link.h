@@ -22,16 +22,20 @@ public:
     virtual void on_get(int rank, int owner, std::string key) = 0;
     virtual void on_finalize(int rank) = 0;
     virtual void on_abort(int rank, int code) = 0;
+    /// The same after a wait in vain: all ranks are to show their stacks.
+    virtual void on_give_up(int rank, int code) = 0;
+    virtual void on_stacks_shown(int rank) = 0;
     /// The rank sent what makes no sense.
     virtual void on_protocol_error(int rank, const std::string &what) = 0;
 };
 
 class rank_link {
 public:
-    /// `rank_end` receives the other end, with `welcome` and a copy of `watch_fd` in it.
+    /// `rank_end` receives the other end, with `welcome` and copies of the descriptors in it.
     static result<std::unique_ptr<rank_link>> create(event_loop &loop, link_events &events,
                                                      const launch::local::welcome_packet &welcome,
-                                                     int watch_fd, unique_fd &rank_end);
+                                                     int watch_fd, int stacks_fd,
+                                                     unique_fd &rank_end);
     ~rank_link();
     rank_link(const rank_link &) = delete;
     rank_link &operator=(const rank_link &) = delete;
@@ -40,6 +44,11 @@ public:
     void receive();
     /// Sends in order, as fast as the rank reads. Does not block.
     void send(const std::vector<shared_packet> &packets);
+
+    [[nodiscard]] bool has_joined() const { return has_joined_; }
+    /// The rank has said that it will show its stacks when asked, and has not finalized.
+    [[nodiscard]] bool can_show() const { return can_show_; }
+    [[nodiscard]] bool has_shown() const { return has_shown_; }
 
 private:
     rank_link(event_loop &loop, link_events &events, int rank, unique_fd socket)
@@ -54,6 +63,9 @@ private:
     unique_fd socket_;
     event_loop::token token_ = event_loop::token::none;
     std::deque<shared_packet> queue_;
+    bool has_joined_ = false;
+    bool can_show_ = false;
+    bool has_shown_ = false;
 };
 
 } // namespace diomp::run

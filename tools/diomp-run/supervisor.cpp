@@ -3,6 +3,7 @@
 
 #include "launch/host.h"
 #include "listener.h"
+#include "node.h"
 #include "rank_environment.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ namespace {
 
 /// For a service to listen, at least: a log-in takes its time, however short DIOMP_TIMEOUT is.
 constexpr double min_services_limit_s = 10;
+/// How much longer than its nodes, which ask the ranks, the supervisor waits for stacks.
+constexpr double stacks_patience_s = 0.5;
 
 } // namespace
 
@@ -79,6 +82,9 @@ status supervisor::set_up_common() {
     auto timeout = add_timer(*loop_, [this] { on_timeout(); });
     DIOMP_TRY(timeout);
     timeout_ = timeout.take();
+    auto limit = add_timer(*loop_, [this] { stacks_over(); });
+    DIOMP_TRY(limit);
+    stacks_limit_ = limit.take();
     return {};
 }
 
@@ -163,7 +169,7 @@ void supervisor::stop_services() {
 
 // ---- Ending
 
-void supervisor::fail(int exit_status, const std::string &message) {
+void supervisor::fail(int exit_status, const std::string &message, stacks wanted) {
     if (phase_ != phase::running) {
         return; // a consequence of what has been reported
     }
@@ -172,7 +178,11 @@ void supervisor::fail(int exit_status, const std::string &message) {
         output_->message(message);
     }
     // Ranks that wait for the one that failed learn it by the watch pipe, the others by the signal.
-    end(SIGTERM, true);
+    if (wanted == stacks::shown) {
+        show_and_end(SIGTERM, true);
+    } else {
+        end(SIGTERM, true);
+    }
 }
 
 /// What keeps a job from starting is said with --quiet too.
@@ -185,9 +195,25 @@ void supervisor::fail_start(const error &why) {
     }
 }
 
+void supervisor::show_and_end(int signal, bool tell) {
+    phase_ = phase::showing;
+    timeout_->disarm();
+    end_signal_ = signal;
+    end_tells_ = tell;
+    stacks_limit_->arm(stacks_limit_s + stacks_patience_s);
+    ask_stacks();
+}
+
+void supervisor::stacks_over() {
+    if (phase_ == phase::showing) {
+        end(end_signal_, end_tells_);
+    }
+}
+
 void supervisor::end(int signal, bool tell) {
     phase_ = phase::ending;
     timeout_->disarm();
+    stacks_limit_->disarm();
     end_ranks(signal, tell);
 }
 
@@ -199,7 +225,8 @@ void supervisor::kill() {
 
 void supervisor::on_timeout() {
     fail(status_timeout,
-         fmt::format("the job did not end within {} s (--timeout); ending it", options_.timeout_s));
+         fmt::format("the job did not end within {} s (--timeout); ending it", options_.timeout_s),
+         stacks::shown);
 }
 
 void supervisor::on_signal(const signalfd_siginfo &info) {
@@ -234,7 +261,11 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
         output_->message(fmt::format("got {}; ending the job", signal_name(signal)));
     }
     // No word by the watch pipe: a rank that handles the signal may need the others for that.
-    end(signal, false);
+    if (signal == SIGQUIT) { // Ctrl-\: whoever wants a core dump wants to know where ranks are
+        show_and_end(signal, false);
+    } else {
+        end(signal, false);
+    }
 }
 
 } // namespace diomp::run

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What diomp-run decides, whether its ranks run here (job) or on other hosts (head).
 //
-// Phases: running; ending (ranks have got a signal and a second to follow it); killed (SIGKILL).
-// The first thing that goes wrong decides the exit status and the one message.
+// Phases: running; showing (ranks show their stacks, since the job has waited in vain); ending
+// (ranks have got a signal and a second to follow it); killed (SIGKILL). The first thing that goes
+// wrong decides the exit status and the one message.
 #pragma once
 
 #include "attendance.h"
@@ -30,7 +31,7 @@ public:
     int run();
 
 protected:
-    enum class phase { running, ending, killed };
+    enum class phase { running, showing, ending, killed };
 
     // What the two kinds do in their own way.
     virtual status set_up() = 0;
@@ -40,6 +41,8 @@ protected:
     /// it now, and not only by the signal.
     virtual void end_ranks(int signal, bool tell) = 0;
     virtual void kill_ranks() = 0;
+    /// Asks all ranks for their stacks; stacks_over() when they have shown them or will not.
+    virtual void ask_stacks() = 0;
     /// No more than the signal.
     virtual void signal_ranks(int signal) = 0;
     virtual void on_child(pid_t pid) = 0;
@@ -53,8 +56,11 @@ protected:
 
     // For them to use.
     [[nodiscard]] phase now() const { return phase_; }
-    /// Ends the job; only the first failure counts. An empty message says nothing.
-    void fail(int exit_status, const std::string &message);
+    enum class stacks { hidden, shown };
+    /// Ends the job; only the first failure counts. An empty message says nothing. With the stacks
+    /// of all ranks before if they tell something.
+    void fail(int exit_status, const std::string &message, stacks wanted = stacks::hidden);
+    void stacks_over();
     void fail_start(const error &why);
     void check_attendance();
     /// "rank 3 on b (...) was killed by signal 9", unless the user knows already.
@@ -82,8 +88,12 @@ private:
     void stop_services();
     void on_signal(const signalfd_siginfo &info);
     void on_timeout();
+    void show_and_end(int signal, bool tell);
 
     std::unique_ptr<timer> timeout_;
+    std::unique_ptr<timer> stacks_limit_;
+    int end_signal_ = 0; ///< what follows the stacks
+    bool end_tells_ = false;
     std::unique_ptr<device_services> services_;
     phase phase_ = phase::running;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <condition_variable>
@@ -29,8 +30,9 @@ error launcher_gone() { return {OMPX_ERR_PEER, "diomp-run is gone or is ending t
 
 class local_launcher final : public launcher {
 public:
-    local_launcher(unique_fd socket, unique_fd watch, const welcome_packet &welcome)
-        : socket_(std::move(socket)), watch_(std::move(watch)) {
+    local_launcher(unique_fd socket, first_packet from, const welcome_packet &welcome)
+        : socket_(std::move(socket)), watch_(std::move(from.watch)),
+          stacks_(std::move(from.stacks)) {
         info_.rank = world_rank(static_cast<int>(welcome.rank));
         info_.size = static_cast<int>(welcome.size);
         info_.local = local_rank(static_cast<int>(welcome.rank - welcome.node_first));
@@ -94,14 +96,33 @@ public:
 
     // One send of one packet: safe in any thread, next to a fence in another.
     void abort(int code, std::string_view message) noexcept override {
-        constexpr std::size_t longest = 4096;
-        packet_writer packet(packet_type::abort);
-        packet.number(static_cast<std::uint32_t>(code));
-        packet.text(message.substr(0, longest));
-        [[maybe_unused]] auto const sent = send(packet.take());
+        [[maybe_unused]] auto const sent = send_end(packet_type::abort, code, message);
+    }
+
+    // The same. A rank that shows no stacks itself (DIOMP_STACKS) does not ask for the others'.
+    bool give_up(int code, std::string_view message) noexcept override {
+        return is_ready_.load() && send_end(packet_type::give_up, code, message).ok();
+    }
+
+    [[nodiscard]] int stacks_fd() const override { return stacks_.get(); }
+
+    void stacks_ready() noexcept override {
+        is_ready_.store(send(packet_writer(packet_type::stacks_ready).take()).ok());
+    }
+
+    void stacks_shown() noexcept override {
+        [[maybe_unused]] auto const sent = send(packet_writer(packet_type::stacks_shown).take());
     }
 
 private:
+    status send_end(packet_type type, int code, std::string_view message) {
+        constexpr std::size_t longest = 4096;
+        packet_writer packet(type);
+        packet.number(static_cast<std::uint32_t>(code));
+        packet.text(message.substr(0, longest));
+        return send(packet.take());
+    }
+
     [[nodiscard]] bool is_local(world_rank rank) const {
         return rank >= info_.local_ranks.front() && rank <= info_.local_ranks.back();
     }
@@ -230,6 +251,8 @@ private:
 
     unique_fd socket_;
     unique_fd watch_;
+    unique_fd stacks_;
+    std::atomic<bool> is_ready_{false}; ///< stacks_ready() has been sent
     job_info info_;
     std::vector<entry> pending_;
     std::mutex asking_; ///< before mutex_
@@ -307,7 +330,7 @@ result<std::unique_ptr<launcher>> join(const std::function<const char *(const ch
     if (fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0) {
         return system_error("cannot set FD_CLOEXEC on diomp-run's socket", errno);
     }
-    auto first = receive_with_fd(socket.get());
+    auto first = receive_first(socket.get());
     if (!first) {
         return first.take_failure();
     }
@@ -327,8 +350,8 @@ result<std::unique_ptr<launcher>> join(const std::function<const char *(const ch
                                  welcome.value().job_id),
                      "do not set DIOMP_LAUNCH_ variables by hand");
     }
-    auto joined = std::make_unique<local_launcher>(
-        std::move(socket), std::move(first.value().descriptor), welcome.value());
+    auto joined =
+        std::make_unique<local_launcher>(std::move(socket), first.take(), welcome.value());
     DIOMP_TRY(joined->hello());
     return std::unique_ptr<launcher>(std::move(joined));
 }

@@ -30,7 +30,7 @@
 namespace diomp::launch::local {
 
 /// Changes whenever a packet changes: the runtime and diomp-run may come from different builds.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 /// First field of `welcome`; tells our socket from any other that has the same number.
 inline constexpr std::uint64_t protocol_magic = 0x68636e75616c6f69;
 /// Largest packet. Well under the kernel's default socket buffer (208 KiB), which a packet must
@@ -51,7 +51,8 @@ inline constexpr const char *node_variable = "DIOMP_LAUNCH_NODE";
 inline constexpr const char *user_rank_variable = "DIOMP_RANK";
 
 enum class packet_type : std::uint8_t {
-    welcome = 1,    ///< to the rank: welcome_packet, with the watch descriptor as SCM_RIGHTS
+    welcome = 1,    ///< to the rank: welcome_packet, with two descriptors as SCM_RIGHTS: of
+                    ///< the watch, and of what tells ranks to show their stacks
     hello = 2,      ///< to diomp-run: pid (u32)
     entries = 3,    ///< both ways: entry*, each owner (u32), key, value
     fence = 4,      ///< to diomp-run: no fields
@@ -60,6 +61,10 @@ enum class packet_type : std::uint8_t {
     abort = 7,      ///< to diomp-run: code (u32), message
     get = 8,        ///< to diomp-run: owner (u32), key; the owner is a rank of another node
     value = 9,      ///< to the rank, answers get: found (u8), value
+    // To diomp-run:
+    give_up = 10,      ///< as abort, after a wait in vain: all ranks are to show their stacks
+    stacks_ready = 11, ///< the rank will show its stacks when asked; no fields
+    stacks_shown = 12, ///< it has; no fields
 };
 
 struct welcome_packet {

@@ -4,15 +4,16 @@
 #include "base/descriptor_message.h"
 #include "launch/local/protocol.h"
 
+#include <array>
 #include <cerrno>
 #include <sys/socket.h>
 
 namespace diomp::launch::local {
 
-result<packet_with_fd> receive_with_fd(int socket) {
-    packet_with_fd received;
+result<first_packet> receive_first(int socket) {
+    first_packet received;
     received.bytes.resize(max_packet_bytes);
-    descriptor_message message(received.bytes.data(), received.bytes.size());
+    descriptors_message<2> message(received.bytes.data(), received.bytes.size());
     ssize_t size = 0;
     do {
         size = recvmsg(socket, message.header(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -28,16 +29,19 @@ result<packet_with_fd> receive_with_fd(int socket) {
         return error(OMPX_ERR_PEER, "diomp-run is gone");
     }
     received.bytes.resize(static_cast<std::size_t>(size));
-    received.descriptor = message.take();
-    if (!received.descriptor) {
+    auto descriptors = message.take_all();
+    if (descriptors.empty()) {
         return error(OMPX_ERR_SYSTEM, "diomp-run's first packet carries no descriptor");
     }
+    received.watch = std::move(descriptors.front());
+    received.stacks = descriptors.size() > 1 ? std::move(descriptors[1]) : unique_fd();
     return received;
 }
 
-status send_with_fd(int socket, std::string_view bytes, int descriptor) {
-    descriptor_message message(const_cast<char *>(bytes.data()), bytes.size());
-    message.attach(descriptor);
+status send_first(int socket, std::string_view bytes, int watch, int stacks) {
+    descriptors_message<2> message(const_cast<char *>(bytes.data()), bytes.size());
+    std::array<int, 2> const descriptors{watch, stacks};
+    message.attach(descriptors);
     if (sendmsg(socket, message.header(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
         return system_error("cannot send the first packet to a rank", errno);
     }

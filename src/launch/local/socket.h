@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The two calls that carry a descriptor over a socket.
+// The two calls that carry descriptors over a socket: diomp-run's first packet.
 #pragma once
 
 #include "base/result.h"
@@ -10,15 +10,16 @@
 
 namespace diomp::launch::local {
 
-struct packet_with_fd {
+struct first_packet {
     std::string bytes;
-    unique_fd descriptor;
+    unique_fd watch;  ///< at its end when the job is over
+    unique_fd stacks; ///< at its end when ranks are to show their stacks
 };
 
 /// Takes the packet that diomp-run left in the socket. Does not block: an empty socket is an error,
 /// since the packet was there before the process started.
-result<packet_with_fd> receive_with_fd(int socket);
-/// Sends a packet and a copy of `descriptor`. Does not block.
-status send_with_fd(int socket, std::string_view bytes, int descriptor);
+result<first_packet> receive_first(int socket);
+/// Sends it with copies of the descriptors. Does not block.
+status send_first(int socket, std::string_view bytes, int watch, int stacks);
 
 } // namespace diomp::launch::local

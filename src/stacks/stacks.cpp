@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "stacks/stacks.h"
+
+#include "base/service_thread.h"
+#include "stacks/symbols.h"
+#include "stacks/thread_stacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <poll.h>
+#include <span>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace diomp::stacks {
+namespace {
+
+/// Different stacks that are shown; threads beyond are counted.
+constexpr std::size_t max_shown = 32;
+/// For the launcher to end the job, after which this rank goes on its own. It needs two seconds.
+constexpr int end_limit_ms = 4000;
+
+std::span<const std::uintptr_t> frames_of(const thread_stack &stack) {
+    return {stack.frames.data(), stack.num_frames};
+}
+
+bool are_alike(const thread_stack &a, const thread_stack &b) {
+    return a.name == b.name && a.function == b.function && a.description() == b.description() &&
+           std::ranges::equal(frames_of(a), frames_of(b));
+}
+
+/// "thread 17 (app), in ompx_barrier(group=world), waiting for rank 1".
+std::string headline(std::span<const thread_stack *const> alike) {
+    const thread_stack &first = *alike.front();
+    std::string text = alike.size() == 1 ? "  thread" : fmt::format("  {} threads", alike.size());
+    for (const thread_stack *const each : alike) {
+        text += fmt::format("{} {}", each == alike.front() ? "" : ",", each->thread);
+    }
+    text += fmt::format(" ({})", first.name);
+    if (std::string_view const what = first.description(); !what.empty()) {
+        text += fmt::format(", in {}", what);
+    } else if (first.function != nullptr) {
+        text += fmt::format(", in {}", first.function);
+    }
+    return text + '\n';
+}
+
+void append_threads(std::string &text, std::vector<const thread_stack *> left) {
+    symbols names;
+    for (std::size_t num_shown = 0; !left.empty(); ++num_shown) {
+        if (num_shown == max_shown) {
+            text += fmt::format("  and {} threads with other stacks\n", left.size());
+            return;
+        }
+        const thread_stack &first = *left.front();
+        std::vector<const thread_stack *> alike;
+        std::vector<const thread_stack *> others;
+        for (const thread_stack *const each : left) {
+            (are_alike(*each, first) ? alike : others).push_back(each);
+        }
+        text += headline(alike);
+        std::size_t number = 0;
+        for (std::uintptr_t const address : frames_of(first)) {
+            text += fmt::format("    #{:<2} {}\n", number++, names.describe(address));
+        }
+        left = std::move(others);
+    }
+}
+
+void write_all(std::string_view text) {
+    while (!text.empty()) {
+        ssize_t const written = ::write(STDERR_FILENO, text.data(), text.size());
+        if (written < 0 && errno != EINTR) {
+            return;
+        }
+        text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+    }
+}
+
+} // namespace
+
+void show(const launch::job_info &job) noexcept {
+    static std::atomic<bool> is_done{false};
+    if (is_done.exchange(true)) {
+        return;
+    }
+    all_stacks const found = collect();
+    std::string text = fmt::format("diomp: stacks of rank {} on {} (pid {}):\n", job.rank.value(),
+                                   job.host, ::getpid());
+    append_threads(text, found.there);
+    for (const thread_stack *const each : found.silent) {
+        text += fmt::format("  thread {} ({}) does not answer\n", each->thread, each->name);
+    }
+    if (!found.had_signal) {
+        text += "  no signal is free to ask the threads with: the program uses them all\n";
+    }
+    write_all(text);
+}
+
+void give_up(launch::launcher &launcher, int code, std::string_view message, bool own) noexcept {
+    if (launcher.give_up(code, message)) {
+        pollfd end{launcher.watch_fd(), POLLIN, 0};
+        while (::poll(&end, 1, end_limit_ms) < 0 && errno == EINTR) {
+        }
+        return;
+    }
+    if (own) {
+        show(launcher.info());
+    }
+    launcher.abort(code, message);
+}
+
+std::unique_ptr<watch> watch::start(launch::launcher &launcher) {
+    if (launcher.stacks_fd() < 0) {
+        return nullptr;
+    }
+    int const stop_fd = ::eventfd(0, EFD_CLOEXEC);
+    if (stop_fd < 0) {
+        return nullptr;
+    }
+    std::unique_ptr<watch> made(new watch(launcher, stop_fd));
+    made->thread_ = start_service_thread("diomp-stacks", [self = made.get()] { self->serve(); });
+    launcher.stacks_ready();
+    return made;
+}
+
+watch::~watch() {
+    ::eventfd_write(stop_fd_, 1);
+    thread_.join();
+    ::close(stop_fd_);
+}
+
+void watch::serve() {
+    std::array<pollfd, 2> ready{pollfd{launcher_.stacks_fd(), POLLIN, 0},
+                                pollfd{stop_fd_, POLLIN, 0}};
+    while (::poll(ready.data(), ready.size(), -1) < 0) {
+        if (errno != EINTR) {
+            return;
+        }
+    }
+    if (ready[1].revents == 0) {
+        show(launcher_.info());
+        launcher_.stacks_shown();
+    }
+}
+
+} // namespace diomp::stacks

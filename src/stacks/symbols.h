@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Names of functions by code address, from the symbol tables of the files that are mapped: also
+// those that are not exported, which the dynamic linker does not know.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace diomp::stacks {
+
+/// Knows what was mapped when it was made. One thread.
+class symbols {
+public:
+    symbols();
+    ~symbols();
+    symbols(const symbols &) = delete;
+    symbols &operator=(const symbols &) = delete;
+
+    /// "main+0x1f (/path/program+0x11f3)": the second offset is what addr2line -e wants. Without
+    /// the name where the file has none for it; "(unknown code)" outside of files.
+    std::string describe(std::uintptr_t address);
+
+private:
+    class file;
+    struct mapping {
+        std::uintptr_t begin = 0;
+        std::uintptr_t end = 0;
+        std::uint64_t offset = 0;
+        std::string path;
+    };
+
+    std::vector<mapping> mappings_; ///< with code, ascending
+    std::map<std::string, std::unique_ptr<file>> files_;
+};
+
+} // namespace diomp::stacks
