@@ -80,6 +80,44 @@ OMPX_API_ int ompx_target_put_nb(int rank, void *dst, int dst_device, const void
 OMPX_API_ int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src,
                                  int src_device, size_t nbytes, ompx_event_t *event) OMPX_NOEXCEPT_;
 
+/**
+ * Copies an n-dimensional box between arrays on devices or hosts: ompx_put_rect() with the devices
+ * of ompx_target_put(), and in arguments and errors as both. dst and src are the beginnings of the
+ * arrays; they and the box must lie in one mapped section or allocation each. volume, offsets and
+ * dimensions are in elements, slowest dimension first (num_dims of each). Rows that are contiguous
+ * are one copy of a GPU each, side by side; through host memory and between nodes rows are packed.
+ * Put returns when the source may be reused and is complete at the target after ompx_fence(), get
+ * when dst holds the box. Any thread. OMPX_ERR_RANGE: the box leaves one of the arrays, or the
+ * array its memory.
+ */
+OMPX_API_ int ompx_target_put_rect(int rank, void *dst, int dst_device, const void *src,
+                                   int src_device, size_t element_size, int num_dims,
+                                   const size_t *volume, const size_t *dst_offsets,
+                                   const size_t *src_offsets, const size_t *dst_dimensions,
+                                   const size_t *src_dimensions) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_target_get_rect(void *dst, int dst_device, int rank, const void *src,
+                                   int src_device, size_t element_size, int num_dims,
+                                   const size_t *volume, const size_t *dst_offsets,
+                                   const size_t *src_offsets, const size_t *dst_dimensions,
+                                   const size_t *src_dimensions) OMPX_NOEXCEPT_;
+
+/* As for ompx_put_detach. */
+#if defined(_OPENMP) && (_OPENMP >= 201811 || defined(__clang__) || __GNUC__ >= 11)
+/**
+ * As ompx_target_put_nb() and ompx_target_get_nb(); completion, of a put at its target, fulfils the
+ * detach event of an OpenMP task (OpenMP 5.0, 2.10.1), on whichever thread finds out. What bounces
+ * through host memory, and everything in a world of one rank, is complete on return. An error after
+ * the return has nobody to be told to and ends the job; errors of the call itself leave the event
+ * alone. OMPX_ERR_UNSUPPORTED: the program's OpenMP has no omp_fulfill_event.
+ */
+OMPX_API_ int ompx_target_put_detach(int rank, void *dst, int dst_device, const void *src,
+                                     int src_device, size_t nbytes,
+                                     omp_event_handle_t event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_target_get_detach(void *dst, int dst_device, int rank, const void *src,
+                                     int src_device, size_t nbytes,
+                                     omp_event_handle_t event) OMPX_NOEXCEPT_;
+#endif
+
 /** As ompx_segment_info() for a device. `resident` is 0. */
 OMPX_API_ int ompx_target_segment_info(int device, ompx_segment_info_t *info) OMPX_NOEXCEPT_;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put and get. The inline path settles transfers on symmetric memory of directly mapped ranks; all
 // others, and all errors, take the full path.
+#include "api/detach.h"
 #include "api/omp_runtime.h"
+#include "api/rect.h"
 #include "api/state.h"
 #include "rma/copy.h"
 
@@ -90,39 +92,6 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
                        element_size, num_dims);
 }
 
-struct rect_arguments {
-    std::size_t element_size;
-    int num_dims;
-    const std::size_t *volume;
-    const std::size_t *remote_offsets;
-    const std::size_t *local_offsets;
-    const std::size_t *remote_dimensions;
-    const std::size_t *local_dimensions;
-};
-
-result<rma::box> make_box(const rect_arguments &given) {
-    if (given.num_dims < 1 || given.num_dims > 32) {
-        return error(OMPX_ERR_ARG, fmt::format("{} dimensions", given.num_dims),
-                     "pass 1 to 32 dimensions");
-    }
-    for (const void *list : {given.volume, given.remote_offsets, given.local_offsets,
-                             given.remote_dimensions, given.local_dimensions}) {
-        DIOMP_TRY(api::check_pointer(list, "one of volume, offsets, dimensions"));
-    }
-    auto const n = static_cast<std::size_t>(given.num_dims);
-    return rma::box{given.element_size,           {given.volume, n},
-                    {given.remote_offsets, n},    {given.local_offsets, n},
-                    {given.remote_dimensions, n}, {given.local_dimensions, n}};
-}
-
-std::size_t box_bytes(const rma::box &shape) {
-    std::size_t nbytes = shape.element_size;
-    for (std::size_t const extent : shape.volume) {
-        nbytes *= extent;
-    }
-    return nbytes;
-}
-
 [[gnu::noinline]] int put_nb_fully(const void *site, int rank, void *dst, const void *src,
                                    std::size_t nbytes, ompx_event_t *event) noexcept {
     return api::call(
@@ -145,17 +114,6 @@ std::size_t box_bytes(const rma::box &shape) {
                 return running.transfers().start_get(world_rank{rank}, src, dst, nbytes, event);
             });
         });
-}
-
-/// Fulfils the event of a task when its transfer is complete, on whichever thread finds out. A
-/// transfer that fails after its call has returned has nobody to tell: it ends the job.
-rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t event) {
-    return [function, event](status outcome) {
-        if (!outcome) {
-            api::fail_later(function, outcome.failure());
-        }
-        api::fulfill_event(event);
-    };
 }
 
 } // namespace
@@ -204,7 +162,7 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
             DIOMP_TRY(api::can_fulfill());
             return account_for(counted, nbytes, [&] {
                 return running.transfers().put_then(world_rank{rank}, dst, src, nbytes,
-                                                    fulfil_later("ompx_put_detach", event));
+                                                    api::fulfil_later("ompx_put_detach", event));
             });
         });
 }
@@ -218,35 +176,8 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
             DIOMP_TRY(api::can_fulfill());
             return account_for(counted, nbytes, [&] {
                 return running.transfers().get_then(world_rank{rank}, src, dst, nbytes,
-                                                    fulfil_later("ompx_get_detach", event));
+                                                    api::fulfil_later("ompx_get_detach", event));
             });
-        });
-}
-
-OMPX_API_ int ompx_event_detach(ompx_event_t *event, std::uintptr_t task) noexcept {
-    return api::call(
-        "ompx_event_detach", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
-        [&](runtime::runtime &running, api::account &) -> status {
-            DIOMP_TRY(api::check_pointer(event, "event"));
-            DIOMP_TRY(api::can_fulfill());
-            ompx_event *const given = std::exchange(*event, nullptr);
-            auto const next = fulfil_later("ompx_event_detach", task);
-            if (given == nullptr) {
-                next(status{});
-            } else if (given->moving == nullptr) {
-                given->then(next);
-            } else {
-                running.engine().watch_until(
-                    [&running, given] {
-                        running.transfers().advance(*given);
-                        return given->is_done();
-                    },
-                    [given, next] {
-                        next(std::move(given->outcome));
-                        given->release();
-                    });
-            }
-            return {};
         });
 }
 
@@ -258,10 +189,10 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
-            auto shape = make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
-                                   dst_dimensions, src_dimensions});
+            auto shape = api::make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
+                                        dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
-            return account_for(counted, box_bytes(shape.value()), [&] {
+            return account_for(counted, api::box_bytes(shape.value()), [&] {
                 return running.transfers().put_box(world_rank{rank}, dst, src, shape.value());
             });
         });
@@ -275,10 +206,10 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
-            auto shape = make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
-                                   src_dimensions, dst_dimensions});
+            auto shape = api::make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
+                                        src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
-            return account_for(counted, box_bytes(shape.value()), [&] {
+            return account_for(counted, api::box_bytes(shape.value()), [&] {
                 return running.transfers().get_box(world_rank{rank}, src, dst, shape.value());
             });
         });

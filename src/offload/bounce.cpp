@@ -2,6 +2,7 @@
 #include "offload/bounce.h"
 
 #include "base/log.h"
+#include "offload/bounce_pieces.h"
 #include "offload/segment_memory.h"
 
 #include <fmt/core.h>
@@ -14,90 +15,6 @@
 #include <utility>
 
 namespace diomp::offload {
-namespace {
-
-/// Long enough that a round trip to the owner is little beside its transfer.
-constexpr std::size_t piece_bytes = std::size_t{512} << 10;
-/// Pieces that an asker has under way at a time.
-constexpr std::size_t depth = 4;
-/// One that a device copies while the other is given or taken.
-constexpr std::size_t lane_pieces = 2;
-
-void keep_first(status &outcome, status later) {
-    if (outcome) {
-        outcome = std::move(later);
-    }
-}
-
-struct piece {
-    std::size_t begin; ///< in the transfer
-    std::size_t nbytes;
-    std::byte *slot;
-};
-
-/// Cuts a transfer into pieces, each with a slot of `buffer`, and keeps `num_slots` of them under
-/// way: `start` returns what `wait` wants to know, `finish` does what is left to do. After an error
-/// what is under way is still waited for, since it uses its slot.
-template <typename Start, typename Wait, typename Finish>
-status in_pieces(std::byte *buffer, std::size_t num_slots, std::size_t nbytes, const Start &start,
-                 const Wait &wait, const Finish &finish) {
-    struct started {
-        piece which;
-        std::decay_t<decltype(start(piece()).take())> what;
-    };
-    std::deque<started> under_way;
-    status outcome;
-    auto const end_oldest = [&] {
-        started const oldest = std::move(under_way.front());
-        under_way.pop_front();
-        keep_first(outcome, wait(oldest.which, oldest.what));
-        if (outcome) {
-            outcome = finish(oldest.which);
-        }
-    };
-    for (std::size_t begun = 0; begun < nbytes && outcome.ok();) {
-        if (under_way.size() == num_slots) {
-            end_oldest();
-            continue;
-        }
-        std::size_t const slot = begun / piece_bytes % num_slots;
-        piece const next{begun, std::min(piece_bytes, nbytes - begun), buffer + slot * piece_bytes};
-        if (auto made = start(next)) {
-            under_way.push_back({next, made.take()});
-            begun += next.nbytes;
-        } else {
-            outcome = made.take_failure();
-        }
-    }
-    while (!under_way.empty()) {
-        end_oldest();
-    }
-    return outcome;
-}
-
-} // namespace
-
-/// Gives its memory back when it goes.
-struct bounce::lane {
-    lane(bounce &owner, const device::backend &of, device::pinned_memory &&memory)
-        : owner_(owner), of_(of), memory_(std::move(memory)) {}
-    ~lane() {
-        if (memory_.base() != nullptr) {
-            std::lock_guard const guard(owner_.pinned_mutex_);
-            owner_.free_.emplace_back(&of_, std::move(memory_));
-        }
-    }
-    lane(lane &&other) = default; // leaves no memory behind
-    lane &operator=(lane &&) = delete;
-
-    [[nodiscard]] std::byte *base() const { return memory_.base(); }
-
-private:
-    bounce &owner_;
-    const device::backend &of_;
-    device::pinned_memory memory_;
-};
-
 struct bounce::going {
     job what;
     const accelerator &on;
@@ -221,6 +138,19 @@ void bounce::pin_staging_for(device::backend &copier) {
     }
 }
 
+result<std::byte *> bounce::staging_for(const end &local) {
+    std::byte *const buffer = staging();
+    if (buffer == nullptr) {
+        return error(OMPX_ERR_NOMEM,
+                     "the runtime's part of the segment has no room for a bounce buffer",
+                     "free groups that are no longer used");
+    }
+    if (local.on != nullptr) {
+        pin_staging_for(*local.on->backend);
+    }
+    return buffer;
+}
+
 status bounce::wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
                               std::size_t nbytes) {
     auto told = calls_.finish<answer>(call, [&] {
@@ -245,22 +175,15 @@ status bounce::wait_for_owner(world_rank owner, const conduit::call_service::ope
 status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
                          const end &local, std::size_t nbytes) {
     std::lock_guard const guard(asking_);
-    std::byte *const buffer = staging();
-    if (buffer == nullptr) {
-        return error(OMPX_ERR_NOMEM,
-                     "the runtime's part of the segment has no room for a bounce buffer",
-                     "free groups that are no longer used");
-    }
-    if (local.on != nullptr) {
-        pin_staging_for(*local.on->backend);
-    }
+    auto buffer = staging_for(local);
+    DIOMP_TRY(buffer);
     auto const copy_if = [&](rma::direction when, const piece &each) {
         return way == when
                    ? copy_end(way, {local.address + each.begin, local.on}, each.slot, each.nbytes)
                    : status();
     };
     return in_pieces(
-        buffer, depth, nbytes,
+        buffer.value(), depth, nbytes,
         [&](const piece &next) -> result<conduit::call_service::open_call> {
             DIOMP_TRY(copy_if(rma::direction::put, next));
             request asked;
@@ -338,13 +261,17 @@ result<std::optional<bounce::going>> bounce::carry_out(const job &what) {
     request const &asked = what.asked;
     device_segment const *const segment = own_.find(asked.device);
     auto const found = segment == nullptr ? std::nullopt : segment->find(asked.offset);
-    if (!found || segment->memory() == nullptr ||
-        asked.nbytes > found->nbytes - (asked.offset - found->offset)) {
+    std::uint64_t const left = found ? found->nbytes - (asked.offset - found->offset) : 0;
+    if (!found || segment->memory() == nullptr || (asked.num_runs == 0 && asked.nbytes > left)) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("there is no allocation of {} bytes at offset {}", asked.nbytes,
                                  asked.offset));
     }
     accelerator const &on = segment->memory()->on();
+    if (asked.num_runs > 0) {
+        DIOMP_TRY(carry_out_runs(what, segment->base() + asked.offset, left, on));
+        return std::optional<going>();
+    }
     auto through = take_lane(on);
     DIOMP_TRY(through);
     std::byte *const slot = through.value().base();

@@ -22,6 +22,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -65,12 +66,26 @@ public:
     status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
                      const end &local, std::size_t nbytes);
 
+    // Boxes, as runs between the arrays at `there` (or at the device and offset) and `here`; each
+    // blocks until all of them are complete. In bounce_runs.cpp.
+    /// By queues of `by`, side by side.
+    status copy_runs(rma::direction way, const accelerator &by, std::byte *there, std::byte *here,
+                     std::span<const rma::run> runs);
+    /// Runs between the remote array and packed data at `host`.
+    using packed_function = function_ref<status(std::byte *host, std::span<const rma::run> packed)>;
+    /// Between an accelerator and wherever `move` puts or gets what is packed.
+    status through_host(rma::direction way, const end &here, std::span<const rma::run> runs,
+                        packed_function move);
+    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
+                     const end &local, std::span<const rma::run> runs);
+
 private:
     struct request {
         conduit::request_header header;
         std::uint64_t offset = 0;  ///< in the segment of the device
         std::uint64_t staging = 0; ///< in the asker's slot, as everybody names it
         std::uint32_t nbytes = 0;
+        std::uint32_t num_runs = 0; ///< 0: one; else their list stands before the data
         std::int32_t device = 0;
         rma::direction way = rma::direction::put;
     };
@@ -88,8 +103,14 @@ private:
     status copy_end(rma::direction way, const end &local, std::byte *host, std::size_t nbytes);
     result<lane> take_lane(const accelerator &of);
 
+    /// As a put of runs from `local` to a piece, or a get from there.
+    status copy_end_runs(rma::direction way, const end &local, std::byte *piece_begin,
+                         std::span<const rma::run> runs);
+
     // The asker's side.
     std::byte *staging();
+    /// Pinned for the device of `local`. Under asking_.
+    result<std::byte *> staging_for(const end &local);
     void pin_staging_for(device::backend &copier);
     status wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
                           std::size_t nbytes);
@@ -99,6 +120,9 @@ private:
     void serve(); ///< body of the bounce thread
     /// nullopt: it is over.
     result<std::optional<going>> carry_out(const job &what);
+    /// `array`: at the offset that was asked for; `left`: bytes from there on.
+    status carry_out_runs(const job &what, std::byte *array, std::uint64_t left,
+                          const accelerator &on);
     void answer_job(const job &what, status outcome);
 
     const segment_table &own_;

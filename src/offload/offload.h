@@ -133,6 +133,10 @@ public:
     result<rma::path> move(when how, world_rank rank, const side &remote, const side &local,
                            std::size_t nbytes, route &learned);
 
+    /// The same for a box; the pointers are those of the arrays that it lies in.
+    result<rma::path> move_box(rma::direction way, world_rank rank, const side &remote,
+                               const side &local, const rma::box &shape);
+
     /// Where [pointer, pointer + nbytes) of an own device is; host memory if `on` is null.
     result<end> find_own(const void *pointer, int device, std::size_t nbytes);
     /// Between an own accelerator's memory, which find_own has found, and host memory. Blocks.
@@ -221,6 +225,13 @@ private:
                                 const end &here, std::size_t nbytes);
     result<rma::path> run(when how, world_rank rank, const accelerator &by, std::byte *there,
                           std::byte *here, std::size_t nbytes, rma::path way);
+    // move_box.cpp
+    result<rma::path> box_far(rma::direction way, world_rank rank, const far_memory &there,
+                              const end &here, const rma::box_walk &walk);
+    result<rma::path> box_within(rma::direction way, const end &there, const end &here,
+                                 const rma::box_walk &walk);
+    result<rma::path> box_host(rma::direction way, world_rank rank, const memory::place &there,
+                               const end &here, const rma::box_walk &walk);
     /// Before device memory is freed: copies that are under way may use it.
     void finish_copies();
     [[nodiscard]] std::string describe(const device_allocation &what) const;

@@ -49,6 +49,7 @@ result<box_walk> box_walk::make(const box &shape) {
     walk.outer_dimensions_ = n - 1;
     bool contiguous = true;
     walk.remote_extent_ = shape.element_size;
+    walk.local_extent_ = shape.element_size;
     bool empty = false;
     for (std::size_t i = n; i-- > 0;) {
         walk.remote_strides_[i] = remote;
@@ -64,6 +65,7 @@ result<box_walk> box_walk::make(const box &shape) {
         }
         if (shape.volume[i] > 0) {
             walk.remote_extent_ += times(shape.remote_offsets[i] + shape.volume[i] - 1, remote);
+            walk.local_extent_ += times(shape.local_offsets[i] + shape.volume[i] - 1, local);
         }
         remote = times(remote, shape.remote_dimensions[i]);
         local = times(local, shape.local_dimensions[i]);
@@ -76,6 +78,16 @@ result<box_walk> box_walk::make(const box &shape) {
         walk.run_bytes_ = 0;
     }
     return walk;
+}
+
+std::vector<run> box_walk::runs() const {
+    std::vector<run> all;
+    if (!empty()) {
+        for_each_run([&](std::size_t remote, std::size_t local, std::size_t nbytes) {
+            all.push_back({remote, local, nbytes});
+        });
+    }
+    return all;
 }
 
 } // namespace diomp::rma

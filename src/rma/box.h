@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace diomp::rma {
 
@@ -20,6 +21,13 @@ struct box {
     std::span<const std::size_t> local_dimensions;
 };
 
+/// A part of a box that is contiguous on both sides; places in bytes from the arrays' beginnings.
+struct run {
+    std::size_t remote = 0;
+    std::size_t local = 0;
+    std::size_t nbytes = 0;
+};
+
 /// Cuts a box into the longest runs that are contiguous on both sides.
 class box_walk {
 public:
@@ -29,6 +37,7 @@ public:
     /// Bytes from the array's start to the end of the last run, on each side: what must be
     /// addressable.
     [[nodiscard]] std::size_t remote_extent() const { return remote_extent_; }
+    [[nodiscard]] std::size_t local_extent() const { return local_extent_; }
     [[nodiscard]] bool empty() const { return run_bytes_ == 0; }
 
     /// Calls f(remote_offset, local_offset, nbytes) for each run, offsets in bytes.
@@ -36,6 +45,8 @@ public:
     void for_each_run(F &&f) const {
         walk(f, 0, 0, 0);
     }
+
+    [[nodiscard]] std::vector<run> runs() const;
 
 private:
     template <typename F>
@@ -66,6 +77,7 @@ private:
     std::size_t outer_dimensions_ = 0; ///< dimensions that need a loop
     std::size_t run_bytes_ = 0;
     std::size_t remote_extent_ = 0;
+    std::size_t local_extent_ = 0;
 };
 
 } // namespace diomp::rma

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace diomp::rma {
@@ -73,20 +74,37 @@ result<path> transfers::move_remote(direction way, world_rank peer, const memory
     return place.in_segment ? path::conduit : path::message;
 }
 
-result<path> transfers::move_box_remote(direction way, world_rank peer, const memory::place &place,
-                                        std::byte *local, const box_walk &walk) {
-    // All runs are started before the first is waited for; the conduit sends short puts together.
+result<path> transfers::move_runs_at(direction way, world_rank peer, const memory::place &place,
+                                     void *local, std::span<const run> runs) {
+    auto *const here = static_cast<std::byte *>(local);
+    auto const place_of = [&place](const run &each) {
+        memory::place at = place;
+        at.remote_address += each.remote;
+        at.direct = at.direct == nullptr ? nullptr : at.direct + each.remote;
+        return at;
+    };
+    if (!is_remote(peer)) {
+        path taken = path::self;
+        for (const run &each : runs) {
+            auto moved = move_at(way, peer, place_of(each), here + each.local, each.nbytes);
+            DIOMP_TRY(moved);
+            taken = moved.value();
+        }
+        return taken;
+    }
+    // The conduit sends short puts together.
     conduit::flight flight;
     status begun;
-    walk.for_each_run([&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
+    std::size_t extent = 0;
+    for (const run &each : runs) {
+        extent = std::max(extent, each.remote + each.nbytes);
         if (begun) {
-            memory::place run = place;
-            run.remote_address += remote_offset;
-            begun = begin_remote(way, peer, run, local + local_offset, nbytes, flight.count());
+            begun = begin_remote(way, peer, place_of(each), here + each.local, each.nbytes,
+                                 flight.count());
         }
-    });
+    }
     // Also after an error: what was started still uses the caller's array.
-    status ended = end_remote(way, peer, place, walk.remote_extent(), flight);
+    status ended = end_remote(way, peer, place, extent, flight);
     DIOMP_TRY(std::move(begun));
     DIOMP_TRY(std::move(ended));
     return place.in_segment ? path::conduit : path::message;

@@ -69,6 +69,12 @@ public:
                          std::size_t nbytes);
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
+    /// As move_at; `place` and `local` are the arrays' beginnings. All runs are started before the
+    /// first is waited for.
+    result<path> move_box_at(direction way, world_rank peer, const memory::place &place,
+                             void *local, const box_walk &walk);
+    result<path> move_runs_at(direction way, world_rank peer, const memory::place &place,
+                              void *local, std::span<const run> runs);
 
     /// Return at once where they can; *event is null if the transfer is complete. The local buffer
     /// belongs to the transfer until then. With a null `event` the next fence completes it.
@@ -149,8 +155,6 @@ private:
                       std::size_t nbytes, conduit::flight &flight);
     result<path> move_remote(direction way, world_rank peer, const memory::place &place,
                              void *local, std::size_t nbytes);
-    result<path> move_box_remote(direction way, world_rank peer, const memory::place &place,
-                                 std::byte *local, const box_walk &walk);
     result<path> start(direction way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
     result<path> start_unnamed(direction way, world_rank peer, const memory::place &place,

@@ -86,39 +86,26 @@ result<path> transfers::move_box(direction way, world_rank peer, const void *rem
     }
     auto place = space_.locate(peer, remote, walk.remote_extent());
     DIOMP_TRY(place);
+    return move_box_at(way, peer, place.value(), local, walk);
+}
+
+result<path> transfers::move_box_at(direction way, world_rank peer, const memory::place &place,
+                                    void *local, const box_walk &walk) {
     auto *const here = static_cast<std::byte *>(local);
-    std::byte *const there = place.value().direct;
-    if (there != nullptr) {
-        // Runs are short as a rule: no streaming.
-        constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
-        walk.for_each_run(
-            [&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
-                if (way == direction::put) {
-                    copy_bytes(there + remote_offset, here + local_offset, nbytes, never);
-                } else {
-                    copy_bytes(here + local_offset, there + remote_offset, nbytes, never);
-                }
-            });
-        return peer == options_.self ? path::self : path::direct;
+    std::byte *const there = place.direct;
+    if (there == nullptr) {
+        return move_runs_at(way, peer, place, local, walk.runs());
     }
-    if (is_remote(peer)) {
-        return move_box_remote(way, peer, place.value(), here, walk);
-    }
-    status failed;
-    path taken = path::attach;
+    // Runs are short as a rule: no streaming.
+    constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
     walk.for_each_run([&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
-        if (failed) {
-            auto moved = move_private(way, peer, place.value().remote_address + remote_offset,
-                                      here + local_offset, nbytes);
-            if (moved) {
-                taken = moved.value();
-            } else {
-                failed = moved.take_failure();
-            }
+        if (way == direction::put) {
+            copy_bytes(there + remote_offset, here + local_offset, nbytes, never);
+        } else {
+            copy_bytes(here + local_offset, there + remote_offset, nbytes, never);
         }
     });
-    DIOMP_TRY(std::move(failed));
-    return taken;
+    return peer == options_.self ? path::self : path::direct;
 }
 
 result<path> transfers::put_signal(world_rank peer, void *remote, const void *local,

@@ -1,59 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Segments on devices with memory of their own, between ranks. ctest runs it with every way that
 // transfers can take; the paths that were taken are in DIOMP_STATS.
-#include "offload/scripted_openmp.h"
+#include "offload/accelerated.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <string>
 
 namespace {
 
+using namespace accelerated;
 using scripted::map;
 using scripted::read;
 using scripted::unmap;
 using scripted::write;
-using values = std::vector<std::int32_t>;
-
-int me() { return ompx_get_rank_num(); }
-int ranks() { return ompx_get_num_ranks(); }
-int next() { return (me() + 1) % ranks(); }
-int previous() { return (me() + ranks() - 1) % ranks(); }
-constexpr int host = -1;
-
-values pattern(int of, std::size_t count) {
-    values made(count);
-    std::iota(made.begin(), made.end(), of * 100'000'000);
-    return made;
-}
-
-void meet() {
-    ASSERT_EQ(ompx_fence(), 0);
-    ASSERT_EQ(ompx_barrier(), 0);
-}
-
-/// Mapped on a device as long as it lives.
-class mapped {
-public:
-    mapped(std::size_t count, int device) : array_(count), device_(device) {
-        address_ = map(array_.data(), array_.size() * sizeof(array_[0]), device);
-    }
-    ~mapped() { unmap(array_.data(), device_); }
-    mapped(const mapped &) = delete;
-    mapped &operator=(const mapped &) = delete;
-
-    [[nodiscard]] std::int32_t *host_pointer() { return array_.data(); }
-    [[nodiscard]] void *device_pointer() const { return address_; }
-    [[nodiscard]] values on_device() const { return read<std::int32_t>(address_, array_.size()); }
-    void set_on_device(const values &to) const { write(address_, to); }
-
-private:
-    values array_;
-    int device_;
-    void *address_;
-};
 
 class accelerators : public testing::TestWithParam<std::size_t> {};
 

@@ -51,6 +51,21 @@ static void ranges(void) {
           "past the end of the allocation");
     FAILS(ompx_target_get(data, host, next, first + BYTES - 4, 0, 8), OMPX_ERR_RANGE,
           "past the end");
+    size_t const rows[2] = {2, 8}, zero[2] = {0, 0}, late[2] = {0, 60};
+    size_t const square[2] = {64, 64}, wide[2] = {64, 65};
+    FAILS(ompx_target_put_rect(next, first, 0, data, host, 1, 2, rows, late, zero, square, square),
+          OMPX_ERR_RANGE, "in dimension 1 the box covers");
+    size_t const bottom[2] = {62, 50};
+    FAILS(ompx_target_put_rect(next, first, 0, data, host, 1, 2, rows, bottom, zero, wide, square),
+          OMPX_ERR_RANGE, "past the end of rank");
+    FAILS(ompx_target_get_rect(first, 0, next, first, 0, 1, 2, rows, bottom, zero, wide, square),
+          OMPX_ERR_RANGE, "past the end of the allocation");
+    FAILS(ompx_target_get_rect(data, host, next, second, 0, 1, 2, rows, zero, zero, square, square),
+          OMPX_ERR_ADDRESS, "neither mapped");
+    FAILS(ompx_target_put_rect(next, first, 0, data, host, 1, 0, rows, zero, zero, square, square),
+          OMPX_ERR_ARG, "0 dimensions");
+    FAILS(ompx_target_put_rect(next, first, 9, data, host, 1, 2, rows, zero, zero, square, square),
+          OMPX_ERR_ARG, "this process has");
     char *device = omp_get_mapped_ptr(first, 0);
     if (omp_get_num_devices() > 1) {
         FAILS(ompx_target_put(next, device, 1, data, host, 8), OMPX_ERR_ADDRESS,

@@ -254,6 +254,76 @@ static void threads_and_devices(void) {
     }
 }
 
+/* A box of a plane, without its rim, from device to device, and a column back to the host. */
+static void boxes(int from_device, int to_device) {
+    enum { ROWS = 60, COLUMNS = 50 };
+    size_t const dimensions[2] = {ROWS, COLUMNS};
+    size_t const inner[2] = {ROWS - 2, COLUMNS - 2}, one[2] = {1, 1};
+    int64_t *source = malloc(sizeof(int64_t) * LENGTH);
+    int64_t *target = malloc(sizeof(int64_t) * LENGTH);
+    memset(target, 0, sizeof(int64_t) * LENGTH);
+#pragma omp target enter data device(from_device) map(to : source[0 : LENGTH])
+#pragma omp target enter data device(to_device) map(to : target[0 : LENGTH])
+    fill_on_device(source, from_device, me);
+    meet();
+    CHECK(ompx_target_put_rect(next, target, to_device, source, from_device, sizeof(int64_t), 2,
+                               inner, one, one, dimensions, dimensions) == 0);
+    meet();
+    int wrong = 0;
+    int const sender = previous;
+#pragma omp target device(to_device) map(tofrom : wrong) map(to : target[0 : LENGTH])
+    for (int i = 0; i < LENGTH; ++i) {
+        int const row = i / COLUMNS, column = i % COLUMNS;
+        int const is_inner = row > 0 && row < ROWS - 1 && column > 0 && column < COLUMNS - 1;
+        wrong += target[i] != (is_inner ? (int64_t)sender * 1000000 + i : 0);
+    }
+    CHECK(wrong == 0);
+    int64_t column[ROWS];
+    size_t const tall[2] = {ROWS, 1}, start[2] = {0, 7}, zero[2] = {0, 0};
+    CHECK(ompx_target_get_rect(column, host, next, source, from_device, sizeof(int64_t), 2, tall,
+                               zero, start, tall, dimensions) == 0);
+    for (int i = 0; i < ROWS; ++i) {
+        CHECK(column[i] == value(next, i * COLUMNS + 7));
+    }
+    meet();
+#pragma omp target exit data device(from_device) map(release : source[0 : LENGTH])
+#pragma omp target exit data device(to_device) map(release : target[0 : LENGTH])
+    free(source);
+    free(target);
+}
+
+/* Tasks that depend on transfers: fetch from the next rank's device, change, put there. */
+static void detached(int device) {
+    enum { BLOCKS = 6, BLOCK = LENGTH / BLOCKS };
+    int64_t *source = malloc(sizeof(int64_t) * LENGTH);
+    int64_t *target = malloc(sizeof(int64_t) * LENGTH);
+    static int64_t fetched[BLOCKS][BLOCK];
+#pragma omp target enter data device(device) map(to : source[0 : LENGTH], target[0 : LENGTH])
+    fill_on_device(source, device, me);
+    meet();
+#pragma omp parallel num_threads(3)
+#pragma omp single
+    for (int b = 0; b < BLOCKS; ++b) {
+        omp_event_handle_t arrived, sent;
+#pragma omp task detach(arrived) depend(out : fetched[b]) firstprivate(b)
+        CHECK(ompx_target_get_detach(fetched[b], host, next, source + b * BLOCK, device,
+                                     sizeof(fetched[b]), arrived) == 0);
+#pragma omp task depend(inout : fetched[b]) firstprivate(b)
+        for (int i = 0; i < BLOCK; ++i) {
+            fetched[b][i] -= value(next, 0) - value(me, 0);
+        }
+#pragma omp task detach(sent) depend(inout : fetched[b]) firstprivate(b)
+        CHECK(ompx_target_put_detach(next, target + b * BLOCK, device, fetched[b], host,
+                                     sizeof(fetched[b]), sent) == 0);
+    }
+    CHECK(ompx_barrier() == 0);
+    CHECK(wrong_on_device(target, device, previous) == 0);
+    meet();
+#pragma omp target exit data device(device) map(release : source[0 : LENGTH], target[0 : LENGTH])
+    free(source);
+    free(target);
+}
+
 int main(void) {
     me = ompx_get_rank_num();
     ranks = ompx_get_num_ranks();
@@ -272,6 +342,8 @@ int main(void) {
         allocators(round % 2 == 0 ? 0 : second);
         maps_beside_own_memory();
         parts_of_a_structure();
+        boxes(0, second);
+        detached(second);
     }
     threads_and_devices();
     /* Nothing to move. */

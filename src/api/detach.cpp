@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "api/detach.h"
+
+#include "api/omp_runtime.h"
+#include "api/state.h"
+
+#include <utility>
+
+namespace diomp::api {
+
+rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t task) {
+    return [function, task](status outcome) {
+        if (!outcome) {
+            fail_later(function, outcome.failure());
+        }
+        fulfill_event(task);
+    };
+}
+
+void fulfil_after(runtime::runtime &running, ompx_event *given, const char *function,
+                  std::uintptr_t task) {
+    auto const next = fulfil_later(function, task);
+    if (given == nullptr) {
+        next(status{});
+    } else if (given->moving == nullptr) {
+        given->then(next);
+    } else {
+        auto const is_over = [&running, given] {
+            running.transfers().advance(*given);
+            return given->is_done();
+        };
+        auto const finish = [given, next] {
+            next(std::move(given->outcome));
+            given->release();
+        };
+        if (running.engine().options().progress_thread) {
+            running.engine().watch_until(is_over, finish);
+            return;
+        }
+        // Nobody would look at it: the program waits in OpenMP.
+        status const waited =
+            running.engine().wait_for_message(is_over, [given] { return given->describe(); });
+        if (!waited) {
+            fail_later(function, waited.failure());
+        }
+        finish();
+    }
+}
+
+} // namespace diomp::api
+
+extern "C" {
+
+OMPX_API_ int ompx_event_detach(ompx_event_t *event, std::uintptr_t task) noexcept {
+    using namespace diomp;
+    return api::call(
+        "ompx_event_detach", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            DIOMP_TRY(api::can_fulfill());
+            api::fulfil_after(running, std::exchange(*event, nullptr), "ompx_event_detach", task);
+            return {};
+        });
+}
+
+} // extern "C"
