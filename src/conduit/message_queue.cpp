@@ -47,4 +47,23 @@ int message_queue::hand_over(const std::vector<std::byte> &messages, message_sin
     return handled;
 }
 
+void arrivals::receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) {
+    std::lock_guard const guard(mutex_);
+    bulk_sink_ = sink;
+    bulk_placer_ = placer;
+}
+
+void arrivals::take_bulk(const message &arrived) {
+    std::lock_guard const guard(mutex_);
+    if (bulk_sink_) {
+        bulk_sink_(arrived);
+        bulk_news_.store(true, std::memory_order_relaxed);
+    }
+}
+
+std::byte *arrivals::place_bulk(const message &announced, std::size_t nbytes) {
+    std::lock_guard const guard(mutex_);
+    return bulk_placer_ ? bulk_placer_(announced, nbytes) : nullptr;
+}
+
 } // namespace diomp::conduit

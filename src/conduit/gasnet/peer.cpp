@@ -112,13 +112,7 @@ void peer::finish_front(int code) {
     backlog_.pop_front();
 }
 
-bool peer::is_awaited() {
-    return has_unanswered() || unhandled_bytes.load(std::memory_order_relaxed) > 0;
-}
-
-std::string peer::name() const {
-    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
-}
+bool peer::is_awaited() { return has_unanswered() || unhandled_bytes() > 0; }
 
 std::string peer::count_outstanding() const {
     std::uint64_t put_bytes = open_->bytes;
@@ -127,16 +121,10 @@ std::string peer::count_outstanding() const {
     }
     return fmt::format(
         "{} get(s) of {} bytes, {} put(s) of at most {} bytes and {} bytes of messages",
-        gets_.count(), gets_.bytes(), num_puts_.load(), put_bytes, unhandled_bytes.load());
+        gets_.count(), gets_.bytes(), num_puts_.load(), put_bytes, unhandled_bytes());
 }
 
-std::string peer::fail(const std::string &why) {
-    std::scoped_lock const guard(backlog_mutex_, mutex_);
-    if (is_failed()) {
-        return {};
-    }
-    failure_ = fmt::format("{} is lost: {}; outstanding: {}", name(), why, count_outstanding());
-    failed_.store(true, std::memory_order_release);
+void peer::end_all() {
     gets_.fail(OMPX_ERR_PEER);
     // The epochs stay: late answers may name them.
     for (auto const &each : closed_) {
@@ -145,15 +133,15 @@ std::string peer::fail(const std::string &why) {
         }
         each->waiting.clear();
     }
+}
+
+std::string peer::fail(const std::string &why) {
+    std::lock_guard const guard(backlog_mutex_);
+    std::string sentence = network_peer::fail(why);
     while (!backlog_.empty()) {
         finish_front(OMPX_ERR_PEER);
     }
-    return failure_;
-}
-
-std::string peer::failure() {
-    std::lock_guard const guard(mutex_);
-    return failure_;
+    return sentence;
 }
 
 std::string peer::describe_outstanding(bool is_silent) {

@@ -6,10 +6,11 @@
 // been answered.
 #pragma once
 
+#include "conduit/network_peer.h"
 #include "conduit/pending_gets.h"
-#include "conduit/watch.h"
 
 #include <deque>
+#include <gasnetex.h>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,12 +42,12 @@ struct waiting_transfer {
 
 /// Any thread. Locks are never held in a call of GASNet that may run handlers, save for
 /// send_mutex, which no handler takes.
-class peer final : public watched_peer {
+class peer final : public network_peer {
 public:
     peer(world_rank rank, std::string host, bool has_segment)
-        : rank_(rank), host_(std::move(host)), has_segment_(has_segment) {}
+        : network_peer(rank, std::move(host)), has_segment_(has_segment) {}
 
-    [[nodiscard]] world_rank rank() const { return rank_; }
+    [[nodiscard]] gex_Rank_t gex_rank() const { return static_cast<gex_Rank_t>(rank().value()); }
     /// GASNet's own puts and gets reach its slot.
     [[nodiscard]] bool has_segment() const { return has_segment_; }
 
@@ -119,31 +120,19 @@ public:
         }
     }
 
-    [[nodiscard]] bool is_failed() const override {
-        return failed_.load(std::memory_order_acquire);
-    }
     [[nodiscard]] bool is_awaited() override;
     /// Something that we have sent may not have arrived.
     [[nodiscard]] bool has_unanswered() const {
         return gets_.count() > 0 || num_puts_.load(std::memory_order_relaxed) > 0 ||
                unanswered_messages.load(std::memory_order_acquire) > 0;
     }
-    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
-    /// the peer, `why` and what waited; empty if it had failed before.
-    std::string fail(const std::string &why);
-    [[nodiscard]] std::string failure();
-    /// What waits for this peer, in words; empty if nothing does.
-    [[nodiscard]] std::string describe_outstanding(bool is_silent);
-    [[nodiscard]] std::string name() const;
+    std::string fail(const std::string &why) override;
+    [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
 
     std::mutex send_mutex;          ///< order of messages
     std::uint32_t next_to_send = 0; ///< under it
     /// Messages, bulk ones too, that have not been answered.
     std::atomic<std::uint64_t> unanswered_messages{0};
-    /// Bytes of messages that the peer has not handled yet.
-    std::atomic<std::uint64_t> unhandled_bytes{0};
-    /// Bytes of its messages that we have handled and not told it.
-    std::atomic<std::uint64_t> handled_bytes{0};
 
 private:
     struct early_message {
@@ -153,27 +142,25 @@ private:
 
     static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
 
-    [[nodiscard]] std::string count_outstanding() const;
+    [[nodiscard]] std::string count_outstanding() const override;
+    void end_all() override;
     [[nodiscard]] std::unique_ptr<epoch> next_epoch(); ///< under mutex_
     /// Under backlog_mutex_.
     void finish_front(int code);
 
-    world_rank rank_;
-    std::string host_;
     bool has_segment_;
-    std::mutex mutex_;
+    // Under mutex_:
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();
     std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that have not been answered
     std::vector<std::unique_ptr<epoch>> spare_;
     pending_gets gets_;
+    // Under their own:
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint32_t> num_requests_{0};
     std::mutex backlog_mutex_; ///< never taken by handlers
     std::deque<waiting_transfer> backlog_;
     std::atomic<std::size_t> num_waiting_{0};
     std::atomic<std::size_t> copied_bytes_{0};
-    std::string failure_;
-    std::atomic<bool> failed_{false};
     // Under the lock of the arrivals:
     std::uint32_t next_number_ = 0;
     std::map<std::uint32_t, early_message> early_;

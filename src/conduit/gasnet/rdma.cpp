@@ -18,8 +18,6 @@ constexpr std::size_t most_copied = 8192;
 /// Operations that one look asks for; they end about in the order of their start.
 constexpr std::size_t most_tested = 128;
 
-gex_Rank_t rank_of(const peer &each) { return static_cast<gex_Rank_t>(each.rank().value()); }
-
 status refused(const char *call, int code) {
     return error(OMPX_ERR_SYSTEM,
                  fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
@@ -92,7 +90,7 @@ void rdma::put(peer &to, std::uint64_t address, const void *source, std::size_t 
         source_free.begin();
     }
     start(insist([&] {
-              return gex_RMA_PutNB(way_, rank_of(to), reinterpret_cast<void *>(address),
+              return gex_RMA_PutNB(way_, to.gex_rank(), reinterpret_cast<void *>(address),
                                    const_cast<void *>(source), nbytes,
                                    is_small ? GEX_EVENT_NOW : GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE);
           }),
@@ -103,7 +101,7 @@ void rdma::get(peer &from, std::uint64_t address, void *destination, std::size_t
                completion &done) {
     get_id const id = from.begin_get(destination, nbytes, done);
     start(insist([&] {
-              return gex_RMA_GetNB(way_, destination, rank_of(from),
+              return gex_RMA_GetNB(way_, destination, from.gex_rank(),
                                    reinterpret_cast<void *>(address), nbytes, GEX_FLAG_IMMEDIATE);
           }),
           {&from, nullptr, nullptr, id});

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gasnet/traffic.h"
 
+#include "conduit/network_frame.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <sched.h>
 #include <string_view>
 
 namespace diomp::conduit::gasnet {
@@ -16,7 +17,7 @@ constexpr std::size_t most_bulk_payload_bytes = 128;
 constexpr std::size_t message_bytes = 8192;
 
 /// Sources up to this size are copied where a put must wait.
-constexpr std::size_t most_copied = 8192;
+constexpr std::size_t most_kept_aside = 8192;
 
 traffic *g_traffic = nullptr;
 
@@ -60,7 +61,6 @@ std::uint64_t join(gex_AM_Arg_t upper, gex_AM_Arg_t lower) {
            static_cast<std::uint32_t>(lower);
 }
 std::uint64_t number_of(const void *object) { return reinterpret_cast<std::uintptr_t>(object); }
-gex_Rank_t rank_of(const peer &each) { return static_cast<gex_Rank_t>(each.rank().value()); }
 
 world_rank source_of(gex_Token_t token) {
     gex_Token_Info_t info;
@@ -116,8 +116,8 @@ void on_bulk(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t ha
     g_traffic->heard(source);
     auto const *const begin = static_cast<const std::byte *>(bytes);
     auto const head = static_cast<std::size_t>(payload_bytes);
-    g_traffic->take_bulk(source, static_cast<handler_id>(handler), begin, head,
-                         {begin + head, nbytes - head});
+    g_traffic->arrived().take_bulk(
+        {source, static_cast<handler_id>(handler), {begin, head}, {begin + head, nbytes - head}});
     gex_AM_ReplyShort0(token, answer_handler, 0);
 }
 
@@ -128,7 +128,7 @@ void on_answer(gex_Token_t token) {
 }
 
 void take_credit(peer &from, gex_AM_Arg_t nbytes) {
-    from.unhandled_bytes.fetch_sub(static_cast<std::uint32_t>(nbytes), std::memory_order_relaxed);
+    from.free_room(static_cast<std::uint32_t>(nbytes));
 }
 
 void on_credit(gex_Token_t token, gex_AM_Arg_t nbytes) {
@@ -138,7 +138,7 @@ void on_credit(gex_Token_t token, gex_AM_Arg_t nbytes) {
 
 void on_ping(gex_Token_t token) {
     peer &source = g_traffic->heard(source_of(token));
-    auto const handled = static_cast<gex_AM_Arg_t>(source.handled_bytes.exchange(0));
+    auto const handled = static_cast<gex_AM_Arg_t>(source.take_handled());
     gex_AM_ReplyShort1(token, pong_handler, 0, handled);
 }
 
@@ -176,12 +176,11 @@ void register_handlers(gex_EP_t endpoint) {
 
 } // namespace
 
-traffic::traffic(const launch::gasnet::client &job, const launch::job_info &info,
-                 launch::launcher &launcher)
+traffic::traffic(const launch::gasnet::client &job, launch::launcher &launcher, arrivals &arrived)
     : job_(job), launcher_(launcher),
       max_message_bytes_(std::min<std::size_t>(message_bytes, most_in_request())),
-      num_slots_(find_num_slots()), peers_(static_cast<std::size_t>(info.size)),
-      made_(peers_.size()) {
+      num_slots_(find_num_slots()), peers_(static_cast<std::size_t>(launcher.info().size)),
+      arrived_(arrived) {
     g_traffic = this;
     register_handlers(job.endpoint);
 }
@@ -193,22 +192,12 @@ std::size_t traffic::max_bulk_bytes() {
 }
 
 peer &traffic::peer_of(world_rank rank) {
-    std::atomic<peer *> &slot = peers_[rank.index()];
-    if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) [[likely]] {
-        return *known;
-    }
-    auto host = launcher_.get(rank, host_key);
-    auto segment = launcher_.get(rank, segment_key);
-    std::lock_guard const guard(peers_mutex_);
-    if (peer *const known = slot.load(std::memory_order_acquire); known != nullptr) {
-        return *known;
-    }
-    std::size_t const before = num_made_.load(std::memory_order_relaxed);
-    made_[before] = std::make_unique<peer>(rank, host ? host.take() : std::string(),
-                                           segment && segment.value() == "1");
-    num_made_.store(before + 1, std::memory_order_release);
-    slot.store(made_[before].get(), std::memory_order_release);
-    return *made_[before];
+    return peers_.find_or_make(rank, [&] {
+        auto host = launcher_.get(rank, host_key);
+        auto segment = launcher_.get(rank, segment_key);
+        return std::make_unique<peer>(rank, host ? host.take() : std::string(),
+                                      segment && segment.value() == "1");
+    });
 }
 
 peer &traffic::heard(world_rank source) {
@@ -224,9 +213,9 @@ bool traffic::send_piece_of_put(peer &to, waiting_transfer &put) {
     }
     std::size_t const piece = std::min(put.left, most_in_request());
     std::uint64_t const answer_to = number_of(put.answers_to);
-    gex_AM_RequestMedium4(job_.team, rank_of(to), put_handler, const_cast<std::byte *>(put.source),
-                          piece, GEX_EVENT_NOW, 0, high(put.address), low(put.address),
-                          high(answer_to), low(answer_to));
+    gex_AM_RequestMedium4(job_.team, to.gex_rank(), put_handler,
+                          const_cast<std::byte *>(put.source), piece, GEX_EVENT_NOW, 0,
+                          high(put.address), low(put.address), high(answer_to), low(answer_to));
     put.source += piece;
     put.address += piece;
     put.left -= piece;
@@ -239,7 +228,7 @@ bool traffic::send_piece_of_get(peer &from, waiting_transfer &get) {
     }
     std::size_t const piece = std::min<std::size_t>(get.left, gex_AM_LUBReplyMedium());
     gex_AM_RequestShort7(
-        job_.team, rank_of(from), get_handler, 0, high(get.address), low(get.address),
+        job_.team, from.gex_rank(), get_handler, 0, high(get.address), low(get.address),
         static_cast<gex_AM_Arg_t>(piece), static_cast<gex_AM_Arg_t>(get.id.index),
         static_cast<gex_AM_Arg_t>(get.id.generation), high(get.offset), low(get.offset));
     get.address += piece;
@@ -260,12 +249,9 @@ void traffic::put(peer &to, std::uint64_t address, const std::byte *source, std:
     if (whole.left == 0) {
         return;
     }
-    if (whole.left <= most_copied) {
-        while (!to.has_room_for_copies() && !to.is_failed()) {
-            if (!advance()) {
-                ::sched_yield();
-            }
-        }
+    if (whole.left <= most_kept_aside) {
+        advance_until([&] { return to.has_room_for_copies() || to.is_failed(); },
+                      [&] { return advance(); });
         whole.copy.assign(whole.source, whole.source + whole.left);
         whole.source = whole.copy.data();
     } else {
@@ -297,15 +283,16 @@ void traffic::get(peer &from, std::uint64_t address, void *destination, std::siz
 }
 
 bool traffic::try_send(peer &to, handler_id handler, std::span<const std::byte> payload) {
-    std::uint64_t const cost = message_cost(payload.size());
-    if (to.unhandled_bytes.load(std::memory_order_relaxed) + cost > message_window_bytes ||
-        !to.take_slot(num_slots_)) {
+    if (!to.take_room(payload.size())) {
         return false;
     }
-    to.unhandled_bytes.fetch_add(cost, std::memory_order_relaxed);
+    if (!to.take_slot(num_slots_)) {
+        to.free_room(message_cost(payload.size()));
+        return false;
+    }
     to.unanswered_messages.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard const guard(to.send_mutex);
-    gex_AM_RequestMedium2(job_.team, rank_of(to), message_handler,
+    gex_AM_RequestMedium2(job_.team, to.gex_rank(), message_handler,
                           const_cast<std::byte *>(payload.data()), payload.size(), GEX_EVENT_NOW, 0,
                           handler, static_cast<gex_AM_Arg_t>(to.next_to_send++));
     return true;
@@ -323,34 +310,29 @@ bool traffic::send_bulk(peer &to, handler_id handler, std::span<const std::byte>
     joined->assign(payload.begin(), payload.end());
     joined->insert(joined->end(), data.begin(), data.end());
     to.unanswered_messages.fetch_add(1, std::memory_order_relaxed);
-    gex_AM_RequestMedium2(job_.team, rank_of(to), bulk_handler, joined->data(), joined->size(),
+    gex_AM_RequestMedium2(job_.team, to.gex_rank(), bulk_handler, joined->data(), joined->size(),
                           GEX_EVENT_NOW, 0, handler, static_cast<gex_AM_Arg_t>(payload.size()));
     return true;
 }
 
 bool traffic::await_slot(peer &to) {
-    while (!to.take_slot(num_slots_)) {
-        if (to.is_failed()) {
-            return false;
-        }
-        if (!advance()) {
-            ::sched_yield();
-        }
-    }
-    return true;
+    bool taken = false;
+    advance_until([&] { return (taken = to.take_slot(num_slots_)) || to.is_failed(); },
+                  [&] { return advance(); });
+    return taken;
 }
 
 void traffic::give_credit(peer &to) {
     if (await_slot(to)) {
-        auto const handled = static_cast<gex_AM_Arg_t>(to.handled_bytes.exchange(0));
-        gex_AM_RequestShort1(job_.team, rank_of(to), credit_handler, 0, handled);
+        auto const handled = static_cast<gex_AM_Arg_t>(to.take_handled());
+        gex_AM_RequestShort1(job_.team, to.gex_rank(), credit_handler, 0, handled);
     }
 }
 
 void traffic::ping(peer &to) {
     // Without a slot enough has been asked already.
     if (to.take_slot(num_slots_)) {
-        gex_AM_RequestShort0(job_.team, rank_of(to), ping_handler, 0);
+        gex_AM_RequestShort0(job_.team, to.gex_rank(), ping_handler, 0);
     }
 }
 
@@ -376,33 +358,15 @@ bool traffic::advance() {
     return num_arrived_.load(std::memory_order_relaxed) != before;
 }
 
-void traffic::swap_messages(std::vector<std::byte> &other) {
-    std::lock_guard const guard(arrivals_mutex_);
-    queue_.swap(other);
-}
-
-void traffic::receive_bulk_with(const bulk_sink &sink) {
-    std::lock_guard const guard(arrivals_mutex_);
-    bulk_sink_ = sink;
-}
-
 void traffic::queue(world_rank source, handler_id handler, std::uint32_t number,
                     const void *payload, std::size_t nbytes) {
     peer &from = peer_of(source);
-    std::lock_guard const guard(arrivals_mutex_);
-    from.put_in_order(number, handler, payload, nbytes,
-                      [&](handler_id to, const std::byte *bytes, std::size_t size) {
-                          queue_.add(source, to, bytes, size);
-                      });
-}
-
-void traffic::take_bulk(world_rank source, handler_id handler, const std::byte *payload,
-                        std::size_t payload_bytes, std::span<const std::byte> data) {
-    std::lock_guard const guard(arrivals_mutex_);
-    if (bulk_sink_) {
-        bulk_sink_({source, handler, {payload, payload_bytes}, data});
-        bulk_news_.store(true, std::memory_order_relaxed);
-    }
+    arrived_.add_messages([&](message_queue &waiting) {
+        from.put_in_order(number, handler, payload, nbytes,
+                          [&](handler_id to, const std::byte *bytes, std::size_t size) {
+                              waiting.add(source, to, bytes, size);
+                          });
+    });
 }
 
 } // namespace diomp::conduit::gasnet

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gaspi/gaspi.h"
 
-#include "conduit/attendance.h"
 #include "conduit/gaspi/traffic.h"
-#include "conduit/network_thread.h"
-
-#include <sched.h>
+#include "conduit/network_frame.h"
 
 namespace diomp::conduit::gaspi {
 namespace {
@@ -16,12 +13,15 @@ constexpr int nap_ms = 1;
 constexpr int long_nap_ms = 4;
 constexpr int naps_before_long_ones = 500;
 
-class gaspi_network final : public network {
+class gaspi_network final : public network_frame {
 public:
-    gaspi_network(launch::launcher &launcher, doorbell ring)
-        : launcher_(launcher), ring_(std::move(ring)) {}
+    gaspi_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
+        : network_frame(launcher, options, std::move(ring)) {}
+    ~gaspi_network() override { stop_thread(); }
+    gaspi_network(const gaspi_network &) = delete;
+    gaspi_network &operator=(const gaspi_network &) = delete;
 
-    status start(const window &window, const conduit_options &options);
+    status start(const window &window);
 
     const char *name() const override { return "gaspi"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -53,92 +53,63 @@ public:
                            completion & /*source_free*/) override {
         return false;
     }
-    void receive_bulk_with(const bulk_sink & /*sink*/, const bulk_placer & /*placer*/) override {}
     int poll(message_sink sink) override {
-        attendance_.note_poll();
+        note_poll();
         bool const moved = traffic_->advance();
         int const handled = traffic_->receive(sink);
         return handled == 0 && moved ? 1 : handled;
     }
-    void begin_polling() override { attendance_.begin(); }
-    void end_polling() override {
-        attendance_.end();
-        thread_->nudge();
-    }
     bool has_messages() const override { return traffic_->has_messages(); }
-    void report_failures_to(const failure_sink &sink) override {
-        traffic_->report_failures_to(sink);
-    }
     std::string describe_path(world_rank rank) const override {
         return traffic_->describe_path(rank);
     }
     std::string describe_outstanding() const override { return traffic_->describe_outstanding(); }
-    status close() override;
 
 private:
-    bool serve();
-    int watch();
+    bool serve() override;
+    int choose_sleep(int /*limit_ms*/) override {
+        return num_idle_naps_ < naps_before_long_ones ? nap_ms : long_nap_ms;
+    }
+    void ping(network_peer &silent) override { traffic_->ping(static_cast<peer &>(silent)); }
+    std::vector<network_peer *> known_peers() const override {
+        return pointers_to(traffic_->peers());
+    }
+    std::string fail(network_peer &lost, const std::string &why) override {
+        return traffic_->fail(static_cast<peer &>(lost), why);
+    }
+    status drain() override;
 
-    launch::launcher &launcher_;
-    doorbell ring_;
     std::unique_ptr<traffic> traffic_;
-    attendance attendance_;
-    int num_idle_naps_ = 0;                  ///< in a row; the network thread's
-    std::unique_ptr<network_thread> thread_; ///< last: it uses all of the above
+    int num_idle_naps_ = 0; ///< in a row; the network thread's
 };
 
-status gaspi_network::start(const window &window, const conduit_options &options) {
-    auto made = traffic::create(launcher_, window, options);
+status gaspi_network::start(const window &window) {
+    auto made = traffic::create(launcher(), window,
+                                [this](peer &lost, const std::string &why) { lose(lost, why); });
     DIOMP_TRY(made);
     traffic_ = made.take();
-    network_thread_work work;
-    work.is_polled = [this] { return attendance_.is_kept(); };
-    work.serve = [this] { return serve(); };
-    work.arm = [] { return true; };
-    work.watch = [this] { return watch(); };
-    auto started = network_thread::start(-1, std::move(work));
-    DIOMP_TRY(started);
-    thread_ = started.take();
-    return {};
+    return start_thread(-1);
 }
 
 bool gaspi_network::serve() {
     bool const moved = traffic_->advance();
-    bool const came = traffic_->has_messages();
-    if (came) {
-        ring_(); // somebody may be napping until it has come
-    }
-    num_idle_naps_ = moved || came ? 0 : num_idle_naps_ + 1;
+    num_idle_naps_ = moved || has_messages() ? 0 : num_idle_naps_ + 1;
     return moved;
 }
 
-int gaspi_network::watch() {
-    traffic_->watch_peers();
-    return num_idle_naps_ < naps_before_long_ones ? nap_ms : long_nap_ms;
-}
-
-status gaspi_network::close() {
+status gaspi_network::drain() {
     completion done;
     DIOMP_TRY(traffic_->flush_all(done, true));
-    while (!done.is_done()) {
-        if (!traffic_->advance()) {
-            ::sched_yield();
-        }
-    }
-    if (done.failure.load() != 0) {
-        return error(OMPX_ERR_PEER, "a rank was lost before it had everything");
-    }
-    // From here on peers may end before us, which is no failure.
-    report_failures_to({});
-    return launcher_.fence();
+    advance_until([&] { return done.is_done(); }, [&] { return traffic_->advance(); });
+    return {};
 }
 
 } // namespace
 
 result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
                                         const conduit_options &options, doorbell ring) {
-    auto made = std::make_unique<gaspi_network>(launcher, std::move(ring));
-    DIOMP_TRY(made->start(window, options));
+    auto made = std::make_unique<gaspi_network>(launcher, options, std::move(ring));
+    DIOMP_TRY(made->start(window));
     return std::unique_ptr<network>(std::move(made));
 }
 

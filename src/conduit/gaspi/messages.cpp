@@ -37,7 +37,7 @@ std::size_t traffic::max_message_bytes() const {
 }
 
 void traffic::learn_credit(peer &to) const {
-    auto const id = static_cast<std::uint32_t>(peers_.size() + to.rank.index());
+    auto const id = static_cast<std::uint32_t>(peers_.size() + to.rank().index());
     if (std::uint32_t const told = take_notification(id); told != 0) {
         to.handled.store(to_position(told), std::memory_order_relaxed);
         to.note_sign_of_life();
@@ -65,9 +65,9 @@ bool traffic::ship(peer &to, std::size_t most_under_way) {
     std::uint32_t const now = std::min(units, num_units() - at);
     std::uint32_t const end = (begin + now) & position_mask;
     std::size_t const offset = at * message_unit;
-    const std::byte *const from = memory_->outgoing_ring(to.rank) + offset;
+    const std::byte *const from = memory_->outgoing_ring(to.rank()) + offset;
     outcome const tried = note(
-        to, on->write_and_notify(to.rank, memory_->place_of(from), segment::work,
+        to, on->write_and_notify(to.rank(), memory_->place_of(from), segment::work,
                                  memory_->remote_ring() + offset, now * message_unit,
                                  static_cast<std::uint32_t>(self_.index()), to_notification(end)));
     if (tried != outcome::started) {
@@ -85,7 +85,8 @@ bool traffic::ship_waiting() {
 }
 
 std::byte *traffic::append_record(peer &to, const record &head) {
-    std::byte *const there = memory_->outgoing_ring(to.rank) + to.sent % num_units() * message_unit;
+    std::byte *const there =
+        memory_->outgoing_ring(to.rank()) + to.sent % num_units() * message_unit;
     std::memcpy(there, &head, sizeof(head));
     std::uint32_t const left = num_units() - to.sent % num_units();
     std::uint32_t const units = head.is_filler != 0 ? left : units_for(head.nbytes);
@@ -157,7 +158,7 @@ result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
     peer &to = peer_of(rank);
     std::lock_guard const guard(mutex_);
     if (to.is_failed()) {
-        return error(OMPX_ERR_PEER, to.failure);
+        return to.gone().take_failure();
     }
     lane *const on = message_lane_for_data(to);
     if (on == nullptr || to.unsettled_small_bytes > window_bytes ||
@@ -233,7 +234,7 @@ int traffic::receive(message_sink sink) {
 int traffic::receive_from(peer &from, std::uint32_t upto, message_sink sink) {
     from.note_sign_of_life();
     int num_handled = 0;
-    const std::byte *const ring = memory_->incoming_ring(from.rank);
+    const std::byte *const ring = memory_->incoming_ring(from.rank());
     // A notification that is older than what has been taken leads backwards.
     while (distance(from.taken, upto) != 0 && distance(from.taken, upto) <= num_units()) {
         std::uint32_t const at = from.taken % num_units();
@@ -242,7 +243,7 @@ int traffic::receive_from(peer &from, std::uint32_t upto, message_sink sink) {
         std::uint32_t units = num_units() - at;
         if (head.is_filler == 0) {
             units = units_for(head.nbytes);
-            sink({from.rank,
+            sink({from.rank(),
                   head.handler,
                   {ring + at * message_unit + sizeof(head), head.nbytes},
                   {}});
@@ -273,7 +274,7 @@ bool traffic::pay_credits() {
                lane *const on = lane_of(*each, lane_kind::message);
                bool const paid =
                    on != nullptr &&
-                   note(*each, on->notify(each->rank, segment::work, id,
+                   note(*each, on->notify(each->rank(), segment::work, id,
                                           to_notification(each->to_credit))) == outcome::started;
                each->owes_credit = !paid;
                return paid;

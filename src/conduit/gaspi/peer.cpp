@@ -12,8 +12,6 @@ bool peer::is_awaited() {
            sent.load(std::memory_order_relaxed) != handled.load(std::memory_order_relaxed);
 }
 
-std::string peer::name() const { return fmt::format("rank {} on {}", rank.value(), host); }
-
 std::string peer::count_outstanding() const {
     std::uint64_t puts = unmarked.num_puts;
     std::uint64_t put_bytes = unmarked.put_bytes;
@@ -31,7 +29,7 @@ std::string peer::count_outstanding() const {
                        num_transfers.load(), distance(handled, sent) * message_unit);
 }
 
-std::string peer::describe_outstanding(bool is_silent) const {
+std::string peer::describe_outstanding(bool is_silent) {
     bool const waits = num_gets > 0 || num_transfers > 0 || num_flushes > 0 ||
                        (is_silent && sent.load() != handled.load());
     return waits ? count_outstanding() : "";

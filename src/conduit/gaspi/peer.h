@@ -3,7 +3,7 @@
 #pragma once
 
 #include "conduit/gaspi/lane.h"
-#include "conduit/watch.h"
+#include "conduit/network_peer.h"
 
 #include <array>
 #include <deque>
@@ -47,24 +47,16 @@ constexpr std::uint32_t distance(std::uint32_t from, std::uint32_t to) {
     return (to - from) & position_mask;
 }
 
-class peer final : public watched_peer {
+class peer final : public network_peer {
 public:
-    peer(world_rank rank, std::string host) : rank(rank), host(std::move(host)) {}
+    using network_peer::network_peer;
 
-    [[nodiscard]] bool is_failed() const override { return failed.load(std::memory_order_acquire); }
     [[nodiscard]] bool is_awaited() override;
-    [[nodiscard]] std::string name() const;
-    /// "" if nothing waits; messages count only if the peer is silent.
-    [[nodiscard]] std::string describe_outstanding(bool is_silent) const;
-    [[nodiscard]] std::string count_outstanding() const;
+    [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
+    [[nodiscard]] std::string count_outstanding() const override;
     [[nodiscard]] std::deque<marker> &markers_of(marker_kind kind) {
         return markers[static_cast<std::size_t>(kind)];
     }
-
-    world_rank const rank;
-    std::string const host;
-    std::atomic<bool> failed{false};
-    std::string failure; ///< written before `failed`
 
     std::array<lane *, num_lane_kinds> lanes{};
     std::array<std::deque<marker>, 2> markers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What follows when operations are over, and when peers are lost. Declared in traffic.h.
-#include "base/log.h"
 #include "conduit/gaspi/traffic.h"
+#include "conduit/watch.h"
 
 #include <fmt/core.h>
 
@@ -104,7 +104,7 @@ bool traffic::advance() {
         lost.swap(broken_);
     }
     for (peer *const each : lost) {
-        give_up(*each, "its connection is lost");
+        lose_(*each, "its connection is lost");
     }
     return moved;
 }
@@ -142,52 +142,21 @@ void traffic::end_everything(peer &lost) {
     std::erase(unshipped_, &lost);
 }
 
-void traffic::give_up(peer &lost, const std::string &why) {
-    {
-        std::lock_guard const guard(mutex_);
-        if (lost.is_failed()) {
-            return;
-        }
-        lost.failure = fmt::format("{} is lost: {}; outstanding: {}", lost.name(), why,
-                                   lost.count_outstanding());
-        lost.failed.store(true, std::memory_order_release);
+std::string traffic::fail(peer &lost, const std::string &why) {
+    std::lock_guard const guard(mutex_);
+    std::string sentence = lost.fail(why);
+    if (!sentence.empty()) {
         end_everything(lost);
     }
-    std::lock_guard const guard(sink_mutex_);
-    if (failure_sink_) {
-        failure_sink_(lost.rank, lost.failure);
-    } else {
-        log(log_level::debug, "{}", lost.failure);
+    return sentence;
+}
+
+void traffic::ping(peer &silent) {
+    std::lock_guard const guard(mutex_);
+    learn_credit(silent);
+    if (!silent.is_failed() && silent.markers_of(marker_kind::messages).empty()) {
+        start_marker(silent, marker_kind::messages);
     }
-}
-
-void traffic::report_failures_to(failure_sink sink) {
-    std::lock_guard const guard(sink_mutex_);
-    failure_sink_ = std::move(sink);
-}
-
-void traffic::watch_peers() {
-    auto const peers = [&] {
-        std::vector<watched_peer *> all;
-        all.reserve(peers_.size());
-        for (auto const &each : peers_) {
-            all.push_back(each.get());
-        }
-        return all;
-    };
-    auto const ping = [&](watched_peer &silent) {
-        auto &at = static_cast<peer &>(silent);
-        std::lock_guard const guard(mutex_);
-        learn_credit(at);
-        if (!at.is_failed() && at.markers_of(marker_kind::messages).empty()) {
-            start_marker(at, marker_kind::messages);
-        }
-    };
-    auto const lose = [&](watched_peer &silent) {
-        give_up(static_cast<peer &>(silent),
-                fmt::format("it has not answered for {:g} s", dead_peer_timeout_s_));
-    };
-    watch_->look(peers, ping, lose);
 }
 
 std::string traffic::describe_path(world_rank rank) const {
@@ -196,7 +165,7 @@ std::string traffic::describe_path(world_rank rank) const {
 
 std::string traffic::describe_outstanding() const {
     std::lock_guard const guard(mutex_);
-    return describe_awaited(peers_);
+    return describe_awaited(pointers_to(peers_));
 }
 
 } // namespace diomp::conduit::gaspi

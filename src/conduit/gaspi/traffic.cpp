@@ -21,17 +21,14 @@ constexpr const char *host_key = "gaspi.name";
 
 std::size_t index_of(lane_kind kind) { return static_cast<std::size_t>(kind); }
 
-status gone(const peer &lost) { return error(OMPX_ERR_PEER, lost.failure); }
-
 } // namespace
 
 result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
-                                                 const conduit_options &options) {
+                                                 loss_sink lose) {
     std::unique_ptr<traffic> made(new traffic);
     auto const &job = launcher.info();
     made->self_ = job.rank;
-    made->dead_peer_timeout_s_ = options.dead_peer_timeout_s;
-    made->watch_ = std::make_unique<watch>(options.dead_peer_timeout_s);
+    made->lose_ = std::move(lose);
     DIOMP_TRY(launcher.put(host_key, job.host));
     DIOMP_TRY(launcher.fence());
     for (int rank = 0; rank < job.size; ++rank) {
@@ -78,7 +75,7 @@ template <typename Attempt>
 status traffic::insist(peer &at, Attempt &&attempt) {
     for (;;) {
         if (at.is_failed()) {
-            return gone(at);
+            return at.gone();
         }
         {
             std::lock_guard const guard(mutex_);
@@ -99,7 +96,7 @@ traffic::outcome traffic::start_marker(peer &at, marker_kind kind) {
         return outcome::full;
     }
     outcome const tried =
-        note(at, on->read(at.rank, memory_->place_of(word), segment::work, memory::one_offset,
+        note(at, on->read(at.rank(), memory_->place_of(word), segment::work, memory::one_offset,
                           {operation::what::nothing, word_bytes}));
     if (tried != outcome::started) {
         memory_->give_word(word);
@@ -151,7 +148,7 @@ traffic::outcome traffic::start_put(peer &to, std::uint64_t offset, const std::b
     }
     const void *const from = started.block != nullptr ? started.block : source;
     outcome const tried =
-        note(to, on->write(to.rank, memory_->place_of(from), segment::window, offset, started));
+        note(to, on->write(to.rank(), memory_->place_of(from), segment::window, offset, started));
     if (tried != outcome::started) {
         if (started.block != nullptr) {
             memory_->give_block(started.block);
@@ -231,7 +228,7 @@ traffic::outcome traffic::start_get(peer &from, std::uint64_t offset, std::byte 
     }
     void *const to = started.block != nullptr ? started.block : destination;
     outcome const tried =
-        note(from, on->read(from.rank, memory_->place_of(to), segment::window, offset, started));
+        note(from, on->read(from.rank(), memory_->place_of(to), segment::window, offset, started));
     if (tried != outcome::started) {
         if (started.block != nullptr) {
             memory_->give_block(started.block);

@@ -8,10 +8,12 @@
 // GPI-2 writes with care.
 #pragma once
 
+#include "conduit/conduit.h"
 #include "conduit/gaspi/peer.h"
-#include "conduit/network.h"
+#include "launch/launch.h"
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -26,9 +28,11 @@ constexpr std::size_t piece_bytes = std::size_t{16} << 20;
 /// Any thread, unless said otherwise.
 class traffic {
 public:
-    /// Collective.
+    using loss_sink = std::function<void(peer &lost, const std::string &why)>;
+
+    /// Collective. `lose` is told of connections that are lost, by any thread.
     static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
-                                                   const conduit_options &options);
+                                                   loss_sink lose);
     traffic(const traffic &) = delete;
     traffic &operator=(const traffic &) = delete;
 
@@ -50,11 +54,13 @@ public:
 
     /// Progress, unless another thread is making it. True if something moved.
     bool advance();
-    void report_failures_to(failure_sink sink);
     [[nodiscard]] std::string describe_outstanding() const;
     [[nodiscard]] std::string describe_path(world_rank rank) const;
-    /// The network thread only.
-    void watch_peers();
+    [[nodiscard]] std::span<const std::unique_ptr<peer>> peers() const { return peers_; }
+    /// As network_peer::fail.
+    std::string fail(peer &lost, const std::string &why);
+    /// Asks for a sign of life.
+    void ping(peer &silent);
 
 private:
     traffic() = default;
@@ -65,7 +71,6 @@ private:
     status flush(peer &to, completion &done, bool also_messages);
     template <typename Attempt>
     status insist(peer &at, Attempt &&attempt);
-    void give_up(peer &lost, const std::string &why);
     void credit(peer &from);
 
     // Under mutex_:
@@ -105,7 +110,7 @@ private:
     }
 
     world_rank self_{0};
-    double dead_peer_timeout_s_ = 0;
+    loss_sink lose_;
     std::unique_ptr<memory> memory_;
     std::vector<std::unique_ptr<peer>> peers_; ///< [world rank]
     mutable std::mutex mutex_;
@@ -120,9 +125,6 @@ private:
     std::atomic_flag receiving_;
     std::atomic<std::thread::id> receiver_; ///< whose handlers run
     std::uint32_t next_sender_ = 0;
-    std::mutex sink_mutex_;
-    failure_sink failure_sink_;
-    std::unique_ptr<watch> watch_;
 };
 
 } // namespace diomp::conduit::gaspi

@@ -23,7 +23,7 @@ bool traffic::is_ours(std::uint64_t address, std::size_t nbytes) const {
 }
 
 bool traffic::greet(link &on, const greeting &from) {
-    if (from.magic != greeting::right_magic || from.rank >= by_rank_.size() ||
+    if (from.magic != greeting::right_magic || from.rank >= peers_.num_ranks() ||
         !are_equal(from.cookie, greeting_.cookie, sizeof(from.cookie))) {
         log(log_level::warn, "tcp: a connection that is not one of this job's has been refused");
         return false;
@@ -68,13 +68,8 @@ std::byte *traffic::place_body(link &on, const frame &head, std::span<const std:
 }
 
 std::byte *traffic::place_bulk(link &on, const frame &head, std::span<const std::byte> front) {
-    std::byte *place = nullptr;
-    {
-        std::lock_guard const guard(arrivals_mutex_);
-        if (bulk_placer_) {
-            place = bulk_placer_({on.target()->rank(), head.handler, front, {}}, head.nbytes);
-        }
-    }
+    std::byte *const place =
+        arrived_.place_bulk({on.target()->rank(), head.handler, front, {}}, head.nbytes);
     return place != nullptr ? place : on.scratch(head.nbytes);
 }
 
@@ -93,25 +88,17 @@ bool traffic::take(link &on, const frame &head, std::span<const std::byte> front
         on.send(answer, reinterpret_cast<const void *>(head.address), head.nbytes, nullptr);
         return true;
     }
-    case kind::message: {
-        std::lock_guard const guard(arrivals_mutex_);
-        queue_.add(from.rank(), head.handler, body, head.nbytes);
+    case kind::message:
+        arrived_.add_message(from.rank(), head.handler, body, head.nbytes);
         return true;
-    }
-    case kind::bulk: {
-        std::lock_guard const guard(arrivals_mutex_);
-        if (bulk_sink_) {
-            bulk_sink_({from.rank(), head.handler, front, {body, head.nbytes}});
-            bulk_news_.store(true, std::memory_order_relaxed);
-        }
+    case kind::bulk:
+        arrived_.take_bulk({from.rank(), head.handler, front, {body, head.nbytes}});
         return true;
-    }
     case kind::flush:
         on.send({.what = kind::flushed, .number = head.number}, nullptr, 0, nullptr);
         return true;
     case kind::ping:
-        on.send({.what = kind::handled, .number = from.handled_bytes.exchange(0)}, nullptr, 0,
-                nullptr);
+        on.send({.what = kind::handled, .number = from.take_handled()}, nullptr, 0, nullptr);
         return true;
     default:
         return take_answer(on, from, head);
@@ -121,7 +108,7 @@ bool traffic::take(link &on, const frame &head, std::span<const std::byte> front
 bool traffic::take_answer(link &on, peer &from, const frame &head) {
     switch (head.what) {
     case kind::handled:
-        from.unhandled_bytes.fetch_sub(head.number, std::memory_order_relaxed);
+        from.free_room(head.number);
         return true;
     case kind::data:
         from.end_get(to_get_id(head.number));
@@ -134,17 +121,6 @@ bool traffic::take_answer(link &on, peer &from, const frame &head) {
     default:
         return false;
     }
-}
-
-void traffic::swap_messages(std::vector<std::byte> &other) {
-    std::lock_guard const guard(arrivals_mutex_);
-    queue_.swap(other);
-}
-
-void traffic::receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) {
-    std::lock_guard const guard(arrivals_mutex_);
-    bulk_sink_ = sink;
-    bulk_placer_ = placer;
 }
 
 void traffic::divert_bulk(const std::byte *place) {

@@ -5,10 +5,6 @@
 
 namespace diomp::conduit::tcp {
 
-std::string peer::name() const {
-    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
-}
-
 bool peer::begin_flush(completion &done, std::uint64_t &number) {
     std::lock_guard const guard(mutex_);
     number = num_puts_.load(std::memory_order_acquire);
@@ -59,28 +55,15 @@ void peer::end_get(get_id id) {
 
 std::string peer::count_outstanding() const {
     return fmt::format("{} get(s) of {} bytes, {} put(s) and {} bytes of messages", gets_.count(),
-                       gets_.bytes(), num_puts_.load() - num_landed_.load(),
-                       unhandled_bytes.load());
+                       gets_.bytes(), num_puts_.load() - num_landed_.load(), unhandled_bytes());
 }
 
-std::string peer::fail(const std::string &why) {
-    std::lock_guard const guard(mutex_);
-    if (is_failed()) {
-        return {};
-    }
-    failure_ = fmt::format("{} is lost: {}; outstanding: {}", name(), why, count_outstanding());
-    failed_.store(true, std::memory_order_release);
+void peer::end_all() {
     gets_.fail(OMPX_ERR_PEER);
     for (flush_wait const &each : waits_) {
         each.done->end(OMPX_ERR_PEER);
     }
     waits_.clear();
-    return failure_;
-}
-
-std::string peer::failure() {
-    std::lock_guard const guard(mutex_);
-    return failure_;
 }
 
 std::string peer::describe_outstanding(bool is_silent) {

@@ -2,9 +2,9 @@
 // A rank that we speak to, and what is under way to it and from it.
 #pragma once
 
+#include "conduit/network_peer.h"
 #include "conduit/pending_gets.h"
 #include "conduit/tcp/link.h"
-#include "conduit/watch.h"
 
 #include <deque>
 #include <mutex>
@@ -12,12 +12,9 @@
 namespace diomp::conduit::tcp {
 
 /// Any thread.
-class peer final : public watched_peer {
+class peer final : public network_peer {
 public:
-    peer(world_rank rank, std::string host) : rank_(rank), host_(std::move(host)) {}
-
-    [[nodiscard]] world_rank rank() const { return rank_; }
-    [[nodiscard]] std::string name() const;
+    using network_peer::network_peer;
 
     /// The connection; nullptr before the first request of either side.
     [[nodiscard]] link *way() const { return way_.load(std::memory_order_acquire); }
@@ -36,28 +33,13 @@ public:
     void end_get(get_id id);
     [[nodiscard]] std::size_t num_gets() const { return gets_.count(); }
 
-    [[nodiscard]] bool is_failed() const override {
-        return failed_.load(std::memory_order_acquire);
-    }
-    [[nodiscard]] bool is_awaited() override {
-        return has_unanswered() || unhandled_bytes.load(std::memory_order_relaxed) > 0;
-    }
+    [[nodiscard]] bool is_awaited() override { return has_unanswered() || unhandled_bytes() > 0; }
     /// Something that we have sent may not have arrived.
     [[nodiscard]] bool has_unanswered() const {
         return gets_.count() > 0 || num_landed_.load(std::memory_order_acquire) <
                                         num_puts_.load(std::memory_order_acquire);
     }
-    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
-    /// the peer, `why` and what waited; empty if it had failed before.
-    std::string fail(const std::string &why);
-    [[nodiscard]] std::string failure();
-    /// What waits for this peer, in words; empty if nothing does.
-    [[nodiscard]] std::string describe_outstanding(bool is_silent);
-
-    /// Bytes of messages that the peer has not handled yet.
-    std::atomic<std::uint64_t> unhandled_bytes{0};
-    /// Bytes of its messages that we have handled and not told it.
-    std::atomic<std::uint64_t> handled_bytes{0};
+    [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
 
 private:
     struct flush_wait {
@@ -65,19 +47,15 @@ private:
         completion *done;
     };
 
-    [[nodiscard]] std::string count_outstanding() const;
+    [[nodiscard]] std::string count_outstanding() const override;
+    void end_all() override;
 
-    world_rank rank_;
-    std::string host_;
     std::atomic<link *> way_{nullptr};
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint64_t> num_landed_{0};
-    std::mutex mutex_;
     std::uint64_t num_asked_ = 0; ///< puts of which the peer has been asked
     std::deque<flush_wait> waits_;
     pending_gets gets_;
-    std::string failure_;
-    std::atomic<bool> failed_{false};
 };
 
 } // namespace diomp::conduit::tcp

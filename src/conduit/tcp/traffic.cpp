@@ -44,22 +44,22 @@ result<std::string> new_cookie() {
 } // namespace
 
 traffic::traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
-                 loss_sink lose)
-    : launcher_(launcher), own_rank_(launcher.info().rank), lose_(std::move(lose)),
-      send_buffer_bytes_(send_buffer_bytes),
+                 arrivals &arrived, loss_sink lose)
+    : launcher_(launcher), own_rank_(launcher.info().rank), arrived_(arrived),
+      lose_(std::move(lose)), send_buffer_bytes_(send_buffer_bytes),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
-      slot_bytes_(window.slot_bytes()), by_rank_(static_cast<std::size_t>(launcher.info().size)),
-      peers_(by_rank_.size()), links_(2 * by_rank_.size() + most_strangers),
-      next_way_(by_rank_.size()) {}
+      slot_bytes_(window.slot_bytes()), peers_(static_cast<std::size_t>(launcher.info().size)),
+      links_(2 * peers_.num_ranks() + most_strangers), next_way_(peers_.num_ranks()) {}
 
 traffic::~traffic() = default;
 
 result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
-                                                 const conduit_options &options, loss_sink lose) {
+                                                 const conduit_options &options, arrivals &arrived,
+                                                 loss_sink lose) {
     std::size_t const send_buffer_bytes =
         options.tcp_send_buffer_bytes > 0 ? options.tcp_send_buffer_bytes : usual_send_buffer_bytes;
     std::unique_ptr<traffic> made(
-        new traffic(launcher, window, send_buffer_bytes, std::move(lose)));
+        new traffic(launcher, window, send_buffer_bytes, arrived, std::move(lose)));
     auto addresses = own_addresses(options.tcp_interfaces);
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
@@ -93,20 +93,10 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
 }
 
 peer &traffic::peer_of(world_rank rank) {
-    std::atomic<peer *> &place = by_rank_[rank.index()];
-    if (peer *const known = place.load(std::memory_order_acquire); known != nullptr) [[likely]] {
-        return *known;
-    }
-    auto host = launcher_.get(rank, host_key);
-    std::lock_guard const guard(peers_mutex_);
-    if (peer *const known = place.load(std::memory_order_acquire); known != nullptr) {
-        return *known;
-    }
-    std::size_t const before = num_peers_.load(std::memory_order_relaxed);
-    peers_[before] = std::make_unique<peer>(rank, host ? host.take() : std::string());
-    num_peers_.store(before + 1, std::memory_order_release);
-    place.store(peers_[before].get(), std::memory_order_release);
-    return *peers_[before];
+    return peers_.find_or_make(rank, [&] {
+        auto host = launcher_.get(rank, host_key);
+        return std::make_unique<peer>(rank, host ? host.take() : std::string());
+    });
 }
 
 link &traffic::add(std::unique_ptr<link> made) {

@@ -22,19 +22,16 @@ public:
 
     /// Collective. `lose` is told of connections that break, by any thread.
     static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
-                                                   const conduit_options &options, loss_sink lose);
+                                                   const conduit_options &options,
+                                                   arrivals &arrived, loss_sink lose);
     ~traffic() override;
     traffic(const traffic &) = delete;
     traffic &operator=(const traffic &) = delete;
 
     /// Made on first use. Any thread.
     [[nodiscard]] peer &peer_of(world_rank rank);
-    [[nodiscard]] peer *find_peer(world_rank rank) const {
-        return by_rank_[rank.index()].load(std::memory_order_acquire);
-    }
-    [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const {
-        return {peers_.data(), num_peers_.load(std::memory_order_acquire)};
-    }
+    [[nodiscard]] peer *find_peer(world_rank rank) const { return peers_.find(rank); }
+    [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const { return peers_.all(); }
     /// The connection to a peer, opened on first use; nullptr, and the peer has failed, if it
     /// cannot be.
     [[nodiscard]] link *way_to(peer &to);
@@ -54,18 +51,13 @@ public:
         return num_advances_.load(std::memory_order_relaxed);
     }
 
-    [[nodiscard]] bool has_messages() const { return queue_.has_messages(); }
-    void swap_messages(std::vector<std::byte> &other);
-    /// A bulk message has been handled since the last call.
-    bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
-    void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer);
     void divert_bulk(const std::byte *place);
     /// Connections may be closed from now on.
     void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
 
 private:
     traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
-            loss_sink lose);
+            arrivals &arrived, loss_sink lose);
 
     std::byte *place_body(link &on, const frame &head, std::span<const std::byte> front) override;
     std::byte *place_bulk(link &on, const frame &head, std::span<const std::byte> front);
@@ -97,6 +89,7 @@ private:
 
     launch::launcher &launcher_;
     world_rank own_rank_;
+    arrivals &arrived_;
     loss_sink lose_;
     std::size_t send_buffer_bytes_;
     std::uint64_t slot_begin_;
@@ -107,10 +100,7 @@ private:
     unique_fd epoll_;
     std::atomic<bool> expects_ends_{false};
 
-    std::vector<std::atomic<peer *>> by_rank_;
-    std::mutex peers_mutex_;                   ///< of who makes one
-    std::vector<std::unique_ptr<peer>> peers_; ///< first num_peers_ ones; never moves
-    std::atomic<std::size_t> num_peers_{0};
+    peer_table<peer> peers_;
     std::mutex links_mutex_;                   ///< of who adds, opens or mends one
     std::vector<std::unique_ptr<link>> links_; ///< first num_links_ ones; never moves
     std::vector<std::size_t> next_way_;        ///< by rank
@@ -119,12 +109,6 @@ private:
     std::vector<link *> vacant_;        ///< under links_mutex_: what strangers have left
     std::atomic<int> num_unsettled_{0}; ///< links with something to write or to mend
     std::atomic<std::uint32_t> num_advances_{0};
-
-    std::mutex arrivals_mutex_;
-    message_queue queue_;
-    bulk_sink bulk_sink_;
-    bulk_placer bulk_placer_;
-    std::atomic<bool> bulk_news_{false};
 };
 
 } // namespace diomp::conduit::tcp

@@ -52,10 +52,6 @@ struct greeting {
     char cookie[32] = {}; ///< the job's, which strangers do not know
 };
 
-/// The queue of a rank holds this much of each other one.
-inline constexpr std::uint64_t message_window_bytes = 256 * 1024;
-/// What a message takes of it.
-constexpr std::uint64_t message_cost(std::size_t payload_bytes) { return payload_bytes + 16; }
 inline constexpr std::size_t most_message_bytes = 8192;
 inline constexpr std::size_t most_bulk_bytes = 256 * 1024;
 inline constexpr std::size_t most_bulk_head_bytes = 128;

@@ -41,9 +41,10 @@ bool epoch_counter::closed(std::uint32_t epoch, std::uint64_t expected) {
     return settle(found);
 }
 
-result<std::unique_ptr<incoming>> incoming::create(worker &receiver, peer_lookup find_peer) {
+result<std::unique_ptr<incoming>> incoming::create(worker &receiver, arrivals &arrived,
+                                                   peer_lookup find_peer) {
     library const &ucx = receiver.owner.ucx();
-    std::unique_ptr<incoming> made(new incoming(receiver, std::move(find_peer)));
+    std::unique_ptr<incoming> made(new incoming(receiver, arrived, std::move(find_peer)));
     auto const install = [&](am_id id, ucp_am_recv_callback_t callback, std::uint32_t flags) {
         ucp_am_handler_param_t parameters{};
         parameters.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
@@ -106,7 +107,7 @@ void incoming::read_record(const packet_header &from, const record &head,
     peer *const known = find_peer_(source);
     switch (head.kind) {
     case record_kind::message:
-        messages_.add(source, head.handler, payload, head.nbytes);
+        arrived_.add_message(source, head.handler, payload, head.nbytes);
         break;
     case record_kind::get: {
         get_body body;
@@ -124,13 +125,12 @@ void incoming::read_record(const packet_header &from, const record &head,
         break;
     case record_kind::credit:
         if (known != nullptr) {
-            known->unhandled_bytes.fetch_sub(head.value, std::memory_order_relaxed);
+            known->free_room(head.value);
         }
         break;
     case record_kind::ping:
         if (known != nullptr) {
-            std::uint64_t const handled = known->handled_bytes.exchange(0);
-            replies_.push_back({source, record_kind::credit, 0, handled, 0, 0});
+            replies_.push_back({source, record_kind::credit, 0, known->take_handled(), 0, 0});
         }
         replies_.push_back({source, record_kind::pong, 0, 0, 0, 0});
         break;
@@ -174,13 +174,10 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
     if (head.kind == record_kind::message) {
         // Always eager: it is here.
         const auto *const payload = static_cast<const std::byte *>(header) + sizeof(head);
-        if (owner.bulk_sink_) {
-            owner.bulk_sink_({world_rank{head.source},
-                              head.handler,
-                              {payload, head.payload_bytes},
-                              {static_cast<const std::byte *>(data), nbytes}});
-            owner.bulk_news_.store(true, std::memory_order_relaxed);
-        }
+        owner.arrived_.take_bulk({world_rank{head.source},
+                                  head.handler,
+                                  {payload, head.payload_bytes},
+                                  {static_cast<const std::byte *>(data), nbytes}});
         return UCS_OK;
     }
     if (head.kind == record_kind::get_reply) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What arrives at this rank: puts land, gets and flushes become replies, messages are queued. All
+// What arrives at this rank: puts land, gets and flushes become replies, messages are kept. All
 // of it happens inside progress of worker 0, under its lock; nothing is sent and no handler runs
 // there. The network sends the replies after progress and hands the messages over without any lock.
 #pragma once
@@ -48,19 +48,11 @@ private:
 class incoming {
 public:
     /// Installs the receiving callbacks; must live as long as the worker.
-    static result<std::unique_ptr<incoming>> create(worker &receiver, peer_lookup find_peer);
+    static result<std::unique_ptr<incoming>> create(worker &receiver, arrivals &arrived,
+                                                    peer_lookup find_peer);
 
     /// Under the worker's lock.
-    void receive_bulk_with(bulk_sink sink) { bulk_sink_ = std::move(sink); }
-
-    // Under the worker's lock:
     [[nodiscard]] std::vector<reply> &replies() { return replies_; }
-    void swap_messages(std::vector<std::byte> &other) { messages_.swap(other); }
-
-    // Any thread:
-    [[nodiscard]] bool has_messages() const { return messages_.has_messages(); }
-    /// A bulk message has been handled since the last call.
-    bool take_bulk_news() { return bulk_news_.exchange(false, std::memory_order_relaxed); }
 
 private:
     /// A bulk transfer on its way into memory.
@@ -70,8 +62,8 @@ private:
         std::uint64_t nbytes;
     };
 
-    incoming(worker &receiver, peer_lookup find_peer)
-        : receiver_(receiver), find_peer_(std::move(find_peer)) {}
+    incoming(worker &receiver, arrivals &arrived, peer_lookup find_peer)
+        : receiver_(receiver), arrived_(arrived), find_peer_(std::move(find_peer)) {}
 
     static ucs_status_t on_packet(void *self, const void *header, std::size_t header_length,
                                   void *data, std::size_t nbytes, const ucp_am_recv_param_t *info);
@@ -92,11 +84,9 @@ private:
     epoch_counter &counter(world_rank source, std::uint16_t channel);
 
     worker &receiver_;
+    arrivals &arrived_;
     peer_lookup find_peer_;
-    bulk_sink bulk_sink_;
     std::vector<reply> replies_;
-    message_queue messages_;
-    std::atomic<bool> bulk_news_{false};
     std::unordered_map<std::uint64_t, epoch_counter> counters_; ///< by source and channel
     std::uint64_t last_key_ = ~std::uint64_t{0};
     epoch_counter *last_counter_ = nullptr;

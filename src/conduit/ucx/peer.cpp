@@ -119,17 +119,10 @@ std::string peer::count_outstanding() const {
     return fmt::format("{} get(s) of {} bytes, {} flush(es) of {} put(s) of {} bytes, {} large "
                        "transfer(s) and {} bytes of messages",
                        gets, get_bytes, flushes_.size(), puts, put_bytes, num_bulk.load(),
-                       unhandled_bytes.load());
+                       unhandled_bytes());
 }
 
-std::string peer::fail(const std::string &why) {
-    std::lock_guard const guard(mutex_);
-    if (is_failed()) {
-        return {};
-    }
-    failure_ =
-        fmt::format("{} is lost: {}; outstanding: {}", compose_name(), why, count_outstanding());
-    failed_.store(true, std::memory_order_release);
+void peer::end_all() {
     for (auto &get : gets_) {
         if (get.done != nullptr) {
             get.done->end(OMPX_ERR_PEER);
@@ -140,44 +133,23 @@ std::string peer::fail(const std::string &why) {
         flush.done->end(OMPX_ERR_PEER);
     }
     flushes_.clear();
-    return failure_;
-}
-
-std::string peer::failure() {
-    std::lock_guard const guard(mutex_);
-    return failure_;
 }
 
 std::string peer::describe_outstanding(bool is_silent) {
     std::lock_guard const guard(mutex_);
     bool const waits = num_gets_.load(std::memory_order_relaxed) > 0 ||
                        num_bulk.load(std::memory_order_relaxed) > 0 || !flushes_.empty() ||
-                       (is_silent && unhandled_bytes.load(std::memory_order_relaxed) > 0);
+                       (is_silent && unhandled_bytes() > 0);
     return waits ? count_outstanding() : "";
 }
 
 bool peer::is_awaited() {
     if (num_gets_.load(std::memory_order_relaxed) > 0 ||
-        num_bulk.load(std::memory_order_relaxed) > 0 ||
-        unhandled_bytes.load(std::memory_order_relaxed) > 0) {
+        num_bulk.load(std::memory_order_relaxed) > 0 || unhandled_bytes() > 0) {
         return true;
     }
     std::lock_guard const guard(mutex_);
     return !flushes_.empty();
-}
-
-std::string peer::compose_name() const {
-    return fmt::format("rank {} on {}", rank_.value(), host_.empty() ? "?" : host_);
-}
-
-std::string peer::name() {
-    std::lock_guard const guard(mutex_);
-    return compose_name();
-}
-
-void peer::learn_host(const std::string &host) {
-    std::lock_guard const guard(mutex_);
-    host_ = host;
 }
 
 void peer::learn_path(const std::string &path) {

@@ -4,8 +4,8 @@
 // Bytes per peer: see docs/conduits.md.
 #pragma once
 
+#include "conduit/network_peer.h"
 #include "conduit/ucx/worker.h"
-#include "conduit/watch.h"
 
 #include <atomic>
 #include <deque>
@@ -105,11 +105,9 @@ struct pending_get {
     completion *done = nullptr;
 };
 
-class peer final : public watched_peer {
+class peer final : public network_peer {
 public:
-    peer(world_rank rank, std::size_t num_workers) : rank_(rank), channels_(num_workers) {}
-
-    [[nodiscard]] world_rank rank() const { return rank_; }
+    peer(world_rank rank, std::size_t num_workers) : network_peer(rank), channels_(num_workers) {}
 
     /// nullptr before the first use. Under the worker's lock.
     [[nodiscard]] channel *find_channel(const worker &owner) const {
@@ -133,50 +131,27 @@ public:
         return num_gets_.load(std::memory_order_relaxed) >= max_gets;
     }
 
-    [[nodiscard]] bool is_failed() const override {
-        return failed_.load(std::memory_order_acquire);
-    }
     /// Something waits for this peer. Sends of packets alone do not count.
     [[nodiscard]] bool is_awaited() override;
-    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
-    /// the peer, `why` and what waited; empty if it had failed before.
-    std::string fail(const std::string &why);
-    /// That sentence, of a peer that has failed.
-    [[nodiscard]] std::string failure();
-    /// What waits for this peer, in words; empty if nothing does. Messages alone count only if
-    /// `is_silent`: targets tell late what they have handled.
-    [[nodiscard]] std::string describe_outstanding(bool is_silent);
-    /// "rank 3 on hostb".
-    [[nodiscard]] std::string name();
-    void learn_host(const std::string &host);
+    [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
     void learn_path(const std::string &path);
     [[nodiscard]] std::string path();
 
-    /// Bytes of messages that the peer has not handled yet.
-    std::atomic<std::uint64_t> unhandled_bytes{0};
-    /// Bytes of its messages that we have handled and not told it.
-    std::atomic<std::uint64_t> handled_bytes{0};
     std::atomic<std::uint32_t> num_bulk{0}; ///< large transfers under way from here
     std::atomic<bool> is_broken{false};     ///< an endpoint has failed; fail() follows
 
     static constexpr std::uint32_t max_gets = 4096;
 
 private:
-    /// In words, under mutex_.
-    [[nodiscard]] std::string count_outstanding() const;
-    [[nodiscard]] std::string compose_name() const;
+    [[nodiscard]] std::string count_outstanding() const override;
+    void end_all() override;
 
-    world_rank rank_;
     std::vector<std::unique_ptr<channel>> channels_; ///< [worker]
-    std::atomic<bool> failed_{false};
     std::atomic<std::uint32_t> num_gets_{0};
-
-    std::mutex mutex_; ///< leaf lock: what follows
+    // Under mutex_:
     std::deque<pending_flush> flushes_;
     std::vector<pending_get> gets_; ///< [id]
     std::vector<std::uint64_t> free_ids_;
-    std::string host_;
-    std::string failure_;
     std::string path_;
 };
 

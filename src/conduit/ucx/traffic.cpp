@@ -36,8 +36,10 @@ std::size_t number_of_this_thread() {
 } // namespace
 
 result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
-                                                 const conduit_options &options) {
-    std::unique_ptr<traffic> made(new traffic);
+                                                 const conduit_options &options, arrivals &arrived,
+                                                 loss_sink lose) {
+    std::unique_ptr<traffic> made(
+        new traffic(static_cast<std::size_t>(launcher.info().size), std::move(lose)));
     auto process = context::create(launcher, window, options);
     DIOMP_TRY(process);
     made->context_ = process.take();
@@ -45,14 +47,11 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
     if (!made->epoll_.valid()) {
         return system_error("epoll_create1", errno);
     }
-    made->peers_ =
-        std::make_unique<std::atomic<peer *>[]>(static_cast<std::size_t>(launcher.info().size));
-    made->watch_ = std::make_unique<watch>(options.dead_peer_timeout_s);
     made->workers_ = std::vector<std::atomic<worker *>>(
         static_cast<std::size_t>(choose_num_workers(options.ucx_workers)));
     DIOMP_TRY(made->add_worker(0));
     auto receiving =
-        incoming::create(made->first_worker(), [traffic = made.get()](world_rank rank) {
+        incoming::create(made->first_worker(), arrived, [traffic = made.get()](world_rank rank) {
             return traffic->find_peer(rank);
         });
     DIOMP_TRY(receiving);
@@ -64,7 +63,7 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
 traffic::~traffic() {
     for_each_worker([&](worker &each) {
         std::lock_guard const guard(each.mutex);
-        for (auto const &known : known_peers_) {
+        for (auto const &known : peers_.all()) {
             known->drop_channel(each);
         }
     });
@@ -98,30 +97,6 @@ worker &traffic::own_worker() {
         }
     }
     return *own;
-}
-
-peer &traffic::peer_of(world_rank rank) {
-    peer *known = find_peer(rank);
-    if (known == nullptr) [[unlikely]] {
-        std::lock_guard const guard(peers_mutex_);
-        known = find_peer(rank);
-        if (known == nullptr) {
-            known_peers_.push_back(std::make_unique<peer>(rank, workers_.size()));
-            known = known_peers_.back().get();
-            peers_[rank.index()].store(known, std::memory_order_release);
-        }
-    }
-    return *known;
-}
-
-std::vector<peer *> traffic::spoken_to() const {
-    std::lock_guard const guard(peers_mutex_);
-    std::vector<peer *> found;
-    found.reserve(known_peers_.size());
-    for (auto const &known : known_peers_) {
-        found.push_back(known.get());
-    }
-    return found;
 }
 
 void traffic::mark_broken(worker &owner, peer &lost) {
@@ -203,54 +178,30 @@ bool traffic::advance(bool all) {
         each.broken.clear();
     });
     for (peer *const lost : broken) {
-        give_up(*lost, "its connection is lost");
+        lose_(*lost, "its connection is lost");
     }
     return moved;
 }
 
-void traffic::give_up(peer &lost, const std::string &why) {
-    std::string const sentence = lost.fail(why);
-    if (sentence.empty()) {
-        return;
+std::string traffic::fail(peer &lost, const std::string &why) {
+    std::string sentence = lost.fail(why);
+    if (!sentence.empty()) {
+        lost.is_broken.store(true);
+        for_each_worker([&](worker &each) {
+            std::lock_guard const guard(each.mutex);
+            if (channel *const to = lost.find_channel(each); to != nullptr) {
+                to->abandon();
+            }
+        });
     }
-    lost.is_broken.store(true);
-    for_each_worker([&](worker &each) {
-        std::lock_guard const guard(each.mutex);
-        if (channel *const to = lost.find_channel(each); to != nullptr) {
-            to->abandon();
-        }
-    });
-    std::lock_guard const guard(sink_mutex_);
-    if (failure_sink_) {
-        failure_sink_(lost.rank(), sentence);
-    } else {
-        log(log_level::debug, "{}", sentence);
-    }
+    return sentence;
 }
 
-void traffic::report_failures_to(failure_sink sink) {
-    std::lock_guard const guard(sink_mutex_);
-    failure_sink_ = std::move(sink);
-}
-
-std::string traffic::describe_outstanding() const { return describe_awaited(spoken_to()); }
-
-int traffic::watch_peers() {
+void traffic::ping(peer &silent) {
     worker &first = first_worker();
-    auto const peers = [&] {
-        auto const known = spoken_to();
-        return std::vector<watched_peer *>(known.begin(), known.end());
-    };
-    auto const ping = [&](watched_peer &silent) {
-        std::lock_guard const guard(first.mutex);
-        send_reply(first, {static_cast<peer &>(silent).rank(), record_kind::ping, 0, 0, 0, 0});
-        ship_open(first);
-    };
-    auto const lose = [&](watched_peer &silent) {
-        give_up(static_cast<peer &>(silent), fmt::format("it has not answered for {:g} s",
-                                                         context_->options().dead_peer_timeout_s));
-    };
-    return watch_->look(peers, ping, lose);
+    std::lock_guard const guard(first.mutex);
+    send_reply(first, {silent.rank(), record_kind::ping, 0, 0, 0, 0});
+    ship_open(first);
 }
 
 bool traffic::arm() {

@@ -3,28 +3,32 @@
 #pragma once
 
 #include "base/unique_fd.h"
-#include "conduit/network.h"
 #include "conduit/ucx/incoming.h"
-#include "conduit/watch.h"
+
+#include <functional>
 
 namespace diomp::conduit::ucx {
 
 /// Any thread, unless said otherwise.
 class traffic {
 public:
-    /// Collective.
+    using loss_sink = std::function<void(peer &lost, const std::string &why)>;
+
+    /// Collective. `lose` is told of connections that break, by any thread.
     static result<std::unique_ptr<traffic>> create(launch::launcher &launcher, const window &window,
-                                                   const conduit_options &options);
+                                                   const conduit_options &options,
+                                                   arrivals &arrived, loss_sink lose);
     ~traffic();
     traffic(const traffic &) = delete;
     traffic &operator=(const traffic &) = delete;
 
     /// nullptr if never spoken to.
-    [[nodiscard]] peer *find_peer(world_rank rank) const {
-        return peers_[rank.index()].load(std::memory_order_acquire);
+    [[nodiscard]] peer *find_peer(world_rank rank) const { return peers_.find(rank); }
+    [[nodiscard]] peer &peer_of(world_rank rank) {
+        return peers_.find_or_make(rank,
+                                   [&] { return std::make_unique<peer>(rank, workers_.size()); });
     }
-    peer &peer_of(world_rank rank);
-    [[nodiscard]] std::vector<peer *> spoken_to() const;
+    [[nodiscard]] std::span<const std::unique_ptr<peer>> spoken_to() const { return peers_.all(); }
 
     /// Receives everything; sends messages and answers.
     worker &first_worker() { return *workers_.front().load(std::memory_order_relaxed); }
@@ -49,40 +53,32 @@ public:
     void send_reply(worker &from, const reply &answer);
     /// Under the worker's lock.
     static void mark_broken(worker &owner, peer &lost);
-    /// Ends all that waits for the peer and tells the sink, once. No lock may be held.
-    void give_up(peer &lost, const std::string &why);
-    void report_failures_to(failure_sink sink);
-    /// As in conduit.h.
-    [[nodiscard]] std::string describe_outstanding() const;
-    /// As network_thread_work::watch. The network thread only.
-    int watch_peers();
+    /// Ends what waits for the peer and its connections, as network_peer::fail. No lock may be
+    /// held.
+    std::string fail(peer &lost, const std::string &why);
+    /// Asks for a sign of life.
+    void ping(peer &silent);
 
     /// Readable when an armed worker has something to do.
     [[nodiscard]] int event_fd() const { return epoll_.get(); }
     /// False: there is something to do right now.
     bool arm();
 
-    [[nodiscard]] incoming &arrivals() { return *incoming_; }
-    [[nodiscard]] const incoming &arrivals() const { return *incoming_; }
     [[nodiscard]] context &process() { return *context_; }
 
     static constexpr int max_workers = 16;
 
 private:
-    traffic() = default;
+    traffic(std::size_t num_ranks, loss_sink lose) : lose_(std::move(lose)), peers_(num_ranks) {}
     status add_worker(std::size_t index);
 
+    loss_sink lose_;
     std::unique_ptr<context> context_;
     unique_fd epoll_;
     std::mutex workers_mutex_; ///< creation
     std::vector<std::atomic<worker *>> workers_;
     std::unique_ptr<incoming> incoming_;
-    std::unique_ptr<std::atomic<peer *>[]> peers_; ///< [world rank]
-    mutable std::mutex peers_mutex_;               ///< creation
-    std::vector<std::unique_ptr<peer>> known_peers_;
-    std::mutex sink_mutex_;
-    failure_sink failure_sink_;
-    std::unique_ptr<watch> watch_;
+    peer_table<peer> peers_;
 };
 
 } // namespace diomp::conduit::ucx

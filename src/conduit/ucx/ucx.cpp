@@ -2,20 +2,14 @@
 #include "conduit/ucx/ucx.h"
 
 #include "base/log.h"
-#include "conduit/attendance.h"
-#include "conduit/network_thread.h"
+#include "conduit/network_frame.h"
 #include "conduit/ucx/traffic.h"
-
-#include <fmt/core.h>
 
 #include <cstring>
 #include <sched.h>
 
 namespace diomp::conduit::ucx {
 namespace {
-
-/// Messages towards one peer that it has not handled yet.
-constexpr std::uint64_t message_window_bytes = 256 * 1024;
 
 status status_of(result<bool> outcome) {
     if (!outcome) {
@@ -24,10 +18,13 @@ status status_of(result<bool> outcome) {
     return {};
 }
 
-class ucx_network final : public network {
+class ucx_network final : public network_frame {
 public:
-    ucx_network(launch::launcher &launcher, doorbell ring)
-        : launcher_(launcher), ring_(std::move(ring)) {}
+    ucx_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
+        : network_frame(launcher, options, std::move(ring)) {}
+    ~ucx_network() override { stop_thread(); }
+    ucx_network(const ucx_network &) = delete;
+    ucx_network &operator=(const ucx_network &) = delete;
 
     status start(const window &window, const conduit_options &options);
 
@@ -42,25 +39,22 @@ public:
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    void receive_bulk_with(const bulk_sink &sink, const bulk_placer & /*placer*/) override {
-        std::lock_guard const guard(traffic_->first_worker().mutex);
-        traffic_->arrivals().receive_bulk_with(sink);
-    }
-    int poll(message_sink sink) override;
-    void begin_polling() override { attendance_.begin(); }
-    void end_polling() override {
-        attendance_.end();
-        thread_->nudge();
-    }
-    bool has_messages() const override { return traffic_->arrivals().has_messages(); }
-    void report_failures_to(const failure_sink &sink) override {
-        traffic_->report_failures_to(sink);
-    }
+    int poll(message_sink sink) override { return hand_over(traffic_->advance(), sink); }
     std::string describe_path(world_rank rank) const override;
-    std::string describe_outstanding() const override { return traffic_->describe_outstanding(); }
-    status close() override;
 
 private:
+    bool serve() override { return traffic_->advance(true); }
+    bool arm() override { return traffic_->arm(); }
+    void ping(network_peer &silent) override { traffic_->ping(static_cast<peer &>(silent)); }
+    std::vector<network_peer *> known_peers() const override {
+        return pointers_to(traffic_->spoken_to());
+    }
+    std::string fail(network_peer &lost, const std::string &why) override {
+        return traffic_->fail(static_cast<peer &>(lost), why);
+    }
+    void note_handled(const message &each) override;
+    status drain() override;
+
     /// A channel with room, and the lock of its worker.
     struct locked_channel {
         std::unique_lock<std::mutex> lock;
@@ -69,48 +63,23 @@ private:
     result<locked_channel> find_room(peer &target, worker &owner);
     /// False if there is nothing to wait for.
     static result<bool> flush_channel(channel &to, completion &done, bool also_messages);
-    static status gone(peer &lost);
-    void give_credit(world_rank rank);
-    status drain();
 
-    launch::launcher &launcher_;
-    doorbell ring_;
     std::unique_ptr<traffic> traffic_;
-    attendance attendance_;
-    std::atomic_flag receiving_;
-    std::vector<std::byte> taken_messages_;  ///< under receiving_
-    std::unique_ptr<network_thread> thread_; ///< last: it uses all of the above
 };
 
 status ucx_network::start(const window &window, const conduit_options &options) {
-    auto made = traffic::create(launcher_, window, options);
+    auto made = traffic::create(launcher(), window, options, arrived(),
+                                [this](peer &lost, const std::string &why) { lose(lost, why); });
     DIOMP_TRY(made);
     traffic_ = made.take();
-    network_thread_work work;
-    work.is_polled = [this] { return attendance_.is_kept(); };
-    work.serve = [this] {
-        bool const moved = traffic_->advance(true);
-        // Somebody may be napping until what has come.
-        if (traffic_->arrivals().take_bulk_news() || has_messages()) {
-            ring_();
-        }
-        return moved;
-    };
-    work.arm = [this] { return traffic_->arm(); };
-    work.watch = [this] { return traffic_->watch_peers(); };
-    auto started = network_thread::start(traffic_->event_fd(), std::move(work));
-    DIOMP_TRY(started);
-    thread_ = started.take();
-    return {};
+    return start_thread(traffic_->event_fd());
 }
-
-status ucx_network::gone(peer &lost) { return error(OMPX_ERR_PEER, lost.failure()); }
 
 result<ucx_network::locked_channel> ucx_network::find_room(peer &target, worker &owner) {
     locked_channel found{std::unique_lock(owner.mutex), nullptr};
     for (;;) {
         if (target.is_failed()) {
-            return gone(target).take_failure();
+            return target.gone().take_failure();
         }
         auto connected = target.channel_of(owner);
         DIOMP_TRY(connected);
@@ -153,7 +122,7 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
             }
         }
     }
-    thread_->nudge();
+    nudge();
     return {};
 }
 
@@ -163,11 +132,8 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
         return {};
     }
     peer &target = traffic_->peer_of(rank);
-    while (target.has_many_gets() && !target.is_failed()) {
-        if (!traffic_->advance()) {
-            ::sched_yield();
-        }
-    }
+    advance_until([&] { return !target.has_many_gets() || target.is_failed(); },
+                  [&] { return traffic_->advance(); });
     {
         auto found = find_room(target, traffic_->own_worker());
         DIOMP_TRY(found);
@@ -181,13 +147,13 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
             to.ship_soon();
         }
     }
-    thread_->nudge();
+    nudge();
     return {};
 }
 
 result<bool> ucx_network::flush_channel(channel &to, completion &done, bool also_messages) {
     if (to.target.is_failed()) {
-        return gone(to.target).take_failure();
+        return to.target.gone().take_failure();
     }
     bool const has_rdma = to.rdma_flush(done);
     if (to.puts_in_epoch == 0 && !(also_messages && to.has_news)) {
@@ -215,7 +181,7 @@ status ucx_network::flush(world_rank rank, completion &done) {
             outcome = status_of(flush_channel(*to, done, false));
         }
     });
-    thread_->nudge();
+    nudge();
     return outcome;
 }
 
@@ -240,7 +206,7 @@ status ucx_network::flush_all(completion &done) {
         });
     });
     if (is_nudge_due) {
-        thread_->nudge();
+        nudge();
     }
     return outcome;
 }
@@ -251,8 +217,7 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
     if (target.is_failed()) {
         return true; // nobody is there to miss it; whoever waits for an answer is told
     }
-    std::uint64_t const cost = sizeof(record) + padded(payload.size());
-    if (target.unhandled_bytes.load(std::memory_order_relaxed) + cost > message_window_bytes) {
+    if (!target.take_room(payload.size())) {
         return false;
     }
     {
@@ -267,9 +232,9 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
         }
         channel &to = *connected.value();
         if (to.is_full()) {
+            target.free_room(message_cost(payload.size()));
             return false;
         }
-        target.unhandled_bytes.fetch_add(cost, std::memory_order_relaxed);
         std::byte *const at =
             to.append(record_kind::message, to.next_message++, payload.size(), handler);
         if (!payload.empty()) {
@@ -278,7 +243,7 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
         to.has_news = true;
         to.ship_soon();
     }
-    thread_->nudge();
+    nudge();
     return true;
 }
 
@@ -293,7 +258,7 @@ result<bool> ucx_network::send_bulk(world_rank rank, handler_id handler,
         worker &owner = traffic_->own_worker();
         std::lock_guard const guard(owner.mutex);
         if (target.is_failed()) {
-            return gone(target).take_failure();
+            return target.gone().take_failure();
         }
         auto connected = target.channel_of(owner);
         DIOMP_TRY(connected);
@@ -304,39 +269,19 @@ result<bool> ucx_network::send_bulk(world_rank rank, handler_id handler,
         to.has_news = true;
         to.send_bulk_message(handler, payload, data, source_free);
     }
-    thread_->nudge();
+    nudge();
     return true;
 }
 
-void ucx_network::give_credit(world_rank rank) {
-    worker &receiver = traffic_->first_worker();
-    std::lock_guard const guard(receiver.mutex);
-    std::uint64_t const handled = traffic_->peer_of(rank).handled_bytes.exchange(0);
-    traffic_->send_reply(receiver, {rank, record_kind::credit, 0, handled, 0, 0});
-    traffic::ship_open(receiver);
-}
-
-int ucx_network::poll(message_sink sink) {
-    attendance_.note_poll();
-    bool const moved = traffic_->advance();
-    if (!has_messages() || receiving_.test_and_set(std::memory_order_acquire)) {
-        return moved ? 1 : 0; // who serves others' puts and gets is busy too
+void ucx_network::note_handled(const message &each) {
+    peer &from = traffic_->peer_of(each.source);
+    if (from.note_handled(each.payload.size())) {
+        worker &receiver = traffic_->first_worker();
+        std::lock_guard const guard(receiver.mutex);
+        traffic_->send_reply(receiver,
+                             {each.source, record_kind::credit, 0, from.take_handled(), 0, 0});
+        traffic::ship_open(receiver);
     }
-    {
-        std::lock_guard const guard(traffic_->first_worker().mutex);
-        taken_messages_.clear();
-        traffic_->arrivals().swap_messages(taken_messages_);
-    }
-    int const handled = message_queue::hand_over(taken_messages_, [&](const message &each) {
-        sink(each);
-        std::uint64_t const cost = sizeof(record) + padded(each.payload.size());
-        if (traffic_->peer_of(each.source).handled_bytes.fetch_add(cost) + cost >
-            message_window_bytes / 4) {
-            give_credit(each.source);
-        }
-    });
-    receiving_.clear(std::memory_order_release);
-    return handled;
 }
 
 std::string ucx_network::describe_path(world_rank rank) const {
@@ -348,7 +293,7 @@ std::string ucx_network::describe_path(world_rank rank) const {
 status ucx_network::drain() {
     completion done;
     status outcome;
-    for (peer *const known : traffic_->spoken_to()) {
+    for (auto const &known : traffic_->spoken_to()) {
         traffic_->for_each_worker([&](worker &owner) {
             std::lock_guard const guard(owner.mutex);
             channel *const to = known->find_channel(owner);
@@ -357,31 +302,15 @@ status ucx_network::drain() {
             }
         });
     }
-    while (!done.is_done()) {
-        if (!traffic_->advance()) {
-            ::sched_yield();
-        }
-    }
-    DIOMP_TRY(std::move(outcome));
-    if (done.failure.load() != 0) {
-        return error(OMPX_ERR_PEER, "a rank was lost before it had everything");
-    }
-    return {};
-}
-
-status ucx_network::close() {
-    DIOMP_TRY(drain());
-    // From here on peers may end before us, which is no failure.
-    report_failures_to({});
-    // The network thread answers those who still drain.
-    return launcher_.fence();
+    advance_until([&] { return done.is_done(); }, [&] { return traffic_->advance(); });
+    return outcome;
 }
 
 } // namespace
 
 result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
                                         const conduit_options &options, doorbell ring) {
-    auto made = std::make_unique<ucx_network>(launcher, std::move(ring));
+    auto made = std::make_unique<ucx_network>(launcher, options, std::move(ring));
     DIOMP_TRY(made->start(window, options));
     return std::unique_ptr<network>(std::move(made));
 }
