@@ -36,6 +36,16 @@ public:
         return is_near(peer) ? near_->get(peer, remote_address, destination, nbytes, done)
                              : far_->get(peer, remote_address, destination, nbytes, done);
     }
+    result<bool> put_rows(world_rank peer, std::uint64_t remote_address, const void *source,
+                          const rows &shape, completion &source_free) override {
+        return is_near(peer) ? near_->put_rows(peer, remote_address, source, shape, source_free)
+                             : far_->put_rows(peer, remote_address, source, shape, source_free);
+    }
+    result<bool> get_rows(world_rank peer, std::uint64_t remote_address, void *destination,
+                          const rows &shape, completion &done) override {
+        return is_near(peer) ? near_->get_rows(peer, remote_address, destination, shape, done)
+                             : far_->get_rows(peer, remote_address, destination, shape, done);
+    }
     status flush(world_rank peer, completion &done) override {
         return is_near(peer) ? near_->flush(peer, done) : far_->flush(peer, done);
     }

@@ -16,6 +16,18 @@ status conduit::get(world_rank /*peer*/, std::uint64_t /*remote_address*/, void 
     panic("get through a conduit that maps all peers");
 }
 
+result<bool> conduit::put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                               const void * /*source*/, const rows & /*shape*/,
+                               completion & /*source_free*/) {
+    return false;
+}
+
+result<bool> conduit::get_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                               void * /*destination*/, const rows & /*shape*/,
+                               completion & /*done*/) {
+    return false;
+}
+
 result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
                                 std::span<const std::byte> /*payload*/,
                                 std::span<const std::byte> /*data*/, completion & /*source_free*/) {

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -70,6 +71,18 @@ struct completion {
     }
 };
 
+/// Rows of one length, evenly spaced in nested loops on both sides. [level], fastest first.
+struct rows {
+    std::size_t nbytes = 0; ///< of each; not 0
+    std::span<const std::size_t> counts;
+    std::span<const std::ptrdiff_t> remote_strides; ///< bytes
+    std::span<const std::ptrdiff_t> local_strides;
+
+    [[nodiscard]] std::size_t total_bytes() const {
+        return std::accumulate(counts.begin(), counts.end(), nbytes, std::multiplies<>());
+    }
+};
+
 /// Takes messages of send_bulk as they arrive, inside the conduit's progress: it copies the data
 /// where it belongs, may take leaf locks, and must not call the conduit.
 using bulk_sink = std::function<void(const message &)>;
@@ -103,6 +116,13 @@ public:
     /// Starts to copy from an address in the peer's segment. `done` counts the arrival.
     virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, completion &done);
+    /// The same of all rows at once; the addresses are those of the first one. The places of a
+    /// put's rows do not overlap. false: nothing was started, since for this peer and rows of this
+    /// length there is no better way than one put or get for each.
+    virtual result<bool> put_rows(world_rank peer, std::uint64_t remote_address, const void *source,
+                                  const rows &shape, completion &source_free);
+    virtual result<bool> get_rows(world_rank peer, std::uint64_t remote_address, void *destination,
+                                  const rows &shape, completion &done);
     /// Starts the completion of all puts that the calling process has started towards `peer`, or to
     /// all peers: `done` counts until their bytes are visible there. Costs nothing where nothing is
     /// in flight.

@@ -23,6 +23,17 @@ public:
                        std::size_t nbytes, completion &source_free) = 0;
     virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, completion &done) = 0;
+    /// By default row by row is the only way.
+    virtual result<bool> put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                  const void * /*source*/, const rows & /*shape*/,
+                                  completion & /*source_free*/) {
+        return false;
+    }
+    virtual result<bool> get_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                  void * /*destination*/, const rows & /*shape*/,
+                                  completion & /*done*/) {
+        return false;
+    }
     virtual status flush(world_rank peer, completion &done) = 0;
     virtual status flush_all(completion &done) = 0;
     [[nodiscard]] virtual std::size_t max_message_bytes() const = 0;

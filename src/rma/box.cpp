@@ -77,6 +77,7 @@ result<box_walk> box_walk::make(const box &shape) {
     if (empty) {
         walk.run_bytes_ = 0;
     }
+    walk.describe_runs();
     return walk;
 }
 
@@ -88,6 +89,19 @@ std::vector<run> box_walk::runs() const {
         });
     }
     return all;
+}
+
+void box_walk::describe_runs() {
+    for (std::size_t i = 0; i < shape_.volume.size(); ++i) {
+        remote_begin_ += shape_.remote_offsets[i] * remote_strides_[i];
+        local_begin_ += shape_.local_offsets[i] * local_strides_[i];
+    }
+    for (std::size_t level = 0; level < outer_dimensions_; ++level) {
+        std::size_t const dimension = outer_dimensions_ - 1 - level;
+        counts_[level] = shape_.volume[dimension];
+        remote_pitches_[level] = static_cast<std::ptrdiff_t>(remote_strides_[dimension]);
+        local_pitches_[level] = static_cast<std::ptrdiff_t>(local_strides_[dimension]);
+    }
 }
 
 } // namespace diomp::rma

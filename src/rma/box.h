@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "conduit/conduit.h"
 
 #include <array>
 #include <cstddef>
@@ -40,6 +41,19 @@ public:
     [[nodiscard]] std::size_t local_extent() const { return local_extent_; }
     [[nodiscard]] bool empty() const { return run_bytes_ == 0; }
 
+    /// All runs are one, which for_each_run tells of.
+    [[nodiscard]] bool is_contiguous() const { return outer_dimensions_ == 0; }
+    /// The runs of a box that is neither empty nor contiguous. It lives as long as the walk.
+    [[nodiscard]] conduit::rows rows() const {
+        return {run_bytes_,
+                {counts_.data(), outer_dimensions_},
+                {remote_pitches_.data(), outer_dimensions_},
+                {local_pitches_.data(), outer_dimensions_}};
+    }
+    /// Where the first of them begins, in bytes from the start of the array.
+    [[nodiscard]] std::size_t remote_begin() const { return remote_begin_; }
+    [[nodiscard]] std::size_t local_begin() const { return local_begin_; }
+
     /// Calls f(remote_offset, local_offset, nbytes) for each run, offsets in bytes.
     template <typename F>
     void for_each_run(F &&f) const {
@@ -69,6 +83,7 @@ private:
     }
 
     status check() const;
+    void describe_runs();
 
     static constexpr std::size_t max_dimensions = 32;
     box shape_;
@@ -78,6 +93,12 @@ private:
     std::size_t run_bytes_ = 0;
     std::size_t remote_extent_ = 0;
     std::size_t local_extent_ = 0;
+    std::size_t remote_begin_ = 0;
+    std::size_t local_begin_ = 0;
+    // As conduit::rows, the fastest dimension first:
+    std::array<std::size_t, max_dimensions> counts_{};
+    std::array<std::ptrdiff_t, max_dimensions> remote_pitches_{};
+    std::array<std::ptrdiff_t, max_dimensions> local_pitches_{};
 };
 
 } // namespace diomp::rma

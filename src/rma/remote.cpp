@@ -110,6 +110,32 @@ result<path> transfers::move_runs_at(direction way, world_rank peer, const memor
     return place.in_segment ? path::conduit : path::message;
 }
 
+result<bool> transfers::begin_box_remote(direction way, world_rank peer, const memory::place &place,
+                                         std::byte *local, const box_walk &walk,
+                                         conduit::completion &count) {
+    if (!place.in_segment || walk.is_contiguous()) {
+        return false;
+    }
+    conduit::conduit &transport = engine_.transport();
+    std::uint64_t const there = place.remote_address + walk.remote_begin();
+    std::byte *const here = local + walk.local_begin();
+    return way == direction::put ? transport.put_rows(peer, there, here, walk.rows(), count)
+                                 : transport.get_rows(peer, there, here, walk.rows(), count);
+}
+
+/// Rows together where the conduit does that, else run by run.
+result<path> transfers::move_box_remote(direction way, world_rank peer, const memory::place &place,
+                                        std::byte *local, const box_walk &walk) {
+    conduit::flight flight;
+    auto together = begin_box_remote(way, peer, place, local, walk, flight.count());
+    DIOMP_TRY(together);
+    if (together.value()) {
+        DIOMP_TRY(end_remote(way, peer, place, walk.remote_extent(), flight));
+        return path::conduit;
+    }
+    return move_runs_at(way, peer, place, local, walk.runs());
+}
+
 result<path> transfers::start_put(world_rank peer, void *remote, const void *local,
                                   std::size_t nbytes, ompx_event_t *event) {
     return start(direction::put, peer, remote, const_cast<void *>(local), nbytes, event);

@@ -155,6 +155,12 @@ private:
                       std::size_t nbytes, conduit::flight &flight);
     result<path> move_remote(direction way, world_rank peer, const memory::place &place,
                              void *local, std::size_t nbytes);
+    /// False: nothing was started; each run is to be moved by itself.
+    result<bool> begin_box_remote(direction way, world_rank peer, const memory::place &place,
+                                  std::byte *local, const box_walk &walk,
+                                  conduit::completion &count);
+    result<path> move_box_remote(direction way, world_rank peer, const memory::place &place,
+                                 std::byte *local, const box_walk &walk);
     result<path> start(direction way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
     result<path> start_unnamed(direction way, world_rank peer, const memory::place &place,

@@ -94,7 +94,8 @@ result<path> transfers::move_box_at(direction way, world_rank peer, const memory
     auto *const here = static_cast<std::byte *>(local);
     std::byte *const there = place.direct;
     if (there == nullptr) {
-        return move_runs_at(way, peer, place, local, walk.runs());
+        return is_remote(peer) ? move_box_remote(way, peer, place, here, walk)
+                               : move_runs_at(way, peer, place, local, walk.runs());
     }
     // Runs are short as a rule: no streaming.
     constexpr std::size_t never = std::numeric_limits<std::size_t>::max();

@@ -27,6 +27,7 @@ public:
         std::size_t message_bytes = 240;
         unsigned seed = 1;
         bool sends_behind_puts = false; ///< has put_with_message, now and then
+        bool takes_rows = false;        ///< has put_rows and get_rows
     };
 
     delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
@@ -58,6 +59,27 @@ public:
         add({kind::get, peer, remote, destination, nullptr, nbytes, &done, {}});
         return {};
     }
+    result<bool> put_rows(world_rank peer, std::uint64_t remote, const void *source,
+                          const diomp::conduit::rows &shape,
+                          diomp::conduit::completion &source_free) override {
+        return traits_.takes_rows &&
+               for_each_row(
+                   shape, remote, const_cast<void *>(source), shape.counts.size(),
+                   [&](std::uint64_t there, std::byte *here) {
+                       add({kind::put, peer, there, nullptr, here, shape.nbytes, &source_free, {}});
+                   });
+    }
+    result<bool> get_rows(world_rank peer, std::uint64_t remote, void *destination,
+                          const diomp::conduit::rows &shape,
+                          diomp::conduit::completion &done) override {
+        return traits_.takes_rows &&
+               for_each_row(
+                   shape, remote, destination, shape.counts.size(),
+                   [&](std::uint64_t there, std::byte *here) {
+                       add({kind::get, peer, there, here, nullptr, shape.nbytes, &done, {}});
+                   });
+    }
+    [[nodiscard]] int num_boxes() const { return num_boxes_.load(); }
     status flush(world_rank peer, diomp::conduit::completion &done) override {
         add({kind::flush, peer, 0, nullptr, nullptr, 0, &done, {}});
         return {};
@@ -137,6 +159,25 @@ public:
     }
 
 private:
+    /// Counts one box for each time that all levels are given.
+    template <typename F>
+    bool for_each_row(const diomp::conduit::rows &shape, std::uint64_t remote, void *local,
+                      std::size_t num_levels, F &&f) {
+        if (num_levels == 0) {
+            f(remote, static_cast<std::byte *>(local));
+            return true;
+        }
+        num_boxes_ += num_levels == shape.counts.size() ? 1 : 0;
+        std::size_t const level = num_levels - 1;
+        for (std::size_t i = 0; i < shape.counts[level]; ++i) {
+            auto const step = static_cast<std::ptrdiff_t>(i);
+            for_each_row(
+                shape, remote + static_cast<std::uint64_t>(step * shape.remote_strides[level]),
+                static_cast<std::byte *>(local) + step * shape.local_strides[level], level, f);
+        }
+        return true;
+    }
+
     enum class kind { put, get, flush };
     struct operation {
         kind what;
@@ -227,6 +268,7 @@ private:
     bool held_ = false;
     world_rank lost_;
     std::atomic<int> num_sent_behind_{0};
+    std::atomic<int> num_boxes_{0};
 };
 
 /// A window for all threads needs a launcher that has one process.

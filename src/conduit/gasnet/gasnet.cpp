@@ -25,6 +25,10 @@ public:
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
+    result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
+                          const rows &shape, completion &source_free) override;
+    result<bool> get_rows(world_rank rank, std::uint64_t remote_address, void *destination,
+                          const rows &shape, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
     std::size_t max_message_bytes() const override { return traffic_->max_message_bytes(); }
@@ -110,6 +114,35 @@ status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *
     }
     nudge();
     return {};
+}
+
+result<bool> gasnet_network::put_rows(world_rank rank, std::uint64_t remote_address,
+                                      const void *source, const rows &shape,
+                                      completion &source_free) {
+    peer &to = traffic_->peer_of(rank);
+    if (!has_rdma(to) || !rdma::takes(shape)) {
+        return false;
+    }
+    if (to.is_failed()) {
+        return to.gone().take_failure();
+    }
+    rdma_->put_rows(to, remote_address, source, shape, source_free);
+    nudge();
+    return true;
+}
+
+result<bool> gasnet_network::get_rows(world_rank rank, std::uint64_t remote_address,
+                                      void *destination, const rows &shape, completion &done) {
+    peer &from = traffic_->peer_of(rank);
+    if (!has_rdma(from) || !rdma::takes(shape)) {
+        return false;
+    }
+    if (from.is_failed()) {
+        return from.gone().take_failure();
+    }
+    rdma_->get_rows(from, remote_address, destination, shape, done);
+    nudge();
+    return true;
 }
 
 status gasnet_network::flush(world_rank rank, completion &done) {

@@ -23,6 +23,13 @@ public:
     void get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
              completion &done);
 
+    /// All rows in one operation of GASNet's, for which the target may have to poll.
+    void put_rows(peer &to, std::uint64_t address, const void *source, const rows &shape,
+                  completion &source_free);
+    void get_rows(peer &from, std::uint64_t address, void *destination, const rows &shape,
+                  completion &done);
+    [[nodiscard]] static bool takes(const rows &shape);
+
     /// Tells who waits for what is over; GASNet works when it is polled. True if anything was.
     bool advance();
     [[nodiscard]] bool is_busy() const {
