@@ -54,7 +54,9 @@ public:
     };
 
     /// One of the runtime's kernels. The context is current.
-    result<kernel_handle> kernel(const std::string &name) { return kernels_.find(*driver_, name); }
+    result<kernel_handle> kernel(const std::string &name) {
+        return kernels_.find(*driver_, device_, name);
+    }
 
     /// Lets `reader` use all memory of this device, now and later. Once is enough; more is
     /// harmless.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/cuda.h"
 
-#include "base/log.h"
 #include "base/settings.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/memory.h"
@@ -135,21 +134,12 @@ bool cuda_backend::can_reduce(device_id device, const reduction &how) {
     if (!chosen) {
         return false;
     }
-    auto const ask = [&]() -> status {
-        auto on = context_of(device);
-        DIOMP_TRY(on);
-        auto inside = context::current::enter(*on.value());
-        DIOMP_TRY(inside);
-        auto found = on.value()->kernel(chosen->name);
-        DIOMP_TRY(found);
-        return {};
-    };
-    status const asked = ask();
-    if (!asked) {
-        log(log_level::info, "CUDA device {} does not reduce: {}", device.value(),
-            asked.failure().message());
+    auto on = context_of(device);
+    if (!on) {
+        return false;
     }
-    return asked.ok();
+    auto inside = context::current::enter(*on.value());
+    return inside && on.value()->kernel(chosen->name);
 }
 
 namespace {

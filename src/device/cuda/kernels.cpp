@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/kernels.h"
 
+#include "base/log.h"
 #include "device/kernels/embedded.h"
 
 #include <string_view>
@@ -132,11 +133,13 @@ status kernel_module::load(const library &driver) {
     return check(driver, driver.module_load_data(&module_, text), "cuModuleLoadData");
 }
 
-result<kernel_handle> kernel_module::find(const library &driver, const std::string &name) {
+result<kernel_handle> kernel_module::find(const library &driver, ordinal device,
+                                          const std::string &name) {
     std::lock_guard const guard(mutex_);
     if (module_ == nullptr && !failure_) {
         if (status loaded = load(driver); !loaded) {
             failure_ = loaded.take_failure();
+            log(log_level::info, "CUDA device {} does not reduce: {}", device, failure_->message());
         }
     }
     if (failure_) {

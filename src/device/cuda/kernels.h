@@ -25,8 +25,8 @@ std::optional<kernel_choice> choose_kernel(const reduction &how);
 /// Of one device. The context that it is used in is current in every call. Any thread.
 class kernel_module {
 public:
-    /// The module is loaded at the first question. An error is remembered.
-    result<kernel_handle> find(const library &driver, const std::string &name);
+    /// The module is loaded at the first question. An error is remembered, and logged once.
+    result<kernel_handle> find(const library &driver, ordinal device, const std::string &name);
     [[nodiscard]] bool is_loaded() const { return module_ != nullptr; }
     /// Before the context ends, once, if it is loaded.
     void unload(const library &driver) noexcept;
