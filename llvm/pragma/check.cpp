@@ -49,6 +49,7 @@ private:
     void check_buffer(const VarDecl *variable, const directive &of, const marked_variable &mark);
     void check_element(const directive &of, const item &buffer, QualType type);
     void check_number(const VarDecl *variable, const marked_variable &mark);
+    void check_list(const VarDecl *variable, const marked_variable &mark);
 
     const unit_state &state_;
     clang::ASTContext &context_;
@@ -113,6 +114,8 @@ bool checker::VisitVarDecl(VarDecl *variable) {
     }
     if (mark.meaning == role::low || mark.meaning == role::length) {
         check_number(variable, mark);
+    } else if (mark.meaning == role::list) {
+        check_list(variable, mark);
     } else {
         check_buffer(variable, of, mark);
     }
@@ -156,6 +159,15 @@ void checker::check_number(const VarDecl *variable, const marked_variable &mark)
         if (is_length) {
             error(where.getLocation(), "the section's length is negative");
         }
+    }
+}
+
+/// Counts and displacements: a pointer to the first of some integers.
+void checker::check_list(const VarDecl *variable, const marked_variable &mark) {
+    auto const pointee = variable->getType()->getPointeeType();
+    if (!pointee.isNull() && (!pointee->isIntegerType() || pointee->isBooleanType())) {
+        error(mark.location, "counts and displacements are integers, and these are of type %0",
+              pointee);
     }
 }
 
@@ -205,7 +217,7 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
          array = context_.getAsArrayType(array->getElementType())) {
         ++dimensions;
     }
-    if (of.kind->has_operator && dimensions > most_dimensions) {
+    if ((of.kind->has_operator || of.kind->has_lists()) && dimensions > most_dimensions) {
         error(buffer.location(), "'%0' has %1 dimensions, more than %2", buffer.text, dimensions,
               most_dimensions);
     }
@@ -213,6 +225,9 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
         check_element(of, buffer, element);
     } else if (!element.isTriviallyCopyableType(context_) || element->isFunctionType()) {
         error(buffer.location(), "type %0 cannot be copied byte by byte", element);
+    } else if (of.kind->has_lists() && element->isPointerType()) {
+        error(buffer.location(), "'%0' holds pointers, which mean nothing at other ranks",
+              buffer.text);
     }
     QualType const plain = context_.getCanonicalType(element).getUnqualifiedType();
     if (mark.meaning == role::dst) {

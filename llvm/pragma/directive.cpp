@@ -6,7 +6,7 @@
 namespace diomp::pragma {
 namespace {
 
-// name, call, on_target, has_operator, has_src, has_root, size
+// name, call, on_target, has_operator, has_src, has_root, size, lists
 constexpr std::array kinds = {
     directive_kind{"device_bcast", "ompx_target_bcast", true, false, false, true, block::dst},
     directive_kind{"device_reduce", "ompx_target_reduce", true, true, false, true, block::dst},
@@ -22,6 +22,14 @@ constexpr std::array kinds = {
                    block::part_of_src},
     directive_kind{"device_reduce_scatter", "ompx_target_reduce_scatter", true, true, true, false,
                    block::dst},
+    directive_kind{"device_gatherv", "ompx_target_gatherv", true, false, true, true, block::dst,
+                   blocks_of::dst},
+    directive_kind{"device_allgatherv", "ompx_target_allgatherv", true, false, true, false,
+                   block::dst, blocks_of::dst},
+    directive_kind{"device_scatterv", "ompx_target_scatterv", true, false, true, true, block::src,
+                   blocks_of::src},
+    directive_kind{"device_alltoallv", "ompx_target_alltoallv", true, false, true, false,
+                   block::dst, blocks_of::both},
     directive_kind{"barrier", "ompx_barrier_group", false, false, false, false, block::dst},
     directive_kind{"fence", "ompx_fence_group", false, false, false, false, block::dst},
 };

@@ -28,6 +28,9 @@ using tokens = std::vector<clang::Token>;
 /// Which buffer's section is the block that the call is told the size of.
 enum class block { dst, src, part_of_src };
 
+/// Which buffers have blocks of different sizes, which clauses list.
+enum class blocks_of { none, dst, src, both };
+
 /// One row of the table of directives.
 struct directive_kind {
     llvm::StringRef name;
@@ -37,6 +40,11 @@ struct directive_kind {
     bool has_src; ///< dst and src; otherwise one variable, in place
     bool has_root;
     block size;
+    blocks_of lists = blocks_of::none; ///< then `size` is not used
+
+    bool has_lists() const { return lists != blocks_of::none; }
+    bool dst_has_lists() const { return lists == blocks_of::dst || lists == blocks_of::both; }
+    bool src_has_lists() const { return lists == blocks_of::src || lists == blocks_of::both; }
 };
 
 /// The row of that name, or null.
@@ -72,6 +80,12 @@ struct item {
     clang::SourceLocation location() const { return base.front().getLocation(); }
 };
 
+/// The clauses that say where the blocks of a buffer are, in its elements.
+struct block_clauses {
+    tokens counts; ///< each empty if left out
+    tokens displs; ///
+};
+
 struct directive {
     const directive_kind *kind = nullptr;
     clang::SourceLocation location; ///< of its name
@@ -82,13 +96,15 @@ struct directive {
     tokens group;  ///< each empty if left out
     tokens device; ///
     tokens root;   ///
+    block_clauses dst_blocks;
+    block_clauses src_blocks;
     bool nowait = false;
     std::vector<tokens> depends; ///< from the word `depend` to its closing parenthesis
 };
 
 /// What a variable of the entered code holds; the checks on the syntax tree find their subjects by
 /// it.
-enum class role { group, dst, src, low, length };
+enum class role { group, dst, src, low, length, list };
 
 struct marked_variable {
     std::size_t directive;

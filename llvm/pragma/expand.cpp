@@ -39,9 +39,13 @@ private:
                 const char *otherwise);
     void define_buffer(const item &buffer, const std::string &what, role meaning);
     std::vector<std::pair<std::string, std::string>> element_types() const;
-    std::string define_element();
+    std::string define_element(const item &buffer, const std::string &what);
     void define_type_and_count(const std::string &bytes);
     void define_numbers();
+    void define_list(const std::string &what, const tokens &words, const std::string &element);
+    void define_lists(const item &buffer, const std::string &what, const block_clauses &blocks);
+    void define_all_lists();
+    std::vector<std::string> list_names() const;
     std::string arguments(bool blocking) const;
     void call(bool blocking);
     void task();
@@ -149,11 +153,11 @@ std::vector<std::pair<std::string, std::string>> expander::element_types() const
 /// class of pointers, and of arrays. A pointer to anything else stays, so that what the checks will
 /// reject gets through. Types would do it in C++, but there is none of a wrong variable, and the
 /// compiler would complain about that too.
-std::string expander::define_element() {
-    code_.at(directive_.dst.location());
-    std::string element = name("dst");
+std::string expander::define_element(const item &buffer, const std::string &what) {
+    code_.at(buffer.location());
+    std::string element = name(what);
     for (int i = 0; i < most_dimensions; ++i) {
-        auto const next = name("element" + std::to_string(i));
+        auto const next = name(what + "_element" + std::to_string(i));
         code_.add(deduced() + next + " = __builtin_choose_expr(__builtin_classify_type(*" +
                   element + ") == 5, *" + element + ", " + element + ");");
         element = next;
@@ -162,7 +166,7 @@ std::string expander::define_element() {
 }
 
 void expander::define_type_and_count(const std::string &bytes) {
-    auto const element = define_element();
+    auto const element = define_element(directive_.dst, "dst");
     std::string numbers;
     for (const auto &[type, number] : element_types()) {
         numbers += type + ": " + global("OMPX_" + number) + ", ";
@@ -170,6 +174,65 @@ void expander::define_type_and_count(const std::string &bytes) {
     code_.add(global("ompx_type_t ") + name("type") + " = __extension__ _Generic(*" + element +
               ", " + numbers + "default: 0);");
     code_.add(global("size_t ") + name("size") + " = " + bytes + " / sizeof(*" + element + ");");
+}
+
+/// A list of as many numbers as the group has members: in bytes, out of the program's in elements,
+/// whatever integers those are. A task may make the call when the program's are gone.
+void expander::define_list(const std::string &what, const tokens &words,
+                           const std::string &element) {
+    auto const list = name(what);
+    auto const size_type = global("size_t ");
+    if (words.empty()) {
+        code_.at(directive_.location).add(size_type + "*" + list + " = ");
+        code_.add(cxx_ ? "nullptr;" : "0;");
+        return;
+    }
+    auto const given = mark(what + "_given", role::list, nullptr, words.front().getLocation());
+    auto const member = name(what + "_member");
+    code_.at(words.front().getLocation()).add(deduced() + given + " = __builtin_addressof((");
+    code_.add(words).add(")[0]);");
+    auto const room =
+        "__builtin_malloc(" + as_size(name("members")) + " * sizeof(" + global("size_t") + "))";
+    code_.add(
+        size_type + "*" + list + " = " +
+        (cxx_ ? "static_cast<" + global("size_t") + " *>(" + room + ")" : "(size_t *)" + room) +
+        ";");
+    // A cast that takes everything: what are no integers, the checks say.
+    auto const number = (cxx_ ? size_type : "(size_t)") + "(" + given + "[" + member + "])";
+    code_.add("for (int " + member + " = 0; " + list + " && " + member + " < " + name("members") +
+              "; ++" + member + ") {" + list + "[" + member + "] = " + number + " * sizeof(*" +
+              element + ");}");
+}
+
+void expander::define_lists(const item &buffer, const std::string &what,
+                            const block_clauses &blocks) {
+    auto const element = define_element(buffer, what);
+    define_list(what + "_counts", blocks.counts, element);
+    define_list(what + "_displs", blocks.displs, element);
+}
+
+void expander::define_all_lists() {
+    code_.add("int " + name("members") + " = " + global("ompx_group_size") + "(" + name("group") +
+              ");");
+    // A group that gives no number is told so by the call itself, which wants lists all the same.
+    code_.add("if (" + name("members") + " < 1) {" + name("members") + " = 1;}");
+    if (directive_.kind->dst_has_lists()) {
+        define_lists(directive_.dst, "dst", directive_.dst_blocks);
+    }
+    if (directive_.kind->src_has_lists()) {
+        define_lists(directive_.src, "src", directive_.src_blocks);
+    }
+}
+
+std::vector<std::string> expander::list_names() const {
+    std::vector<std::string> names;
+    for (std::string const what : {"dst", "src"}) {
+        if (what == "dst" ? directive_.kind->dst_has_lists() : directive_.kind->src_has_lists()) {
+            names.push_back(name(what + "_counts"));
+            names.push_back(name(what + "_displs"));
+        }
+    }
+    return names;
 }
 
 /// What the call needs beside the buffers, as plain variables: a task copies them.
@@ -183,6 +246,10 @@ void expander::define_numbers() {
     code_.add("void *" + name("to") + " = " + as_buffer(name("dst")) + ";");
     if (kind.has_src) {
         code_.add("void *" + name("from") + " = " + as_buffer(name("src")) + ";");
+    }
+    if (kind.has_lists()) {
+        define_all_lists();
+        return;
     }
     auto const bytes = name(kind.size == block::dst ? "dst_bytes" : "src_bytes");
     if (kind.has_operator) {
@@ -203,13 +270,16 @@ void expander::define_numbers() {
 
 std::string expander::arguments(bool blocking) const {
     const auto &kind = *directive_.kind;
-    std::string text = name("to");
+    auto const lists_of = [&](const std::string &what) {
+        return ", " + name(what + "_counts") + ", " + name(what + "_displs");
+    };
+    std::string text = name("to") + (kind.dst_has_lists() ? lists_of("dst") : "");
     if (kind.has_src) {
-        text += ", " + name("from");
+        text += ", " + name("from") + (kind.src_has_lists() ? lists_of("src") : "");
     } else if (kind.has_operator) {
         text += ", " + name("to");
     }
-    text += ", " + name("device") + ", " + name("size");
+    text += ", " + name("device") + (kind.has_lists() ? "" : ", " + name("size"));
     if (kind.has_operator) {
         text += ", " + name("type") + ", " + global(directive_.op->value.str());
     }
@@ -223,6 +293,9 @@ std::string expander::arguments(bool blocking) const {
 void expander::call(bool blocking) {
     auto const function = global(directive_.kind->call.str() + (blocking ? "" : "_nb"));
     code_.at(directive_.location).add(function + "(" + arguments(blocking) + ");");
+    for (const auto &list : list_names()) { // the call has taken them over
+        code_.add("__builtin_free(" + list + ");");
+    }
 }
 
 /// With `nowait` the task ends when the event does. Without, the thread waits for what the task
@@ -236,10 +309,13 @@ void expander::task() {
     }
     code_.begin_openmp().add("task ");
     code_.add(directive_.nowait ? "detach(" + name("done") + ")" : "if(0)");
-    std::string copied = name("to") + ", " + name("device") + ", " + name("size") + ", " +
-                         name("group") + (kind.has_src ? ", " + name("from") : "") +
-                         (kind.has_operator ? ", " + name("type") : "") +
-                         (kind.has_root ? ", " + name("root") : "");
+    std::string copied =
+        name("to") + ", " + name("device") + ", " + name("group") +
+        (kind.has_lists() ? "" : ", " + name("size")) + (kind.has_src ? ", " + name("from") : "") +
+        (kind.has_operator ? ", " + name("type") : "") + (kind.has_root ? ", " + name("root") : "");
+    for (const auto &list : list_names()) {
+        copied += ", " + list;
+    }
     code_.add("firstprivate(" + copied + ")");
     for (const auto &depend : directive_.depends) {
         code_.add(depend);

@@ -76,6 +76,8 @@ private:
     bool read_clause(llvm::StringRef name);
     bool read_value(llvm::StringRef name, tokens &into);
     std::string clause_names() const;
+    tokens *list_clause(llvm::StringRef name);
+    bool check_lists();
 
     clang::Preprocessor &preprocessor_;
     words_of words_;
@@ -284,7 +286,46 @@ std::string parser::clause_names() const {
     if (!made_.kind->on_target) {
         return "group";
     }
-    return made_.kind->has_root ? "device, root, nowait, depend" : "device, nowait, depend";
+    std::string const lists = made_.kind->lists == blocks_of::both
+                                  ? "dst_counts, dst_displs, src_counts, src_displs, "
+                              : made_.kind->has_lists() ? "counts, displs, "
+                                                        : "";
+    return lists +
+           (made_.kind->has_root ? "device, root, nowait, depend" : "device, nowait, depend");
+}
+
+/// Where the words of a clause about blocks go; null: this directive has no such clause.
+tokens *parser::list_clause(llvm::StringRef name) {
+    if (!made_.kind->has_lists()) {
+        return nullptr;
+    }
+    auto *blocks = made_.kind->dst_has_lists() ? &made_.dst_blocks : &made_.src_blocks;
+    if (made_.kind->lists == blocks_of::both) {
+        if (name.consume_front("src_")) {
+            blocks = &made_.src_blocks;
+        } else if (!name.consume_front("dst_")) {
+            return nullptr;
+        }
+    }
+    return name == "counts" ? &blocks->counts : name == "displs" ? &blocks->displs : nullptr;
+}
+
+bool parser::check_lists() {
+    bool const both = made_.kind->lists == blocks_of::both;
+    for (bool const is_dst : {true, false}) {
+        if (!(is_dst ? made_.kind->dst_has_lists() : made_.kind->src_has_lists())) {
+            continue;
+        }
+        if ((is_dst ? made_.dst_blocks : made_.src_blocks).counts.empty()) {
+            error(made_.location, "'%0' needs the clause '%select{counts|dst_counts|src_counts}1'")
+                << made_.kind->name
+                << (!both    ? 0
+                    : is_dst ? 1
+                             : 2);
+            return false;
+        }
+    }
+    return true;
 }
 
 /// name(expression)
@@ -313,6 +354,9 @@ bool parser::read_clause(llvm::StringRef name) {
     }
     if (on_target && made_.kind->has_root && name == "root") {
         return read_value(name, made_.root);
+    }
+    if (auto *const list = on_target ? list_clause(name) : nullptr; list != nullptr) {
+        return read_value(name, *list);
     }
     if (!on_target && name == "group") {
         return read_value(name, made_.group);
@@ -371,7 +415,7 @@ std::optional<directive> parser::run(SourceLocation introducer) {
             return std::nullopt;
         }
     }
-    if (!read_clauses()) {
+    if (!read_clauses() || !check_lists()) {
         return std::nullopt;
     }
     return std::move(made_);

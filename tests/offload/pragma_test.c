@@ -82,6 +82,61 @@ static void blocking(void) {
     }
 }
 
+/* Block m has m + 1 elements, with a gap of one behind each where all blocks are. */
+static void blocks_of_many_sizes(void) {
+    int counts[64], displs[64], at = 0;
+    CHECK(size <= 64);
+    for (int m = 0; m < size; ++m) {
+        counts[m] = m + 1;
+        displs[m] = at;
+        at += m + 2;
+    }
+    set(5);
+#pragma ompx target device_allgatherv(field[0 : LENGTH], field[LENGTH - 100 : 100], all)           \
+    counts(counts) displs(displs)
+    for (int m = 0; m < size; ++m) {
+        CHECK(holds(5 + m, (size_t)displs[m], (size_t)(displs[m] + counts[m])));
+    }
+    /* From the first member; every device of this rank gets so many at least. */
+    set(-1);
+    size_t const least = (size_t)me * DEVICES + 1;
+#pragma ompx target device_scatterv(field[LENGTH - 100 : 100], field[0 : LENGTH], all)             \
+    counts(counts) displs(displs)
+    CHECK(holds(-1, LENGTH - 100, LENGTH - 100 + least));
+    /* As a task, whose lists are those of now. Without displacements there are no gaps. */
+    set(9);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+    {
+#pragma ompx target device_gatherv(field[0 : LENGTH], field[LENGTH - 100 : 100], all)              \
+    counts(counts) root(size - 1) nowait
+        counts[0] = 1000000;
+#pragma omp taskwait
+    }
+    if (me == ranks - 1) {
+        int wrong = 0, begin = 0;
+        double *const f = field;
+        for (int m = 0; m < size; begin += ++m) {
+#pragma omp target device(devices[DEVICES - 1]) map(to : f[0 : LENGTH]) map(tofrom : wrong)
+            for (int k = begin; k < begin + m + 1; ++k) {
+                wrong += f[k] != 9 + m;
+            }
+        }
+        CHECK(wrong == 0);
+    }
+    size_t twos[64], places[64];
+    for (int m = 0; m < size; ++m) {
+        twos[m] = 2;
+        places[m] = 2 * (size_t)m;
+    }
+    set(20);
+#pragma ompx target device_alltoallv(field[0 : LENGTH], field[LENGTH - 200 : 200], all)            \
+    dst_counts(twos) dst_displs(places) src_counts(twos) src_displs(places)
+    for (int m = 0; m < size; ++m) {
+        CHECK(holds(20 + m, places[m], places[m] + 2));
+    }
+}
+
 static void in_tasks(void) {
     double const sum = size * (size - 1) / 2.0;
 #pragma omp parallel num_threads(2)
@@ -126,6 +181,7 @@ int main(void) {
 #pragma omp target enter data device(devices[i]) map(alloc : f[0 : LENGTH], weights)
     }
     blocking();
+    blocks_of_many_sizes();
     in_tasks();
     mistakes();
     for (int i = 0; i < DEVICES; ++i) {

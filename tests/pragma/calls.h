@@ -20,7 +20,9 @@ struct part {
 static void whole_and_sections(double *p, int n, ompx_group_t g) {
     double doubles[10];
     float cube[2][3][4];
-    int row[4];
+    int row[4] = {1, 0, 3, 2};
+    const long long more[4] = {4, 3, 2, 1};
+    unsigned char sizes[4] = {1, 2, 1, 0};
     int scalar = 0;
     struct part one;
     struct part *some = &one;
@@ -59,6 +61,10 @@ static void whole_and_sections(double *p, int n, ompx_group_t g) {
 #pragma ompx target device_alltoall(p[0:n], doubles[0:9], g)
 #pragma ompx target device_alltoall(p[0:n], doubles)
 #pragma ompx target device_reduce_scatter(+ : doubles[2:2], p[0:n], g)
+#pragma ompx target device_gatherv(doubles, p[0:n], g) counts(row) displs(&more[1]) root(1)
+#pragma ompx target device_allgatherv(cube, p[0:n], g) counts(sizes) device(0)
+#pragma ompx target device_scatterv(row[:2], doubles[1:9], g) displs(more) counts(row)
+#pragma ompx target device_alltoallv(cube[1:1], one, g) dst_counts(row), src_counts(sizes + 1) src_displs(more)
 #pragma ompx barrier
 #pragma ompx barrier group(g)
 #pragma ompx fence
@@ -117,6 +123,10 @@ static void evaluated_once(double *p, int n) {
 #pragma ompx target device_alltoall(p[recorder_once(0):recorder_once(1)],                          \
                                     p[recorder_once(0):recorder_once(8)],                          \
                                     recorder_group(recorder_once(4)))
+    printf("%d evaluations\n", recorder_evaluations());
+    short const counts[4] = {0, 1, 2, 3};
+#pragma ompx target device_gatherv(p[0:10], p[0:recorder_once(8)], recorder_group(4))              \
+    counts(counts + recorder_once(0)) displs(&counts[recorder_once(0)])
     printf("%d evaluations\n", recorder_evaluations());
 }
 

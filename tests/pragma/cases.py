@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 BOTH = ("c", "c++")
 TARGET_NAMES = ("device_bcast, device_reduce, device_allreduce, device_scan, device_exscan, device_gather, device_allgather, "
-                "device_scatter, device_alltoall, device_reduce_scatter")
+                "device_scatter, device_alltoall, device_reduce_scatter, device_gatherv, device_allgatherv, device_scatterv, "
+                "device_alltoallv")
 
 
 @dataclass
@@ -75,7 +76,43 @@ CASES = [
     case("a section and more", "#pragma ompx target device_bcast(s[0@:2].x, g)",
          "error: an array section is expected at the end, as in a[0:n]"),
     case("stride", "#pragma ompx target device_bcast(a[0@:2:2], g)", "error: a section with a stride is not contiguous"),
+    case("no counts", "#pragma ompx target @device_gatherv(a, p[0:n], g) root(1)",
+         "error: 'device_gatherv' needs the clause 'counts'"),
+    case("no counts of the source", "#pragma ompx target @device_alltoallv(a, p[0:n], g) dst_counts(b) dst_displs(b)",
+         "error: 'device_alltoallv' needs the clause 'src_counts'"),
+    case("no counts of the destination", "#pragma ompx target @device_alltoallv(a, p[0:n], g) src_counts(b)",
+         "error: 'device_alltoallv' needs the clause 'dst_counts'"),
+    case("counts of both", "#pragma ompx target device_alltoallv(a, p[0:n], g) @counts(b)",
+         "error: unknown clause 'counts'; 'device_alltoallv' takes dst_counts, dst_displs, src_counts, src_displs, device, "
+         "nowait, depend"),
+    case("counts of one", "#pragma ompx target device_scatterv(a, p[0:n], g) @src_counts(b)",
+         "error: unknown clause 'src_counts'; 'device_scatterv' takes counts, displs, device, root, nowait, depend"),
+    case("counts where none are", "#pragma ompx target device_gather(a, p[0:n], g) @counts(b)",
+         "error: unknown clause 'counts'; 'device_gather' takes device, root, nowait, depend"),
+    case("counts twice", "#pragma ompx target device_gatherv(a, p[0:n], g) counts(b) @counts(b)",
+         "error: 'counts' comes twice"),
+    case("empty counts", "#pragma ompx target device_gatherv(a, p[0:n], g) counts(@)", "error: expected an expression"),
+    case("no source of blocks", "#pragma ompx target device_gatherv(a@) counts(b)",
+         "error: 'device_gatherv' needs a destination and a source"),
+    case("all of a v form", "#pragma ompx target device_scatterv(a, p[0:n], g) displs(b), counts(&b[1]) root(1) nowait"),
     # ---- the types ----
+    case("one count", "#pragma ompx target device_gatherv(a, p[0:n], g) counts(@i)",
+         "error: subscripted value is not an array, pointer, or vector"),
+    case("counts of another type", "#pragma ompx target device_gatherv(a, p[0:n], g) counts(@a)",
+         "error: counts and displacements are integers, and these are of type 'double'"),
+    case("displacements of another type", "#pragma ompx target device_allgatherv(a, p[0:n], g) counts(b) displs(@&p)",
+         "error: counts and displacements are integers, and these are of type 'double *'"),
+    case("undeclared counts", "#pragma ompx target device_allgatherv(a, p[0:n], g) counts(@nobody) nowait",
+         "error: use of undeclared identifier 'nobody'"),
+    case("counts in a vector", "std::vector<int> counts(4);\n"
+         "#pragma ompx target device_allgatherv(a, p[0:n], g) counts(counts)", languages=("c++",)),
+    case("blocks of pointers", "int *pointers[3] = {0}; (void)pointers;\n"
+         "#pragma ompx target device_allgatherv(@pointers, p[0:n], g) counts(b)",
+         "error: 'pointers' holds pointers, which mean nothing at other ranks"),
+    case("const blocks", "#pragma ompx target device_gatherv(@fixed[0:n], p[0:n], g) counts(b)",
+         "error: 'fixed[0:n]' is const, and 'device_gatherv' writes it"),
+    case("source of blocks", "#pragma ompx target device_scatterv(a, @p, g) counts(b)",
+         "error: 'p' is a pointer: it needs an array section"),
     case("pointer", "#pragma ompx target device_bcast(@p, g)",
          "error: 'p' is a pointer: it needs an array section, as in p[0:n]"),
     case("pointer as source", "#pragma ompx target device_gather(a, @p, g)",

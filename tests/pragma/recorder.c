@@ -151,6 +151,87 @@ int ompx_event_detach(ompx_event_t *event, omp_event_handle_t task) {
         *event = make_event();                                                                     \
         return 0;                                                                                  \
     }
+static void print_list(const char *name, const size_t *list, ompx_group_t group) {
+    printf(" %s", name);
+    for (int i = 0; list != NULL && i < ompx_group_size(group); ++i) {
+        printf("%c%zu", i == 0 ? ' ' : ',', list[i]);
+    }
+    printf("%s", list == NULL ? " -" : "");
+}
+
+static void print_blocks(const char *name, const void *dst, const size_t *dst_nbytes,
+                         const size_t *dst_offsets, const void *src, const size_t *src_nbytes,
+                         const size_t *src_offsets, int device, int root, ompx_group_t group) {
+    pthread_mutex_lock(&output);
+    printf("%s", name);
+    print_pointer(dst);
+    if (dst_nbytes != NULL) {
+        print_list("sizes", dst_nbytes, group);
+        print_list("offsets", dst_offsets, group);
+    }
+    print_pointer(src);
+    if (src_nbytes != NULL) {
+        print_list("sizes", src_nbytes, group);
+        print_list("offsets", src_offsets, group);
+    }
+    printf(" device %d", device);
+    if (root >= 0) {
+        printf(" root %d", root);
+    }
+    printf(" group %d\n", (int)(intptr_t)group);
+    pthread_mutex_unlock(&output);
+}
+
+int ompx_target_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                        int device, int root, ompx_group_t group) {
+    print_blocks("gatherv", dst, nbytes, offsets, src, NULL, NULL, device, root, group);
+    return 0;
+}
+int ompx_target_gatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                           int device, int root, ompx_group_t group, ompx_event_t *event) {
+    print_blocks("gatherv_nb", dst, nbytes, offsets, src, NULL, NULL, device, root, group);
+    *event = make_event();
+    return 0;
+}
+int ompx_target_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
+                           int device, ompx_group_t group) {
+    print_blocks("allgatherv", dst, nbytes, offsets, src, NULL, NULL, device, -1, group);
+    return 0;
+}
+int ompx_target_allgatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets,
+                              const void *src, int device, ompx_group_t group,
+                              ompx_event_t *event) {
+    print_blocks("allgatherv_nb", dst, nbytes, offsets, src, NULL, NULL, device, -1, group);
+    *event = make_event();
+    return 0;
+}
+int ompx_target_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                         int device, int root, ompx_group_t group) {
+    print_blocks("scatterv", dst, NULL, NULL, src, nbytes, offsets, device, root, group);
+    return 0;
+}
+int ompx_target_scatterv_nb(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
+                            int device, int root, ompx_group_t group, ompx_event_t *event) {
+    print_blocks("scatterv_nb", dst, NULL, NULL, src, nbytes, offsets, device, root, group);
+    *event = make_event();
+    return 0;
+}
+int ompx_target_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                          const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                          int device, ompx_group_t group) {
+    print_blocks("alltoallv", dst, dst_nbytes, dst_offsets, src, src_nbytes, src_offsets, device,
+                 -1, group);
+    return 0;
+}
+int ompx_target_alltoallv_nb(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
+                             const void *src, const size_t *src_nbytes, const size_t *src_offsets,
+                             int device, ompx_group_t group, ompx_event_t *event) {
+    print_blocks("alltoallv_nb", dst, dst_nbytes, dst_offsets, src, src_nbytes, src_offsets, device,
+                 -1, group);
+    *event = make_event();
+    return 0;
+}
+
 TYPED(allreduce)
 TYPED(scan)
 TYPED(exscan)

@@ -109,6 +109,13 @@ static void copied(void) {
 #pragma ompx target device_bcast(values[1 : n], recorder_group(n)) device(n) root(n)               \
     depend(inout : gate) nowait
         n = 100;
+        {
+            int counts[2] = {1, 2};
+#pragma ompx target device_scatterv(values[0 : 1], values, recorder_group(2)) counts(counts)       \
+    displs(&counts[0]) depend(inout : gate) nowait
+            counts[0] = counts[1] = 77;
+        }
+#pragma omp taskwait
     }
     recorder_forget();
 }

@@ -17,6 +17,7 @@ bcast_nb x+0 device -2 size 4 root 0 group 0
 bcast_nb x+0 device -2 size 4 root 0 group 0
 bcast y+0 device -2 size 4 root 0 group 0
 bcast_nb values+8 device 2 size 16 root 2 group 2
+scatterv_nb values+0 values+0 sizes 8,16 offsets 8,16 device -2 root 0 group 2
 reduce_nb x+0 x+0 device -2 size 1 type 5 op 4 root 1 group 0
 END
 "$clang" -O1 -fopenmp "-I$source/include" -c "$tests/recorder.c" -o "$work/recorder.o"

@@ -42,6 +42,13 @@ private:
     ompx_group_t group_ = recorder_group(3);
 };
 
+template <typename T, typename Count>
+void blocks(T *all, const Count &counts) {
+    T own[2] = {};
+#pragma ompx target device_alltoallv(all[0 : 6], own, recorder_group(2)) dst_counts(counts)        \
+    src_counts(counts.data())
+}
+
 // Names like those of the interface in a scope around do not matter.
 namespace elsewhere {
 [[maybe_unused]] int ompx_target_bcast(int) { return 0; }
@@ -71,5 +78,8 @@ int main() {
     one.exchange(2);
     one.exchange_later();
     elsewhere::share_number();
+    long all[6] = {};
+    recorder_name(all, sizeof(all), "all");
+    blocks(all, std::array<short, 2>{{1, 3}});
     return 0;
 }
