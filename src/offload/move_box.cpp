@@ -80,11 +80,11 @@ result<rma::path> devices::box_host(rma::direction way, world_rank rank, const m
         DIOMP_TRY(bounce_.copy_runs(way, *here.on, there.direct, here.address, walk.runs()));
         return rma::path::device;
     }
-    DIOMP_TRY(bounce_.through_host(
-        way, here, walk.runs(), [&](std::byte *host, std::span<const rma::run> packed) -> status {
-            DIOMP_TRY(transfers_.move_runs_at(way, rank, there, host, packed));
-            return {};
-        }));
+    auto const move_packed = [&](std::byte *host, std::span<const rma::run> packed) -> status {
+        DIOMP_TRY(transfers_.move_runs_at(way, rank, there, host, packed));
+        return {};
+    };
+    DIOMP_TRY(bounce_.through_host(way, here, walk.runs(), move_packed));
     return rma::path::bounce;
 }
 
