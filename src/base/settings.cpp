@@ -117,6 +117,7 @@ std::string show_text(const settings &from) {
 constexpr char conduit_choices[] = "auto|shm|ucx|gasnet|gaspi|tcp";
 constexpr char network_choices[] = "auto|ucx|gasnet|gaspi|tcp";
 constexpr char rma_choices[] = "auto|rdma|messages";
+constexpr char atomics_choices[] = "messages|native";
 
 template <std::string settings::*Field, const char *Choices>
 status parse_choice_of(settings &into, const std::string &text) {
@@ -284,6 +285,11 @@ constexpr auto rows = std::to_array<setting_row>({
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",
      parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
+    {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",
+     "Atomic operations and signals on segments of other nodes by messages that the target serves, "
+     "or by UCX's own, then of all ranks, the calling one too: with DIOMP_CONDUIT=ucx only.",
+     parse_choice_of<&settings::network_atomics, atomics_choices>,
+     show_text<&settings::network_atomics>},
     {"DIOMP_DEVICES_PER_RANK", "integer", "1",
      "Devices that a rank drives (diomp-run --devices-per-rank). The first is its default device "
      "unless OMP_DEFAULT_DEVICE says otherwise; ompx_get_rank_device() names them.",

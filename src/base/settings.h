@@ -60,6 +60,7 @@ struct settings {
     std::string tcp_interfaces;            ///< empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
     std::string network_rma = "auto";
+    std::string network_atomics = "messages";
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.
     std::optional<std::vector<int>> device_numa_nodes;

@@ -14,6 +14,7 @@ public:
           name_(fmt::format("{}+{}", near_->abilities().name, far_->name())),
           abilities_(near_->abilities()) {
         abilities_.name = name_.c_str();
+        abilities_.has_atomics = far_->has_atomics();
     }
     /// The network rings at `near_` until it is gone.
     ~composite() override { far_.reset(); }
@@ -45,6 +46,10 @@ public:
                           const rows &shape, completion &done) override {
         return is_near(peer) ? near_->get_rows(peer, remote_address, destination, shape, done)
                              : far_->get_rows(peer, remote_address, destination, shape, done);
+    }
+    status atomic(world_rank peer, std::uint64_t remote_address, const atomic_call &call,
+                  void *result, completion &done) override {
+        return far_->atomic(peer, remote_address, call, result, done);
     }
     status flush(world_rank peer, completion &done) override {
         return is_near(peer) ? near_->flush(peer, done) : far_->flush(peer, done);

@@ -28,6 +28,11 @@ result<bool> conduit::get_rows(world_rank /*peer*/, std::uint64_t /*remote_addre
     return false;
 }
 
+status conduit::atomic(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                       const atomic_call & /*call*/, void * /*result*/, completion & /*done*/) {
+    panic("an atomic operation through a conduit that has none");
+}
+
 result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
                                 std::span<const std::byte> /*payload*/,
                                 std::span<const std::byte> /*data*/, completion & /*source_free*/) {

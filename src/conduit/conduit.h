@@ -51,6 +51,7 @@ using message_sink = function_ref<void(const message &)>;
 struct capabilities {
     const char *name = "";
     bool reaches_private_memory = false; ///< read_private / write_private work for direct peers
+    bool has_atomics = false;            ///< atomic() works, for every rank of the job
 };
 
 /// Counts transfers in flight. A transfer that is not complete on return adds one to `pending` and
@@ -81,6 +82,16 @@ struct rows {
     [[nodiscard]] std::size_t total_bytes() const {
         return std::accumulate(counts.begin(), counts.end(), nbytes, std::multiplies<>());
     }
+};
+
+/// What networks do with a word of 4 or 8 bytes, and do right: UCX 1.13 has AND, OR and XOR as
+/// well, which its transport to the own process gets wrong.
+enum class atomic_op : std::uint8_t { add, exchange, compare_exchange };
+struct atomic_call {
+    atomic_op op;
+    std::size_t nbytes;         ///< 4 or 8
+    std::uint64_t operand;      ///< its low bytes
+    std::uint64_t expected = 0; ///< of compare_exchange
 };
 
 /// Takes messages of send_bulk as they arrive, inside the conduit's progress: it copies the data
@@ -123,6 +134,12 @@ public:
                                   const rows &shape, completion &source_free);
     virtual result<bool> get_rows(world_rank peer, std::uint64_t remote_address, void *destination,
                                   const rows &shape, completion &done);
+    /// Starts an operation on an aligned word in the segment of any rank, also the calling one's,
+    /// that is atomic against all others of the job that go this way, and against nothing else. The
+    /// old value goes to `result`, and `done` counts that. With nullptr it counts nothing, and a
+    /// flush of that rank covers the operation as it does a put; but not the calling rank's.
+    virtual status atomic(world_rank peer, std::uint64_t remote_address, const atomic_call &call,
+                          void *result, completion &done);
     /// Starts the completion of all puts that the calling process has started towards `peer`, or to
     /// all peers: `done` counts until their bytes are visible there. Costs nothing where nothing is
     /// in flight.
@@ -208,6 +225,7 @@ struct conduit_options {
     std::string tcp_interfaces;      ///< with commas between; empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen here
     std::string network_rma = "auto";      ///< auto, rdma, messages
+    bool native_atomics = false;           ///< an error of create() where there are none
 };
 
 /// Collective over the job. `window` must outlive the conduit. Names: "auto" (shm for ranks of this

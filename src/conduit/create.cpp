@@ -96,6 +96,13 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
                                  job.size - job.local_size, job.size),
                      "set DIOMP_CONDUIT=auto, or start all ranks on one node");
     }
+    if (options.native_atomics && job.size > 1 && name != "ucx") {
+        // Through a network for some ranks and by processors for others they would not be atomic.
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("the conduit '{}' has no native atomic operations for all ranks", name),
+            "DIOMP_NETWORK_ATOMICS=native needs DIOMP_CONDUIT=ucx");
+    }
     auto near = shm::create(launcher, window, options);
     DIOMP_TRY(near);
     if (job.size == 1 || (!is_forced && all_near)) {

@@ -34,6 +34,12 @@ public:
                                   completion & /*done*/) {
         return false;
     }
+    [[nodiscard]] virtual bool has_atomics() const { return false; }
+    /// Of networks with atomics.
+    virtual status atomic(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                          const atomic_call & /*call*/, void * /*result*/, completion & /*done*/) {
+        return error(OMPX_ERR_UNSUPPORTED, "this network has no atomic operations");
+    }
     virtual status flush(world_rank peer, completion &done) = 0;
     virtual status flush_all(completion &done) = 0;
     [[nodiscard]] virtual std::size_t max_message_bytes() const = 0;

@@ -186,6 +186,22 @@ private:
     void on_signal(const conduit::message &incoming);
     void on_acknowledgement(const conduit::message &incoming);
 
+    // network_atomics.cpp: where the network does them, of all ranks' segments
+    [[nodiscard]] bool goes_by_network(const memory::place &target) const {
+        return target.in_segment && engine_.transport().abilities().has_atomics;
+    }
+    result<std::uint64_t> ask_network(world_rank peer, const memory::place &target,
+                                      const conduit::atomic_call &call);
+    status atomic_by_network(world_rank peer, const memory::place &target, const void *operand,
+                             void *result, ompx_type_t type, ompx_op_t op, std::size_t size);
+    status compare_swap_by_network(world_rank peer, const memory::place &target,
+                                   const void *expected, const void *desired, void *result,
+                                   std::size_t size);
+    result<path> put_signal_by_network(world_rank peer, const memory::place &data,
+                                       const void *local, std::size_t nbytes,
+                                       const memory::place &signal, std::uint64_t value,
+                                       ompx_op_t op);
+
     // messages.cpp: the target's help
     status move_by_messages(direction way, world_rank peer, std::uint64_t remote, void *local,
                             std::size_t nbytes);

@@ -115,15 +115,19 @@ result<path> transfers::put_signal(world_rank peer, void *remote, const void *lo
     // Check both sides before the first byte moves.
     auto place = locate_atomic(peer, signal, sizeof(*signal));
     DIOMP_TRY(place);
-    if (is_remote(peer)) {
+    bool const by_network = goes_by_network(place.value());
+    if (by_network || is_remote(peer)) {
         memory::place data;
         if (nbytes > 0) {
             auto located = space_.locate(peer, remote, nbytes);
             DIOMP_TRY(located);
             data = located.value();
         }
-        return put_signal_remote(peer, data, local, nbytes, place.value().remote_address, value,
-                                 op == OMPX_SIGNAL_ADD ? OMPX_SUM : OMPX_REPLACE);
+        ompx_op_t const change = op == OMPX_SIGNAL_ADD ? OMPX_SUM : OMPX_REPLACE;
+        return by_network
+                   ? put_signal_by_network(peer, data, local, nbytes, place.value(), value, change)
+                   : put_signal_remote(peer, data, local, nbytes, place.value().remote_address,
+                                       value, change);
     }
     auto moved = put(peer, remote, local, nbytes);
     DIOMP_TRY(moved);
@@ -148,6 +152,9 @@ status transfers::atomic_fetch(world_rank peer, void *target, const void *operan
     DIOMP_TRY(size);
     auto place = locate_atomic(peer, target, size.value());
     DIOMP_TRY(place);
+    if (goes_by_network(place.value())) {
+        return atomic_by_network(peer, place.value(), operand, result, type, op, size.value());
+    }
     if (place.value().direct != nullptr) {
         apply_atomic(place.value().direct, operand, result, type, op);
         return {};
@@ -162,6 +169,10 @@ status transfers::compare_swap(world_rank peer, void *target, const void *expect
     DIOMP_TRY(size);
     auto place = locate_atomic(peer, target, size.value());
     DIOMP_TRY(place);
+    if (goes_by_network(place.value())) {
+        return compare_swap_by_network(peer, place.value(), expected, desired, result,
+                                       size.value());
+    }
     if (place.value().direct != nullptr) {
         apply_compare_swap(place.value().direct, expected, desired, result, type);
         return {};

@@ -54,25 +54,26 @@ TYPED_TEST_SUITE(atomic_of, all_types);
 
 TYPED_TEST(atomic_of, every_operator_alone) {
     using T = TypeParam;
-    int const to = (me + 1) % ranks;
-    EXPECT_EQ(this->fetch(to, T{10}, OMPX_REPLACE), T{0});
-    EXPECT_EQ(this->fetch(to, T{5}, OMPX_SUM), T{10});
-    EXPECT_EQ(this->fetch(to, T{7}, OMPX_MIN), T{15});
-    EXPECT_EQ(this->fetch(to, T{7}, OMPX_MIN), T{7});
-    EXPECT_EQ(this->fetch(to, T{12}, OMPX_MAX), T{7});
-    EXPECT_EQ(this->fetch(to, T{3}, OMPX_MAX), T{12});
-    EXPECT_EQ(this->fetch(to, T{0}, OMPX_NO_OP), T{12});
-    if constexpr (std::is_integral_v<T>) {
-        EXPECT_EQ(this->fetch(to, T{10}, OMPX_BAND), T{12}); // 8
-        EXPECT_EQ(this->fetch(to, T{3}, OMPX_BOR), T{8});    // 11
-        EXPECT_EQ(this->fetch(to, T{1}, OMPX_BXOR), T{11});  // 10
-        EXPECT_EQ(this->fetch(to, T{0}, OMPX_NO_OP), T{10});
-    } else {
-        T operand{1};
-        EXPECT_EQ(ompx_atomic_fetch(to, this->cell, &operand, nullptr, type_of<T>, OMPX_BAND),
-                  OMPX_ERR_ARG);
+    for (int const to : {(me + 1) % ranks, me}) { // one's own word, too
+        this->fetch(to, T{10}, OMPX_REPLACE);
+        EXPECT_EQ(this->fetch(to, T{5}, OMPX_SUM), T{10});
+        EXPECT_EQ(this->fetch(to, T{7}, OMPX_MIN), T{15});
+        EXPECT_EQ(this->fetch(to, T{7}, OMPX_MIN), T{7});
+        EXPECT_EQ(this->fetch(to, T{12}, OMPX_MAX), T{7});
+        EXPECT_EQ(this->fetch(to, T{3}, OMPX_MAX), T{12});
+        EXPECT_EQ(this->fetch(to, T{0}, OMPX_NO_OP), T{12});
+        if constexpr (std::is_integral_v<T>) {
+            EXPECT_EQ(this->fetch(to, T{10}, OMPX_BAND), T{12}); // 8
+            EXPECT_EQ(this->fetch(to, T{3}, OMPX_BOR), T{8});    // 11
+            EXPECT_EQ(this->fetch(to, T{1}, OMPX_BXOR), T{11});  // 10
+            EXPECT_EQ(this->fetch(to, T{0}, OMPX_NO_OP), T{10});
+        } else {
+            T operand{1};
+            EXPECT_EQ(ompx_atomic_fetch(to, this->cell, &operand, nullptr, type_of<T>, OMPX_BAND),
+                      OMPX_ERR_ARG);
+        }
+        ompx_barrier();
     }
-    ompx_barrier();
 }
 
 TYPED_TEST(atomic_of, compare_swap_changes_only_what_it_expects) {

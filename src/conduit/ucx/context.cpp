@@ -11,6 +11,7 @@ namespace diomp::conduit::ucx {
 namespace {
 
 constexpr const char *card_key = "ucx";
+constexpr const char *atomics_key = "ucx.atomics"; ///< of rank 0
 
 std::string to_hex(std::span<const std::byte> bytes) {
     constexpr char const *digits = "0123456789abcdef";
@@ -83,6 +84,9 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
     parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
                             UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
     parameters.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+    if (options.native_atomics) {
+        parameters.features |= UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+    }
     parameters.mt_workers_shared = 1;
     parameters.estimated_num_eps = static_cast<std::size_t>(launcher.info().size);
     parameters.name = "diomp";
@@ -100,7 +104,7 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
 }
 
 void context::register_segment(const window &window) {
-    if (options_.network_rma == "messages") {
+    if (options_.network_rma == "messages" && !options_.native_atomics) {
         return;
     }
     std::size_t const wanted = bytes_to_register(window, launcher_.info());
@@ -148,7 +152,43 @@ status context::publish(ucp_worker_h worker) {
         ucx().ucp_rkey_buffer_release(key);
     }
     DIOMP_TRY(launcher_.put(card_key, text));
-    return launcher_.fence();
+    if (self() == world_rank{0}) {
+        DIOMP_TRY(launcher_.put(atomics_key, way_of_atomics()));
+    }
+    DIOMP_TRY(launcher_.fence());
+    return check_atomics();
+}
+
+std::string context::way_of_atomics() const {
+    if (!options_.native_atomics) {
+        return "messages";
+    }
+    char const *const mode = std::getenv("UCX_ATOMIC_MODE");
+    return std::string("native, ") + (has_rdma_adapter() ? "with" : "without") + " an adapter" +
+           (mode != nullptr ? std::string(", UCX_ATOMIC_MODE=") + mode : "");
+}
+
+status context::check_atomics() {
+    // UCX does them by an adapter if there is one, else by processors: on words of one rank both
+    // at once would not be atomic.
+    auto first = launcher_.get(world_rank{0}, atomics_key);
+    DIOMP_TRY(first);
+    if (std::string const own = way_of_atomics(); first.value() != own) {
+        return error(
+            OMPX_ERR_ARG,
+            "atomic operations go by '" + own + "' here and by '" + first.value() + "' at rank 0",
+            "set DIOMP_NETWORK_ATOMICS and UCX_ATOMIC_MODE alike for all ranks, and native "
+            "ones where all nodes have such an adapter or none");
+    }
+    if (options_.native_atomics && segment_ == nullptr) {
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            "this rank's segment cannot be registered with UCX, which its atomic "
+            "operations need",
+            "set DIOMP_SEGMENT_SIZE so that the node's memory holds all segments twice, or "
+            "DIOMP_NETWORK_ATOMICS=messages");
+    }
+    return {};
 }
 
 result<peer_card> context::fetch(world_rank peer) {

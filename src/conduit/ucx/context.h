@@ -26,7 +26,8 @@ public:
     context(const context &) = delete;
     context &operator=(const context &) = delete;
 
-    /// Publishes what peers need to reach this rank. Collective.
+    /// Publishes what peers need to reach this rank. An error if ranks differ in how they do atomic
+    /// operations, or cannot do them as they were told. Collective.
     status publish(ucp_worker_h worker);
     /// What a peer has published. May ask the launcher; any thread.
     result<peer_card> fetch(world_rank peer);
@@ -44,6 +45,9 @@ public:
 private:
     /// Lets networks read and write this rank's segment by themselves, where that can be had.
     void register_segment(const window &window);
+    /// In words that are the same where UCX does them in the same way.
+    [[nodiscard]] std::string way_of_atomics() const;
+    status check_atomics();
 
     context(launch::launcher &launcher, const conduit_options &options)
         : launcher_(launcher), options_(options) {}

@@ -30,6 +30,7 @@
     each(ucp_am_recv_data_nbx);                                                                    \
     each(ucp_put_nbx);                                                                             \
     each(ucp_get_nbx);                                                                             \
+    each(ucp_atomic_op_nbx);                                                                       \
     each(ucp_mem_map);                                                                             \
     each(ucp_mem_unmap);                                                                           \
     each(ucp_rkey_pack);                                                                           \

@@ -58,22 +58,27 @@ void choose_path(channel &to, const peer_card &card) {
     to.cuts_bulk = !found.moves_alone;
     std::string const &wish = process.options().network_rma;
     bool const wanted = wish == "rdma" || (wish == "auto" && found.moves_alone);
+    bool const needs_key = wanted || process.options().native_atomics;
     std::string reason;
-    if (!wanted) {
-        reason = wish == "messages" ? "as DIOMP_NETWORK_RMA says"
-                                    : "this network's puts and gets need the target's processor";
-    } else if (card.remote_key.empty()) {
+    if (needs_key && card.remote_key.empty()) {
         reason = "its segment is not registered with the network";
     } else if (ucs_status_t const code =
-                   ucx.ucp_ep_rkey_unpack(to.endpoint, card.remote_key.data(), &to.remote_key);
+                   needs_key
+                       ? ucx.ucp_ep_rkey_unpack(to.endpoint, card.remote_key.data(), &to.remote_key)
+                       : UCS_OK;
                code != UCS_OK) {
         to.remote_key = nullptr;
         reason = ucx.ucs_status_string(code);
+    } else if (!wanted) {
+        reason = wish == "messages" ? "as DIOMP_NETWORK_RMA says"
+                                    : "this network's puts and gets need the target's processor";
     } else {
+        to.has_rdma = true;
         reason = wish == "rdma" ? "as DIOMP_NETWORK_RMA says" : "the network does them alone";
     }
-    std::string const path =
-        "ucx (" + found.names + (to.remote_key != nullptr ? ", rdma)" : ", active messages)");
+    std::string const path = "ucx (" + found.names +
+                             (to.has_rdma ? ", rdma" : ", active messages") +
+                             (process.options().native_atomics ? ", native atomics)" : ")");
     if (to.target.path().empty()) {
         log(log_level::info, "{} is reached by {}: {}", to.target.name(), path, reason);
     }

@@ -38,16 +38,27 @@ struct channel {
     /// Sends a message with data in one piece.
     void send_bulk_message(std::uint16_t handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &done);
-    /// UCX's own put, get and flush; of channels with a remote key. `done` as in conduit.h.
+    /// UCX's own put, get, atomics and flush; of channels with a remote key. `done` as in
+    /// conduit.h.
     void rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
                   completion &done);
     void rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
                   completion &done);
+    void rdma_atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
+                     completion &done);
     /// False if there is nothing to wait for.
     bool rdma_flush(completion &done);
     /// Sends now, unless much was sent since the last progress: then progress sends it, with what
     /// comes until then.
     void ship_soon();
+
+    /// Flushes of all peers look at it.
+    void list_unsettled() {
+        if (!is_unsettled) {
+            is_unsettled = true;
+            owner.unsettled.push_back(this);
+        }
+    }
 
     [[nodiscard]] bool is_full() const {
         return num_in_flight >= max_in_flight || num_pieces >= max_pieces;
@@ -61,7 +72,8 @@ struct channel {
     worker &owner;
     peer &target;
     ucp_ep_h endpoint = nullptr;
-    ucp_rkey_h remote_key = nullptr; ///< where UCX's puts and gets are used
+    ucp_rkey_h remote_key = nullptr; ///< where anything of UCX's own is used
+    bool has_rdma = false;           ///< UCX's puts and gets are
     bool reports_failures = true;
     bool cuts_bulk = true; ///< into pieces; otherwise UCX moves large transfers without a copy
     packet *open = nullptr;

@@ -33,6 +33,9 @@ public:
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
+    bool has_atomics() const override { return traffic_->process().options().native_atomics; }
+    status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
+                  void *result, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
     std::size_t max_message_bytes() const override { return message_bytes; }
@@ -104,11 +107,8 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
         auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
         DIOMP_TRY(found);
         channel &to = *found.value().to;
-        if (!to.is_unsettled) {
-            to.is_unsettled = true;
-            to.owner.unsettled.push_back(&to);
-        }
-        if (to.remote_key != nullptr) {
+        to.list_unsettled();
+        if (to.has_rdma) {
             to.rdma_put(remote_address, source, nbytes, source_free);
         } else {
             to.bytes_in_epoch += nbytes;
@@ -138,7 +138,7 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
         auto found = find_room(target, traffic_->own_worker());
         DIOMP_TRY(found);
         channel &to = *found.value().to;
-        if (to.remote_key != nullptr) {
+        if (to.has_rdma) {
             to.rdma_get(remote_address, destination, nbytes, done);
         } else {
             get_body const body{nbytes, target.add_get(destination, nbytes, done)};
@@ -146,6 +146,27 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
                         sizeof(body));
             to.ship_soon();
         }
+    }
+    nudge();
+    return {};
+}
+
+status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
+                           void *result, completion &done) {
+    {
+        auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
+        DIOMP_TRY(found);
+        channel &to = *found.value().to;
+        if (to.remote_key == nullptr) {
+            return error(OMPX_ERR_UNSUPPORTED,
+                         to.target.name() + " is not reached by UCX's atomic operations (" +
+                             to.target.path() + ")",
+                         "set DIOMP_NETWORK_ATOMICS=messages");
+        }
+        if (result == nullptr) {
+            to.list_unsettled();
+        }
+        to.rdma_atomic(remote_address, call, result, done);
     }
     nudge();
     return {};
