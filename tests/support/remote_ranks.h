@@ -28,12 +28,36 @@ public:
         unsigned seed = 1;
         bool sends_behind_puts = false; ///< has put_with_message, now and then
         bool takes_rows = false;        ///< has put_rows and get_rows
+        bool has_atomics = false;       ///< that are atomic among themselves only
     };
 
     delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
                     world_rank self, const traits &given)
         : thread_conduit(arena, boxes, self), arena_(arena), self_(self), traits_(given),
-          random_(given.seed * 1000 + static_cast<unsigned>(self.value())) {}
+          random_(given.seed * 1000 + static_cast<unsigned>(self.value())),
+          abilities_(thread_conduit::abilities()) {
+        abilities_.has_atomics = given.has_atomics;
+    }
+
+    const diomp::conduit::capabilities &abilities() const override { return abilities_; }
+    status atomic(world_rank, std::uint64_t remote, const diomp::conduit::atomic_call &call,
+                  void *result, diomp::conduit::completion &) override {
+        using diomp::conduit::atomic_op;
+        static std::mutex network; // what processors do meanwhile gets lost
+        std::lock_guard const guard(network);
+        auto *const word = reinterpret_cast<std::byte *>(remote);
+        std::uint64_t old = 0;
+        std::memcpy(&old, word, call.nbytes);
+        std::uint64_t const next = call.op == atomic_op::add ? old + call.operand : call.operand;
+        std::this_thread::yield();
+        if (call.op != atomic_op::compare_exchange || old == call.expected) {
+            std::memcpy(word, &next, call.nbytes);
+        }
+        if (result != nullptr) {
+            std::memcpy(result, &old, call.nbytes);
+        }
+        return {};
+    }
 
     std::byte *direct_base(world_rank peer) const override {
         return peer.value() / traits_.node_size == self_.value() / traits_.node_size
@@ -264,6 +288,7 @@ private:
     std::mutex polling_; ///< taken before mutex_
     std::mutex mutex_;   ///< over the rest
     std::mt19937 random_;
+    diomp::conduit::capabilities abilities_; ///< immutable
     std::list<operation> operations_;
     bool held_ = false;
     world_rank lost_;
