@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Transfers between ranks that do not map each other, over a conduit that completes them late and
 // in any order.
+#include "rma/expectations.h"
 #include "support/patterns.h"
 #include "support/remote_ranks.h"
 
@@ -10,23 +11,10 @@ namespace {
 
 using namespace diomp;
 using diomp_test::pattern;
-using test::remote_rank;
-using test::remote_ranks;
-
-using word = std::uint64_t;
+using namespace diomp::test;
 
 /// Sizes around every decision: short messages, gathered puts, windows of messages.
 const std::vector<std::size_t> sizes{1, 7, 8, 200, 512, 513, 4096, 65536, 300001};
-
-void expect_bytes(const std::byte *found, const std::vector<std::uint8_t> &expected) {
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
-                           reinterpret_cast<const std::uint8_t *>(found)));
-}
-
-void expect_path(const result<rma::path> &moved, rma::path expected) {
-    ASSERT_TRUE(moved.ok()) << moved.failure().message();
-    EXPECT_EQ(moved.value(), expected);
-}
 
 void wait_for(remote_rank &rank, ompx_event_t event) {
     ASSERT_TRUE(rank.engine
@@ -40,8 +28,6 @@ void wait_for(remote_rank &rank, ompx_event_t event) {
     EXPECT_TRUE(event->outcome.ok());
     event->release();
 }
-
-word load(const word *cell) { return __atomic_load_n(cell, __ATOMIC_ACQUIRE); }
 
 TEST(remote, puts_of_every_size_arrive_by_the_fence_and_gets_read_them) {
     remote_ranks ranks(3);
@@ -231,102 +217,6 @@ TEST(remote, continuations_run_once_when_the_transfer_is_complete) {
     EXPECT_EQ(back, sent[0]);
 }
 
-/// Whether the conduit takes all rows at once.
-class remote_box : public testing::TestWithParam<bool> {};
-
-TEST_P(remote_box, travels_both_ways) {
-    remote_ranks ranks(2, {.takes_rows = GetParam()});
-    std::byte *const area = ranks.allocate(64 * 64 * 8);
-    std::vector<word> local(64 * 64);
-    for (std::size_t i = 0; i < local.size(); ++i) {
-        local[i] = i;
-    }
-    std::array<std::size_t, 2> const volume{10, 3};
-    std::array<std::size_t, 2> const there{5, 7};
-    std::array<std::size_t, 2> const here{1, 60};
-    std::array<std::size_t, 2> const dimensions{64, 64};
-    rma::box const shape{8, volume, there, here, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), shape),
-                rma::path::conduit);
-    ASSERT_TRUE(ranks[0].transfers.fence().ok());
-    auto const *target = reinterpret_cast<const word *>(ranks.at(1, area));
-    for (std::size_t row = 0; row < 10; ++row) {
-        for (std::size_t column = 0; column < 3; ++column) {
-            EXPECT_EQ(target[(row + 5) * 64 + column + 7], (row + 1) * 64 + column + 60);
-        }
-    }
-    EXPECT_EQ(target[4 * 64 + 7], 0u);
-    EXPECT_EQ(target[5 * 64 + 10], 0u);
-    std::vector<word> back(64 * 64);
-    expect_path(ranks[0].transfers.get_box(world_rank{1}, area, back.data(), shape),
-                rma::path::conduit);
-    EXPECT_EQ(back[10 * 64 + 62], local[10 * 64 + 62]);
-    EXPECT_EQ(std::count_if(back.begin(), back.end(), [](word each) { return each != 0; }), 30);
-    EXPECT_EQ(ranks[0].transport.num_boxes(), GetParam() ? 2 : 0);
-}
-
-TEST_P(remote_box, of_four_dimensions_with_different_arrays_on_both_sides) {
-    remote_ranks ranks(2, {.takes_rows = GetParam()});
-    std::array<std::size_t, 4> const volume{2, 3, 4, 5};
-    std::array<std::size_t, 4> const there{1, 0, 2, 3};
-    std::array<std::size_t, 4> const here{0, 1, 0, 0};
-    std::array<std::size_t, 4> const remote{3, 4, 7, 9};
-    std::array<std::size_t, 4> const local{2, 5, 4, 5}; // the two fastest are whole here only
-    auto const index = [](auto const &at, auto const &dimensions) {
-        std::size_t sum = 0;
-        for (std::size_t i = 0; i < at.size(); ++i) {
-            sum = sum * dimensions[i] + at[i];
-        }
-        return sum;
-    };
-    std::byte *const area = ranks.allocate(std::size_t{3} * 4 * 7 * 9 * 2);
-    auto sent = pattern(0, 1, 4, std::size_t{2} * 5 * 4 * 5 * 2);
-    rma::box const shape{2, volume, there, here, remote, local};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, sent.data(), shape),
-                rma::path::conduit);
-    ASSERT_TRUE(ranks[0].transfers.fence().ok());
-    std::vector<std::uint8_t> expected(std::size_t{3} * 4 * 7 * 9 * 2);
-    std::vector<std::uint8_t> expected_back(sent.size());
-    for (std::size_t i = 0; i < std::size_t{2} * 3 * 4 * 5; ++i) {
-        std::array<std::size_t, 4> const at{i / 60, i / 20 % 3, i / 5 % 4, i % 5};
-        std::array<std::size_t, 4> far{};
-        std::array<std::size_t, 4> near{};
-        for (std::size_t k = 0; k < at.size(); ++k) {
-            far[k] = at[k] + there[k];
-            near[k] = at[k] + here[k];
-        }
-        std::copy_n(&sent[2 * index(near, local)], 2, &expected[2 * index(far, remote)]);
-        std::copy_n(&sent[2 * index(near, local)], 2, &expected_back[2 * index(near, local)]);
-    }
-    expect_bytes(ranks.at(1, area), expected);
-    std::vector<std::uint8_t> back(sent.size());
-    expect_path(ranks[0].transfers.get_box(world_rank{1}, area, back.data(), shape),
-                rma::path::conduit);
-    EXPECT_EQ(back, expected_back);
-}
-
-TEST_P(remote_box, without_rows_or_in_one_piece_asks_nobody) {
-    remote_ranks ranks(2, {.takes_rows = GetParam()});
-    std::byte *const area = ranks.allocate(4096);
-    std::vector<std::uint8_t> local(4096, 7);
-    std::array<std::size_t, 2> const none{0, 0};
-    std::array<std::size_t, 2> const nothing{4, 0};
-    std::array<std::size_t, 2> const whole{4, 8};
-    std::array<std::size_t, 2> const dimensions{64, 8};
-    rma::box const empty{8, nothing, none, none, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), empty),
-                rma::path::self);
-    rma::box const one_run{8, whole, none, none, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), one_run),
-                rma::path::conduit);
-    ASSERT_TRUE(ranks[0].transfers.fence().ok());
-    EXPECT_EQ(ranks.at(1, area)[255], std::byte{7});
-    EXPECT_EQ(ranks.at(1, area)[256], std::byte{0});
-    EXPECT_EQ(ranks[0].transport.num_boxes(), 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(rows, remote_box, testing::Bool());
-
 /// Bytes, and whether the conduit sends messages behind puts.
 class remote_signal : public testing::TestWithParam<std::tuple<std::size_t, bool>> {};
 
@@ -362,60 +252,6 @@ TEST_P(remote_signal, who_sees_the_signal_sees_the_data) {
 INSTANTIATE_TEST_SUITE_P(sizes, remote_signal,
                          testing::Combine(testing::Values(0, 8, 190, 192, 193, 700, 5000, 100000),
                                           testing::Bool()));
-
-/// Own words and others', signals and operations that the network does not know: all go by it, or
-/// some would be lost.
-TEST(remote, atomics_of_the_network_alone_are_never_mixed_with_processors) {
-    remote_ranks ranks(3, {.has_atomics = true});
-    auto *const cells = reinterpret_cast<word *>(ranks.allocate(64));
-    auto *const sum = reinterpret_cast<double *>(cells + 1);
-    auto *const largest = reinterpret_cast<std::int32_t *>(cells + 2);
-    auto *const bits = reinterpret_cast<std::uint32_t *>(cells + 3);
-    constexpr int rounds = 300;
-    ranks.run([&](int me) {
-        auto const body = [&] {
-            auto &transfers = ranks[me].transfers;
-            auto const at_0 = [&](auto *cell, auto operand, ompx_type_t type, ompx_op_t op) {
-                auto old = operand;
-                ASSERT_TRUE(transfers
-                                .atomic_fetch(world_rank{0}, ranks.at(me, cell), &operand,
-                                              op == OMPX_SUM ? nullptr : &old, type, op)
-                                .ok());
-            };
-            for (int i = 0; i < rounds; ++i) {
-                ASSERT_TRUE(transfers
-                                .put_signal(world_rank{0}, nullptr, nullptr, 0, ranks.at(me, cells),
-                                            1, OMPX_SIGNAL_ADD)
-                                .ok());
-                at_0(cells, word{1}, OMPX_UINT64, OMPX_SUM);
-                at_0(sum, 0.5, OMPX_DOUBLE, OMPX_SUM);
-                at_0(largest, std::int32_t{i * 3 + me - 1000}, OMPX_INT32, OMPX_MAX);
-                at_0(bits, std::uint32_t{1} << (i % 32), OMPX_UINT32, OMPX_BXOR);
-            }
-        };
-        if (me == 0) {
-            *largest = -5000;
-        }
-        ranks.meet();
-        std::thread other(body);
-        body();
-        other.join();
-        ASSERT_TRUE(ranks[me].transfers.fence().ok());
-        ranks.meet();
-    });
-    EXPECT_EQ(load(cells), word{3} * 2 * 2 * rounds);
-    EXPECT_EQ(*sum, 3 * 2 * 0.5 * rounds);
-    EXPECT_EQ(*largest, (rounds - 1) * 3 + 2 - 1000);
-    EXPECT_EQ(*bits, 0u); // an even number of times each
-    // A signal follows its data.
-    auto const data = pattern(0, 1, 9, 20000);
-    std::byte *const area = ranks.allocate(data.size());
-    expect_path(ranks[0].transfers.put_signal(world_rank{1}, area, data.data(), data.size(), cells,
-                                              7, OMPX_SIGNAL_SET),
-                rma::path::conduit);
-    EXPECT_EQ(load(ranks.at(1, cells)), 7u);
-    expect_bytes(ranks.at(1, area), data);
-}
 
 TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
     remote_ranks ranks(3);

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A conduit that is as unkind as it may be: puts and gets happen late and in any order, in
+// whichever thread polls; queues are full now and then.
+#pragma once
+
+#include "support/thread_ranks.h"
+
+#include <algorithm>
+#include <list>
+#include <random>
+
+namespace diomp::test {
+
+/// A conduit whose peers on other "nodes" are reached by put and get only. As a network has, it has
+/// room for so many transfers at a time: whoever starts one more finishes others first.
+class delayed_conduit final : public thread_conduit {
+public:
+    struct traits {
+        int node_size = 1; ///< ranks next to each other that map each other
+        std::size_t message_bytes = 240;
+        unsigned seed = 1;
+        bool sends_behind_puts = false; ///< has put_with_message, now and then
+        bool takes_rows = false;        ///< has put_rows and get_rows
+        bool has_atomics = false;       ///< that are atomic among themselves only
+    };
+
+    delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
+                    world_rank self, const traits &given)
+        : thread_conduit(arena, boxes, self), arena_(arena), self_(self), traits_(given),
+          random_(given.seed * 1000 + static_cast<unsigned>(self.value())),
+          abilities_(thread_conduit::abilities()) {
+        abilities_.has_atomics = given.has_atomics;
+    }
+
+    const diomp::conduit::capabilities &abilities() const override { return abilities_; }
+    status atomic(world_rank, std::uint64_t remote, const diomp::conduit::atomic_call &call,
+                  void *result, diomp::conduit::completion &) override {
+        using diomp::conduit::atomic_op;
+        static std::mutex network; // what processors do meanwhile gets lost
+        std::lock_guard const guard(network);
+        auto *const word = reinterpret_cast<std::byte *>(remote);
+        std::uint64_t old = 0;
+        std::memcpy(&old, word, call.nbytes);
+        std::uint64_t const next = call.op == atomic_op::add ? old + call.operand : call.operand;
+        std::this_thread::yield();
+        if (call.op != atomic_op::compare_exchange || old == call.expected) {
+            std::memcpy(word, &next, call.nbytes);
+        }
+        if (result != nullptr) {
+            std::memcpy(result, &old, call.nbytes);
+        }
+        return {};
+    }
+
+    std::byte *direct_base(world_rank peer) const override {
+        return peer.value() / traits_.node_size == self_.value() / traits_.node_size
+                   ? arena_.slot(peer)
+                   : nullptr;
+    }
+    std::size_t max_message_bytes(world_rank) const override { return traits_.message_bytes; }
+
+    status put(world_rank peer, std::uint64_t remote, const void *source, std::size_t nbytes,
+               diomp::conduit::completion &source_free) override {
+        operation next{kind::put, peer, remote, nullptr, source, nbytes, nullptr, {}};
+        if (nbytes <= 512) {
+            auto const *bytes = static_cast<const std::byte *>(source);
+            next.copied.assign(bytes, bytes + nbytes);
+        } else {
+            next.count = &source_free;
+        }
+        add(std::move(next));
+        return {};
+    }
+    status get(world_rank peer, std::uint64_t remote, void *destination, std::size_t nbytes,
+               diomp::conduit::completion &done) override {
+        add({kind::get, peer, remote, destination, nullptr, nbytes, &done, {}});
+        return {};
+    }
+    result<bool> put_rows(world_rank peer, std::uint64_t remote, const void *source,
+                          const diomp::conduit::rows &shape,
+                          diomp::conduit::completion &source_free) override {
+        return traits_.takes_rows &&
+               for_each_row(
+                   shape, remote, const_cast<void *>(source), shape.counts.size(),
+                   [&](std::uint64_t there, std::byte *here) {
+                       add({kind::put, peer, there, nullptr, here, shape.nbytes, &source_free, {}});
+                   });
+    }
+    result<bool> get_rows(world_rank peer, std::uint64_t remote, void *destination,
+                          const diomp::conduit::rows &shape,
+                          diomp::conduit::completion &done) override {
+        return traits_.takes_rows &&
+               for_each_row(
+                   shape, remote, destination, shape.counts.size(),
+                   [&](std::uint64_t there, std::byte *here) {
+                       add({kind::get, peer, there, here, nullptr, shape.nbytes, &done, {}});
+                   });
+    }
+    [[nodiscard]] int num_boxes() const { return num_boxes_.load(); }
+    status flush(world_rank peer, diomp::conduit::completion &done) override {
+        add({kind::flush, peer, 0, nullptr, nullptr, 0, &done, {}});
+        return {};
+    }
+    status flush_all(diomp::conduit::completion &done) override {
+        return flush(world_rank{}, done);
+    }
+
+    bool try_send(world_rank peer, diomp::conduit::handler_id handler,
+                  std::span<const std::byte> payload) override {
+        {
+            std::lock_guard const guard(mutex_);
+            if (held_ || random_() % 8 == 0) {
+                return false;
+            }
+        }
+        return thread_conduit::try_send(peer, handler, payload);
+    }
+    result<bool> put_with_message(world_rank peer, std::uint64_t remote,
+                                  std::span<const std::byte> source,
+                                  diomp::conduit::handler_id handler,
+                                  std::span<const std::byte> payload,
+                                  diomp::conduit::completion &source_free) override {
+        {
+            std::lock_guard const guard(mutex_);
+            if (!traits_.sends_behind_puts || held_ || random_() % 4 == 0) {
+                return false;
+            }
+        }
+        add({kind::put,
+             peer,
+             remote,
+             nullptr,
+             source.data(),
+             source.size(),
+             &source_free,
+             {},
+             [this, peer, handler, message = std::vector(payload.begin(), payload.end())] {
+                 [[maybe_unused]] bool const sent =
+                     thread_conduit::try_send(peer, handler, message);
+             }});
+        num_sent_behind_.fetch_add(1);
+        return true;
+    }
+    int poll(diomp::conduit::message_sink sink) override {
+        // One thread at a time, else messages would overtake each other.
+        std::unique_lock const turn(polling_, std::try_to_lock);
+        if (!turn.owns_lock()) {
+            return 0;
+        }
+        int done = 0;
+        while (finish_one()) {
+            ++done;
+        }
+        return done + thread_conduit::poll(sink);
+    }
+    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
+        bool waiting = false;
+        {
+            std::lock_guard const guard(mutex_);
+            waiting = !operations_.empty();
+        }
+        thread_conduit::sleep(seen,
+                              waiting ? std::min(limit, std::chrono::microseconds(50)) : limit);
+    }
+
+    /// While held, nothing leaves this rank.
+    void hold(bool held) {
+        std::lock_guard const guard(mutex_);
+        held_ = held;
+    }
+    [[nodiscard]] int num_sent_behind() const { return num_sent_behind_.load(); }
+    /// From now on transfers to and from the peer fail.
+    void lose(world_rank peer) {
+        std::lock_guard const guard(mutex_);
+        lost_ = peer;
+    }
+
+private:
+    /// Counts one box for each time that all levels are given.
+    template <typename F>
+    bool for_each_row(const diomp::conduit::rows &shape, std::uint64_t remote, void *local,
+                      std::size_t num_levels, F &&f) {
+        if (num_levels == 0) {
+            f(remote, static_cast<std::byte *>(local));
+            return true;
+        }
+        num_boxes_ += num_levels == shape.counts.size() ? 1 : 0;
+        std::size_t const level = num_levels - 1;
+        for (std::size_t i = 0; i < shape.counts[level]; ++i) {
+            auto const step = static_cast<std::ptrdiff_t>(i);
+            for_each_row(
+                shape, remote + static_cast<std::uint64_t>(step * shape.remote_strides[level]),
+                static_cast<std::byte *>(local) + step * shape.local_strides[level], level, f);
+        }
+        return true;
+    }
+
+    enum class kind { put, get, flush };
+    struct operation {
+        kind what;
+        world_rank peer; ///< none: flush_all
+        std::uint64_t remote;
+        void *destination;
+        const void *source;
+        std::size_t nbytes;
+        diomp::conduit::completion *count;
+        std::vector<std::byte> copied;
+        std::function<void()> then{}; ///< called when the bytes have moved
+    };
+
+    /// Without a bound a thread that starts transfers while another one, which has the turn to
+    /// poll, is off its core gets so far ahead that the rest of the test is spent in this list.
+    static constexpr std::size_t most_under_way = 256;
+
+    void make_room() {
+        for (;;) {
+            {
+                std::lock_guard const guard(mutex_);
+                if (held_ || operations_.size() < most_under_way) {
+                    return;
+                }
+            }
+            finish_one();
+        }
+    }
+
+    void add(operation next) {
+        make_room();
+        std::lock_guard const guard(mutex_);
+        if (next.count != nullptr) {
+            next.count->begin();
+        }
+        operations_.push_back(std::move(next));
+    }
+
+    /// A flush has to wait for the puts before it, everything else may overtake.
+    bool may_finish(std::list<operation>::iterator candidate) {
+        return candidate->what != kind::flush ||
+               std::none_of(operations_.begin(), candidate, [&](const operation &earlier) {
+                   return earlier.what == kind::put &&
+                          (candidate->peer == world_rank{} || earlier.peer == candidate->peer);
+               });
+    }
+
+    bool finish_one() {
+        std::lock_guard const guard(mutex_);
+        if (held_ || operations_.empty() || random_() % 3 == 0) {
+            return false;
+        }
+        auto chosen = std::next(operations_.begin(),
+                                static_cast<std::ptrdiff_t>(random_() % operations_.size()));
+        if (!may_finish(chosen)) {
+            return false;
+        }
+        bool const lost = chosen->peer == lost_ && lost_ != world_rank{};
+        if (!lost) {
+            move(*chosen);
+            if (chosen->then) {
+                chosen->then();
+            }
+        }
+        if (chosen->count != nullptr) {
+            chosen->count->end(lost ? OMPX_ERR_PEER : 0);
+        }
+        operations_.erase(chosen);
+        return true;
+    }
+
+    static void move(const operation &each) {
+        auto *const there = reinterpret_cast<std::byte *>(each.remote);
+        if (each.what == kind::put) {
+            std::memcpy(there, each.copied.empty() ? each.source : each.copied.data(), each.nbytes);
+        } else if (each.what == kind::get) {
+            std::memcpy(each.destination, there, each.nbytes);
+        }
+    }
+
+    const thread_arena &arena_;
+    world_rank self_;
+    traits traits_;
+    std::mutex polling_; ///< taken before mutex_
+    std::mutex mutex_;   ///< over the rest
+    std::mt19937 random_;
+    diomp::conduit::capabilities abilities_; ///< immutable
+    std::list<operation> operations_;
+    bool held_ = false;
+    world_rank lost_;
+    std::atomic<int> num_sent_behind_{0};
+    std::atomic<int> num_boxes_{0};
+};
+
+} // namespace diomp::test
