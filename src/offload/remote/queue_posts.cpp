@@ -5,7 +5,7 @@
 namespace diomp::offload::remote {
 namespace {
 
-constexpr int posts_per_answer = 8;
+constexpr int posts_per_answer = 16;
 
 } // namespace
 
