@@ -32,26 +32,36 @@ bool posted_work::admits(std::span<const std::uint64_t> kernels) const {
 
 void posted_work::add(const event &batch) {
     std::lock_guard const guard(mutex_);
-    batches_.push_back(batch);
+    batches_.push_back({batch, generation_.load(std::memory_order_relaxed) + 1});
     generation_.fetch_add(1, std::memory_order_release);
 }
 
 bool posted_work::settle(const queue *of, std::uint64_t batch) {
     std::lock_guard const guard(mutex_);
-    return std::erase_if(batches_, [&](const event &each) {
-               return each.of == of && each.batch <= batch;
+    return std::erase_if(batches_, [&](const entry &each) {
+               return each.batch.of == of && each.batch.batch <= batch;
            }) > 0;
+}
+
+std::vector<event> posted_work::settle_first(std::uint64_t generation) {
+    std::lock_guard const guard(mutex_);
+    std::vector<event> done;
+    while (!batches_.empty() && batches_.front().generation <= generation) {
+        done.push_back(batches_.front().batch);
+        batches_.pop_front();
+    }
+    return done;
 }
 
 std::vector<event> posted_work::pending() const {
     std::lock_guard const guard(mutex_);
     std::vector<event> last;
-    for (event const &each : batches_) {
-        auto const known = std::ranges::find(last, each.of, &event::of);
+    for (entry const &each : batches_) {
+        auto const known = std::ranges::find(last, each.batch.of, &event::of);
         if (known == last.end()) {
-            last.push_back(each);
+            last.push_back(each.batch);
         } else {
-            *known = each;
+            *known = each.batch;
         }
     }
     return last;

@@ -47,6 +47,8 @@ public:
     void add(const event &batch);
     /// An answer came: what `of` had posted up to `batch` is done. False: it had posted nothing.
     bool settle(const queue *of, std::uint64_t batch);
+    /// What followed the first so many is done, and so are they. Returns what was pending of them.
+    std::vector<event> settle_first(std::uint64_t generation);
 
     /// Of what has been posted so far.
     [[nodiscard]] std::uint64_t generation() const {
@@ -59,8 +61,12 @@ public:
 private:
     bool is_allowed_ = false; ///< fixed before the first use
     std::atomic<std::uint64_t> generation_{0};
-    mutable std::mutex mutex_;  ///< leaf lock over the rest
-    std::deque<event> batches_; ///< in the order in which they were posted
+    mutable std::mutex mutex_; ///< leaf lock over the rest
+    struct entry {
+        event batch;
+        std::uint64_t generation; ///< with it
+    };
+    std::deque<entry> batches_; ///< in the order in which they were posted
     /// [quiet kernel] how long it took the last time.
     std::unordered_map<std::uint64_t, std::chrono::microseconds> times_;
 };

@@ -50,6 +50,7 @@ status queue::landed() {
 void queue::ship(bool last) {
     if (last) {
         append_operation(gathered_, operation::finish);
+        num_unanswered_ = 0;
         std::lock_guard const guard(reply_mutex_);
         awaited_ = batch_;
         has_reply_.store(false, std::memory_order_relaxed);
@@ -194,6 +195,10 @@ status queue::take_answer() {
     std::copy(std::begin(answer.output_bytes), std::end(answer.output_bytes), output_bytes_);
     if (answer.failed) {
         return error(OMPX_ERR_PEER, fmt::format("{}: {}", device_.label(), answer.rest));
+    }
+    // This was behind what other queues had posted.
+    for (event const &each : device_.posted().settle_first(followed_)) {
+        each.of->raise_done(each.batch);
     }
     if (answer.rest.size() != small_get_bytes_) {
         return error(OMPX_ERR_SYSTEM,

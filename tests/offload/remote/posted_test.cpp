@@ -83,5 +83,20 @@ TEST_F(posted, of_each_queue_the_last_batch_is_pending) {
     EXPECT_EQ(work.generation(), 3U);
 }
 
+TEST_F(posted, what_was_followed_is_done) {
+    work.add({as_queue(1), 1});
+    work.add({as_queue(2), 1});
+    std::uint64_t const followed = work.generation();
+    work.add({as_queue(1), 2});
+    auto const done = work.settle_first(followed);
+    ASSERT_EQ(done.size(), 2U);
+    EXPECT_EQ(done[1].of, as_queue(2));
+    ASSERT_EQ(work.pending().size(), 1U);
+    EXPECT_EQ(work.pending()[0].batch, 2U);
+    EXPECT_TRUE(work.settle_first(followed).empty());
+    EXPECT_EQ(work.settle_first(work.generation()).size(), 1U);
+    EXPECT_TRUE(work.is_empty());
+}
+
 } // namespace
 } // namespace diomp::offload::remote
