@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "stacks/symbols.h"
 
+#include "base/elf_view.h"
 #include "base/unique_fd.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <cxxabi.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <fstream>
 #include <optional>
-#include <span>
 #include <sstream>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -45,12 +43,15 @@ public:
         if (bytes == MAP_FAILED) {
             return;
         }
-        content_ = {static_cast<const std::byte *>(bytes), size};
-        read_tables();
+        content_ = {static_cast<const char *>(bytes), size};
+        view_ = elf_view(content_);
+        table_ = view_.section_of_type(SHT_SYMTAB); // has more than the other one, if it is there
+        table_ = table_ ? table_ : view_.section_of_type(SHT_DYNSYM);
+        names_ = table_ ? view_.section(table_->sh_link) : std::nullopt;
     }
     ~file() {
         if (!content_.empty()) {
-            ::munmap(const_cast<std::byte *>(content_.data()), content_.size());
+            ::munmap(const_cast<char *>(content_.data()), content_.size());
         }
     }
     file(const file &) = delete;
@@ -58,10 +59,10 @@ public:
 
     /// The address that the file itself has for a place in it.
     [[nodiscard]] std::uint64_t link_address(std::uint64_t offset) const {
-        for (const Elf64_Phdr &part : parts_) {
-            if (part.p_type == PT_LOAD && offset >= part.p_offset &&
-                offset - part.p_offset < part.p_filesz) {
-                return offset - part.p_offset + part.p_vaddr;
+        for (std::uint32_t i = 0; auto const part = view_.segment(i); ++i) {
+            if (part->p_type == PT_LOAD && offset >= part->p_offset &&
+                offset - part->p_offset < part->p_filesz) {
+                return offset - part->p_offset + part->p_vaddr;
             }
         }
         return offset;
@@ -69,61 +70,28 @@ public:
 
     /// "main+0x1f"; "" if no symbol covers the address.
     [[nodiscard]] std::string name(std::uint64_t address) const {
-        const Elf64_Sym *best = nullptr;
-        for (const Elf64_Sym &each : table_) {
-            unsigned const type = ELF64_ST_TYPE(each.st_info);
-            if ((type == STT_FUNC || type == STT_GNU_IFUNC) && each.st_shndx != SHN_UNDEF &&
-                address >= each.st_value &&
-                address - each.st_value < std::max<std::uint64_t>(each.st_size, 1)) {
-                best = &each;
-                break;
+        if (!table_ || !names_) {
+            return "";
+        }
+        for (std::uint64_t i = 0; auto const each = view_.entry<Elf64_Sym>(*table_, i); ++i) {
+            unsigned const type = ELF64_ST_TYPE(each->st_info);
+            if ((type == STT_FUNC || type == STT_GNU_IFUNC) && each->st_shndx != SHN_UNDEF &&
+                address >= each->st_value &&
+                address - each->st_value < std::max<std::uint64_t>(each->st_size, 1)) {
+                std::string const mangled = view_.text(*names_, each->st_name);
+                return mangled.empty() ? ""
+                                       : fmt::format("{}+{:#x}", demangle(mangled.c_str()),
+                                                     address - each->st_value);
             }
         }
-        if (best == nullptr || best->st_name >= names_.size()) {
-            return "";
-        }
-        const auto *const mangled = reinterpret_cast<const char *>(names_.data() + best->st_name);
-        if (std::memchr(mangled, '\0', names_.size() - best->st_name) == nullptr) {
-            return "";
-        }
-        return fmt::format("{}+{:#x}", demangle(mangled), address - best->st_value);
+        return "";
     }
 
 private:
-    /// A table of the file, if all of it is there and aligned.
-    template <typename Entry>
-    [[nodiscard]] std::span<const Entry> table_at(std::uint64_t offset, std::uint64_t count) const {
-        if (offset > content_.size() || count > (content_.size() - offset) / sizeof(Entry) ||
-            offset % alignof(Entry) != 0) {
-            return {};
-        }
-        return {reinterpret_cast<const Entry *>(content_.data() + offset), count};
-    }
-
-    void read_tables() {
-        auto const headers = table_at<Elf64_Ehdr>(0, 1);
-        if (headers.empty() || std::memcmp(headers[0].e_ident, ELFMAG, SELFMAG) != 0 ||
-            headers[0].e_ident[EI_CLASS] != ELFCLASS64) {
-            return;
-        }
-        parts_ = table_at<Elf64_Phdr>(headers[0].e_phoff, headers[0].e_phnum);
-        auto const sections = table_at<Elf64_Shdr>(headers[0].e_shoff, headers[0].e_shnum);
-        for (unsigned const type :
-             {unsigned{SHT_DYNSYM}, unsigned{SHT_SYMTAB}}) { // the larger one last
-            auto const found = std::ranges::find(sections, type, &Elf64_Shdr::sh_type);
-            if (found == sections.end() || found->sh_link >= sections.size()) {
-                continue;
-            }
-            const Elf64_Shdr &names = sections[found->sh_link];
-            table_ = table_at<Elf64_Sym>(found->sh_offset, found->sh_size / sizeof(Elf64_Sym));
-            names_ = table_at<std::byte>(names.sh_offset, names.sh_size);
-        }
-    }
-
-    std::span<const std::byte> content_;
-    std::span<const Elf64_Phdr> parts_;
-    std::span<const Elf64_Sym> table_;
-    std::span<const std::byte> names_;
+    std::string_view content_;
+    elf_view view_;
+    std::optional<Elf64_Shdr> table_;
+    std::optional<Elf64_Shdr> names_;
 };
 
 symbols::symbols() {

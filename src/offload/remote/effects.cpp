@@ -1,70 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/effects.h"
 
+#include "base/elf_view.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <elf.h>
 #include <map>
-#include <optional>
 #include <string>
 
 namespace diomp::offload::remote {
 namespace {
 
-/// Reads past the end give nothing: images come from files that anybody may have written.
-class elf_file {
-public:
-    explicit elf_file(std::string_view bytes) : bytes_(bytes) {}
-
-    template <typename T>
-    [[nodiscard]] std::optional<T> at(std::uint64_t offset) const {
-        if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) {
-            return {};
-        }
-        T value;
-        std::memcpy(&value, bytes_.data() + offset, sizeof value);
-        return value;
-    }
-
-    [[nodiscard]] std::optional<Elf64_Shdr> section(std::uint32_t index) const {
-        auto const header = at<Elf64_Ehdr>(0);
-        return index < header->e_shnum
-                   ? at<Elf64_Shdr>(header->e_shoff + std::uint64_t{index} * sizeof(Elf64_Shdr))
-                   : std::nullopt;
-    }
-    [[nodiscard]] std::optional<Elf64_Shdr> section_of_type(std::uint32_t type) const {
-        for (std::uint32_t i = 0; auto const found = section(i); ++i) {
-            if (found->sh_type == type) {
-                return found;
-            }
-        }
-        return {};
-    }
-    [[nodiscard]] std::string text(const Elf64_Shdr &table, std::uint64_t offset) const {
-        std::uint64_t const begin = table.sh_offset + offset;
-        if (begin >= bytes_.size()) {
-            return {};
-        }
-        return std::string(bytes_.substr(begin, bytes_.substr(begin).find('\0')));
-    }
-    [[nodiscard]] bool is_elf() const {
-        auto const header = at<Elf64_Ehdr>(0);
-        return header && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-               header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB &&
-               header->e_shoff <= bytes_.size() &&
-               (bytes_.size() - header->e_shoff) / sizeof(Elf64_Shdr) >= header->e_shnum;
-    }
-
-private:
-    std::string_view bytes_;
-};
-
 constexpr std::uint32_t most_libraries = 1000;
 
 /// [index of a version] the library that it is expected of.
-std::map<std::uint16_t, std::string> libraries_of(const elf_file &file) {
+std::map<std::uint16_t, std::string> libraries_of(const elf_view &file) {
     std::map<std::uint16_t, std::string> libraries;
     auto const needs = file.section_of_type(SHT_GNU_verneed);
     auto const texts = needs ? file.section(needs->sh_link) : std::nullopt;
@@ -120,10 +71,7 @@ bool is_harmless(const std::string &name, const std::string &library) {
 } // namespace
 
 bool keeps_to_memory(std::string_view image) {
-    elf_file const file(image);
-    if (!file.is_elf()) {
-        return false;
-    }
+    elf_view const file(image);
     auto const symbols = file.section_of_type(SHT_DYNSYM);
     auto const names = symbols ? file.section(symbols->sh_link) : std::nullopt;
     if (!names) {
