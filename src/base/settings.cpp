@@ -253,7 +253,8 @@ constexpr auto rows = std::to_array<setting_row>({
      [](settings &s, const std::string &t) { return parse_auto_number(s.spin_count, t, 0, -1); },
      [](const settings &s) { return show_auto_number(s.spin_count, -1); }},
     {"DIOMP_STREAM_THRESHOLD", "size", "auto",
-     "Transfers from this size up use stores that bypass the caches. auto: from the cache sizes.",
+     "Transfers from this size up (at least 1K) use stores that bypass the caches. auto: learned "
+     "from 1M up; collectives go by the cache sizes.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.stream_threshold_bytes, t); },
      [](const settings &s) { return show_auto_size(s.stream_threshold_bytes); }},
     {"DIOMP_CMA", "on|off", "on",

@@ -11,6 +11,10 @@ namespace diomp {
 /// One thread at a time.
 class two_ways {
 public:
+    two_ways() = default;
+    /// Way 0 or 1 is taken to be the better one until something is known.
+    explicit two_ways(int preferred) : preferred_(preferred) {}
+
     /// Way 0 or 1, for the next time.
     [[nodiscard]] int choice() const {
         return position_ < run_length || position_ >= trial_length ? preferred_ : 1 - preferred_;
@@ -25,9 +29,16 @@ public:
             return;
         }
         // The first of a run pays for what the other way has left behind.
-        if (int const in_run = position_ % run_length; in_run > 0) {
+        int const in_run = position_ % run_length;
+        if (in_run > 0) {
             costs_[static_cast<std::size_t>(position_ / run_length)]
                   [static_cast<std::size_t>(in_run - 1)] = cost;
+        }
+        is_hopeless_ =
+            cost > hopeless * std::ranges::max(costs_[0]) && (in_run == 0 || is_hopeless_);
+        if (position_ == run_length + 1 && is_hopeless_) {
+            costs_[1].fill(cost);
+            position_ = trial_length - 1;
         }
         if (++position_ == trial_length) {
             conclude();
@@ -36,6 +47,7 @@ public:
 
     static constexpr int run_length = 4;
     static constexpr int trial_length = 2 * run_length; ///< the preferred way, then the other one
+    static constexpr double hopeless = 1.3;             ///< times worse twice: no third use
     static constexpr int least_pause = 32;              ///< uses between trials
     static constexpr int longest_pause = 1024;
 
@@ -52,8 +64,9 @@ private:
     }
 
     int preferred_ = 0;
-    int position_ = 0; ///< in a trial
-    int left_ = 0;     ///< uses until the next one
+    int position_ = 0;         ///< in a trial
+    bool is_hopeless_ = false; ///< each use of the run was much worse than the preferred way
+    int left_ = 0;             ///< uses until the next one
     int pause_ = least_pause / 2;
     std::array<std::array<double, run_length - 1>, 2> costs_{}; ///< [preferred, other]
 };

@@ -47,7 +47,7 @@ struct execution {
         if (nbytes >= 4096 && stage_ways != nullptr && stage_ways->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
         } else {
-            std::memcpy(to, from, nbytes);
+            rma::copy_cached(to, from, nbytes);
         }
     }
     /// Into the program's memory: past the caches where the call is larger than they are.
@@ -58,7 +58,7 @@ struct execution {
         if (block_bytes() >= chosen.stream_threshold_bytes && nbytes >= 4096) {
             rma::copy_streaming(to, from, nbytes);
         } else {
-            std::memcpy(to, from, nbytes);
+            rma::copy_cached(to, from, nbytes);
         }
     }
 };

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/copy.h"
 
+#include "base/two_ways.h"
+
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <memory>
 #include <unistd.h>
 
 #if defined(__x86_64__)
@@ -71,6 +77,47 @@ stream_loop best_loop() {
 
 const stream_loop stream_body = best_loop();
 
+using vector = __m256i;
+
+__attribute__((target("avx2"))) inline vector load(const char *from) {
+    return _mm256_loadu_si256(reinterpret_cast<const vector *>(from));
+}
+
+__attribute__((target("avx2"))) inline void store(char *to, vector value) {
+    _mm256_storeu_si256(reinterpret_cast<vector *>(to), value);
+}
+
+/// At least 128 bytes. Stores are aligned, since one that crosses a cache line costs two; the first
+/// and the last ones overlap their neighbours. Vectors of 64 bytes are no quicker on Zen 5 and
+/// slower where sources lie across lines.
+__attribute__((target("avx2"))) void copy_vectors(char *to, const char *from, std::size_t nbytes) {
+    vector const head = load(from);
+    vector const tail0 = load(from + nbytes - 128);
+    vector const tail1 = load(from + nbytes - 96);
+    vector const tail2 = load(from + nbytes - 64);
+    vector const tail3 = load(from + nbytes - 32);
+    std::size_t done = 32 - reinterpret_cast<std::uintptr_t>(to) % 32;
+    store(to, head);
+    for (; done + 128 < nbytes; done += 128) {
+        vector const a = load(from + done);
+        vector const b = load(from + done + 32);
+        vector const c = load(from + done + 64);
+        vector const d = load(from + done + 96);
+        store(to + done, a);
+        store(to + done + 32, b);
+        store(to + done + 64, c);
+        store(to + done + 96, d);
+    }
+    store(to + nbytes - 128, tail0);
+    store(to + nbytes - 96, tail1);
+    store(to + nbytes - 64, tail2);
+    store(to + nbytes - 32, tail3);
+}
+
+/// Below, and from where the second-level cache sets the pace, memcpy is as quick.
+constexpr std::size_t least_vectors = 1024; ///< and the least to store past the caches
+const std::size_t most_vectors = __builtin_cpu_supports("avx2") != 0 ? std::size_t{32} << 10 : 0;
+
 #endif
 
 bool overlap(const void *a, const void *b, std::size_t nbytes) {
@@ -79,7 +126,57 @@ bool overlap(const void *a, const void *b, std::size_t nbytes) {
     return (x < y ? y - x : x - y) < nbytes;
 }
 
+/// From where on threads learn: below, the lines of both sides stay in the core's own cache.
+constexpr std::size_t least_learned = std::size_t{1} << 20;
+constexpr std::size_t num_learned = 12; ///< powers of two, the last one for all above
+
+/// What a thread has learned about copies through the caches (way 0) and past them (way 1).
+struct learned_ways {
+    std::array<two_ways, num_learned> by_size;
+
+    learned_ways() {
+        for (std::size_t i = 0; i < num_learned; ++i) {
+            by_size[i] = two_ways((least_learned << i) >= default_stream_threshold() ? 1 : 0);
+        }
+    }
+};
+
+void copy_learned(void *destination, const void *source, std::size_t nbytes) {
+    // Apart from the thread's own storage, of which little is left when the library is opened late.
+    thread_local auto const ways = std::make_unique<learned_ways>();
+    auto const index = static_cast<std::size_t>(std::bit_width(nbytes / least_learned) - 1);
+    two_ways &way = ways->by_size[std::min(index, num_learned - 1)];
+    auto const begin = std::chrono::steady_clock::now();
+    if (way.choice() == 1) {
+        copy_streaming(destination, source, nbytes);
+    } else {
+        std::memcpy(destination, source, nbytes);
+    }
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
+    way.tell(taken.count() / static_cast<double>(nbytes));
+}
+
+/// Apart, so that shorter copies save no registers.
+[[gnu::noinline]] void copy_huge(void *destination, const void *source, std::size_t nbytes,
+                                 std::size_t stream_threshold) {
+    if (stream_threshold == learned_threshold) {
+        copy_learned(destination, source, nbytes);
+    } else {
+        copy_streaming(destination, source, nbytes);
+    }
+}
+
 } // namespace
+
+void copy_cached(void *destination, const void *source, std::size_t nbytes) {
+#if defined(__x86_64__) && !DIOMP_THREAD_SANITIZER // which sees memcpy whole, but no vectors
+    if (nbytes >= least_vectors && nbytes <= most_vectors) {
+        copy_vectors(static_cast<char *>(destination), static_cast<const char *>(source), nbytes);
+        return;
+    }
+#endif
+    std::memcpy(destination, source, nbytes);
+}
 
 void copy_streaming(void *destination, const void *source, std::size_t nbytes) {
 #if defined(__x86_64__)
@@ -97,10 +194,13 @@ void copy_streaming(void *destination, const void *source, std::size_t nbytes) {
 
 void copy_large(void *destination, const void *source, std::size_t nbytes,
                 std::size_t stream_threshold) {
-    if (nbytes < stream_threshold || overlap(destination, source, nbytes)) {
+    if (nbytes < least_vectors || overlap(destination, source, nbytes)) {
         std::memmove(destination, source, nbytes);
+    } else if (nbytes <
+               (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {
+        copy_cached(destination, source, nbytes);
     } else {
-        copy_streaming(destination, source, nbytes);
+        copy_huge(destination, source, nbytes, stream_threshold);
     }
 }
 

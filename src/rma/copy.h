@@ -11,16 +11,27 @@
 
 namespace diomp::rma {
 
-/// Above 64 bytes: memmove, or streaming stores from `stream_threshold` up.
+/// As a stream_threshold: each thread learns, by size, whether large copies are quicker through the
+/// caches or past them. That depends on the machine, on where it has put ranks and their memory,
+/// and on what else it does.
+inline constexpr std::size_t learned_threshold = 0;
+
+/// Above 64 bytes, memmove semantics: through the caches, or with streaming stores from
+/// `stream_threshold` up.
 void copy_large(void *destination, const void *source, std::size_t nbytes,
                 std::size_t stream_threshold);
+
+/// Through the caches: own loops up to where the library's memcpy is as quick. Ranges must not
+/// overlap.
+void copy_cached(void *destination, const void *source, std::size_t nbytes);
 
 /// Copies with non-temporal stores and waits until they are globally visible. For large blocks that
 /// the destination's owner will not find in its cache anyway: saves reading the lines that are
 /// overwritten. Ranges must not overlap.
 void copy_streaming(void *destination, const void *source, std::size_t nbytes);
 
-/// The crossover between memmove and streaming stores on this machine, from its cache sizes.
+/// The crossover between copies through the caches and streaming stores, as far as the caches'
+/// sizes tell.
 std::size_t default_stream_threshold();
 
 namespace detail {

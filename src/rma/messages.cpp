@@ -49,9 +49,6 @@ transfers::transfers(memory::address_space &space, memory::segment &own,
       acknowledgement_handler_(
           engine.add_handler([this](const conduit::message &m) { on_acknowledgement(m); })),
       copies_(engine, own, directory) {
-    if (options_.stream_threshold_bytes == 0) {
-        options_.stream_threshold_bytes = default_stream_threshold();
-    }
     for (int rank = 0; rank < options_.num_ranks && all_direct_; ++rank) {
         all_direct_ = engine_.transport().direct_base(world_rank{rank}) != nullptr;
     }

@@ -46,7 +46,7 @@ using flight_observer = std::function<void(direction way, world_rank peer, std::
 struct options {
     world_rank self;
     int num_ranks = 1;
-    std::size_t stream_threshold_bytes = 0;
+    std::size_t stream_threshold_bytes = learned_threshold;
     flight_observer on_flight; ///< for the trace; empty: nobody asks
 };
 

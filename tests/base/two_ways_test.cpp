@@ -29,11 +29,25 @@ TEST(two_ways, the_quicker_one_is_taken_after_one_trial) {
     }
 }
 
+TEST(two_ways, the_guess_is_taken_first) {
+    two_ways ways(1);
+    EXPECT_EQ(use(ways, two_ways::run_length, [](int) { return 1.0; }), two_ways::run_length);
+    EXPECT_EQ(two_ways().choice(), 0);
+}
+
 TEST(two_ways, what_is_confirmed_is_tried_less_and_less_often) {
     two_ways ways;
     int const others = use(ways, 20000, [](int way) { return way == 0 ? 1.0 : 7.0; });
     EXPECT_GE(others, two_ways::run_length);
     EXPECT_LE(others, 30 * two_ways::run_length);
+}
+
+TEST(two_ways, what_is_much_worse_is_used_twice_and_no_more) {
+    two_ways ways;
+    EXPECT_EQ(use(ways, two_ways::trial_length, [](int way) { return way == 0 ? 1.0 : 1.5; }), 2);
+    two_ways close;
+    EXPECT_EQ(use(close, two_ways::trial_length, [](int way) { return way == 0 ? 1.0 : 1.2; }),
+              two_ways::run_length);
 }
 
 TEST(two_ways, it_follows_a_machine_that_changes) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rma/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+namespace {
+
+using namespace diomp::rma;
+using copy_function = std::function<void(void *, const void *, std::size_t)>;
+
+constexpr std::size_t margin = 160; ///< more than any loop writes at a time
+
+unsigned char pattern(std::size_t i) { return static_cast<unsigned char>(i * 31 + i / 251); }
+
+/// The right bytes, and none beside them.
+void expect_copied(const copy_function &copy, std::size_t nbytes, std::size_t to,
+                   std::size_t from) {
+    std::vector<unsigned char> source(nbytes + 2 * margin);
+    for (std::size_t i = 0; i < source.size(); ++i) {
+        source[i] = pattern(i);
+    }
+    std::vector<unsigned char> target(nbytes + 2 * margin, 0xee);
+    copy(target.data() + margin / 2 + to, source.data() + from, nbytes);
+    for (std::size_t i = 0; i < target.size(); ++i) {
+        std::size_t const begin = margin / 2 + to;
+        bool const is_inside = i >= begin && i < begin + nbytes;
+        ASSERT_EQ(target[i], is_inside ? pattern(from + i - begin) : 0xee)
+            << "byte " << i << " of a copy of " << nbytes << " to +" << to << " from +" << from;
+    }
+}
+
+void expect_all_sizes(const copy_function &copy, std::size_t least) {
+    for (std::size_t nbytes = least; nbytes <= 700; ++nbytes) {
+        expect_copied(copy, nbytes, nbytes % 33, nbytes % 7);
+    }
+    for (std::size_t const nbytes : {4096UL, 4097UL, 32767UL, 32768UL, 32769UL, 65536UL, 70001UL}) {
+        for (std::size_t const offset : {0UL, 1UL, 8UL, 31UL}) {
+            expect_copied(copy, nbytes, offset, 0);
+            expect_copied(copy, nbytes, 0, offset);
+        }
+    }
+}
+
+TEST(copy, every_size_and_alignment) {
+    expect_all_sizes([](void *to, const void *from,
+                        std::size_t nbytes) { copy_bytes(to, from, nbytes, learned_threshold); },
+                     0);
+}
+
+TEST(copy, through_the_caches) { expect_all_sizes(copy_cached, 0); }
+
+TEST(copy, past_the_caches) { expect_all_sizes(copy_streaming, 0); }
+
+// The threshold that a user sets counts from its first byte.
+TEST(copy, a_threshold_of_one_byte) {
+    expect_all_sizes(
+        [](void *to, const void *from, std::size_t nbytes) { copy_bytes(to, from, nbytes, 1); }, 0);
+}
+
+TEST(copy, ranges_that_overlap) {
+    for (std::size_t const nbytes : {3UL, 48UL, 100UL, 200UL, 4096UL, 40000UL, 3000000UL}) {
+        for (std::size_t const distance : {1UL, 32UL, 64UL, 129UL}) {
+            for (std::size_t const threshold : {learned_threshold, std::size_t{1}}) {
+                std::vector<unsigned char> bytes(nbytes + distance);
+                for (std::size_t i = 0; i < bytes.size(); ++i) {
+                    bytes[i] = pattern(i);
+                }
+                std::vector<unsigned char> expected = bytes;
+                std::memmove(expected.data() + distance, expected.data(), nbytes);
+                copy_bytes(bytes.data() + distance, bytes.data(), nbytes, threshold);
+                ASSERT_TRUE(bytes == expected) << nbytes << " bytes upwards by " << distance;
+                std::memmove(expected.data(), expected.data() + distance, nbytes);
+                copy_bytes(bytes.data(), bytes.data() + distance, nbytes, threshold);
+                ASSERT_TRUE(bytes == expected) << nbytes << " bytes downwards by " << distance;
+            }
+        }
+    }
+}
+
+// Long enough for both ways of each size to be tried.
+TEST(copy, while_it_learns) {
+    for (std::size_t const nbytes : {(std::size_t{1} << 20) + 5, (std::size_t{5} << 20) + 3}) {
+        std::vector<std::uint64_t> source(nbytes / 8 + 1);
+        std::vector<std::uint64_t> target(source.size());
+        for (std::uint64_t round = 1; round <= 40; ++round) {
+            std::ranges::fill(source, round * 0x0101010101010101U);
+            copy_bytes(target.data(), source.data(), nbytes, learned_threshold);
+            ASSERT_EQ(std::memcmp(target.data(), source.data(), nbytes), 0) << "round " << round;
+        }
+    }
+}
+
+} // namespace
