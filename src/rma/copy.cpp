@@ -116,7 +116,7 @@ __attribute__((target("avx2"))) void copy_vectors(char *to, const char *from, st
 
 /// Below, and from where the second-level cache sets the pace, memcpy is as quick.
 constexpr std::size_t least_vectors = 1024; ///< and the least to store past the caches
-const std::size_t most_vectors = __builtin_cpu_supports("avx2") != 0 ? std::size_t{32} << 10 : 0;
+const std::size_t most_vectors = __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0;
 
 #endif
 

@@ -40,7 +40,8 @@ void expect_all_sizes(const copy_function &copy, std::size_t least) {
     for (std::size_t nbytes = least; nbytes <= 700; ++nbytes) {
         expect_copied(copy, nbytes, nbytes % 33, nbytes % 7);
     }
-    for (std::size_t const nbytes : {4096UL, 4097UL, 32767UL, 32768UL, 32769UL, 65536UL, 70001UL}) {
+    for (std::size_t const nbytes :
+         {4096UL, 4097UL, 65536UL, 262143UL, 262144UL, 262145UL, 300001UL}) {
         for (std::size_t const offset : {0UL, 1UL, 8UL, 31UL}) {
             expect_copied(copy, nbytes, offset, 0);
             expect_copied(copy, nbytes, 0, offset);
