@@ -35,10 +35,14 @@ constexpr std::array<std::pair<const char *, ccl_choice>, 4> ccl_words{
      {"native", ccl_choice::native},
      {"nccl", ccl_choice::nccl},
      {"rccl", ccl_choice::rccl}}};
+constexpr device_ways without(device_ways way) {
+    return static_cast<device_ways>(static_cast<unsigned>(device_ways::all) &
+                                    ~static_cast<unsigned>(way));
+}
 constexpr std::array<std::pair<const char *, device_ways>, 4> path_words{
     {{"all", device_ways::all},
-     {"no-ipc", device_ways::peer},
-     {"no-peer", device_ways::ipc},
+     {"no-ipc", without(device_ways::ipc)},
+     {"no-peer", without(device_ways::peer)},
      {"bounce", device_ways::none}}};
 constexpr std::array<std::pair<const char *, bool>, 2> switch_words{{{"on", true}, {"off", false}}};
 
@@ -117,6 +121,7 @@ std::string show_text(const settings &from) {
 constexpr char conduit_choices[] = "auto|shm|ucx|gasnet|gaspi|tcp";
 constexpr char network_choices[] = "auto|ucx|gasnet|gaspi|tcp";
 constexpr char rma_choices[] = "auto|rdma|messages";
+constexpr char device_memory_choices[] = "auto|on|off";
 constexpr char atomics_choices[] = "messages|native";
 
 template <std::string settings::*Field, const char *Choices>
@@ -143,8 +148,8 @@ constexpr auto rows = std::to_array<setting_row>({
      [](const settings &s) { return show_auto_size(s.device_segment_size_bytes); }},
     {"DIOMP_DEVICE_PATHS", "all|no-ipc|no-peer|bounce", "all",
      "Ways of transfers with GPU memory. no-ipc: other ranks' memory is not mapped here; no-peer: "
-     "devices of a rank do not reach each other; bounce: neither. For tests, and where the "
-     "hardware's way is broken.",
+     "devices of a rank do not reach each other; bounce: neither, nor does a network. For tests, "
+     "and where the hardware's way is broken.",
      [](settings &s, const std::string &t) {
          return parse_word(s.device_paths, t, path_words, "one of all, no-ipc, no-peer, bounce");
      },
@@ -286,6 +291,13 @@ constexpr auto rows = std::to_array<setting_row>({
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",
      parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
+    {"DIOMP_NETWORK_DEVICE_MEMORY", device_memory_choices, "auto",
+     "UCX reads and writes GPU memory by itself, without a detour through the host. auto: where it "
+     "is 1.18 or newer and built for these GPUs; on: also where it does not say so, for memory "
+     "that "
+     "processors load, too.",
+     parse_choice_of<&settings::network_device_memory, device_memory_choices>,
+     show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",
      "Atomic operations and signals on segments of other nodes by messages that the target serves, "
      "or by UCX's own, then of all ranks, the calling one too: with DIOMP_CONDUIT=ucx only.",

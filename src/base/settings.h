@@ -24,9 +24,10 @@ enum class ccl_choice { automatic, native, nccl, rccl };
 /// Ways of transfers with GPU memory, as a set. What none of them allows bounces through the host.
 enum class device_ways : unsigned {
     none = 0,
-    peer = 1, ///< from device to device of one rank
-    ipc = 2,  ///< into memory of other ranks of the node
-    all = peer | ipc,
+    peer = 1,    ///< from device to device of one rank
+    ipc = 2,     ///< into memory of other ranks of the node
+    network = 4, ///< to other nodes, by a network that reads and writes it
+    all = peer | ipc | network,
 };
 [[nodiscard]] constexpr bool allows(device_ways set, device_ways way) {
     return (static_cast<unsigned>(set) & static_cast<unsigned>(way)) != 0;
@@ -60,6 +61,7 @@ struct settings {
     std::string tcp_interfaces;            ///< empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
     std::string network_rma = "auto";
+    std::string network_device_memory = "auto";
     std::string network_atomics = "messages";
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.

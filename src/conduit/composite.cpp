@@ -37,6 +37,16 @@ public:
         return is_near(peer) ? near_->get(peer, remote_address, destination, nbytes, done)
                              : far_->get(peer, remote_address, destination, nbytes, done);
     }
+    bool reaches(memory_kind kind) const override { return far_->reaches(kind); }
+    status put_between(world_rank peer, std::uint64_t remote_address, const void *source,
+                       std::size_t nbytes, memory_ends ends, completion &source_free) override {
+        return far_->put_between(peer, remote_address, source, nbytes, ends, source_free);
+    }
+    status get_between(world_rank peer, std::uint64_t remote_address, void *destination,
+                       std::size_t nbytes, memory_ends ends, completion &done) override {
+        return far_->get_between(peer, remote_address, destination, nbytes, ends, done);
+    }
+    void work_in(const device_scope &scope) override { far_->work_in(scope); }
     result<bool> put_rows(world_rank peer, std::uint64_t remote_address, const void *source,
                           const rows &shape, completion &source_free) override {
         return is_near(peer) ? near_->put_rows(peer, remote_address, source, shape, source_free)

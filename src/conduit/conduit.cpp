@@ -16,6 +16,18 @@ status conduit::get(world_rank /*peer*/, std::uint64_t /*remote_address*/, void 
     panic("get through a conduit that maps all peers");
 }
 
+status conduit::put_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                            const void * /*source*/, std::size_t /*nbytes*/, memory_ends /*ends*/,
+                            completion & /*source_free*/) {
+    panic("a put of device memory through a conduit that does not reach it");
+}
+
+status conduit::get_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                            void * /*destination*/, std::size_t /*nbytes*/, memory_ends /*ends*/,
+                            completion & /*done*/) {
+    panic("a get of device memory through a conduit that does not reach it");
+}
+
 result<bool> conduit::put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
                                const void * /*source*/, const rows & /*shape*/,
                                completion & /*source_free*/) {

@@ -84,6 +84,20 @@ struct rows {
     }
 };
 
+/// In whose memory the ends of a transfer are, as networks tell them apart.
+enum class memory_kind : std::uint8_t { host, cuda, hip };
+struct memory_ends {
+    memory_kind remote = memory_kind::host;
+    memory_kind local = memory_kind::host;
+
+    [[nodiscard]] bool are_host() const {
+        return remote == memory_kind::host && local == memory_kind::host;
+    }
+};
+
+/// Makes a device the calling thread's own while the result lives.
+using device_scope = std::function<std::shared_ptr<void>()>;
+
 /// What networks do with a word of 4 or 8 bytes, and do right: UCX 1.13 has AND, OR and XOR as
 /// well, which its transport to the own process gets wrong.
 enum class atomic_op : std::uint8_t { add, exchange, compare_exchange };
@@ -127,6 +141,18 @@ public:
     /// Starts to copy from an address in the peer's segment. `done` counts the arrival.
     virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, completion &done);
+    /// Whether the network itself reads and writes such memory of this process.
+    [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
+    /// As put and get with memory of devices at one end or both, which the network reaches there.
+    /// The remote address need not be in the segment; nothing is checked.
+    virtual status put_between(world_rank peer, std::uint64_t remote_address, const void *source,
+                               std::size_t nbytes, memory_ends ends, completion &source_free);
+    virtual status get_between(world_rank peer, std::uint64_t remote_address, void *destination,
+                               std::size_t nbytes, memory_ends ends, completion &done);
+    /// Before this process's memory of devices is at an end of a transfer: what their vendor's
+    /// library wants in every thread that the network works in. The first one counts, until an
+    /// empty one withdraws it.
+    virtual void work_in(const device_scope & /*scope*/) {}
     /// The same of all rows at once; the addresses are those of the first one. The places of a
     /// put's rows do not overlap. false: nothing was started, since for this peer and rows of this
     /// length there is no better way than one put or get for each.
@@ -225,6 +251,7 @@ struct conduit_options {
     std::string tcp_interfaces;      ///< with commas between; empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen here
     std::string network_rma = "auto";      ///< auto, rdma, messages
+    std::string device_memory = "auto";    ///< auto, on, off: see conduit::reaches
     bool native_atomics = false;           ///< an error of create() where there are none
 };
 

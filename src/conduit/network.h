@@ -23,6 +23,20 @@ public:
                        std::size_t nbytes, completion &source_free) = 0;
     virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, completion &done) = 0;
+    /// By default not.
+    [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
+    /// Of networks that reach more than the host's.
+    virtual status put_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                               const void * /*source*/, std::size_t /*nbytes*/,
+                               memory_ends /*ends*/, completion & /*source_free*/) {
+        return error(OMPX_ERR_UNSUPPORTED, "this network does not reach memory of devices");
+    }
+    virtual status get_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                               void * /*destination*/, std::size_t /*nbytes*/, memory_ends /*ends*/,
+                               completion & /*done*/) {
+        return error(OMPX_ERR_UNSUPPORTED, "this network does not reach memory of devices");
+    }
+    virtual void work_in(const device_scope & /*scope*/) {}
     /// By default row by row is the only way.
     virtual result<bool> put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
                                   const void * /*source*/, const rows & /*shape*/,

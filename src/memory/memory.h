@@ -21,6 +21,7 @@ struct place {
     std::byte *direct = nullptr;      ///< loadable here, or nullptr
     std::uint64_t remote_address = 0; ///< as the owner sees it
     bool in_segment = false;          ///< else it is registered private memory
+    conduit::memory_ends ends = {};   ///< not both host: the network moves device memory
 };
 
 /// How often second-level pointers were read from their owner, and found in the cache.

@@ -3,6 +3,7 @@
 // means, the vendor's library is loaded then.
 #pragma once
 
+#include "conduit/conduit.h"
 #include "device/device.h"
 #include "device/stream_pool.h"
 
@@ -19,6 +20,13 @@
 namespace diomp::offload {
 
 enum class vendor : std::uint32_t { none, cuda, hip };
+
+/// As networks know their memory.
+[[nodiscard]] constexpr conduit::memory_kind kind_of(vendor made_by) {
+    return made_by == vendor::cuda  ? conduit::memory_kind::cuda
+           : made_by == vendor::hip ? conduit::memory_kind::hip
+                                    : conduit::memory_kind::host;
+}
 
 /// One device. Lives as long as `accelerators`.
 struct accelerator {

@@ -2,6 +2,7 @@
 #include "offload/ledger.h"
 
 #include "memory/layout.h"
+#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -121,6 +122,14 @@ device_segment *ledger::segment_meant(const question &asked) const {
     return place < driven.size() ? own_.find(driven[place]) : nullptr;
 }
 
+conduit::memory_kind ledger::kind_for_network(const device_segment &of) const {
+    if (of.memory() == nullptr) {
+        return conduit::memory_kind::host;
+    }
+    conduit::memory_kind const kind = kind_of(of.memory()->on().made_by);
+    return engine_.transport().reaches(kind) ? kind : conduit::memory_kind::host;
+}
+
 void ledger::on_question(const conduit::message &incoming) {
     question asked;
     std::memcpy(&asked, incoming.payload.data(), sizeof(asked));
@@ -148,7 +157,8 @@ void ledger::on_question(const conduit::message &incoming) {
                          found->offset,
                          identify(found->host, host_),
                          segment->device(),
-                         segment->memory() != nullptr ? 1U : 0U};
+                         static_cast<std::uint16_t>(segment->memory() != nullptr ? 1 : 0),
+                         kind_for_network(*segment)};
         }
     }
     calls_.reply(incoming.source, asked.header.id, told);

@@ -33,8 +33,12 @@ struct remote_allocation {
     std::uint64_t nbytes = 0;
     std::uint64_t offset = 0; ///< in the device's segment
     identity what;
-    std::int32_t device = 0;          ///< of the owner
-    std::uint32_t on_accelerator = 0; ///< 0: the processors of the owner's node load and store it
+    std::int32_t device = 0; ///< of the owner
+    /// 0: the processors of the owner's node load and store it.
+    std::uint16_t on_accelerator = 0;
+    /// Its kind, if the owner's network reads and writes it; else host.
+    conduit::memory_kind by_network = conduit::memory_kind::host;
+    std::uint8_t unused = 0;
 };
 
 /// Any thread. Create before engine.start().
@@ -94,6 +98,7 @@ private:
     static constexpr std::size_t max_kept = 16384;
 
     void on_question(const conduit::message &incoming);
+    [[nodiscard]] conduit::memory_kind kind_for_network(const device_segment &of) const;
     [[nodiscard]] device_segment *segment_meant(const question &asked) const;
     void on_withdrawal(const conduit::message &incoming);
     std::optional<remote_allocation> look_up(const key &wanted) const;

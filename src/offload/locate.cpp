@@ -244,7 +244,11 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, int de
                         left, nbytes);
     }
     if (there.on_accelerator != 0) {
-        return remote_side{{}, {}, nullptr, far_memory{there.device, there.offset + inside}};
+        return remote_side{
+            {},
+            {},
+            nullptr,
+            far_memory{there.device, there.offset + inside, there.base + inside, there.by_network}};
     }
     return remote_side{space_.place_at(rank, there.base + inside), {}, nullptr, {}};
 }

@@ -35,9 +35,42 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
     if (here.on != nullptr) {
         return move_host(how, rank, there.place, here, nbytes);
     }
-    return how.at_once
-               ? transfers_.start_at(how.way, rank, there.place, here.address, nbytes, how.event)
-               : transfers_.move_at(how.way, rank, there.place, here.address, nbytes);
+    return start_or_move(how, rank, there.place, here.address, nbytes);
+}
+
+result<rma::path> devices::start_or_move(when how, world_rank rank, const memory::place &there,
+                                         std::byte *here, std::size_t nbytes) {
+    if (how.at_once && !there.ends.are_host()) {
+        may_travel_.store(true, std::memory_order_release);
+    }
+    return how.at_once ? transfers_.start_at(how.way, rank, there, here, nbytes, how.event)
+                       : transfers_.move_at(how.way, rank, there, here, nbytes);
+}
+
+std::optional<memory::place> devices::place_for_network(world_rank rank, const memory::place &there,
+                                                        const end &here) {
+    conduit::conduit &transport = engine_.transport();
+    conduit::memory_kind const local =
+        here.on == nullptr ? conduit::memory_kind::host : kind_of(here.on->made_by);
+    if (!there.in_segment || transport.direct_base(rank) != nullptr || !transport.reaches(local) ||
+        !allows(options_.paths, device_ways::network)) {
+        return std::nullopt;
+    }
+    memory::place between = there;
+    between.ends.local = local;
+    return between;
+}
+
+std::optional<memory::place> devices::place_for_network(world_rank rank, const far_memory &there,
+                                                        const end &here) {
+    if (there.kind == conduit::memory_kind::host) {
+        return std::nullopt;
+    }
+    memory::place of_owner;
+    of_owner.remote_address = there.address;
+    of_owner.in_segment = true;
+    of_owner.ends.remote = there.kind;
+    return place_for_network(rank, of_owner, here);
 }
 
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
@@ -53,6 +86,9 @@ result<rma::path> devices::move_far(when how, world_rank rank, const far_memory 
         if (opened.failure().code() != OMPX_ERR_UNSUPPORTED) {
             return opened.take_failure();
         }
+    }
+    if (auto const between = place_for_network(rank, there, here)) {
+        return start_or_move(how, rank, *between, here.address, nbytes);
     }
     DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.offset, here, nbytes));
     return rma::path::bounce;
@@ -86,6 +122,9 @@ result<rma::path> devices::move_host(when how, world_rank rank, const memory::pl
                                      const end &here, std::size_t nbytes) {
     if (there.direct != nullptr) {
         return run(how, rank, *here.on, there.direct, here.address, nbytes, rma::path::device);
+    }
+    if (auto const between = place_for_network(rank, there, here)) {
+        return start_or_move(how, rank, *between, here.address, nbytes);
     }
     auto const move_piece = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
         memory::place piece = there;
@@ -213,6 +252,12 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
 }
 
 void devices::finish_copies() {
+    if (may_travel_.exchange(false, std::memory_order_acq_rel)) {
+        if (status const finished = transfers_.fence(); !finished) {
+            log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
+                finished.failure().message());
+        }
+    }
     if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
         return;
     }

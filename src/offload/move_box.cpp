@@ -3,7 +3,21 @@
 // packed into pieces where they go through host memory.
 #include "offload/offload.h"
 
+#include <algorithm>
+
 namespace diomp::offload {
+namespace {
+
+/// Each run that the network moves by itself is a message and an agreement on where it goes;
+/// shorter ones are packed for the detour through the host.
+constexpr std::size_t least_row_bytes = std::size_t{32} << 10;
+
+bool is_worth_rows(const rma::box_walk &walk) {
+    return std::ranges::all_of(walk.runs(),
+                               [](const rma::run &each) { return each.nbytes >= least_row_bytes; });
+}
+
+} // namespace
 
 result<rma::path> devices::move_box(rma::direction way, world_rank rank, const side &remote,
                                     const side &local, const rma::box &shape) {
@@ -49,6 +63,9 @@ result<rma::path> devices::box_far(rma::direction way, world_rank rank, const fa
             return opened.take_failure();
         }
     }
+    if (auto const between = place_for_network(rank, there, here); between && is_worth_rows(walk)) {
+        return transfers_.move_runs_at(way, rank, *between, here.address, walk.runs());
+    }
     DIOMP_TRY(bounce_.ask_owner(way, rank, there.device, there.offset, here, walk.runs()));
     return rma::path::bounce;
 }
@@ -79,6 +96,9 @@ result<rma::path> devices::box_host(rma::direction way, world_rank rank, const m
     if (there.direct != nullptr) {
         DIOMP_TRY(bounce_.copy_runs(way, *here.on, there.direct, here.address, walk.runs()));
         return rma::path::device;
+    }
+    if (auto const between = place_for_network(rank, there, here); between && is_worth_rows(walk)) {
+        return transfers_.move_runs_at(way, rank, *between, here.address, walk.runs());
     }
     auto const move_packed = [&](std::byte *host, std::span<const rma::run> packed) -> status {
         DIOMP_TRY(transfers_.move_runs_at(way, rank, there, host, packed));

@@ -78,6 +78,7 @@ devices::devices(memory::address_space &space, memory::segment &host, const cond
 }
 
 devices::~devices() {
+    engine_.transport().work_in({});
     for (auto const &each : made_) {
         if (each->memory() != nullptr && each->num_allocations() > 0) {
             each->abandon_memory();
@@ -137,6 +138,12 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     remember_range(memory.value()->base(), memory.value()->size_bytes());
     has_accelerators_.store(true, std::memory_order_release);
     transfers_.expect_device_copies();
+    if (engine_.transport().reaches(kind_of(on->made_by))) {
+        engine_.transport().work_in([on]() -> std::shared_ptr<void> {
+            auto scope = on->backend->make_current(on->id);
+            return scope ? std::shared_ptr<device::current_scope>(scope.take()) : nullptr;
+        });
+    }
     return std::make_unique<device_segment>(request.device, memory.take());
 }
 

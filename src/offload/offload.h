@@ -146,6 +146,9 @@ public:
     struct far_memory {
         int device = 0;
         std::uint64_t offset = 0;
+        // For networks:
+        std::uint64_t address = 0;                              ///< as the owner sees it
+        conduit::memory_kind kind = conduit::memory_kind::host; ///< host: they do not reach it
     };
     /// Where memory of own device `device`, which find_own has found, is for others; nullopt: not
     /// in its segment.
@@ -217,6 +220,13 @@ private:
                               std::size_t nbytes, route &learned);
 
     // move.cpp: with accelerators on at least one side.
+    /// Both ends of a transfer, if the network moves the bytes between them by itself.
+    [[nodiscard]] std::optional<memory::place>
+    place_for_network(world_rank rank, const far_memory &there, const end &here);
+    [[nodiscard]] std::optional<memory::place>
+    place_for_network(world_rank rank, const memory::place &there, const end &here);
+    result<rma::path> start_or_move(when how, world_rank rank, const memory::place &there,
+                                    std::byte *here, std::size_t nbytes);
     result<rma::path> move_far(when how, world_rank rank, const far_memory &there, const end &here,
                                std::size_t nbytes);
     result<rma::path> move_within(when how, world_rank rank, const end &there, const end &here,
@@ -257,6 +267,7 @@ private:
     bounce bounce_;
     std::atomic<bool> has_accelerators_{false}; ///< some segment lies on one
     std::atomic<bool> may_copy_{false};         ///< copies have been started that nobody waited for
+    std::atomic<bool> may_travel_{false};       ///< likewise transfers by the network
     std::atomic<bool> has_warned_{false};
     std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
 };

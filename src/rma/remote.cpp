@@ -39,8 +39,14 @@ status transfers::begin_remote(direction way, world_rank peer, const memory::pla
         return {};
     }
     conduit::conduit &transport = engine_.transport();
-    return way == direction::put ? transport.put(peer, place.remote_address, local, nbytes, count)
-                                 : transport.get(peer, place.remote_address, local, nbytes, count);
+    std::uint64_t const there = place.remote_address;
+    if (!place.ends.are_host()) [[unlikely]] {
+        return way == direction::put
+                   ? transport.put_between(peer, there, local, nbytes, place.ends, count)
+                   : transport.get_between(peer, there, local, nbytes, place.ends, count);
+    }
+    return way == direction::put ? transport.put(peer, there, local, nbytes, count)
+                                 : transport.get(peer, there, local, nbytes, count);
 }
 
 status transfers::end_remote(direction way, world_rank peer, const memory::place &place,

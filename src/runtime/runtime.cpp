@@ -84,6 +84,7 @@ status runtime::build() {
     conduit_options.tcp_interfaces = settings_.tcp_interfaces;
     conduit_options.tcp_send_buffer_bytes = settings_.tcp_send_buffer_bytes;
     conduit_options.network_rma = settings_.network_rma;
+    conduit_options.device_memory = settings_.network_device_memory;
     conduit_options.native_atomics = settings_.network_atomics == "native";
     if (settings_.timeout_s > 0) {
         conduit_options.dead_peer_timeout_s = settings_.timeout_s;

@@ -47,6 +47,7 @@ world::world() {
     options.tcp_send_buffer_bytes = values.tcp_send_buffer_bytes;
     options.network_rma = values.network_rma;
     options.native_atomics = values.network_atomics == "native";
+    options.device_memory = values.network_device_memory;
     if (values.timeout_s > 0) {
         options.dead_peer_timeout_s = values.timeout_s;
     }

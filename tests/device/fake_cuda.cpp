@@ -6,8 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <sched.h>
+#include <sys/mman.h>
 
 namespace fake_cuda {
+
+int protection() {
+    return stand_in::is_set_to("FAKE_CUDA_LOADS", "any") ? PROT_READ | PROT_WRITE : PROT_NONE;
+}
 
 namespace {
 /// Of the thread, the current one last. Without a destructor: the runtime ends after a thread's own

@@ -17,6 +17,7 @@
 //     FAKE_CUDA_MEBIBYTES=n      memory of each device, 64
 //     FAKE_CUDA_PEERS=none       no device reaches another
 //     FAKE_CUDA_VMM=none         no virtual memory management
+//     FAKE_CUDA_LOADS=any        processors load and store the memory, as network adapters do GPUs'
 //     FAKE_CUDA_KERNELS=none     a module is refused as one of a newer driver is
 //     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
 //     FAKE_CUDA_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
@@ -62,6 +63,8 @@ inline constexpr std::size_t granularity = std::size_t{2} << 20;
 std::size_t device_bytes();
 
 using device_address = unsigned long long;
+/// Of what stands for device memory.
+int protection();
 inline void *pointer(device_address where) { return reinterpret_cast<void *>(where); }
 
 /// In labels and tokens.

@@ -276,6 +276,9 @@ EXPORTED int cuMemMap(device_address base, std::size_t size, std::size_t offset,
         (next != all().mappings.end() && next->first < base + size)) {
         return complain(__func__, "something is mapped there", already_mapped);
     }
+    if (protection() != PROT_NONE) {
+        ::mmap(pointer(base), size, protection(), MAP_SHARED | MAP_FIXED, found->second.fd, 0);
+    }
     ++found->second.references;
     all().mappings[base] = {size, handle, {}};
     return ok;
@@ -287,6 +290,8 @@ EXPORTED int cuMemUnmap(device_address base, std::size_t size) {
     if (found == all().mappings.end() || found->second.size != size) {
         return complain(__func__, "no such mapping", invalid_value);
     }
+    ::mmap(pointer(base), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+           -1, 0);
     drop(all().handles.find(found->second.handle));
     all().mappings.erase(found);
     return ok;

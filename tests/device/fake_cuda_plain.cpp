@@ -17,7 +17,7 @@ EXPORTED int cuMemAlloc_v2(device_address *base, std::size_t size) {
         return out_of_memory;
     }
     physical const made = make_physical(current, size, false);
-    void *const found = ::mmap(nullptr, size, PROT_NONE, MAP_SHARED, made.fd, 0);
+    void *const found = ::mmap(nullptr, size, protection(), MAP_SHARED, made.fd, 0);
     *base = reinterpret_cast<device_address>(found);
     all().allocations[*base] = {size, made, false};
     return ok;
@@ -76,7 +76,7 @@ EXPORTED int cuIpcOpenMemHandle_v2(device_address *base, token of, unsigned flag
     int const fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     physical const found = open_physical(fd);
     ::close(fd);
-    void *const mapped = ::mmap(nullptr, found.size, PROT_NONE, MAP_SHARED, found.fd, 0);
+    void *const mapped = ::mmap(nullptr, found.size, protection(), MAP_SHARED, found.fd, 0);
     *base = reinterpret_cast<device_address>(mapped);
     all().allocations[*base] = {found.size, found, true};
     return ok;

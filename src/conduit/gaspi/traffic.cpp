@@ -16,7 +16,7 @@ constexpr std::uint32_t most_small_gets = 256;
 /// Small puts towards a peer that takes none: kept until then, so that the caller goes on.
 constexpr std::size_t most_waiting_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_waiting = 16384;
-constexpr std::size_t word_bytes = sizeof(std::uint32_t);
+constexpr std::size_t nothing_bytes = sizeof(std::uint32_t);
 constexpr const char *host_key = "gaspi.name";
 
 std::size_t index_of(lane_kind kind) { return static_cast<std::size_t>(kind); }
@@ -97,7 +97,7 @@ traffic::outcome traffic::start_marker(peer &at, marker_kind kind) {
     }
     outcome const tried =
         note(at, on->read(at.rank(), memory_->place_of(word), segment::work, memory::one_offset,
-                          {operation::what::nothing, word_bytes}));
+                          {operation::what::nothing, nothing_bytes}));
     if (tried != outcome::started) {
         memory_->give_word(word);
         return tried;

@@ -204,15 +204,16 @@ void channel::ship() {
 }
 
 std::uint32_t channel::send_bulk(record_kind kind, std::uint64_t value, const void *source,
-                                 std::size_t nbytes, completion *done) {
-    std::size_t const step = cuts_bulk ? piece_bytes : nbytes;
+                                 std::size_t nbytes, completion *done, memory_ends ends) {
+    std::size_t const step = cuts_bulk && ends.are_host() ? piece_bytes : nbytes;
     std::uint32_t num_sent = 0;
     for (std::size_t at = 0; at < nbytes; at += step) {
         bool const is_put = kind == record_kind::put;
-        bulk_header const header{owner.owner.self().value(),  owner.index, kind, 0, epoch, 0, 0,
-                                 is_put ? value + at : value, at};
+        bulk_header const header{
+            owner.owner.self().value(),  owner.index, kind, ends.remote, epoch, 0, 0,
+            is_put ? value + at : value, at};
         send_piece(header, {}, static_cast<const std::byte *>(source) + at,
-                   std::min(step, nbytes - at), done);
+                   std::min(step, nbytes - at), done, ends);
         ++num_sent;
     }
     return num_sent;
@@ -223,17 +224,18 @@ void channel::send_bulk_message(std::uint16_t handler, std::span<const std::byte
     bulk_header const header{owner.owner.self().value(),
                              owner.index,
                              record_kind::message,
-                             0,
+                             memory_kind::host,
                              0,
                              handler,
                              static_cast<std::uint16_t>(payload.size()),
                              0,
                              0};
-    send_piece(header, payload, data.data(), data.size(), &done);
+    send_piece(header, payload, data.data(), data.size(), &done, {});
 }
 
 void channel::send_piece(const bulk_header &header, std::span<const std::byte> payload,
-                         const void *source, std::size_t nbytes, completion *done) {
+                         const void *source, std::size_t nbytes, completion *done,
+                         memory_ends ends) {
     auto *const sent = new bulk_send{header, {}, this, done};
     if (!payload.empty()) {
         std::memcpy(sent->payload, payload.data(), payload.size());
@@ -251,7 +253,12 @@ void channel::send_piece(const bulk_header &header, std::span<const std::byte> p
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     parameters.cb.send = &bulk_sent;
     parameters.user_data = sent;
-    if (cuts_bulk) {
+    if (!ends.are_host()) {
+        // By a rendezvous the receiver says where the bytes go before they come.
+        parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+        parameters.flags = UCP_AM_SEND_FLAG_RNDV;
+        parameters.memory_type = owner.owner.type_of(ends.local);
+    } else if (cuts_bulk) {
         parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         parameters.flags = UCP_AM_SEND_FLAG_EAGER;
     }

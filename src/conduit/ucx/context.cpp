@@ -100,7 +100,48 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
             "look at UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
     }
     made->register_segment(window);
+    made->learn_device_memory();
     return made;
+}
+
+void context::learn_device_memory() {
+    if (options_.device_memory == "off") {
+        return;
+    }
+    ucp_context_attr_t about{};
+    about.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    std::uint64_t types = 0;
+    if (ucx().ucp_context_query(handle_, &about) == UCS_OK) {
+        types = about.memory_types;
+    }
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned release = 0;
+    ucx().ucp_get_version(&major, &minor, &release);
+    // Before, it fails in threads whose current device is another one than the memory's.
+    bool const is_new_enough = major > 1 || minor >= 18;
+    for (auto const &[kind, type] : {std::pair(memory_kind::cuda, UCS_MEMORY_TYPE_CUDA),
+                                     std::pair(memory_kind::hip, UCS_MEMORY_TYPE_ROCM)}) {
+        bool const is_known = (types >> static_cast<unsigned>(type) & 1) != 0;
+        auto &known = device_types_[static_cast<std::size_t>(kind)];
+        if (options_.device_memory == "on") {
+            known = is_known ? type : UCS_MEMORY_TYPE_HOST;
+        } else if (is_known && is_new_enough) {
+            known = type;
+        }
+        if (known) {
+            log(log_level::info, "UCX reads and writes memory of {} devices by itself",
+                kind == memory_kind::cuda ? "CUDA" : "HIP");
+        }
+    }
+}
+
+void context::work_in(const device_scope &scope) {
+    std::lock_guard const guard(scope_mutex_);
+    if (!scope || !device_scope_) {
+        device_scope_ = scope;
+        has_scope_.store(static_cast<bool>(scope), std::memory_order_release);
+    }
 }
 
 void context::register_segment(const window &window) {

@@ -112,7 +112,8 @@ void incoming::read_record(const packet_header &from, const record &head,
     case record_kind::get: {
         get_body body;
         std::memcpy(&body, payload, sizeof(body));
-        replies_.push_back({source, record_kind::get_reply, 0, body.id, head.value, body.nbytes});
+        replies_.push_back({source, record_kind::get_reply, 0, body.id, head.value, body.nbytes,
+                            answering_ends(head.channel)});
         break;
     }
     case record_kind::get_reply:
@@ -130,9 +131,9 @@ void incoming::read_record(const packet_header &from, const record &head,
         break;
     case record_kind::ping:
         if (known != nullptr) {
-            replies_.push_back({source, record_kind::credit, 0, known->take_handled(), 0, 0});
+            replies_.push_back({source, record_kind::credit, 0, known->take_handled(), 0, 0, {}});
         }
-        replies_.push_back({source, record_kind::pong, 0, 0, 0, 0});
+        replies_.push_back({source, record_kind::pong, 0, 0, 0, 0, {}});
         break;
     case record_kind::pong:
     case record_kind::put:
@@ -171,6 +172,7 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
     }
     owner.heard(world_rank{head.source});
     std::byte *destination = to_pointer(head.value);
+    memory_kind memory = head.memory;
     if (head.kind == record_kind::message) {
         // Always eager: it is here.
         const auto *const payload = static_cast<const std::byte *>(header) + sizeof(head);
@@ -187,6 +189,7 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
             return UCS_OK; // given up meanwhile
         }
         destination = get.destination + head.offset;
+        memory = get.memory;
     }
     if ((info->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
         std::memcpy(destination, data, nbytes);
@@ -198,6 +201,10 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     parameters.cb.recv_am = &on_bulk_received;
     parameters.user_data = receive;
+    if (memory != memory_kind::host) {
+        parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+        parameters.memory_type = owner.receiver_.owner.type_of(memory);
+    }
     ucs_status_ptr_t const request =
         ucx.ucp_am_recv_data_nbx(owner.receiver_.handle, data, destination, nbytes, &parameters);
     if (UCS_PTR_IS_PTR(request)) {
@@ -248,7 +255,8 @@ void incoming::count_landed(world_rank source, std::uint16_t channel, std::uint3
 }
 
 void incoming::acknowledge(world_rank source, std::uint16_t channel, std::uint32_t epoch) {
-    replies_.push_back({source, record_kind::ack, static_cast<std::uint8_t>(channel), epoch, 0, 0});
+    replies_.push_back(
+        {source, record_kind::ack, static_cast<std::uint8_t>(channel), epoch, 0, 0, {}});
 }
 
 } // namespace diomp::conduit::ucx

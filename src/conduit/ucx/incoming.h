@@ -20,6 +20,7 @@ struct reply {
     std::uint64_t value = 0;   ///< as in the record that is sent
     std::uint64_t address = 0; ///< get_reply: what is to be read here
     std::uint64_t nbytes = 0;
+    memory_ends ends; ///< likewise
 };
 
 /// How the receiver finds its peers: nullptr if never spoken to.

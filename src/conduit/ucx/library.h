@@ -10,6 +10,7 @@
 
 #define DIOMP_UCX_FUNCTIONS(each)                                                                  \
     each(ucp_get_version);                                                                         \
+    each(ucp_context_query);                                                                       \
     each(ucp_init_version);                                                                        \
     each(ucp_cleanup);                                                                             \
     each(ucp_config_read);                                                                         \

@@ -62,7 +62,8 @@ void peer::acknowledge(std::uint16_t channel, std::uint32_t epoch) {
     });
 }
 
-std::uint64_t peer::add_get(void *destination, std::size_t nbytes, completion &done) {
+std::uint64_t peer::add_get(void *destination, std::size_t nbytes, memory_kind memory,
+                            completion &done) {
     done.begin();
     num_gets_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard const guard(mutex_);
@@ -78,7 +79,7 @@ std::uint64_t peer::add_get(void *destination, std::size_t nbytes, completion &d
         id = free_ids_.back();
         free_ids_.pop_back();
     }
-    gets_[id] = {static_cast<std::byte *>(destination), nbytes, nbytes, &done};
+    gets_[id] = {static_cast<std::byte *>(destination), nbytes, nbytes, &done, memory};
     return id;
 }
 

@@ -32,9 +32,10 @@ struct channel {
     /// Sends the open packet, if there is one.
     void ship();
     /// Sends one large transfer; `done` counts until the memory may be reused. Returns the number
-    /// of its pieces, each of which lands by itself.
+    /// of its pieces, each of which lands by itself. With memory of devices at an end it is one
+    /// that UCX takes from there and writes there.
     std::uint32_t send_bulk(record_kind kind, std::uint64_t value, const void *source,
-                            std::size_t nbytes, completion *done);
+                            std::size_t nbytes, completion *done, memory_ends ends = {});
     /// Sends a message with data in one piece.
     void send_bulk_message(std::uint16_t handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &done);
@@ -97,7 +98,7 @@ struct channel {
 private:
     void close();
     void send_piece(const bulk_header &header, std::span<const std::byte> payload,
-                    const void *source, std::size_t nbytes, completion *done);
+                    const void *source, std::size_t nbytes, completion *done, memory_ends ends);
 };
 
 /// A flush that its peer has not acknowledged.
@@ -115,6 +116,7 @@ struct pending_get {
     std::size_t nbytes = 0;
     std::size_t num_left = 0; ///< bytes that have not come yet
     completion *done = nullptr;
+    memory_kind memory = memory_kind::host; ///< of the destination
 };
 
 class peer final : public network_peer {
@@ -134,7 +136,8 @@ public:
     bool join_flush(std::uint16_t channel, completion &done);
     void acknowledge(std::uint16_t channel, std::uint32_t epoch);
 
-    std::uint64_t add_get(void *destination, std::size_t nbytes, completion &done);
+    std::uint64_t add_get(void *destination, std::size_t nbytes, memory_kind memory,
+                          completion &done);
     /// Empty if there is no such get (any more).
     pending_get find_get(std::uint64_t id);
     /// `nbytes` of it have come, or it has failed.

@@ -123,12 +123,13 @@ void traffic::send_reply(worker &from, const reply &answer) {
         return;
     }
     const auto *const source = reinterpret_cast<const std::byte *>(answer.address);
-    if (answer.nbytes <= small_bytes) {
+    if (answer.nbytes <= small_bytes && answer.ends.are_host()) {
         std::memcpy(to.append(record_kind::get_reply, answer.value, answer.nbytes), source,
                     answer.nbytes);
         to.is_urgent = true;
     } else {
-        to.send_bulk(record_kind::get_reply, answer.value, source, answer.nbytes, nullptr);
+        to.send_bulk(record_kind::get_reply, answer.value, source, answer.nbytes, nullptr,
+                     answer.ends);
     }
 }
 
@@ -156,6 +157,7 @@ void traffic::ship_open(worker &from) {
 bool traffic::advance(bool all) {
     bool moved = false;
     std::vector<peer *> broken;
+    auto const devices = context_->enter_devices();
     for_each_worker([&](worker &each) {
         std::unique_lock const lock(each.mutex, std::try_to_lock);
         if (!lock.owns_lock()) {
@@ -200,12 +202,13 @@ std::string traffic::fail(peer &lost, const std::string &why) {
 void traffic::ping(peer &silent) {
     worker &first = first_worker();
     std::lock_guard const guard(first.mutex);
-    send_reply(first, {silent.rank(), record_kind::ping, 0, 0, 0, 0});
+    send_reply(first, {silent.rank(), record_kind::ping, 0, 0, 0, 0, {}});
     ship_open(first);
 }
 
 bool traffic::arm() {
     bool is_quiet = true;
+    auto const devices = context_->enter_devices();
     for_each_worker([&](worker &each) {
         std::lock_guard const guard(each.mutex);
         is_quiet = is_quiet && each.open_channels.empty() && each.arm();

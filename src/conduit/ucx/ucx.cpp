@@ -33,6 +33,12 @@ public:
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
+    bool reaches(memory_kind kind) const override { return traffic_->process().reaches(kind); }
+    status put_between(world_rank rank, std::uint64_t remote_address, const void *source,
+                       std::size_t nbytes, memory_ends ends, completion &source_free) override;
+    status get_between(world_rank rank, std::uint64_t remote_address, void *destination,
+                       std::size_t nbytes, memory_ends ends, completion &done) override;
+    void work_in(const device_scope &scope) override { traffic_->process().work_in(scope); }
     bool has_atomics() const override { return traffic_->process().options().native_atomics; }
     status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                   void *result, completion &done) override;
@@ -64,6 +70,10 @@ private:
         channel *to;
     };
     result<locked_channel> find_room(peer &target, worker &owner);
+    /// Also waits until there are not too many gets.
+    result<locked_channel> find_room_for_get(peer &target);
+    static void ask_for(channel &from, std::uint64_t remote_address, void *destination,
+                        std::size_t nbytes, memory_ends ends, completion &done);
     /// False if there is nothing to wait for.
     static result<bool> flush_channel(channel &to, completion &done, bool also_messages);
 
@@ -132,21 +142,62 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
         return {};
     }
     peer &target = traffic_->peer_of(rank);
+    auto found = find_room_for_get(target);
+    DIOMP_TRY(found);
+    channel &to = *found.value().to;
+    if (to.has_rdma) {
+        to.rdma_get(remote_address, destination, nbytes, done);
+    } else {
+        ask_for(to, remote_address, destination, nbytes, {}, done);
+    }
+    found.value().lock.unlock();
+    nudge();
+    return {};
+}
+
+result<ucx_network::locked_channel> ucx_network::find_room_for_get(peer &target) {
     advance_until([&] { return !target.has_many_gets() || target.is_failed(); },
                   [&] { return traffic_->advance(); });
+    return find_room(target, traffic_->own_worker());
+}
+
+void ucx_network::ask_for(channel &from, std::uint64_t remote_address, void *destination,
+                          std::size_t nbytes, memory_ends ends, completion &done) {
+    get_body const body{nbytes, from.target.add_get(destination, nbytes, ends.local, done)};
+    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(ends)),
+                &body, sizeof(body));
+    from.ship_soon();
+}
+
+status ucx_network::put_between(world_rank rank, std::uint64_t remote_address, const void *source,
+                                std::size_t nbytes, memory_ends ends, completion &source_free) {
+    if (nbytes == 0) {
+        return {};
+    }
     {
-        auto found = find_room(target, traffic_->own_worker());
+        auto const devices = traffic_->process().enter_devices();
+        auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
         DIOMP_TRY(found);
         channel &to = *found.value().to;
-        if (to.has_rdma) {
-            to.rdma_get(remote_address, destination, nbytes, done);
-        } else {
-            get_body const body{nbytes, target.add_get(destination, nbytes, done)};
-            std::memcpy(to.append(record_kind::get, remote_address, sizeof(body)), &body,
-                        sizeof(body));
-            to.ship_soon();
-        }
+        to.list_unsettled();
+        to.bytes_in_epoch += nbytes;
+        to.has_news = true;
+        to.puts_in_epoch +=
+            to.send_bulk(record_kind::put, remote_address, source, nbytes, &source_free, ends);
     }
+    nudge();
+    return {};
+}
+
+status ucx_network::get_between(world_rank rank, std::uint64_t remote_address, void *destination,
+                                std::size_t nbytes, memory_ends ends, completion &done) {
+    if (nbytes == 0) {
+        return {};
+    }
+    auto found = find_room_for_get(traffic_->peer_of(rank));
+    DIOMP_TRY(found);
+    ask_for(*found.value().to, remote_address, destination, nbytes, ends, done);
+    found.value().lock.unlock();
     nudge();
     return {};
 }
@@ -300,7 +351,7 @@ void ucx_network::note_handled(const message &each) {
         worker &receiver = traffic_->first_worker();
         std::lock_guard const guard(receiver.mutex);
         traffic_->send_reply(receiver,
-                             {each.source, record_kind::credit, 0, from.take_handled(), 0, 0});
+                             {each.source, record_kind::credit, 0, from.take_handled(), 0, 0, {}});
         traffic::ship_open(receiver);
     }
 }

@@ -10,6 +10,8 @@
 // and bulk arrive, and a put with a fence behind it costs one message and one acknowledgement.
 #pragma once
 
+#include "conduit/conduit.h"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -37,10 +39,20 @@ struct packet_header {
     std::uint32_t num_bytes;
 };
 
+/// Of a get: where both its ends are, seen from who asks.
+constexpr std::uint8_t to_byte(memory_ends ends) {
+    return static_cast<std::uint8_t>(static_cast<unsigned>(ends.remote) << 4 |
+                                     static_cast<unsigned>(ends.local));
+}
+/// The same, seen from who answers.
+constexpr memory_ends answering_ends(std::uint8_t asked) {
+    return {static_cast<memory_kind>(asked & 15), static_cast<memory_kind>(asked >> 4)};
+}
+
 /// Followed by its payload, padded to record_alignment.
 struct record {
     record_kind kind;
-    std::uint8_t channel;
+    std::uint8_t channel; ///< get: to_byte() of its ends
     std::uint16_t handler;
     std::uint32_t nbytes; ///< of the payload
     std::uint64_t value;
@@ -55,8 +67,8 @@ struct get_body {
 struct bulk_header {
     std::int32_t source;
     std::uint16_t channel;
-    record_kind kind; ///< put, get_reply or message
-    std::uint8_t unused;
+    record_kind kind;   ///< put, get_reply or message
+    memory_kind memory; ///< put: where it goes
     std::uint32_t epoch;
     std::uint16_t handler; ///< message: its handler, and its payload behind this header
     std::uint16_t payload_bytes;
