@@ -293,9 +293,9 @@ constexpr auto rows = std::to_array<setting_row>({
      parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
     {"DIOMP_NETWORK_DEVICE_MEMORY", device_memory_choices, "auto",
      "UCX reads and writes GPU memory by itself, without a detour through the host. auto: where it "
-     "is 1.18 or newer and built for these GPUs; on: also where it does not say so, for memory "
-     "that "
-     "processors load, too.",
+     "is 1.18 or newer and built for these GPUs; on: also where it does not know them, whose "
+     "memory "
+     "processors load then.",
      parse_choice_of<&settings::network_device_memory, device_memory_choices>,
      show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/ucx/incoming.h"
 
+#include "base/panic.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -192,6 +194,9 @@ ucs_status_t incoming::on_bulk(void *self, const void *header, std::size_t heade
         memory = get.memory;
     }
     if ((info->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+        if (owner.receiver_.owner.type_of(memory) != UCS_MEMORY_TYPE_HOST) {
+            panic("UCX has brought bytes for a device without asking where they go");
+        }
         std::memcpy(destination, data, nbytes);
         owner.finish_bulk(head, nbytes, 0);
         return UCS_OK;
