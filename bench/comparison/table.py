@@ -4,6 +4,8 @@
 import statistics
 import sys
 
+from comparison import distance
+
 
 def progress(text):
     if sys.stderr.isatty():
@@ -12,27 +14,42 @@ def progress(text):
 
 
 class Results:
-    """Times in microseconds (resident_kib: KiB), a list per key and library: one value per round."""
+    """Times in microseconds (resident_kib: KiB), a list per key and library: one value per round, and how far the
+    cores were apart then (distance.py), if somebody looked."""
 
     def __init__(self):
         self.times = {}
+        self.distances = {}
         self.machine = {}
 
-    def add(self, operation, buffers, ranks, threads, size_bytes, library, value):
+    def add(self, operation, buffers, ranks, threads, size_bytes, library, value, apart=None):
         key = (operation, buffers, ranks, threads, size_bytes)
         self.times.setdefault(key, {}).setdefault(library, []).append(value)
+        self.distances.setdefault(key, {}).setdefault(library, []).append(apart)
 
-    def add_rows(self, library, rows):
+    def add_rows(self, library, rows, apart=None):
         for row in rows:
             self.add(row["operation"], row["buffers"], row["ranks"], row["threads"], row["size_bytes"], library,
-                     row["median_us"])
+                     row["median_us"], apart)
             self.machine = {name: row[name] for name in ("cpu", "cores", "commit")}
 
     def median(self, operation, buffers, row, library):
         """A list of one median, or empty."""
         key = (operation, buffers, row["ranks"], row["threads"], row["size_bytes"])
-        values = self.times.get(key, {}).get(library)
-        return [statistics.median(values)] if values else []
+        if library not in self.times.get(key, {}):
+            return []
+        return [statistics.median(self.at_distance(key, library, self.usual_distance())[0])]
+
+    def usual_distance(self):
+        return distance.usual([apart for of in self.distances.values() for each in of.values() for apart in each
+                               if apart is not None and apart > 0])
+
+    def at_distance(self, key, library, usual):
+        """The values measured there; all if there is none, and whether that is so."""
+        values, distances = self.times[key][library], self.distances[key][library]
+        there = [value for value, apart in zip(values, distances)
+                 if apart is None or usual is None or distance.alike(apart, usual)]
+        return there or values, not there
 
     def rows(self):
         """One per operation, buffers, ranks, threads and size.
@@ -41,20 +58,24 @@ class Results:
         the rows of both, since that is what a user of it can have.
         """
         result = []
-        for (operation, buffers, ranks, threads, size), times in self.times.items():
-            by_library = dict(times)
+        usual = self.usual_distance()
+        for key, times in self.times.items():
+            operation, buffers, ranks, threads, size = key
+            by_library = dict.fromkeys(times, key)
             for other in ("private", "global"):
-                twin = self.times.get((operation, other, ranks, threads, size), {})
+                twin_key = (operation, other, ranks, threads, size)
                 if "diomp" in times and other != buffers:
-                    by_library = {**twin, **by_library}
+                    by_library = {**dict.fromkeys(self.times.get(twin_key, {}), twin_key), **by_library}
             ours_has_it = any("diomp" in self.times.get((operation, kind, ranks, threads, size), {})
                               for kind in ("private", "global"))
             if "diomp" not in times and buffers != "-" and ours_has_it:
                 continue  # already a column of our row
+            kept = {name: self.at_distance(where, name, usual) for name, where in by_library.items()}
             result.append({
                 "operation": operation, "buffers": buffers, "ranks": ranks, "threads": threads, "size_bytes": size,
-                "us": {name: statistics.median(values) for name, values in by_library.items()},
-                "rounds": by_library,
+                "us": {name: statistics.median(values) for name, (values, _) in kept.items()},
+                "rounds": {name: self.times[where][name] for name, where in by_library.items()},
+                "elsewhere": [name for name, (_, is_elsewhere) in kept.items() if is_elsewhere],
             })
         result.sort(key=lambda row: (row["ranks"], row["threads"]))
         return result
@@ -84,7 +105,8 @@ def print_rows(rows, names):
         for name in peers:
             ratio = row["ratio"].get(name)
             print(f" {show(us.get(name)):>10} {'-' if ratio is None else format(ratio, '.2f'):>6}", end="")
-        print(f"  {row['goal']:<24} {row['verdict']}" if judged else "")
+        print(f"  {row['goal']:<24} {row['verdict']}" if judged else "", end="")
+        print(f"  (cores elsewhere: {', '.join(row['elsewhere'])})" if row.get("elsewhere") else "")
     if not judged:
         return
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("PASS", "MISS", "n/a")}

@@ -9,7 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv.pop(1))
-from comparison import goals, hosts, table  # noqa: E402
+from comparison import distance, goals, hosts, table  # noqa: E402
 
 
 def verdicts(*entries):
@@ -34,6 +34,53 @@ def host_verdict(operation, size, times, threads=1, others=()):
     for other_threads, value in others:
         results.add(operation, "private", 2, other_threads, size, "diomp", value)
     return next(row["verdict"] for row in goals.judge(results, hosts.goal_of) if row["threads"] == threads)
+
+
+class Distance(unittest.TestCase):
+    class Watch(distance.Watch):
+        """Over made-up looks; the last one is repeated."""
+
+        def __init__(self, looks, patience_s):
+            self.looks = list(looks)
+            super().__init__("", patience_s)
+
+        def look(self):
+            return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def test_the_usual_one_is_what_most_are_like(self):
+        self.assertIn(distance.usual([120, 525, 118, 121, 60, 530]), (118, 120, 121))
+        self.assertEqual(distance.usual([0, 0]), None)
+        self.assertEqual(distance.usual([]), None)
+
+    def test_only_rounds_at_the_usual_one_count(self):
+        results = table.Results()
+        for value, apart in ((9, 525), (1, 120), (3, 118), (100, distance.MIXED)):
+            results.add("put", "private", 2, 1, 8, "diomp", value, apart)
+        results.add("put", "private", 2, 1, 8, "openmpi", 7, 530)
+        row = results.rows()[0]
+        self.assertEqual(row["us"], {"diomp": 2, "openmpi": 7})
+        self.assertEqual(row["elsewhere"], ["openmpi"])
+        self.assertEqual(row["rounds"]["diomp"], [9, 1, 3, 100])
+        self.assertEqual(results.median("put", "private", {"ranks": 2, "threads": 1, "size_bytes": 8}, "diomp"), [2])
+
+    def test_what_nobody_looked_at_counts(self):
+        results = table.Results()
+        results.add("put", "private", 2, 1, 8, "diomp", 4)
+        self.assertEqual(results.rows()[0]["us"], {"diomp": 4})
+        self.assertEqual(results.rows()[0]["elsewhere"], [])
+
+    def test_what_was_disturbed_is_measured_again(self):
+        # Ten looks at first, then before and after each try: moved away, moved meanwhile, stayed.
+        watch = self.Watch([100] * 10 + [100, 100, 500, 100, 500, 100, 100, 100, 100], 30)
+        runs = []
+        self.assertEqual(watch.measure(lambda: runs.append(1)), (None, 100))
+        self.assertEqual(len(runs), 3)
+
+    def test_patience_ends(self):
+        watch = self.Watch([100] * 10 + [500], 0)
+        runs = []
+        self.assertEqual(watch.measure(lambda: runs.append(1)), (None, 500))
+        self.assertEqual(len(runs), 1)
 
 
 class HostGoals(unittest.TestCase):
