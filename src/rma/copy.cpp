@@ -114,11 +114,15 @@ __attribute__((target("avx2"))) void copy_vectors(char *to, const char *from, st
     store(to + nbytes - 32, tail3);
 }
 
-/// Below, and from where the second-level cache sets the pace, memcpy is as quick.
-constexpr std::size_t least_vectors = 1024; ///< and the least to store past the caches
-const std::size_t most_vectors = __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0;
+/// From where the second-level cache sets the pace, memcpy is as quick. None under the thread
+/// sanitizer, which sees memcpy whole, but no vectors.
+const std::size_t most_vectors =
+    DIOMP_THREAD_SANITIZER == 0 && __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0;
 
 #endif
+
+/// Below, the library's memcpy is as quick as anything.
+constexpr std::size_t least_own = 1024;
 
 bool overlap(const void *a, const void *b, std::size_t nbytes) {
     auto const x = reinterpret_cast<std::uintptr_t>(a);
@@ -169,8 +173,8 @@ void copy_learned(void *destination, const void *source, std::size_t nbytes) {
 } // namespace
 
 void copy_cached(void *destination, const void *source, std::size_t nbytes) {
-#if defined(__x86_64__) && !DIOMP_THREAD_SANITIZER // which sees memcpy whole, but no vectors
-    if (nbytes >= least_vectors && nbytes <= most_vectors) {
+#if defined(__x86_64__)
+    if (nbytes >= least_own && nbytes <= most_vectors) {
         copy_vectors(static_cast<char *>(destination), static_cast<const char *>(source), nbytes);
         return;
     }
@@ -194,7 +198,7 @@ void copy_streaming(void *destination, const void *source, std::size_t nbytes) {
 
 void copy_large(void *destination, const void *source, std::size_t nbytes,
                 std::size_t stream_threshold) {
-    if (nbytes < least_vectors || overlap(destination, source, nbytes)) {
+    if (nbytes < least_own || overlap(destination, source, nbytes)) {
         std::memmove(destination, source, nbytes);
     } else if (nbytes <
                (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {

@@ -226,9 +226,12 @@ std::string rendezvous::describe_missing(std::uint64_t epoch) const {
             ++count;
         }
     }
-    return fmt::format("waiting for {} {} in {}", count > 1 ? "ranks" : "rank",
-                       count == 0 ? "0 to announce that all have come" : missing,
-                       describe(line_of(self_, epoch).call));
+    // With nobody missing, somebody has come since the time was up.
+    std::string const awaited = count > 0 ? (count > 1 ? "ranks " : "rank ") + missing
+                                : areas_.size() > flat_limit
+                                    ? "rank 0 to announce that all have come"
+                                    : "ranks that have come too late";
+    return fmt::format("waiting for {} in {}", awaited, describe(line_of(self_, epoch).call));
 }
 
 } // namespace diomp::sync

@@ -61,8 +61,8 @@ static void after_finalize(void) {
     }
 }
 static void missing_rank(void) {
-    if (me == 1) {
-        pause();
+    while (me == 1) {
+        pause(); /* until a signal, such as that by which others ask for its stack */
     }
     ompx_barrier();
 }
