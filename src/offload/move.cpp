@@ -49,7 +49,7 @@ result<rma::path> devices::start_or_move(when how, world_rank rank, const memory
 
 std::optional<memory::place> devices::place_for_network(world_rank rank, const memory::place &there,
                                                         const end &here) {
-    conduit::conduit &transport = engine_.transport();
+    conduit::conduit const &transport = engine_.transport();
     conduit::memory_kind const local =
         here.on == nullptr ? conduit::memory_kind::host : kind_of(here.on->made_by);
     if (!there.in_segment || transport.direct_base(rank) != nullptr || !transport.reaches(local) ||
