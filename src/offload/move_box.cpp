@@ -4,6 +4,8 @@
 #include "offload/offload.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 namespace diomp::offload {
 namespace {
@@ -12,8 +14,8 @@ namespace {
 /// shorter ones are packed for the detour through the host.
 constexpr std::size_t least_row_bytes = std::size_t{32} << 10;
 
-bool is_worth_rows(const rma::box_walk &walk) {
-    return std::ranges::all_of(walk.runs(),
+bool are_worth_messages(std::span<const rma::run> runs) {
+    return std::ranges::all_of(runs,
                                [](const rma::run &each) { return each.nbytes >= least_row_bytes; });
 }
 
@@ -63,10 +65,12 @@ result<rma::path> devices::box_far(rma::direction way, world_rank rank, const fa
             return opened.take_failure();
         }
     }
-    if (auto const between = place_for_network(rank, there, here); between && is_worth_rows(walk)) {
-        return transfers_.move_runs_at(way, rank, *between, here.address, walk.runs());
+    std::vector<rma::run> const runs = walk.runs();
+    if (auto const between = place_for_network(rank, there, here);
+        between && are_worth_messages(runs)) {
+        return transfers_.move_runs_at(way, rank, *between, here.address, runs);
     }
-    DIOMP_TRY(bounce_.ask_owner(way, rank, there.device, there.offset, here, walk.runs()));
+    DIOMP_TRY(bounce_.ask_owner(way, rank, there.device, there.offset, here, runs));
     return rma::path::bounce;
 }
 
@@ -97,14 +101,16 @@ result<rma::path> devices::box_host(rma::direction way, world_rank rank, const m
         DIOMP_TRY(bounce_.copy_runs(way, *here.on, there.direct, here.address, walk.runs()));
         return rma::path::device;
     }
-    if (auto const between = place_for_network(rank, there, here); between && is_worth_rows(walk)) {
-        return transfers_.move_runs_at(way, rank, *between, here.address, walk.runs());
+    std::vector<rma::run> const runs = walk.runs();
+    if (auto const between = place_for_network(rank, there, here);
+        between && are_worth_messages(runs)) {
+        return transfers_.move_runs_at(way, rank, *between, here.address, runs);
     }
     auto const move_packed = [&](std::byte *host, std::span<const rma::run> packed) -> status {
         DIOMP_TRY(transfers_.move_runs_at(way, rank, there, host, packed));
         return {};
     };
-    DIOMP_TRY(bounce_.through_host(way, here, walk.runs(), move_packed));
+    DIOMP_TRY(bounce_.through_host(way, here, runs, move_packed));
     return rma::path::bounce;
 }
 
