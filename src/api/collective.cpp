@@ -39,15 +39,26 @@ result<group::group *> find_ranks(runtime::runtime &running, ompx_group_t group,
     return found;
 }
 
-int run(const char *function, const void *site, called wanted, ompx_group_t group) {
-    const request &asked = wanted.asked;
+int run(const char *function, const void *site, const request &asked, ompx_group_t group) {
     return api::call(
         function, site, [&] { return describe(asked, group); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             auto found = find_ranks(running, group, asked);
             DIOMP_TRY(found);
-            DIOMP_TRY(api::read_lists(wanted, *found.value()));
             counted.nbytes = bytes_of(asked);
+            return running.collectives().run(*found.value(), asked);
+        });
+}
+
+/// The v forms.
+int run_lists(const char *function, const void *site, called wanted, ompx_group_t group) {
+    const request &asked = wanted.asked;
+    return api::call(
+        function, site, [&] { return describe(asked, group); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            auto found = find_ranks(running, group, asked);
+            DIOMP_TRY(found);
+            DIOMP_TRY(api::read_lists(wanted, *found.value()));
             return running.collectives().run(*found.value(), asked);
         });
 }
@@ -147,30 +158,30 @@ int ompx_alltoall(void *dst, const void *src, size_t nbytes, ompx_group_t group)
 
 int ompx_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src, int root,
                  ompx_group_t group) noexcept {
-    return run("ompx_gatherv", DIOMP_SITE,
-               {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, group);
+    return run_lists("ompx_gatherv", DIOMP_SITE,
+                     {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, group);
 }
 
 int ompx_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets, int root,
                   ompx_group_t group) noexcept {
-    return run("ompx_scatterv", DIOMP_SITE,
-               {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, group);
+    return run_lists("ompx_scatterv", DIOMP_SITE,
+                     {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, group);
 }
 
 int ompx_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
                     ompx_group_t group) noexcept {
-    return run("ompx_allgatherv", DIOMP_SITE,
-               {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, group);
+    return run_lists("ompx_allgatherv", DIOMP_SITE,
+                     {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, group);
 }
 
 int ompx_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets, const void *src,
                    const size_t *src_nbytes, const size_t *src_offsets,
                    ompx_group_t group) noexcept {
-    return run("ompx_alltoallv", DIOMP_SITE,
-               {move(operation::alltoallv, dst, src, 0),
-                {dst_nbytes, dst_offsets},
-                {src_nbytes, src_offsets}},
-               group);
+    return run_lists("ompx_alltoallv", DIOMP_SITE,
+                     {move(operation::alltoallv, dst, src, 0),
+                      {dst_nbytes, dst_offsets},
+                      {src_nbytes, src_offsets}},
+                     group);
 }
 
 int ompx_scan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,

@@ -34,4 +34,7 @@ inline void prefetch_for_write(const void *address) {
 #endif
 }
 
+/// Of the cache that a core has for itself (a guess of 1 MiB where the system does not tell).
+std::size_t level2_cache_bytes();
+
 } // namespace diomp

@@ -31,6 +31,10 @@ public:
     [[nodiscard]] const std::string &remedy() const { return detail_->remedy; }
 
 private:
+    template <typename T>
+    friend class result;
+    error() = default; ///< none: what a result has that is well
+
     std::unique_ptr<error_detail> detail_;
 };
 
@@ -48,12 +52,12 @@ public:
     [[nodiscard]] T &value() { return *value_; }
     [[nodiscard]] const T &value() const { return *value_; }
     [[nodiscard]] T &&take() { return std::move(*value_); }
-    [[nodiscard]] const error &failure() const { return *error_; }
-    [[nodiscard]] error &&take_failure() { return std::move(*error_); }
+    [[nodiscard]] const error &failure() const { return error_; }
+    [[nodiscard]] error &&take_failure() { return std::move(error_); }
 
 private:
     std::optional<T> value_;
-    std::optional<error> error_;
+    error error_;
 };
 
 template <>
@@ -62,13 +66,13 @@ public:
     result() = default;
     result(error failure) : error_(std::move(failure)) {}
 
-    [[nodiscard]] bool ok() const { return !error_.has_value(); }
+    [[nodiscard]] bool ok() const { return error_.detail_ == nullptr; }
     explicit operator bool() const { return ok(); }
-    [[nodiscard]] const error &failure() const { return *error_; }
-    [[nodiscard]] error &&take_failure() { return std::move(*error_); }
+    [[nodiscard]] const error &failure() const { return error_; }
+    [[nodiscard]] error &&take_failure() { return std::move(error_); }
 
 private:
-    std::optional<error> error_;
+    error error_;
 };
 
 using status = result<void>;

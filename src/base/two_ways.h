@@ -20,9 +20,12 @@ public:
         return position_ < run_length || position_ >= trial_length ? preferred_ : 1 - preferred_;
     }
 
+    /// Whether it matters what comes next is told; else any cost will do.
+    [[nodiscard]] bool is_trying() const { return position_ < trial_length; }
+
     /// What the chosen way took, per unit of work.
     void tell(double cost) {
-        if (position_ >= trial_length) {
+        if (!is_trying()) {
             if (--left_ == 0) {
                 position_ = 0;
             }

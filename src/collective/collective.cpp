@@ -75,9 +75,11 @@ status run_in_chunks(execution &call, algorithm how, std::size_t chunk) {
 status run_learning(execution &call, algorithm how, std::size_t chunk) {
     call.stage_ways = call.members.stage_ways(call.block_bytes());
     status outcome = run_in_chunks(call, how, chunk);
-    if (outcome && call.staged_since) {
-        std::chrono::duration<double> const taken =
-            std::chrono::steady_clock::now() - *call.staged_since;
+    if (outcome && call.has_staged && call.stage_ways != nullptr) {
+        std::chrono::duration<double> taken{};
+        if (call.stage_ways->is_trying()) {
+            taken = std::chrono::steady_clock::now() - call.staged_since;
+        }
         call.stage_ways->tell(taken.count() / static_cast<double>(call.block_bytes()));
     }
     return outcome;
@@ -86,7 +88,8 @@ status run_learning(execution &call, algorithm how, std::size_t chunk) {
 status run_staged(execution &call, plan chosen) {
     if (chosen.grow_stages && call.members.may_grow()) {
         DIOMP_TRY(call.members.grow_stages(call.signature,
-                                           std::max(large_stage_bytes, 2 * call.unit_bytes + 512)));
+                                           std::max(large_stage_bytes, 2 * call.unit_bytes + 512),
+                                           call.chosen.stage_room_bytes));
     }
     call_shape const shape = shape_of(call);
     std::size_t const stage_bytes = call.members.stage_bytes();
@@ -103,7 +106,22 @@ status run_staged(execution &call, plan chosen) {
         }
         return no_stage(call);
     }
-    return run_learning(call, chosen.how, std::min(elements, call.asked.amount));
+    elements = std::min(elements, call.asked.amount);
+    call.stage_bytes =
+        std::min(stage_bytes, staged_bytes(chosen.how, shape, elements, call.unit_bytes));
+    return run_learning(call, chosen.how, elements);
+}
+
+// A small call takes as long as its instructions, so most calls skip what only few need: those of
+// ranks on one node on equal blocks, with arguments that are right at first sight.
+bool is_common(const group::group &members, const request &asked) {
+    constexpr std::size_t surely_no_overflow = std::size_t{1} << 20;
+    return members.endpoints().empty() && !members.spans_nodes() &&
+           asked.what != operation::barrier && !has_block_lists(asked.what) &&
+           !is_scan(asked.what) && asked.amount < surely_no_overflow && asked.dst != nullptr &&
+           (asked.src != nullptr || asked.what == operation::bcast) &&
+           (!has_root(asked.what) || static_cast<std::size_t>(asked.root) < members.size()) &&
+           asked.op != OMPX_AVG;
 }
 
 } // namespace
@@ -150,6 +168,16 @@ status run_ranks(group::group &members, const request &asked, const options &cho
 
 status collectives::run(group::group &members, const request &asked) {
     auto const turn = members.enter();
+    if (is_common(members, asked)) [[likely]] {
+        execution call{members.here(), asked, options_, signature_of(asked), {}};
+        if (is_reduction(asked.what)) {
+            auto resolved = operators_.resolve(asked.type, asked.op);
+            DIOMP_TRY(resolved);
+            call.reduce = resolved.value();
+            call.unit_bytes = call.reduce.element_bytes;
+        }
+        return run_here(call);
+    }
     endpoint_buffers const own{asked.dst, asked.src, nullptr};
     return run_in_turn(members, asked, {&own, 1});
 }

@@ -43,7 +43,8 @@ struct options {
         return reinterpret_cast<std::uintptr_t>(buffer) - window_base < window_span;
     }
     std::size_t stream_threshold_bytes = 0;
-    bool oversubscribed = false; ///< more ranks than cores: few, large steps
+    bool oversubscribed = false;      ///< more ranks than cores: few, large steps
+    std::size_t stage_room_bytes = 0; ///< of either room of a member's stages, once they are large
     /// Every member waits for all in every call, so that all learn of a mismatch.
     bool check_all_members = false;
 };

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 namespace diomp::collective {
@@ -25,8 +24,10 @@ struct execution {
     reducer reduce;                 ///< reductions only
     std::size_t unit_bytes = 1;     ///< of one element, or 1
     bool try_direct = false;        ///< the first meeting tells the buffers' addresses
+    std::size_t stage_bytes = 0;    ///< at most so much is in a stage at a time
     two_ways *stage_ways = nullptr; ///< to write the stage, if it is worth learning
-    std::optional<std::chrono::steady_clock::time_point> staged_since = std::nullopt;
+    bool has_staged = false;
+    std::chrono::steady_clock::time_point staged_since = {}; ///< told while it is tried
 
     [[nodiscard]] std::size_t size() const { return members.size(); }
     [[nodiscard]] std::size_t self() const { return members.self().index(); }
@@ -36,15 +37,20 @@ struct execution {
     [[nodiscard]] std::size_t block_bytes() const { return asked.amount * unit_bytes; }
     [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(asked.dst); }
     [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(asked.src); }
+    [[nodiscard]] std::byte *next_stage() const { return members.next_stage(stage_bytes); }
+    [[nodiscard]] const std::byte *stage_of(std::size_t member) const {
+        return members.stage_of(member, stage_bytes);
+    }
     /// Into the own stage, for others to read.
     void stage(std::byte *to, const std::byte *from, std::size_t nbytes) {
         if (nbytes == 0) {
             return;
         }
-        if (stage_ways != nullptr && !staged_since) {
+        if (!has_staged && stage_ways != nullptr && stage_ways->is_trying()) {
             staged_since = std::chrono::steady_clock::now();
         }
-        if (nbytes >= 4096 && stage_ways != nullptr && stage_ways->choice() == 1) {
+        has_staged = true;
+        if (nbytes >= 1024 && stage_ways != nullptr && stage_ways->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
         } else {
             rma::copy_cached(to, from, nbytes);

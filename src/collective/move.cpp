@@ -15,14 +15,13 @@ status bcast(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             if (call.is_root()) {
                 range const piece = chunks[chunk];
-                call.stage(call.members.next_stage(), call.dst() + piece.begin, piece.count);
+                call.stage(call.next_stage(), call.dst() + piece.begin, piece.count);
             }
         },
         [&](std::size_t chunk) {
             if (!call.is_root()) {
                 range const piece = chunks[chunk];
-                call.deliver(call.dst() + piece.begin, call.members.stage_of(call.root()),
-                             piece.count);
+                call.deliver(call.dst() + piece.begin, call.stage_of(call.root()), piece.count);
             }
         });
 }
@@ -40,7 +39,7 @@ status gather(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             if (to_all || !collects) {
                 range const piece = chunks[chunk];
-                call.stage(call.members.next_stage(), call.src() + piece.begin, piece.count);
+                call.stage(call.next_stage(), call.src() + piece.begin, piece.count);
             }
         },
         [&](std::size_t chunk) {
@@ -49,7 +48,7 @@ status gather(execution &call, const chunking &chunks) {
             for (std::size_t step = 1; collects && step < call.size(); ++step) {
                 std::size_t const from = (call.self() + step) % call.size();
                 call.deliver(call.dst() + from * call.block_bytes() + piece.begin,
-                             call.members.stage_of(from), piece.count);
+                             call.stage_of(from), piece.count);
             }
         });
 }
@@ -67,7 +66,7 @@ status scatter(execution &call, const chunking &chunks) {
         call, chunks.num_chunks(),
         [&](std::size_t chunk) {
             range const piece = chunks[chunk];
-            std::byte *const stage = call.members.next_stage();
+            std::byte *const stage = call.next_stage();
             for (std::size_t to = 0; brings && to < call.size(); ++to) {
                 if (to != call.self()) {
                     call.stage(stage + to * chunks.chunk, call.src() + to * block + piece.begin,
@@ -80,15 +79,15 @@ status scatter(execution &call, const chunking &chunks) {
             std::size_t const place = call.self() * chunks.chunk;
             if (!from_all) {
                 if (!call.is_root()) {
-                    call.deliver(call.dst() + piece.begin,
-                                 call.members.stage_of(call.root()) + place, piece.count);
+                    call.deliver(call.dst() + piece.begin, call.stage_of(call.root()) + place,
+                                 piece.count);
                 }
                 return;
             }
             for (std::size_t step = 1; step < call.size(); ++step) {
                 std::size_t const from = (call.self() + step) % call.size();
-                call.deliver(call.dst() + from * block + piece.begin,
-                             call.members.stage_of(from) + place, piece.count);
+                call.deliver(call.dst() + from * block + piece.begin, call.stage_of(from) + place,
+                             piece.count);
             }
         });
 }

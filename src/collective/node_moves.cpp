@@ -75,7 +75,7 @@ std::size_t node_moves::column_of(std::size_t member) const {
 }
 
 void node_moves::write_table() const {
-    std::memcpy(here_.next_stage(), table_.data(), table_.size() * sizeof(entry));
+    std::memcpy(own_stage(), table_.data(), table_.size() * sizeof(entry));
 }
 
 std::pair<std::size_t, std::size_t> node_moves::window_of(std::size_t round) const {
@@ -88,7 +88,7 @@ std::pair<std::size_t, std::size_t> node_moves::window_of(std::size_t round) con
 
 void node_moves::write_stream(std::size_t round) const {
     auto const [begin, end] = window_of(round);
-    std::byte *const stage = here_.next_stage() + (round == 0 ? table_bytes() : 0);
+    std::byte *const stage = own_stage() + (round == 0 ? table_bytes() : 0);
     for (const auto &[block, at] : stream_) {
         std::size_t const first = std::max(begin, at);
         std::size_t const last = std::min(end, at + block.size());
@@ -113,8 +113,7 @@ void node_moves::read_tables() {
                     continue;
                 }
                 entry told;
-                std::memcpy(&told,
-                            here_.stage_of(place) + (j * num_columns_ + column) * sizeof(entry),
+                std::memcpy(&told, stage_of(place) + (j * num_columns_ + column) * sizeof(entry),
                             sizeof(told));
                 (told.address != 0 ? direct_ : staged_).push_back({place, told, wanted->data()});
             }
@@ -129,7 +128,7 @@ void node_moves::read_stream(std::size_t round) const {
         std::size_t const last = std::min<std::size_t>(end, each.at.begin + each.at.nbytes);
         if (first < last) {
             deliver(each.to + (first - each.at.begin),
-                    here_.stage_of(each.place) + (round == 0 ? table_bytes() : 0) + (first - begin),
+                    stage_of(each.place) + (round == 0 ? table_bytes() : 0) + (first - begin),
                     last - first);
         }
     }
@@ -174,7 +173,8 @@ status node_moves::run() {
     }
     DIOMP_TRY(here_.settle());
     if (wants_large_stages() && here_.may_grow()) {
-        DIOMP_TRY(here_.grow_stages(call_.signature, large_stage_bytes));
+        DIOMP_TRY(
+            here_.grow_stages(call_.signature, large_stage_bytes, call_.chosen.stage_room_bytes));
     }
     if (table_bytes() > here_.stage_bytes()) {
         return error(

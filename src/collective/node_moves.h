@@ -49,6 +49,10 @@ private:
         return call_.who.most_per_rank() * num_columns_ * sizeof(entry);
     }
     [[nodiscard]] std::size_t self_place() const { return here_.self().index(); }
+    [[nodiscard]] std::byte *own_stage() const { return here_.next_stage(here_.stage_bytes()); }
+    [[nodiscard]] const std::byte *stage_of(std::size_t place) const {
+        return here_.stage_of(place, here_.stage_bytes());
+    }
     /// Bytes of the stream that fit beside the table.
     [[nodiscard]] std::size_t first_room() const { return here_.stage_bytes() - table_bytes(); }
     [[nodiscard]] std::optional<std::span<const std::byte>>

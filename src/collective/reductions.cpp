@@ -65,8 +65,7 @@ status exchange(execution &call, const chunking &chunks) {
         [&](std::size_t chunk) {
             range const piece = chunks[chunk];
             if (to_all || !collects) {
-                call.stage(call.members.next_stage(), call.src() + piece.begin * unit,
-                           piece.count * unit);
+                call.stage(call.next_stage(), call.src() + piece.begin * unit, piece.count * unit);
             }
         },
         [&](std::size_t chunk) {
@@ -78,7 +77,7 @@ status exchange(execution &call, const chunking &chunks) {
                           [&](std::size_t member, std::size_t first) -> const std::byte * {
                               return member == call.self()
                                          ? call.src() + (piece.begin + first) * unit
-                                         : call.members.stage_of(member) + first * unit;
+                                         : call.stage_of(member) + first * unit;
                           });
         });
 }
@@ -93,7 +92,7 @@ status reduce_scatter(execution &call, const chunking &chunks) {
         call, chunks.num_chunks(),
         [&](std::size_t chunk) {
             range const piece = chunks[chunk];
-            std::byte *const stage = call.members.next_stage();
+            std::byte *const stage = call.next_stage();
             for (std::size_t to = 0; to < call.size(); ++to) {
                 if (to != call.self()) {
                     call.stage(stage + to * place, call.src() + to * block + piece.begin * unit,
@@ -107,7 +106,7 @@ status reduce_scatter(execution &call, const chunking &chunks) {
                           [&](std::size_t member, std::size_t first) -> const std::byte * {
                               return member == call.self() ? call.src() + call.self() * block +
                                                                  (piece.begin + first) * unit
-                                                           : call.members.stage_of(member) +
+                                                           : call.stage_of(member) +
                                                                  call.self() * place + first * unit;
                           });
         });
@@ -140,7 +139,7 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
             range const piece = chunks[chunk];
             range const own = part_of(chunk, call.self());
             const std::byte *const from = call.src() + piece.begin * unit;
-            std::byte *const stage = call.members.next_stage();
+            std::byte *const stage = call.next_stage();
             std::size_t const behind = own.begin + own.count;
             call.stage(stage, from, own.begin * unit);
             call.stage(stage + behind * unit, from + behind * unit, (piece.count - behind) * unit);
@@ -148,7 +147,7 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
         [&](std::size_t chunk) {
             range const own = part_of(chunk, call.self());
             std::size_t const begin = chunks[chunk].begin + own.begin;
-            std::byte *const result = call.members.next_stage() + result_place;
+            std::byte *const result = call.next_stage() + result_place;
             // Not straight into dst: in place, dst is an operand.
             for (std::size_t first = 0; first < own.count;) {
                 std::size_t const piece =
@@ -158,8 +157,7 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
                                 [&](std::size_t member) -> const std::byte * {
                                     return member == call.self()
                                                ? call.src() + (begin + first) * unit
-                                               : call.members.stage_of(member) +
-                                                     (own.begin + first) * unit;
+                                               : call.stage_of(member) + (own.begin + first) * unit;
                                 });
                 if (collects) {
                     call.deliver(call.dst() + (begin + first) * unit, out, piece * unit);
@@ -172,7 +170,7 @@ status run_staged_split(execution &call, std::size_t chunk_units) {
                 std::size_t const from = (call.self() + step) % call.size();
                 range const part = part_of(chunk, from);
                 call.deliver(call.dst() + (chunks[chunk].begin + part.begin) * unit,
-                             call.members.stage_of(from) + result_place, part.count * unit);
+                             call.stage_of(from) + result_place, part.count * unit);
             }
         });
 }

@@ -42,7 +42,7 @@ plan select(const call_shape &shape) {
         return made;
     }
     std::size_t const stage_bytes = shape.block_bytes * blocks_per_stage(shape);
-    made.grow_stages = stage_bytes > group::member_block::small_stage_bytes;
+    made.grow_stages = stage_bytes > group::local_group::still_bytes;
     made.try_direct = shape.block_bytes >= direct_from_bytes;
     made.chunk_bytes = large_stage_bytes;
     if (!is_reduction(shape.what)) {
@@ -75,6 +75,17 @@ std::size_t stage_elements(algorithm how, const call_shape &shape, std::size_t w
     std::size_t const most = elements_in(stage_bytes);
     std::size_t const wanted = std::max<std::size_t>(1, elements_in(wanted_bytes));
     return std::min(wanted, most);
+}
+
+std::size_t staged_bytes(algorithm how, const call_shape &shape, std::size_t elements,
+                         std::size_t unit_bytes) {
+    std::size_t const operands = elements * blocks_per_stage(shape) * unit_bytes;
+    if (how != algorithm::split) {
+        return operands;
+    }
+    std::size_t const grain = std::max<std::size_t>(1, cache_line_bytes / unit_bytes);
+    std::size_t const part = elements / shape.num_members + 2 * grain;
+    return operands + cache_line_bytes + part * unit_bytes;
 }
 
 } // namespace diomp::collective

@@ -47,6 +47,10 @@ plan select(const call_shape &shape);
 std::size_t stage_elements(algorithm how, const call_shape &shape, std::size_t wanted_bytes,
                            std::size_t stage_bytes, std::size_t unit_bytes);
 
+/// Of the stage that a chunk of so many elements takes, or somewhat more.
+std::size_t staged_bytes(algorithm how, const call_shape &shape, std::size_t elements,
+                         std::size_t unit_bytes);
+
 /// From here on, the addresses of the buffers are worth a meeting of their own.
 inline constexpr std::size_t direct_from_bytes = std::size_t{32} << 10;
 

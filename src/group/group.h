@@ -76,6 +76,7 @@ public:
 
     /// The caller's node.
     [[nodiscard]] local_group &here() { return here_; }
+    [[nodiscard]] bool spans_nodes() const { return across_ != nullptr; }
     /// To the others; nullptr if there are none.
     [[nodiscard]] bridge *across() { return across_.get(); }
 

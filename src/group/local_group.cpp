@@ -36,7 +36,7 @@ local_group::local_group(conduit::engine &engine, workspace &space, std::vector<
       blocks_(locate_blocks(engine, members_, offsets)), own_offset_(offsets[self]),
       rendezvous_(engine, meeting_areas(), members_, self_) {
     for (member_block *const block : blocks_) {
-        stages_.push_back(block->stages[0]);
+        rooms_.push_back(block->stages[0]);
     }
 }
 
@@ -44,8 +44,8 @@ local_group::~local_group() {
     if (keep_memory_) {
         return;
     }
-    if (large_stage_offset_) {
-        space_.release(*large_stage_offset_);
+    if (large_.room_bytes > 0) {
+        space_.release(large_.offset);
     }
     space_.release(own_offset_);
 }
@@ -59,23 +59,34 @@ std::vector<std::byte *> local_group::meeting_areas() const {
     return areas;
 }
 
-status local_group::grow_stages(const sync::call_signature &call, std::size_t nbytes) {
-    if (!large_stage_offset_) {
-        large_stage_offset_ = space_.allocate(2 * nbytes);
-    }
-    std::uint64_t const told = large_stage_offset_ ? *large_stage_offset_ + 1 : 0;
-    DIOMP_TRY(meet(call, {told}));
-    tried_to_grow_ = true;
-    std::vector<std::byte *> stages;
-    for (std::size_t member = 0; member < size(); ++member) {
-        std::uint64_t const offset = payload_of(member)[0];
-        if (offset == 0) {
-            return {};
+void local_group::allocate_rooms(std::size_t stage_bytes, std::size_t room_bytes) {
+    for (std::size_t const nbytes : {std::max(room_bytes, stage_bytes), stage_bytes}) {
+        if (auto const offset = space_.allocate(2 * nbytes)) {
+            large_ = {*offset, nbytes};
+            return;
         }
-        stages.push_back(engine_.transport().direct_base(members_[member]) + offset - 1);
     }
-    stages_ = std::move(stages);
-    stage_bytes_ = nbytes;
+}
+
+status local_group::grow_stages(const sync::call_signature &call, std::size_t stage_bytes,
+                                std::size_t room_bytes) {
+    if (large_.room_bytes == 0) {
+        allocate_rooms(stage_bytes, room_bytes);
+    }
+    DIOMP_TRY(meet(call, {large_.room_bytes, large_.offset}));
+    tried_to_grow_ = true;
+    std::vector<std::byte *> rooms;
+    std::uint64_t smallest = large_.room_bytes;
+    for (std::size_t member = 0; member < size(); ++member) {
+        const sync::meeting_payload &told = payload_of(member);
+        smallest = std::min(smallest, told[0]);
+        rooms.push_back(engine_.transport().direct_base(members_[member]) + told[1]);
+    }
+    if (smallest > 0) {
+        rooms_ = std::move(rooms);
+        room_bytes_ = smallest;
+        stage_bytes_ = stage_bytes;
+    }
     return {};
 }
 

@@ -3,13 +3,19 @@
 // and store. A group on one node is nothing else.
 //
 // Glossary: block: the memory of one member for one group, in the runtime's part of its slot,
-// loadable by all members of the node: the lines of the rendezvous and a small stage. stage: where
-// a member puts data for the others; there are two per member, used by even and odd meetings.
-// place: the position of a member among those of its node. workspace: where blocks come from.
+// loadable by all members of the node: the lines of the rendezvous and small stages. stage: where a
+// member puts data for the others. room: what a member has for stages, one for even and one for odd
+// meetings. place: the position of a member among those of its node. workspace: where blocks come
+// from.
 //
 // The stage's rule, on which every collective stands: what a member writes into its stage for the
 // coming meeting (next_stage) may be read by all after that meeting, until they enter the next one.
-// Then the other stage is in use, so nobody waits for readers.
+// Then the stage lies in the other room, so nobody waits for readers.
+//
+// Stages of more than `still_bytes` wander through their room, once that is large. A line that its
+// reader still has in its cache must be taken from there before it can be written again, which
+// costs 10 ns between cores that share a cache and 40 between others; from two rooms of the size of
+// the core's own cache it has gone by then.
 #pragma once
 
 #include "base/two_ways.h"
@@ -88,28 +94,34 @@ public:
         return rendezvous_.wide_of(group_rank{static_cast<int>(member)});
     }
 
+    /// Smaller stages stay where they are: their lines are few enough to be taken back while the
+    /// meeting lasts, and come quicker from there than from a cache further away.
+    static constexpr std::size_t still_bytes = 4096;
     [[nodiscard]] std::size_t stage_bytes() const { return stage_bytes_; }
     /// How this member best writes its stage in calls on blocks of this size: 0, through the
     /// caches, or 1, past them. nullptr: it does not matter.
     [[nodiscard]] two_ways *stage_ways(std::size_t block_bytes) {
-        constexpr std::size_t least_bytes = std::size_t{16} << 10;
+        constexpr std::size_t least_bytes = std::size_t{2} << 10;
         if (block_bytes < least_bytes) {
             return nullptr;
         }
         auto const index = static_cast<std::size_t>(std::bit_width(block_bytes / least_bytes) - 1);
         return &stage_ways_[std::min(index, stage_ways_.size() - 1)];
     }
-    /// Own stage for the coming meeting.
-    [[nodiscard]] std::byte *next_stage() const {
-        return stage_at(self_.index(), rendezvous_.epoch() + 1);
+    /// Own stage for the coming meeting, of `nbytes`, at most stage_bytes(): the same on all
+    /// members and for all stages of a call, or anything up to still_bytes.
+    [[nodiscard]] std::byte *next_stage(std::size_t nbytes = 0) const {
+        return stage_at(self_.index(), rendezvous_.epoch() + 1, nbytes);
     }
-    /// A member's stage of the last meeting.
-    [[nodiscard]] std::byte *stage_of(std::size_t member) const {
-        return stage_at(member, rendezvous_.epoch());
+    /// A member's stage of the last meeting, of as many bytes as it was given.
+    [[nodiscard]] std::byte *stage_of(std::size_t member, std::size_t nbytes = 0) const {
+        return stage_at(member, rendezvous_.epoch(), nbytes);
     }
-    /// Collective, part of the call `call`: larger stages from now on, if every member has the
-    /// space for it; else all stay with what they have, for good. One meeting, once per group.
-    status grow_stages(const sync::call_signature &call, std::size_t nbytes);
+    /// Collective, part of the call `call`: from now on stages of up to `stage_bytes`, in rooms of
+    /// `room_bytes` if there is space for so much, if every member has space for two; else all stay
+    /// with what they have, for good. One meeting, once per group.
+    status grow_stages(const sync::call_signature &call, std::size_t stage_bytes,
+                       std::size_t room_bytes);
     [[nodiscard]] bool may_grow() const { return !tried_to_grow_; }
 
     [[nodiscard]] sync::rendezvous &lines() { return rendezvous_; }
@@ -120,9 +132,18 @@ public:
     status depart(const sync::call_signature &call);
 
 private:
-    [[nodiscard]] std::byte *stage_at(std::size_t member, std::uint64_t meeting) const {
-        return stages_[member] + meeting % 2 * stage_bytes_;
+    [[nodiscard]] std::byte *stage_at(std::size_t member, std::uint64_t meeting,
+                                      std::size_t nbytes) const {
+        std::byte *const room = rooms_[member] + meeting % 2 * room_bytes_;
+        if (nbytes <= still_bytes) {
+            return room;
+        }
+        constexpr std::size_t page_bytes = 4096;
+        std::size_t const pace = (nbytes + page_bytes - 1) / page_bytes * page_bytes;
+        std::size_t const num_stages = std::max<std::size_t>(1, room_bytes_ / pace);
+        return room + meeting / 2 % num_stages * pace;
     }
+    void allocate_rooms(std::size_t stage_bytes, std::size_t room_bytes);
     [[nodiscard]] std::vector<std::byte *> meeting_areas() const;
 
     conduit::engine &engine_;
@@ -132,10 +153,14 @@ private:
     std::vector<member_block *> blocks_;
     std::uint64_t own_offset_;
     sync::rendezvous rendezvous_;
-    std::vector<std::byte *> stages_; ///< first of each member's two
+    std::vector<std::byte *> rooms_; ///< first of each member's two
+    std::size_t room_bytes_ = member_block::small_stage_bytes;
     std::size_t stage_bytes_ = member_block::small_stage_bytes;
-    std::array<two_ways, 12> stage_ways_; ///< by powers of two
-    std::optional<std::uint64_t> large_stage_offset_;
+    std::array<two_ways, 15> stage_ways_; ///< by powers of two
+    struct own_rooms {
+        std::uint64_t offset = 0;
+        std::size_t room_bytes = 0; ///< 0: none
+    } large_;
     bool tried_to_grow_ = false;
     /// Until every member has departed somebody may still read it. A group that is alive at the
     /// program's end keeps it for good: slow members still look at the lines of the last meeting.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/copy.h"
 
+#include "base/cpu.h"
 #include "base/two_ways.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <bit>
 #include <chrono>
 #include <memory>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -212,9 +212,8 @@ std::size_t default_stream_threshold() {
     // Source and destination together stop fitting into the core's share of the caches: measured on
     // Zen 5 (1 MiB of L2), memmove wins up to a few MiB, streaming stores from there on
     // (docs/benchmarks.md).
-    long const level2 = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
-    std::size_t const known = level2 > 0 ? static_cast<std::size_t>(level2) : std::size_t{1} << 20;
-    return std::clamp<std::size_t>(4 * known, std::size_t{1} << 20, std::size_t{16} << 20);
+    return std::clamp<std::size_t>(4 * level2_cache_bytes(), std::size_t{1} << 20,
+                                   std::size_t{16} << 20);
 }
 
 } // namespace diomp::rma

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/runtime.h"
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "runtime/rank_devices.h"
 
@@ -25,6 +26,14 @@ int choose_spin_count(const settings &values, const launch::job_info &job) {
         return values.spin_count;
     }
     return is_oversubscribed(job) ? 0 : 2000;
+}
+
+/// Two rooms are twice the core's own cache. Ranks that share a core share that cache as well.
+std::size_t choose_stage_room(const launch::job_info &job) {
+    return is_oversubscribed(job)
+               ? 0
+               : std::clamp<std::size_t>(level2_cache_bytes(), std::size_t{512} << 10,
+                                         std::size_t{2} << 20);
 }
 
 } // namespace
@@ -125,6 +134,7 @@ status runtime::build() {
         window_->slot_bytes() * static_cast<std::size_t>(window_->num_slots());
     collective_options.stream_threshold_bytes = settings_.stream_threshold_bytes;
     collective_options.oversubscribed = is_oversubscribed(info);
+    collective_options.stage_room_bytes = choose_stage_room(info);
     collective_options.check_all_members = settings_.check != check_level::none;
     collectives_ = std::make_unique<collective::collectives>(collective_options);
     device_collectives_ = std::make_unique<device_collectives>(

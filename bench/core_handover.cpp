@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What does it take to hand a block from one core to another through memory that both map? The
+// first core copies a private block into a stage and raises a flag; the second copies it out; the
+// first is at most one block ahead. By size, by the bytes through which the stages wander before
+// they come to the same place again, and by whether they are written through the caches or past
+// them. The limit of every collective that stages, and why it stages as it does
+// (docs/collectives.md).
+//
+// bench_core_handover [SIZE_BYTES ...]
+#include "rma/copy.h"
+#include "two_cores.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace diomp::bench {
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+double seconds_since(clock_type::time_point begin) {
+    return std::chrono::duration<double>(clock_type::now() - begin).count();
+}
+
+/// Microseconds per block.
+struct handover_time {
+    double write = 0;
+    double read = 0;
+    double both = 0;
+};
+
+struct handover {
+    std::size_t nbytes;
+    std::size_t room_bytes;
+    bool past_caches;
+
+    [[nodiscard]] std::size_t at(long block) const {
+        return static_cast<std::size_t>(block) % std::max<std::size_t>(2, room_bytes / nbytes) *
+               nbytes;
+    }
+    [[nodiscard]] handover_time run(int one, int other) const;
+};
+
+std::unique_ptr<std::byte[]> filled(std::size_t nbytes) {
+    auto made = std::make_unique_for_overwrite<std::byte[]>(nbytes);
+    std::fill_n(made.get(), nbytes, std::byte{1});
+    return made;
+}
+
+handover_time handover::run(int one, int other) const {
+    const long num_blocks = std::max<long>(64, (long{200} << 20) / static_cast<long>(nbytes));
+    auto const stages = filled(std::max(room_bytes, 2 * nbytes) + 64);
+    std::byte *const first =
+        stages.get() + 64 - reinterpret_cast<std::uintptr_t>(stages.get()) % 64;
+    auto const source = filled(nbytes);
+    shared_word written;
+    shared_word read;
+    handover_time time;
+    std::thread reader([&] {
+        stay_on(other);
+        auto const target = filled(nbytes);
+        for (long block = 0; block < num_blocks; ++block) {
+            while (written.value.load(std::memory_order_acquire) <= block) {
+            }
+            auto const begin = clock_type::now();
+            rma::copy_cached(target.get(), first + at(block), nbytes);
+            time.read += seconds_since(begin);
+            read.value.store(block + 1, std::memory_order_release);
+        }
+    });
+    stay_on(one);
+    auto const start = clock_type::now();
+    for (long block = 0; block < num_blocks; ++block) {
+        while (read.value.load(std::memory_order_acquire) < block - 1) {
+        }
+        auto const begin = clock_type::now();
+        if (past_caches) {
+            rma::copy_streaming(first + at(block), source.get(), nbytes);
+        } else {
+            rma::copy_cached(first + at(block), source.get(), nbytes);
+        }
+        time.write += seconds_since(begin);
+        written.value.store(block + 1, std::memory_order_release);
+    }
+    reader.join();
+    time.both = seconds_since(start);
+    for (double *const each : {&time.write, &time.read, &time.both}) {
+        *each *= 1e6 / static_cast<double>(num_blocks);
+    }
+    return time;
+}
+
+void measure(std::size_t nbytes, int one, int other) {
+    for (const std::size_t room_bytes : {2 * nbytes, std::size_t{2} << 20}) {
+        for (const bool past_caches : {false, true}) {
+            const double before = core_distance(one, other);
+            const handover_time time = handover{nbytes, room_bytes, past_caches}.run(one, other);
+            const double after = core_distance(one, other);
+            std::printf("%10zu %10zu %-8s %10.2f %10.2f %10.2f %9.1f %7.0f %7.0f\n", nbytes,
+                        room_bytes, past_caches ? "past" : "through", time.write, time.read,
+                        time.both, static_cast<double>(nbytes) / time.both / 1e3, before, after);
+        }
+    }
+}
+
+int run(const std::vector<std::size_t> &sizes) {
+    const std::vector<int> cores = own_cores();
+    if (cores.size() < 2) {
+        std::puts("bench_core_handover needs two cores");
+        return 1;
+    }
+    std::puts("     bytes       room caches     write us    read us    both us      GB/s  trip ns "
+              "before, after");
+    for (const std::size_t nbytes : sizes) {
+        measure(nbytes, cores[0], cores[1]);
+    }
+    return 0;
+}
+
+} // namespace
+} // namespace diomp::bench
+
+int main(int argc, char **argv) {
+    std::vector<std::size_t> sizes;
+    for (int i = 1; i < argc; ++i) {
+        sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+        if (sizes.back() == 0) {
+            std::fprintf(stderr, "usage: bench_core_handover [SIZE_BYTES ...]\n");
+            return 2;
+        }
+    }
+    return diomp::bench::run(sizes.empty() ? std::vector<std::size_t>{4096, 16384, 65536, 262144}
+                                           : sizes);
+}

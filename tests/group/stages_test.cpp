@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Stages of the members of a node: what one holds may be read until the next meeting, wherever in
+// its room it lies.
+#include "support/thread_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace diomp::group {
+namespace {
+
+using test::thread_groups;
+
+constexpr sync::call_signature any{.what = sync::operation::bcast};
+constexpr std::size_t kib = 1024;
+constexpr std::size_t stage_bytes = 64 * kib;
+constexpr std::size_t room_bytes = 200 * kib;
+
+std::byte mark(std::size_t member, int round) {
+    return static_cast<std::byte>(member * 100 + static_cast<std::size_t>(round % 97));
+}
+
+bool is_filled(const std::byte *from, std::size_t nbytes, std::byte with) {
+    return std::all_of(from, from + nbytes, [with](std::byte each) { return each == with; });
+}
+
+/// Every member fills its next stage before it has read the others' last ones. All draw the same
+/// sizes. Returns where the caller's stages of the largest size were.
+std::set<std::byte *> fill_and_read(local_group &here, int rounds) {
+    std::set<std::byte *> places;
+    std::mt19937 random(7);
+    std::size_t last = 0;
+    for (int round = 0; round <= rounds; ++round) {
+        std::size_t const nbytes =
+            random() % 2 == 0 ? here.stage_bytes() : 1 + random() % here.stage_bytes();
+        if (round < rounds) {
+            std::byte *const own = here.next_stage(nbytes);
+            std::fill_n(own, nbytes, mark(here.self().index(), round));
+            if (nbytes == here.stage_bytes()) {
+                places.insert(own);
+            }
+        }
+        for (std::size_t member = 0; round > 0 && member < here.size(); ++member) {
+            EXPECT_TRUE(is_filled(here.stage_of(member, last), last, mark(member, round - 1)))
+                << "round " << round << ", member " << member;
+        }
+        EXPECT_TRUE(here.meet(any).ok());
+        last = nbytes;
+    }
+    return places;
+}
+
+TEST(stages, small_ones_stay_where_they_are) {
+    thread_groups job(3);
+    job.run([&](world_rank self) {
+        local_group &here = job.registry(self).world().here();
+        EXPECT_EQ(fill_and_read(here, 40).size(), 2U);
+    });
+}
+
+TEST(stages, large_ones_wander_through_their_rooms) {
+    thread_groups job(3);
+    job.run([&](world_rank self) {
+        local_group &here = job.registry(self).world().here();
+        ASSERT_TRUE(here.may_grow());
+        ASSERT_TRUE(here.grow_stages(any, stage_bytes, room_bytes).ok());
+        EXPECT_FALSE(here.may_grow());
+        EXPECT_EQ(here.stage_bytes(), stage_bytes);
+        EXPECT_EQ(fill_and_read(here, 100).size(), 2 * (room_bytes / stage_bytes));
+        EXPECT_EQ(here.next_stage(local_group::still_bytes), here.next_stage(1));
+    });
+}
+
+TEST(stages, rooms_are_as_large_as_the_smallest) {
+    thread_groups job(3);
+    job.run([&](world_rank self) {
+        // Rank 1 has space for two stages and no more.
+        auto &space = job.space(self);
+        std::vector<std::uint64_t> taken;
+        while (self.value() == 1 && taken.size() < 1000) {
+            if (auto const block = space.allocate(2 * stage_bytes + 16 * kib)) {
+                taken.push_back(*block);
+            } else {
+                break;
+            }
+        }
+        if (!taken.empty()) {
+            space.release(taken.back());
+        }
+        local_group &here = job.registry(self).world().here();
+        ASSERT_TRUE(here.grow_stages(any, stage_bytes, 2 * room_bytes).ok());
+        EXPECT_EQ(here.stage_bytes(), stage_bytes);
+        EXPECT_EQ(fill_and_read(here, 60).size(), 2U);
+    });
+}
+
+TEST(stages, stay_small_if_one_member_has_no_space) {
+    thread_groups job(3);
+    job.run([&](world_rank self) {
+        while (self.value() == 2 && job.space(self).allocate(stage_bytes)) {
+        }
+        local_group &here = job.registry(self).world().here();
+        std::size_t const before = here.stage_bytes();
+        ASSERT_TRUE(here.grow_stages(any, stage_bytes, room_bytes).ok());
+        EXPECT_EQ(here.stage_bytes(), before);
+        EXPECT_FALSE(here.may_grow());
+        EXPECT_EQ(fill_and_read(here, 40).size(), 2U);
+    });
+}
+
+} // namespace
+} // namespace diomp::group
