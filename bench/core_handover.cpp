@@ -7,11 +7,12 @@
 // (docs/collectives.md).
 //
 // bench_core_handover [SIZE_BYTES ...]
-#include "rma/copy.h"
+#include "copy_limits.h"
 #include "two_cores.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 namespace diomp::bench {
@@ -35,24 +36,33 @@ struct handover {
     std::size_t room_bytes;
     bool past_caches;
 
+    /// From a stage to the next: whole lines.
+    [[nodiscard]] std::size_t pace() const { return (nbytes + 63) / 64 * 64; }
     [[nodiscard]] std::size_t at(long block) const {
-        return static_cast<std::size_t>(block) % std::max<std::size_t>(2, room_bytes / nbytes) *
-               nbytes;
+        return static_cast<std::size_t>(block) % std::max<std::size_t>(2, room_bytes / pace()) *
+               pace();
     }
     [[nodiscard]] handover_time run(int one, int other) const;
 };
 
-std::unique_ptr<std::byte[]> filled(std::size_t nbytes) {
-    auto made = std::make_unique_for_overwrite<std::byte[]>(nbytes);
-    std::fill_n(made.get(), nbytes, std::byte{1});
+struct freed {
+    void operator()(char *memory) const { std::free(memory); }
+};
+using block_memory = std::unique_ptr<char, freed>;
+
+/// Page-aligned.
+block_memory filled(std::size_t nbytes) {
+    constexpr std::size_t page_bytes = 4096;
+    block_memory made(static_cast<char *>(
+        std::aligned_alloc(page_bytes, (nbytes / page_bytes + 1) * page_bytes)));
+    std::memset(made.get(), 1, nbytes);
     return made;
 }
 
 handover_time handover::run(int one, int other) const {
     const long num_blocks = std::max<long>(64, (long{200} << 20) / static_cast<long>(nbytes));
-    auto const stages = filled(std::max(room_bytes, 2 * nbytes) + 64);
-    std::byte *const first =
-        stages.get() + 64 - reinterpret_cast<std::uintptr_t>(stages.get()) % 64;
+    auto const stages = filled(std::max(room_bytes, 2 * pace()));
+    char *const first = stages.get();
     auto const source = filled(nbytes);
     shared_word written;
     shared_word read;
@@ -64,7 +74,7 @@ handover_time handover::run(int one, int other) const {
             while (written.value.load(std::memory_order_acquire) <= block) {
             }
             auto const begin = clock_type::now();
-            rma::copy_cached(target.get(), first + at(block), nbytes);
+            plain_copy(target.get(), first + at(block), nbytes);
             time.read += seconds_since(begin);
             read.value.store(block + 1, std::memory_order_release);
         }
@@ -76,9 +86,9 @@ handover_time handover::run(int one, int other) const {
         }
         auto const begin = clock_type::now();
         if (past_caches) {
-            rma::copy_streaming(first + at(block), source.get(), nbytes);
+            stream_copy(first + at(block), source.get(), nbytes);
         } else {
-            rma::copy_cached(first + at(block), source.get(), nbytes);
+            plain_copy(first + at(block), source.get(), nbytes);
         }
         time.write += seconds_since(begin);
         written.value.store(block + 1, std::memory_order_release);

@@ -41,6 +41,10 @@ struct execution {
     [[nodiscard]] const std::byte *stage_of(std::size_t member) const {
         return members.stage_of(member, stage_bytes);
     }
+    /// Where a stage that holds a block for each other member has that of `to`, counted in blocks.
+    [[nodiscard]] static std::size_t place_in_stage(std::size_t owner, std::size_t to) {
+        return to < owner ? to : to - 1;
+    }
     /// Into the own stage, for others to read.
     void stage(std::byte *to, const std::byte *from, std::size_t nbytes) {
         if (nbytes == 0) {

@@ -69,25 +69,25 @@ status scatter(execution &call, const chunking &chunks) {
             std::byte *const stage = call.next_stage();
             for (std::size_t to = 0; brings && to < call.size(); ++to) {
                 if (to != call.self()) {
-                    call.stage(stage + to * chunks.chunk, call.src() + to * block + piece.begin,
-                               piece.count);
+                    call.stage(stage + call.place_in_stage(call.self(), to) * chunks.chunk,
+                               call.src() + to * block + piece.begin, piece.count);
                 }
             }
         },
         [&](std::size_t chunk) {
             range const piece = chunks[chunk];
-            std::size_t const place = call.self() * chunks.chunk;
+            auto const own_piece = [&](std::size_t from) {
+                return call.stage_of(from) + call.place_in_stage(from, call.self()) * chunks.chunk;
+            };
             if (!from_all) {
                 if (!call.is_root()) {
-                    call.deliver(call.dst() + piece.begin, call.stage_of(call.root()) + place,
-                                 piece.count);
+                    call.deliver(call.dst() + piece.begin, own_piece(call.root()), piece.count);
                 }
                 return;
             }
             for (std::size_t step = 1; step < call.size(); ++step) {
                 std::size_t const from = (call.self() + step) % call.size();
-                call.deliver(call.dst() + from * block + piece.begin, call.stage_of(from) + place,
-                             piece.count);
+                call.deliver(call.dst() + from * block + piece.begin, own_piece(from), piece.count);
             }
         });
 }

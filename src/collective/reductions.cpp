@@ -95,8 +95,8 @@ status reduce_scatter(execution &call, const chunking &chunks) {
             std::byte *const stage = call.next_stage();
             for (std::size_t to = 0; to < call.size(); ++to) {
                 if (to != call.self()) {
-                    call.stage(stage + to * place, call.src() + to * block + piece.begin * unit,
-                               piece.count * unit);
+                    call.stage(stage + call.place_in_stage(call.self(), to) * place,
+                               call.src() + to * block + piece.begin * unit, piece.count * unit);
                 }
             }
         },
@@ -104,10 +104,12 @@ status reduce_scatter(execution &call, const chunking &chunks) {
             range const piece = chunks[chunk];
             reduction.run(call.dst() + piece.begin * unit, piece.count,
                           [&](std::size_t member, std::size_t first) -> const std::byte * {
-                              return member == call.self() ? call.src() + call.self() * block +
-                                                                 (piece.begin + first) * unit
-                                                           : call.stage_of(member) +
-                                                                 call.self() * place + first * unit;
+                              return member == call.self()
+                                         ? call.src() + call.self() * block +
+                                               (piece.begin + first) * unit
+                                         : call.stage_of(member) +
+                                               call.place_in_stage(member, call.self()) * place +
+                                               first * unit;
                           });
         });
 }

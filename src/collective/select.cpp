@@ -20,11 +20,16 @@ constexpr std::size_t split_reduce_from_bytes = std::size_t{256} << 10;
 constexpr std::size_t smallest_chunk_bytes = std::size_t{32} << 10;
 constexpr std::size_t chunks_per_move = 8;
 
-/// Blocks that one member has in its stage at a time.
+/// Blocks that one member has in its stage at a time: one for all, or one for each of the others.
 std::size_t blocks_per_stage(const call_shape &shape) {
-    bool const all = shape.what == operation::scatter || shape.what == operation::alltoall ||
-                     shape.what == operation::reduce_scatter;
-    return all ? shape.num_members : 1;
+    bool const each = shape.what == operation::scatter || shape.what == operation::alltoall ||
+                      shape.what == operation::reduce_scatter;
+    return each ? std::max<std::size_t>(1, shape.num_members - 1) : 1;
+}
+
+/// Bytes that travel beside a line if the call is tiny; those of a scatter include the root's.
+std::size_t tiny_bytes(const call_shape &shape) {
+    return shape.block_bytes * (shape.what == operation::scatter ? shape.num_members : 1);
 }
 
 } // namespace
@@ -36,8 +41,8 @@ plan select(const call_shape &shape) {
     }
     bool const has_tiny_form =
         shape.what != operation::alltoall && shape.what != operation::reduce_scatter;
-    if (shape.block_bytes * blocks_per_stage(shape) <= sync::rendezvous::wide_bytes &&
-        has_tiny_form && !shape.user_operator && !shape.needs_alignment) {
+    if (has_tiny_form && tiny_bytes(shape) <= sync::rendezvous::wide_bytes &&
+        !shape.user_operator && !shape.needs_alignment) {
         made.how = algorithm::tiny;
         return made;
     }
