@@ -113,12 +113,14 @@ status run_staged(execution &call, plan chosen) {
 }
 
 // A small call takes as long as its instructions, so most calls skip what only few need: those of
-// ranks on one node on equal blocks, with arguments that are right at first sight.
+// ranks on one node, or of an endpoint of each, on equal blocks, with arguments that are right at
+// first sight.
 bool is_common(const group::group &members, const request &asked) {
     constexpr std::size_t surely_no_overflow = std::size_t{1} << 20;
-    return members.endpoints().empty() && !members.spans_nodes() &&
-           asked.what != operation::barrier && !has_block_lists(asked.what) &&
-           !is_scan(asked.what) && asked.amount < surely_no_overflow && asked.dst != nullptr &&
+    return (members.endpoints().empty() || members.endpoints().one_each()) &&
+           !members.spans_nodes() && asked.what != operation::barrier &&
+           !has_block_lists(asked.what) && !is_scan(asked.what) &&
+           asked.amount < surely_no_overflow && asked.dst != nullptr &&
            (asked.src != nullptr || asked.what == operation::bcast) &&
            (!has_root(asked.what) || static_cast<std::size_t>(asked.root) < members.size()) &&
            asked.op != OMPX_AVG;
@@ -166,17 +168,21 @@ status run_ranks(group::group &members, const request &asked, const options &cho
     return run_here(call);
 }
 
+status collectives::run_common(group::group &members, const request &asked) {
+    execution call{members.here(), asked, options_, signature_of(asked), {}};
+    if (is_reduction(asked.what)) {
+        auto resolved = operators_.resolve(asked.type, asked.op);
+        DIOMP_TRY(resolved);
+        call.reduce = resolved.value();
+        call.unit_bytes = call.reduce.element_bytes;
+    }
+    return run_here(call);
+}
+
 status collectives::run(group::group &members, const request &asked) {
     auto const turn = members.enter();
     if (is_common(members, asked)) [[likely]] {
-        execution call{members.here(), asked, options_, signature_of(asked), {}};
-        if (is_reduction(asked.what)) {
-            auto resolved = operators_.resolve(asked.type, asked.op);
-            DIOMP_TRY(resolved);
-            call.reduce = resolved.value();
-            call.unit_bytes = call.reduce.element_bytes;
-        }
-        return run_here(call);
+        return run_common(members, asked);
     }
     endpoint_buffers const own{asked.dst, asked.src, nullptr};
     return run_in_turn(members, asked, {&own, 1});
@@ -226,6 +232,14 @@ status collectives::run_in_turn(group::group &members, const request &asked,
                                 std::span<const endpoint_buffers> own, bool is_checked) {
     if (asked.what == operation::barrier) {
         return members.meet({.what = operation::barrier});
+    }
+    if (own.size() == 1 && asked.blocks == nullptr) {
+        request seen = asked;
+        seen.dst = own.front().dst;
+        seen.src = own.front().src;
+        if (is_common(members, seen)) {
+            return run_common(members, seen);
+        }
     }
     auto resolved = resolve(asked);
     DIOMP_TRY(resolved);

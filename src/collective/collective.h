@@ -89,6 +89,7 @@ public:
                        std::span<const endpoint_buffers> own, bool is_checked = false);
 
 private:
+    status run_common(group::group &members, const request &asked);
     result<reducer> resolve(const request &asked) const;
 
     options options_;
