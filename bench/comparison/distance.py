@@ -41,6 +41,11 @@ def watch(arguments):
     return Watch(program, usually if arguments.patience is None else arguments.patience)
 
 
+def measure(watch, action):
+    """What action() gives, and the distance at which it was made, or None where nobody watches."""
+    return (action(), None) if watch is None else watch.measure(action)
+
+
 class Watch:
     """Looks at the distance, and waits for the usual one while its patience lasts."""
 

@@ -112,15 +112,11 @@ status run_staged(execution &call, plan chosen) {
     return run_learning(call, chosen.how, elements);
 }
 
-// A small call takes as long as its instructions, so most calls skip what only few need: those of
-// ranks on one node, or of an endpoint of each, on equal blocks, with arguments that are right at
-// first sight.
+// A small call takes as long as its instructions, so most calls skip what only few need. `asked` is
+// a call of ranks on equal blocks: on one node, with arguments that are right at first sight?
 bool is_common(const group::group &members, const request &asked) {
     constexpr std::size_t surely_no_overflow = std::size_t{1} << 20;
-    return (members.endpoints().empty() || members.endpoints().one_each()) &&
-           !members.spans_nodes() && asked.what != operation::barrier &&
-           !has_block_lists(asked.what) && !is_scan(asked.what) &&
-           asked.amount < surely_no_overflow && asked.dst != nullptr &&
+    return !members.spans_nodes() && asked.amount < surely_no_overflow && asked.dst != nullptr &&
            (asked.src != nullptr || asked.what == operation::bcast) &&
            (!has_root(asked.what) || static_cast<std::size_t>(asked.root) < members.size()) &&
            asked.op != OMPX_AVG;
@@ -181,9 +177,6 @@ status collectives::run_common(group::group &members, const request &asked) {
 
 status collectives::run(group::group &members, const request &asked) {
     auto const turn = members.enter();
-    if (is_common(members, asked)) [[likely]] {
-        return run_common(members, asked);
-    }
     endpoint_buffers const own{asked.dst, asked.src, nullptr};
     return run_in_turn(members, asked, {&own, 1});
 }
@@ -233,26 +226,27 @@ status collectives::run_in_turn(group::group &members, const request &asked,
     if (asked.what == operation::barrier) {
         return members.meet({.what = operation::barrier});
     }
-    if (own.size() == 1 && asked.blocks == nullptr) {
-        request seen = asked;
-        seen.dst = own.front().dst;
-        seen.src = own.front().src;
-        if (is_common(members, seen)) {
-            return run_common(members, seen);
-        }
+    roles const who(members);
+    bool const as_ranks = who.one_each() && !has_block_lists(asked.what) && !is_scan(asked.what);
+    bool const is_moved =
+        as_ranks && (own.front().dst != asked.dst || own.front().src != asked.src);
+    request moved;
+    if (is_moved) {
+        moved = asked;
+        moved.dst = own.front().dst;
+        moved.src = own.front().src;
+    }
+    request const &seen = is_moved ? moved : asked;
+    if (as_ranks && is_common(members, seen)) [[likely]] {
+        return run_common(members, seen);
     }
     auto resolved = resolve(asked);
     DIOMP_TRY(resolved);
     const reducer &reduce = resolved.value();
-    roles const who(members);
     if (!is_checked) {
         DIOMP_TRY(collective::check(who, asked, own, reduce));
     }
-    bool const as_ranks = who.one_each() && !has_block_lists(asked.what) && !is_scan(asked.what);
     if (as_ranks) {
-        request seen = asked;
-        seen.dst = own.front().dst;
-        seen.src = own.front().src;
         DIOMP_TRY(
             run_ranks(members, seen, options_, signature_of(asked), reduce, reduce.element_bytes));
     } else {

@@ -54,7 +54,8 @@ struct execution {
             staged_since = std::chrono::steady_clock::now();
         }
         has_staged = true;
-        if (nbytes >= 1024 && stage_ways != nullptr && stage_ways->choice() == 1) {
+        constexpr std::size_t least_streamed_bytes = 1024; // less is not worth the fence
+        if (nbytes >= least_streamed_bytes && stage_ways != nullptr && stage_ways->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
         } else {
             rma::copy_cached(to, from, nbytes);

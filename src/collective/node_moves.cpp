@@ -93,7 +93,7 @@ void node_moves::write_stream(std::size_t round) const {
         std::size_t const first = std::max(begin, at);
         std::size_t const last = std::min(end, at + block.size());
         if (first < last) {
-            std::memcpy(stage + (first - begin), block.data() + (first - at), last - first);
+            rma::copy_cached(stage + (first - begin), block.data() + (first - at), last - first);
         }
     }
 }

@@ -80,7 +80,7 @@ std::chrono::duration<double> time_of_copy(std::size_t nbytes, std::size_t to, s
     return best;
 }
 
-// The C library's memcpy does depend on them, by a factor of 13 (glibc's bug 30994 on Zen 4).
+// The C library's memcpy does depend on them (glibc's bug 30994 on Zen 4).
 TEST(copy, takes_the_same_time_wherever_the_ends_lie_in_their_pages) {
     if (DIOMP_THREAD_SANITIZER) {
         GTEST_SKIP() << "the thread sanitizer gets the C library's";
