@@ -364,9 +364,11 @@ OMPX_API_ int ompx_barrier(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_;
 
 /**
- * The lock that lives at `rank`, held by a rank: granted first come, first served by the target
- * (DiOMP 2024, fig. 2). Blocks until granted. Acquire and release order memory; unlock includes a
- * fence. Errors: OMPX_ERR_LOCK if this rank holds it already, or unlocks what it does not hold.
+ * The lock that lives at `rank`, held by a rank (DiOMP 2024, fig. 2). Blocks until granted: a free
+ * lock is taken at once, without a message by ranks of the same node; those who wait for one are
+ * granted it first come, first served by the target. Acquire and release order memory; unlock
+ * includes a fence. Any thread. Errors: OMPX_ERR_LOCK if this rank holds it already, or unlocks
+ * what it does not hold.
  */
 OMPX_API_ int ompx_lock(int rank) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_unlock(int rank) OMPX_NOEXCEPT_;

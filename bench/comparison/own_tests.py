@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Test programs that come with the libraries below our conduits, and what they print.
 
-Both kinds of measure() give (operation, bytes, microseconds), operations by the names of diomp-bench.
+Both kinds have parts(): one per program, each a function that runs it and gives (operation, bytes, microseconds), operations
+by the names of diomp-bench.
 """
 
 import contextlib
+import functools
 import os
 import pty
 import re
@@ -39,16 +41,21 @@ class Gasnet:
             give_up(program, libraries.last_line(done.stderr + done.stdout))
         return done.stdout.splitlines()
 
-    def measure(self, latency_sizes, window_sizes):
+    def parts(self, latency_sizes, window_sizes):
         """Blocking puts and gets of testsmall, explicit non-blocking ones of testlarge. The local side lies outside of
         GASNet's segment, as any memory of ours does."""
-        for line in self.lines("testsmall", ["-out", "2000", str(max(latency_sizes)), "A"]):
+        return [lambda: self.latencies(latency_sizes), lambda: self.windows(window_sizes)]
+
+    def latencies(self, sizes):
+        for line in self.lines("testsmall", ["-out", "2000", str(max(sizes)), "A"]):
             found = re.search(r"(\d+) byte.* ([\d.]+) us ave\. \((Put|Get)Blocking latency\)", line)
-            if found and int(found[1]) in latency_sizes:
+            if found and int(found[1]) in sizes:
                 yield found[3].lower(), int(found[1]), float(found[2])
-        for line in self.lines("testlarge", ["-out", "200", str(max(window_sizes)), "C"]):
+
+    def windows(self, sizes):
+        for line in self.lines("testlarge", ["-out", "200", str(max(sizes)), "C"]):
             found = re.search(r"(\d+) byte.* throughput +([\d.]+) KB/sec \((Put|Get)NB(?:\+DEFER)? throughput\)", line)
-            if found and int(found[1]) in window_sizes:
+            if found and int(found[1]) in sizes:
                 yield found[3].lower() + "_window", int(found[1]), int(found[1]) / (float(found[2]) * 1024) * 1e6
 
 
@@ -65,17 +72,20 @@ class Gpi2:
     def __init__(self, folder, start, environment):
         self.folder, self.start, self.environment = folder, start, environment
 
-    def measure(self, latency_sizes, window_sizes):
+    def parts(self, latency_sizes, window_sizes):
         if not any(self.path(program).exists() for program in self.PROGRAMS):
             give_up("--gpi2-tests", f"no microbenchmarks of GPI-2 in {self.folder}; build them in its tests/microbenchmarks")
         writes = [size for size in window_sizes if size >= self.SMALLEST_WRITE_WINDOW]
-        for program, sizes in zip(self.PROGRAMS, (latency_sizes, latency_sizes, writes, window_sizes), strict=True):
-            if not sizes or not self.path(program).exists():
-                continue  # GPI-2's makefiles leave out read_lat
-            for size, figure in self.rows(program, max(sizes)):
-                if size in sizes:
-                    is_time = program.endswith("_lat")
-                    yield self.PROGRAMS[program], size, figure if is_time else size / (figure * 2**20) * 1e6
+        wanted = zip(self.PROGRAMS, (latency_sizes, latency_sizes, writes, window_sizes), strict=True)
+        # GPI-2's makefiles leave out read_lat.
+        return [functools.partial(self.figures, program, sizes) for program, sizes in wanted
+                if sizes and self.path(program).exists()]
+
+    def figures(self, program, sizes):
+        for size, figure in self.rows(program, max(sizes)):
+            if size in sizes:
+                is_time = program.endswith("_lat")
+                yield self.PROGRAMS[program], size, figure if is_time else size / (figure * 2**20) * 1e6
 
     def path(self, program):
         return self.folder / f"{program}.bin"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/state.h"
 
+#include "base/biased_mutex.h"
 #include "base/log.h"
 #include "launch/nodes.h"
 
@@ -141,6 +142,7 @@ status start_runtime() {
     case phase::not_started:
         break;
     }
+    biased_mutex::prepare(); // before a library starts a thread
     auto launcher = launch::connect();
     DIOMP_TRY(launcher);
     auto const &job = launcher.value()->info();

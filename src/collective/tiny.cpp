@@ -14,11 +14,15 @@ const std::byte *brought_by(const execution &call, std::size_t member, std::size
                : call.members.wide_of(member);
 }
 
+/// The same of a call in which every member brings its block.
+const std::byte *block_of(const execution &call, std::size_t member) {
+    return member == call.self() ? call.src() : brought_by(call, member, call.block_bytes());
+}
+
 void reduce_all(const execution &call) {
     alignas(cache_line_bytes) std::byte result[sync::rendezvous::wide_bytes];
-    reduce_in_order(
-        call.reduce, result, call.size(), call.asked.amount,
-        [&call](std::size_t member) { return brought_by(call, member, call.block_bytes()); });
+    reduce_in_order(call.reduce, result, call.size(), call.asked.amount,
+                    [&call](std::size_t member) { return block_of(call, member); });
     std::memcpy(call.dst(), result, call.block_bytes());
 }
 
@@ -49,11 +53,20 @@ status meet_loosely(execution &call, std::span<const std::byte> data) {
     return {};
 }
 
+// The own block first: in place, it may lie where another one goes.
 void deliver_blocks(const execution &call) {
     std::size_t const nbytes = call.block_bytes();
+    std::memmove(call.dst() + call.self() * nbytes, call.src(), nbytes);
     for (std::size_t member = 0; member < call.size(); ++member) {
-        std::memcpy(call.dst() + member * nbytes, brought_by(call, member, nbytes), nbytes);
+        if (member != call.self()) {
+            std::memcpy(call.dst() + member * nbytes, brought_by(call, member, nbytes), nbytes);
+        }
     }
+}
+
+const std::byte *blocks_of_root(const execution &call) {
+    return call.is_root() ? call.src()
+                          : brought_by(call, call.root(), call.block_bytes() * call.size());
 }
 
 } // namespace
@@ -78,9 +91,7 @@ status run_tiny(execution &call) {
         }
         break;
     case operation::scatter:
-        std::memcpy(call.dst(),
-                    brought_by(call, call.root(), nbytes * call.size()) + call.self() * nbytes,
-                    nbytes);
+        std::memmove(call.dst(), blocks_of_root(call) + call.self() * nbytes, nbytes);
         break;
     case operation::gather:
     case operation::allgather:

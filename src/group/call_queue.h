@@ -3,6 +3,8 @@
 // them: blocking ones on the caller's thread, queued ones on a thread of the group.
 #pragma once
 
+#include "base/biased_mutex.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -16,7 +18,7 @@ namespace diomp::group {
 class call_queue {
 public:
     /// The right to make the next call; held while the call lasts.
-    using turn = std::unique_lock<std::mutex>;
+    using turn = std::unique_lock<biased_mutex>;
 
     call_queue() = default;
     ~call_queue();
@@ -37,7 +39,7 @@ private:
     void drain();
     void serve(); ///< body of the thread "diomp-coll"
 
-    std::mutex turn_; ///< taken before mutex_, never after it
+    biased_mutex turn_; ///< taken before mutex_, never after it
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> calls_;

@@ -15,13 +15,20 @@ namespace diomp::memory {
 /// touch.
 inline constexpr std::size_t internal_bytes = std::size_t{64} << 20;
 
-/// At the start of every slot, written by its owner, read by the others.
+/// At the start of every slot, zero at first. Written by its owner and read by the others, but for
+/// the locks.
 struct published_state {
     /// Changes whenever the owner unregisters a range: what others have cached about its ranges is
     /// void then.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> registration_generation;
     /// Changes before the owner frees device memory that a rank of its node has asked about.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> device_generation;
+    /// The locks that live at the owner, as sync/lock_word.h reads them.
+    struct alignas(cache_line_bytes) lock {
+        std::atomic<std::uint64_t> word;
+    };
+    lock rank_lock;
+    lock thread_lock;
 };
 
 /// The symmetric second-level pointer of an asymmetric allocation: where this rank's part is (DiOMP

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Locks over active messages (DiOMP 2024, figure 2). A lock lives at its target rank, which keeps
-// the queue: requests are granted in the order in which they arrive, by a message to the rank at
-// the head; nobody polls remote memory. Two lock spaces per target: one whose owner is a rank, one
-// whose owner is a thread of a rank.
+// Locks over active messages (DiOMP 2024, figure 2). A lock lives at its target rank: a word that
+// says who holds it, and a queue of those who wait. Ranks that map the target's slot take a free
+// lock by themselves (lock_word.h); all others ask by message, and are granted the lock in the
+// order in which their requests arrive, by a message to the rank at the head. Two lock spaces per
+// target: one whose owner is a rank, one whose owner is a thread of a rank.
 #pragma once
 
+#include "base/biased_mutex.h"
 #include "conduit/call.h"
+#include "sync/lock_word.h"
 
 #include <array>
 #include <deque>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 namespace diomp::sync {
 
@@ -24,7 +28,7 @@ public:
 
     /// Blocks until granted. OMPX_ERR_LOCK if the rank (or thread) has it or is about to get it.
     status acquire(world_rank target, lock_space space);
-    /// true: taken. Blocks for one exchange of messages only.
+    /// true: taken. Does not block if the target is direct, else for one exchange of messages.
     result<bool> try_acquire(world_rank target, lock_space space);
     /// OMPX_ERR_LOCK if the caller does not hold it. Does not block if the target is direct, else
     /// for one exchange of messages.
@@ -36,7 +40,7 @@ public:
 private:
     enum class verb : std::uint32_t { acquire, try_acquire, release, cancel, confirm };
     struct request {
-        conduit::request_header header; ///< release, cancel: id of the acquire
+        conduit::request_header header; ///< cancel: id of the acquire
         verb what = verb::acquire;
         lock_space space = lock_space::ranks;
     };
@@ -48,29 +52,42 @@ private:
         std::uint64_t id = 0;
         auto operator<=>(const claim &) const = default;
     };
-    /// Target side: front() holds the lock, the others wait.
-    using queue = std::deque<claim>;
-    /// Own side: what this rank holds or is getting.
+    /// A lock that lives here.
+    struct home {
+        std::deque<claim> waiting;
+        claim granted; ///< the last one that a message has told so
+    };
+    /// What this rank, or in the thread space this thread, holds or is getting.
     struct holding {
-        std::uint64_t id = 0; ///< 0: on its way
-        std::thread::id thread;
+        world_rank target;
+        lock_space space = lock_space::ranks;
+        std::thread::id thread; ///< none in the rank space: locks of the rank, whoever calls
+        bool is_mine = false;   ///< false: on its way
     };
 
+    /// Of a target that is direct.
+    [[nodiscard]] std::optional<lock_word> word_of(world_rank target, lock_space space) const;
     result<bool> take(verb what, world_rank target, lock_space space);
-    status begin(world_rank target, lock_space space);
-    void end(world_rank target, lock_space space, std::uint64_t id);
+    result<bool> ask(verb what, world_rank target, lock_space space);
+    bool take_soon(const lock_word &word) const;
+    std::string describe_wait(world_rank target, lock_space space) const;
+
+    std::vector<holding>::iterator find_held(world_rank target, lock_space space);
+    void settle(world_rank target, lock_space space, bool is_mine);
+
     void on_request(const conduit::message &incoming);
-    void drop(queue &waiting, const claim &leaving);
+    bool enter(const claim &from, lock_space space);
+    void leave(const claim &from, lock_space space);
+    void pass_on(lock_space space);
 
     conduit::engine &engine_;
     conduit::call_service &calls_;
     world_rank self_;
     conduit::handler_id handler_;
-    mutable std::mutex mutex_;    ///< leaf lock over the two below
-    std::array<queue, 2> queues_; ///< [space]: the locks that live here
-    /// [space]: target -> holding. In the thread space the key has the thread as well, since
-    /// several may be waiting.
-    std::array<std::map<std::pair<world_rank, std::thread::id>, holding>, 2> held_;
+    std::mutex homes_mutex_; ///< leaf lock over homes_, and over what only this rank does to words
+    std::array<home, 2> homes_;  ///< [space]
+    mutable biased_mutex mutex_; ///< leaf lock over held_
+    std::vector<holding> held_;
 };
 
 } // namespace diomp::sync

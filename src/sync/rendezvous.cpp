@@ -30,13 +30,14 @@ rendezvous::rendezvous(conduit::engine &engine, std::span<std::byte *const> area
     }
 }
 
-// The line of epoch e is overwritten at e + num_lines. Whoever may still read it has not entered e
-// + 1, so the writer must know that all have entered e + 1. It looks only when what it knows does
-// not suffice, and then waits for less than it could: looking is what costs.
+// The line of epoch e is overwritten at e + num_lines, and its payload and wide data one meeting
+// earlier. Whoever may still read it has not entered e + 1, so the writer must know that all have
+// entered e + 1. It looks only when what it knows does not suffice, and then waits for less than it
+// could: looking is what costs.
 status rendezvous::enter(const call_signature &call, const meeting_payload &payload,
                          std::span<const std::byte> wide) {
     std::uint64_t const epoch = epoch_ + 1;
-    if (epoch >= known_entered_ + num_lines) [[unlikely]] {
+    if (epoch + 1 >= known_entered_ + num_lines) [[unlikely]] {
         DIOMP_TRY(await_all(epoch - num_lines / 2));
         all_entered(epoch - num_lines / 2);
     }
@@ -44,13 +45,11 @@ status rendezvous::enter(const call_signature &call, const meeting_payload &payl
         DIOMP_TRY(settle_slowly());
     }
     epoch_ = epoch;
+    own_call_ = call;
+    own_payload_ = payload;
     area &mine = *areas_[self_];
     if (!wide.empty()) {
         std::memcpy(mine.wide[epoch % num_lines], wide.data(), wide.size());
-        std::byte *const next = mine.wide[(epoch + 1) % num_lines];
-        for (std::size_t at = 0; at < wide.size(); at += cache_line_bytes) {
-            prefetch_for_write(next + at);
-        }
     }
     digest_ = extend(digest_, call);
     mine.digests[epoch % num_lines].store(digest_, std::memory_order_relaxed);
@@ -59,10 +58,18 @@ status rendezvous::enter(const call_signature &call, const meeting_payload &payl
     own.payload = payload;
     order_going_out();
     own.epoch.store(epoch, std::memory_order_release);
-    // The others have read the next line, a ring ago: fetch it for writing while this meeting
-    // lasts.
-    prefetch_for_write(&mine.lines[(epoch + 1) % num_lines]);
+    begin_to_write(mine, epoch + 1, wide.size());
     return {};
+}
+
+// The others have these lines, which they read a ring ago. A store gets them back while this
+// meeting lasts; prefetching them for writing does so less quickly.
+void rendezvous::begin_to_write(area &mine, std::uint64_t epoch, std::size_t nbytes_wide) {
+    auto const touch = [](void *word) { *static_cast<volatile std::uint64_t *>(word) = 0; };
+    touch(&mine.lines[epoch % num_lines].payload.back());
+    for (std::size_t at = 0; at < nbytes_wide; at += cache_line_bytes) {
+        touch(mine.wide[epoch % num_lines] + at);
+    }
 }
 
 status rendezvous::meet(const call_signature &call, const meeting_payload &payload,
@@ -111,7 +118,7 @@ bool rendezvous::has_same_history(std::size_t member, std::uint64_t epoch) const
 void rendezvous::compare_posts(std::uint64_t epoch) {
     bool is_same = true;
     for (std::size_t member = 0; member < areas_.size(); ++member) {
-        is_same = is_same && has_same_history(member, epoch);
+        is_same = is_same && (member == self_ || has_same_history(member, epoch));
     }
     if (is_same) [[likely]] {
         return;
@@ -143,7 +150,7 @@ status rendezvous::await(group_rank member) {
     std::size_t const index = member.index();
     DIOMP_TRY(engine_.wait([this, index] { return has_entered(index, epoch_); },
                            [this] { return describe_missing(epoch_); }));
-    if (!(line_of(index, epoch_).call == line_of(self_, epoch_).call)) [[unlikely]] {
+    if (!(line_of(index, epoch_).call == own_call_)) [[unlikely]] {
         reported_ = epoch_;
         return mismatch(std::min(index, self_), std::max(index, self_), epoch_);
     }
@@ -186,7 +193,7 @@ status rendezvous::await_all(std::uint64_t epoch) {
     std::size_t next = 0;
     return engine_.wait(
         [this, epoch, &next] {
-            while (next < areas_.size() && has_entered(next, epoch)) {
+            while (next < areas_.size() && (next == self_ || has_entered(next, epoch))) {
                 ++next;
             }
             return next == areas_.size();
@@ -204,7 +211,11 @@ status rendezvous::await_announcement(std::uint64_t epoch, std::size_t &differin
 }
 
 std::size_t rendezvous::find_differing() const {
-    for (std::size_t member = 1; member < areas_.size(); ++member) {
+    bool all_equal = true;
+    for (std::size_t member = 0; member < areas_.size(); ++member) {
+        all_equal = all_equal && (member == self_ || line_of(member, epoch_).call == own_call_);
+    }
+    for (std::size_t member = 1; !all_equal && member < areas_.size(); ++member) {
         if (!(line_of(member, epoch_).call == line_of(0, epoch_).call)) {
             return member;
         }

@@ -43,6 +43,10 @@ echo done.
 """
 
 
+def rows_of(test, latency_sizes, window_sizes):
+    return [row for part in test.parts(latency_sizes, window_sizes) for row in part()]
+
+
 class OwnTests(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -63,20 +67,20 @@ class OwnTests(unittest.TestCase):
         self.add("testsmall", TESTSMALL)
         self.add("testlarge", TESTLARGE)
         test = own_tests.Gasnet(self.folder, "env A=B {program}", dict(os.environ))
-        self.assertEqual(list(test.measure([8, 64], [65536])),
+        self.assertEqual(rows_of(test, [8, 64], [65536]),
                          [("put", 8, 11.5), ("get", 8, 12.5), ("put_window", 65536, 1000.0), ("get_window", 65536, 2000.0)])
 
     def test_gasnet_that_fails(self):
         self.add("testsmall", "#!/bin/sh\necho no network >&2\n")
         with self.assertRaisesRegex(SystemExit, "testsmall: no network"):
-            list(own_tests.Gasnet(self.folder, "{program}", dict(os.environ)).measure([8], [65536]))
+            rows_of(own_tests.Gasnet(self.folder, "{program}", dict(os.environ)), [8], [65536])
 
     def test_gpi2(self):
         self.add("write_notify_lat.bin", GPI2_PROGRAM, PRINTS=0, LAST=24, FIGURE=0.5, MORE="")
         self.add("read_lat.bin", GPI2_PROGRAM, PRINTS=1, LAST=24, FIGURE=0.25, MORE="")
         self.add("write_bw.bin", GPI2_PROGRAM, PRINTS=0, LAST=24, FIGURE=0.125, MORE="\t\t0.0208")
         self.add("read_bw.bin", GPI2_PROGRAM, PRINTS=0, LAST=24, FIGURE=0.0625, MORE="\t\t0.0208")
-        rows = list(self.gpi2().measure([8, 1024], [4096, 65536]))
+        rows = rows_of(self.gpi2(), [8, 1024], [4096, 65536])
         # A bandwidth in proportion to the size is the same time for all.
         self.assertEqual(rows, [("signal", 8, 4.0), ("signal", 1024, 512.0), ("get", 8, 2.0), ("get", 1024, 256.0),
                                 ("put_window", 65536, 1e6 / 2**17),
@@ -87,21 +91,21 @@ class OwnTests(unittest.TestCase):
 
     def test_gpi2_without_a_program(self):
         self.add("read_bw.bin", GPI2_PROGRAM, PRINTS=0, LAST=24, FIGURE=0.0625, MORE="\t\t0.0208")
-        self.assertEqual([row[0] for row in self.gpi2().measure([8], [4096])], ["get_window"])
+        self.assertEqual([row[0] for row in rows_of(self.gpi2(), [8], [4096])], ["get_window"])
 
     def test_gpi2_without_any_program(self):
         with self.assertRaisesRegex(SystemExit, "no microbenchmarks of GPI-2 in"):
-            list(self.gpi2().measure([8], [4096]))
+            rows_of(self.gpi2(), [8], [4096])
 
     def test_gpi2_that_ends_early(self):
         self.add("read_lat.bin", GPI2_PROGRAM, PRINTS=1, LAST=6, FIGURE=0.25, MORE="")
         with self.assertRaisesRegex(SystemExit, "read_lat: 31"):
-            list(self.gpi2().measure([8, 1024], [4096]))
+            rows_of(self.gpi2(), [8, 1024], [4096])
 
     def test_gpi2_by_a_launcher(self):
         self.add("read_lat.bin", "#!/bin/sh\nprintf '%12d\\t%4.2f\\n' 8 3.5\n")
         test = own_tests.Gpi2(self.folder, "env A=B {program}", dict(os.environ))
-        self.assertEqual(list(test.measure([8], [])), [("get", 8, 3.5)])
+        self.assertEqual(rows_of(test, [8], []), [("get", 8, 3.5)])
 
 
 if __name__ == "__main__":
