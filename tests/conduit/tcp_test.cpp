@@ -314,6 +314,113 @@ TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
     EXPECT_THAT(next, testing::Each(each_sends));
 }
 
+/// Counts puts; a flush must name exactly those before it.
+class put_counter final : public tcp::frame_taker {
+public:
+    explicit put_counter(tcp::peer &source) : source_(source) {}
+
+    std::byte *place_body(tcp::link &on, const tcp::frame &head,
+                          std::span<const std::byte> /*front*/) override {
+        return on.scratch(head.nbytes);
+    }
+    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
+              const std::byte * /*body*/) override {
+        num_puts += head.what == tcp::kind::put ? 1 : 0;
+        if (head.what == tcp::kind::flush) {
+            ++num_flushes;
+            EXPECT_EQ(head.number, num_puts);
+        }
+        return true;
+    }
+    bool greet(tcp::link &on, const tcp::greeting & /*from*/) override {
+        on.belongs_to(source_);
+        return true;
+    }
+
+    std::uint64_t num_puts = 0;
+    std::uint64_t num_flushes = 0;
+
+private:
+    tcp::peer &source_;
+};
+
+TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before_it) {
+    auto [here, there] = connected();
+    tcp::link sender(std::move(here), peer_, friendly(), false);
+    tcp::link receiver{std::move(there)};
+    constexpr int num_threads = 3;
+    constexpr int each_sends = 400;
+    std::string const data = pattern(9000);
+    diomp::conduit::completion source_free;
+    std::atomic<std::uint64_t> num_puts{0};
+    std::atomic<int> num_done{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int i = 0; i < each_sends; ++i) {
+                bool const brings_flush = (i + thread) % 2 == 0;
+                tcp::frame const head{.what = tcp::kind::put, .nbytes = data.size()};
+                std::uint64_t const asked =
+                    sender.send_put(head, data.data(), source_free, num_puts, brings_flush);
+                EXPECT_EQ(asked != 0, brings_flush);
+                sender.ship();
+            }
+            ++num_done;
+        });
+    }
+    put_counter counter(peer_);
+    while (num_done < num_threads || sender.has_waiting()) {
+        receiver.receive(counter);
+        sender.ship();
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+    while (receiver.receive(counter)) {
+    }
+    EXPECT_EQ(counter.num_puts, num_threads * each_sends);
+    EXPECT_EQ(counter.num_flushes, num_threads * each_sends / 2);
+    EXPECT_EQ(num_puts, counter.num_puts);
+    EXPECT_TRUE(source_free.is_done());
+}
+
+TEST(tcp_peer, puts_bring_their_flush_only_after_puts_that_were_flushed_one_by_one) {
+    tcp::peer there(world_rank(1), "there");
+    auto const put = [&] { return ++there.num_puts(); };
+    std::uint64_t asked = 0;
+    diomp::conduit::completion done;
+    EXPECT_FALSE(there.flushes_ahead()); // nothing is known
+    put();
+    EXPECT_TRUE(there.begin_flush(done, asked));
+    there.end_flush(asked);
+    ASSERT_TRUE(there.flushes_ahead());
+    // The put asks; who waits for it later does not.
+    there.note_asked(put());
+    EXPECT_FALSE(there.flushes_ahead()); // one is on its way
+    EXPECT_FALSE(there.begin_flush(done, asked));
+    EXPECT_EQ(asked, 2);
+    EXPECT_FALSE(done.is_done());
+    there.end_flush(asked);
+    EXPECT_TRUE(done.is_done());
+    // The answer may come before anybody waits: then there is nothing to wait for.
+    ASSERT_TRUE(there.flushes_ahead());
+    there.note_asked(put());
+    there.end_flush(3);
+    EXPECT_FALSE(there.begin_flush(done, asked));
+    EXPECT_TRUE(done.is_done());
+    EXPECT_TRUE(there.flushes_ahead());
+    // A put behind one that has asked must be asked for; then two had one flush.
+    there.note_asked(put());
+    put();
+    EXPECT_TRUE(there.begin_flush(done, asked));
+    EXPECT_EQ(asked, 5);
+    there.end_flush(4);
+    EXPECT_FALSE(done.is_done());
+    there.end_flush(5);
+    EXPECT_TRUE(done.is_done());
+    EXPECT_FALSE(there.flushes_ahead());
+}
+
 TEST_F(tcp_link, a_stranger_is_refused) {
     tcp::greeting greeting = friendly();
     greeting.cookie[0] = 'x';

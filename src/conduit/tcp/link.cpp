@@ -95,6 +95,27 @@ void link::send(const frame &head, const void *data, std::size_t nbytes, complet
     send(head, {}, data, nbytes, source_free);
 }
 
+/// True if it is enough to leave.
+bool link::queue(const frame &head, std::span<const std::byte> front, const void *data,
+                 std::size_t nbytes, completion *source_free, bool copies) {
+    append(&head, sizeof(head));
+    if (!front.empty()) {
+        append(front.data(), front.size());
+    }
+    if (copies) {
+        append(data, nbytes);
+        return gathered_.size() >=
+               (nbytes > most_copied ? most_gathered_before_flush : most_gathered);
+    }
+    set_aside({});
+    if (source_free != nullptr) {
+        source_free->begin();
+    }
+    queue_.push_back({{}, bytes_of(data), nbytes, source_free});
+    // Answers leave together, when all that has come has been read.
+    return head.what != kind::data;
+}
+
 void link::send(const frame &head, std::span<const std::byte> front, const void *data,
                 std::size_t nbytes, completion *source_free) {
     bool is_enough = false;
@@ -108,28 +129,40 @@ void link::send(const frame &head, std::span<const std::byte> front, const void 
         if (condition() == state::broken) {
             return;
         }
-        append(&head, sizeof(head));
-        if (!front.empty()) {
-            append(front.data(), front.size());
+        is_enough = queue(head, front, data, nbytes, source_free, is_copied(head.what, nbytes));
+        count_gathered();
+    }
+    if (is_enough && !is_full_.load(std::memory_order_relaxed)) {
+        ship();
+    }
+}
+
+std::uint64_t link::send_put(const frame &head, const void *data, completion &source_free,
+                             std::atomic<std::uint64_t> &num_puts, bool brings_flush) {
+    bool is_enough = false;
+    std::uint64_t number = 0;
+    {
+        std::unique_lock guard(gather_mutex_);
+        if (link *const next = successor_.load(std::memory_order_relaxed); next != nullptr) {
+            guard.unlock();
+            return next->send_put(head, data, source_free, num_puts, brings_flush);
         }
-        if (is_copied(head.what, nbytes)) {
-            append(data, nbytes);
-            is_enough = gathered_.size() >=
-                        (nbytes > most_copied ? most_gathered_before_flush : most_gathered);
-        } else {
-            set_aside({});
-            if (source_free != nullptr) {
-                source_free->begin();
-            }
-            queue_.push_back({{}, bytes_of(data), nbytes, source_free});
-            // Answers leave together, when all that has come has been read.
-            is_enough = head.what != kind::data;
+        number = num_puts.fetch_add(1, std::memory_order_release) + 1;
+        if (condition() == state::broken) {
+            return 0;
+        }
+        is_enough = queue(head, {}, data, head.nbytes, &source_free,
+                          !brings_flush && is_copied(kind::put, head.nbytes));
+        if (brings_flush) {
+            frame const flush{.what = kind::flush, .number = number};
+            append(&flush, sizeof(flush));
         }
         count_gathered();
     }
     if (is_enough && !is_full_.load(std::memory_order_relaxed)) {
         ship();
     }
+    return brings_flush ? number : 0;
 }
 
 /// Forgets what has left.

@@ -78,6 +78,11 @@ public:
     /// The same with a part in front of the data that is copied.
     void send(const frame &head, std::span<const std::byte> front, const void *data,
               std::size_t nbytes, completion *source_free);
+    /// The same with a put, counted in `num_puts` when it has its place in the row. If
+    /// `brings_flush` a flush leaves with it, and the data is not copied; returns its number, else
+    /// 0.
+    std::uint64_t send_put(const frame &head, const void *data, completion &source_free,
+                           std::atomic<std::uint64_t> &num_puts, bool brings_flush);
     /// Writes what waits, as far as there is room, or has another thread do it that is writing.
     /// True if anything went here.
     bool ship();
@@ -165,6 +170,8 @@ private:
 
     // Under gather_mutex_:
     void append(const void *bytes, std::size_t nbytes);
+    bool queue(const frame &head, std::span<const std::byte> front, const void *data,
+               std::size_t nbytes, completion *source_free, bool copies);
     void set_aside(std::vector<std::byte> &&next_buffer);
     void count_gathered();
     // Under write_mutex_:
@@ -180,6 +187,7 @@ private:
         return next == nullptr ? *this : *next;
     }
     // Under receive_mutex_:
+    ssize_t read_into(std::byte *body, std::size_t missing);
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);
     bool parse_greeting(frame_taker &taker);

@@ -8,6 +8,11 @@ namespace diomp::conduit::tcp {
 bool peer::begin_flush(completion &done, std::uint64_t &number) {
     std::lock_guard const guard(mutex_);
     number = num_puts_.load(std::memory_order_acquire);
+    if (std::uint64_t const before = num_flushed_.load(std::memory_order_relaxed);
+        before != number) {
+        is_flushed_each_.store(number == before + 1, std::memory_order_relaxed);
+        num_flushed_.store(number, std::memory_order_relaxed);
+    }
     if (number == num_landed_.load(std::memory_order_relaxed)) {
         return false;
     }
@@ -17,7 +22,16 @@ bool peer::begin_flush(completion &done, std::uint64_t &number) {
         return false;
     }
     waits_.push_back({number, &done});
-    return std::exchange(num_asked_, number) != number;
+    if (num_asked_ >= number) {
+        return false;
+    }
+    num_asked_ = number;
+    return true;
+}
+
+void peer::note_asked(std::uint64_t number) {
+    std::lock_guard const guard(mutex_);
+    num_asked_ = std::max(num_asked_, number);
 }
 
 void peer::end_flush(std::uint64_t number) {

@@ -20,12 +20,21 @@ public:
     [[nodiscard]] link *way() const { return way_.load(std::memory_order_acquire); }
     void go_by(link &chosen) { way_.store(&chosen, std::memory_order_release); }
 
-    /// A put has been queued.
-    void count_put() { num_puts_.fetch_add(1, std::memory_order_release); }
+    /// Puts that have been queued; counted in the order in which they leave.
+    [[nodiscard]] std::atomic<std::uint64_t> &num_puts() { return num_puts_; }
     /// `done` counts until all puts that have been queued have landed. True if the peer is to be
     /// asked for that, with `number`.
     [[nodiscard]] bool begin_flush(completion &done, std::uint64_t &number);
     void end_flush(std::uint64_t number);
+    /// Whether the next put is to bring its flush along, before anybody wants one: if each of the
+    /// last puts had a flush of its own. What is asked in vain costs one answer.
+    [[nodiscard]] bool flushes_ahead() const {
+        return is_flushed_each_.load(std::memory_order_relaxed) &&
+               num_flushed_.load(std::memory_order_relaxed) ==
+                   num_puts_.load(std::memory_order_relaxed);
+    }
+    /// That many puts have been flushed so.
+    void note_asked(std::uint64_t number);
 
     get_id begin_get(void *destination, std::size_t nbytes, completion &done);
     /// Where the bytes of a get go; nullptr if it has failed. Until end_get() or fail().
@@ -53,7 +62,9 @@ private:
     std::atomic<link *> way_{nullptr};
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint64_t> num_landed_{0};
-    std::uint64_t num_asked_ = 0; ///< puts of which the peer has been asked
+    std::uint64_t num_asked_ = 0;               ///< puts of which the peer has been asked
+    std::atomic<std::uint64_t> num_flushed_{0}; ///< puts before the last flush that was wanted
+    std::atomic<bool> is_flushed_each_{false};
     std::deque<flush_wait> waits_;
     pending_gets gets_;
 };

@@ -3,9 +3,11 @@
 #include "conduit/tcp/link.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 namespace diomp::conduit::tcp {
 namespace {
@@ -27,14 +29,26 @@ bool link::receive(frame_taker &taker) {
     return read_some(taker);
 }
 
+/// What follows a body comes with the end of it: often a flush, which should not cost a call more.
+ssize_t link::read_into(std::byte *body, std::size_t missing) {
+    std::byte *const rest = buffer_.get() + end_;
+    if (missing == 0) {
+        return ::recv(fd_.get(), rest, buffer_bytes - end_, MSG_DONTWAIT);
+    }
+    std::array<iovec, 2> parts{{{body, missing}, {rest, buffer_bytes - end_}}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    return ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+}
+
 bool link::read_some(frame_taker &taker) {
     std::size_t num_read = 0;
     while (num_read < most_read_at_once) {
-        bool const is_straight = current_.has_value(); // the buffer is empty then
-        std::size_t const room =
-            is_straight ? body_bytes(*current_) - num_body_ : buffer_bytes - end_;
-        std::byte *const to = is_straight ? body_ + num_body_ : buffer_.get() + end_;
-        ssize_t const got = ::recv(fd_.get(), to, room, MSG_DONTWAIT);
+        // While a body is coming the buffer is empty.
+        std::size_t const missing = current_ ? body_bytes(*current_) - num_body_ : 0;
+        std::size_t const room = missing + buffer_bytes - end_;
+        ssize_t const got = read_into(missing > 0 ? body_ + num_body_ : nullptr, missing);
         if (got <= 0) {
             if (got == 0 || !is_momentary(errno)) {
                 std::string why =
@@ -45,13 +59,16 @@ bool link::read_some(frame_taker &taker) {
             break;
         }
         is_open_.store(true, std::memory_order_relaxed);
-        num_read += static_cast<std::size_t>(got);
-        (is_straight ? num_body_ : end_) += static_cast<std::size_t>(got);
-        if (!(is_straight ? end_frame(taker) : parse(taker))) {
+        auto const num_got = static_cast<std::size_t>(got);
+        auto const num_in_body = std::min(num_got, missing);
+        num_read += num_got;
+        num_body_ += num_in_body;
+        end_ += num_got - num_in_body;
+        if ((missing > 0 && !end_frame(taker)) || !parse(taker)) {
             break_off("it sends what no rank of this job would");
             break;
         }
-        if (static_cast<std::size_t>(got) < room) {
+        if (num_got < room) {
             break;
         }
     }

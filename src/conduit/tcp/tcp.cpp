@@ -115,15 +115,19 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
     auto found = find_way(rank);
     DIOMP_TRY(found);
     auto const [to, by] = found.value();
-    bool const is_copied = link::is_copied(kind::put, nbytes);
+    bool const brings_flush = nbytes > link::most_copied && to.flushes_ahead();
+    bool const is_copied = !brings_flush && link::is_copied(kind::put, nbytes);
     if (is_copied) {
         advance_until([&] { return by.copied_bytes() <= most_copies || to.is_failed(); },
                       [&] { return traffic_->advance(); });
     }
     if (nbytes > 0) {
-        by.send({.what = kind::put, .nbytes = nbytes, .address = remote_address}, source, nbytes,
-                &source_free);
-        to.count_put();
+        frame const head{.what = kind::put, .nbytes = nbytes, .address = remote_address};
+        std::uint64_t const asked =
+            by.send_put(head, source, source_free, to.num_puts(), brings_flush);
+        if (asked != 0) {
+            to.note_asked(asked);
+        }
         // Small ones gather until a flush, or until there are many.
         if (!is_copied && by.has_waiting()) {
             nudge();
@@ -251,7 +255,8 @@ status tcp_network::drain() {
     completion arrived;
     for (auto const &each : traffic_->spoken_to()) {
         if (each->way() != nullptr) {
-            each->count_put(); // of nothing: the answer comes when all messages have, too
+            each->num_puts().fetch_add(
+                1); // of nothing: the answer comes when all messages have, too
         }
     }
     DIOMP_TRY(flush_all(arrived));
