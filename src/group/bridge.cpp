@@ -80,6 +80,9 @@ void bridge::enter(std::span<const std::byte> data) {
         if (status settled = here_.settle(); !settled) {
             give_up_on(members_[self_].value(), settled.take_failure());
         }
+        if (announced_at_ == here_.lines().epoch()) {
+            await_posts(announced_at_ + 1); // the others have read what this member told last
+        }
         std::memcpy(here_.next_stage(), data.data(), data.size());
         data = {};
     }
@@ -110,6 +113,38 @@ void bridge::collect() {
     }
 }
 
+std::byte *bridge::slot_of(std::size_t place, std::size_t nbytes, std::uint64_t meeting) const {
+    std::size_t const slot = slot_bytes(nbytes);
+    std::size_t const number = meeting / 2 % num_slots(slot);
+    return here_.room_of(place, number % 2) + number / 2 * slot;
+}
+
+// A member that has entered a call has read what was announced in those before it. The slots of a
+// run lie behind one another, two meetings apart.
+void bridge::make_room(std::size_t nbytes) {
+    std::uint64_t const now = here_.lines().epoch(); // the first post; the data goes with the next
+    std::size_t const slot = slot_bytes(nbytes);
+    if (run_.slot_bytes != slot || run_.last + 1 != now) {
+        collect();
+        run_ = {slot, now, now + 1};
+        return;
+    }
+    run_.last = now + 1;
+    std::uint64_t const others_read = 2 * (num_slots(slot) - 1);
+    if (now < run_.first + others_read) {
+        return;
+    }
+    await_posts(now - others_read);
+}
+
+void bridge::await_posts(std::uint64_t meeting) {
+    for (std::size_t place = 0; place < here_.size(); ++place) {
+        if (place != layout_.own_place && !await_post(place, meeting)) {
+            return;
+        }
+    }
+}
+
 const std::byte *bridge::brought_by(std::size_t place, std::size_t nbytes) const {
     return nbytes > sync::rendezvous::wide_bytes ? here_.stage_of(place) : here_.wide_of(place);
 }
@@ -130,8 +165,10 @@ void bridge::announce(std::span<const std::byte> data) {
     }
     if (state_.is_clean()) {
         if (data.size() > sync::rendezvous::wide_bytes) {
-            // Who has made this call has read what was there.
-            std::memcpy(here_.next_stage(), data.data(), data.size());
+            // Nobody reads there any more.
+            announced_at_ = here_.lines().epoch() + 1;
+            std::memcpy(slot_of(layout_.own_place, data.size(), announced_at_), data.data(),
+                        data.size());
             data = {};
         }
         post({all_is_well, state_.first}, data);
@@ -159,7 +196,11 @@ void bridge::follow() {
 }
 
 const std::byte *bridge::announced(std::size_t nbytes) const {
-    return brought_by(speaker_place().index(), nbytes);
+    std::size_t const speaker = speaker_place().index();
+    if (nbytes <= sync::rendezvous::wide_bytes) {
+        return here_.wide_of(speaker);
+    }
+    return slot_of(speaker, nbytes, here_.lines().epoch());
 }
 
 status bridge::outcome() {

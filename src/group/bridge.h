@@ -20,6 +20,8 @@
 #include "group/mailbox.h"
 #include "group/node_layout.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -84,10 +86,13 @@ public:
     void collect();
     /// The data that a member on the node brought, after collect.
     [[nodiscard]] const std::byte *brought_by(std::size_t place, std::size_t nbytes) const;
+    /// Instead, for a speaker that only announces, data of `nbytes`: waits until nobody reads any
+    /// more what was announced where this will lie. So it may be some calls ahead.
+    void make_room(std::size_t nbytes);
     /// The leaders' barrier; merges what all nodes know.
     void disseminate();
     /// The second post of the speaker. Data of up to most_data_bytes reaches the followers if all
-    /// is well; for more than wide_bytes, collect before.
+    /// is well; for more than wide_bytes, collect or make_room before.
     void announce(std::span<const std::byte> data = {});
     /// Waits for that.
     void follow();
@@ -142,7 +147,18 @@ private:
     /// A rank of the world.
     void give_up_on(std::int32_t rank, error why);
     /// Of a member on this node, for its post that this member has made last.
-    bool await_post(std::size_t place);
+    bool await_post(std::size_t place, std::uint64_t meeting);
+    void await_posts(std::uint64_t meeting); ///< of all on this node
+    bool await_post(std::size_t place) { return await_post(place, here_.lines().epoch()); }
+    /// Announced data of more than wide_bytes lies in one slot after the other of both rooms.
+    [[nodiscard]] static std::size_t slot_bytes(std::size_t nbytes) {
+        return std::max(std::bit_ceil(nbytes), 2 * sync::rendezvous::wide_bytes);
+    }
+    [[nodiscard]] static std::size_t num_slots(std::size_t slot) {
+        return 2 * (most_data_bytes / slot);
+    }
+    [[nodiscard]] std::byte *slot_of(std::size_t place, std::size_t nbytes,
+                                     std::uint64_t meeting) const;
     void show_awaited(std::int32_t rank);
     void learn(const call_report &answer);
     [[nodiscard]] std::string describe_wait(std::int32_t awaited) const;
@@ -174,6 +190,18 @@ private:
     local_group &here_;
     std::size_t self_;
     inbox &inbox_;
+
+    /// Calls in a row in which this member has announced data in slots of one size, behind
+    /// make_room.
+    struct run_of_slots {
+        std::size_t slot_bytes = 0;
+        std::uint64_t first = 0; ///< meeting in which all were when it began
+        std::uint64_t last = 0;  ///< the last one with data
+    };
+    run_of_slots run_;
+    /// The last meeting with data in a slot of this member. Others may still read there when the
+    /// call is over, until they enter the next one.
+    std::uint64_t announced_at_ = 0;
 
     std::uint64_t call_ = 0;
     sync::call_signature made_; ///< the caller's own call

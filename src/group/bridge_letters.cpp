@@ -78,7 +78,7 @@ std::string bridge::describe_wait(std::int32_t awaited) const {
     return fmt::format("waiting for rank {} in {}", awaited, describe(made_));
 }
 
-bool bridge::await_post(std::size_t place) {
+bool bridge::await_post(std::size_t place, std::uint64_t meeting) {
     if (!waits()) {
         return false;
     }
@@ -91,7 +91,7 @@ bool bridge::await_post(std::size_t place) {
         return shown != 0 ? static_cast<std::int32_t>(shown - 1) : rank;
     };
     auto const has_come = [&] {
-        return here_.lines().has_entered(group_rank{static_cast<int>(place)});
+        return here_.lines().has_entered(group_rank{static_cast<int>(place)}, meeting);
     };
     patience patient;
     status waited = engine_.wait_for_network(

@@ -117,6 +117,11 @@ public:
     [[nodiscard]] std::byte *stage_of(std::size_t member, std::size_t nbytes = 0) const {
         return stage_at(member, rendezvous_.epoch(), nbytes);
     }
+    /// One of a member's two rooms, for who knows by other means when nobody reads there; at least
+    /// small_stage_bytes each.
+    [[nodiscard]] std::byte *room_of(std::size_t member, std::size_t which) const {
+        return rooms_[member] + which * room_bytes_;
+    }
     /// Collective, part of the call `call`: from now on stages of up to `stage_bytes`, in rooms of
     /// `room_bytes` if there is space for so much, if every member has space for two; else all stay
     /// with what they have, for good. One meeting, once per group.

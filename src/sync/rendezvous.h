@@ -76,6 +76,10 @@ public:
     [[nodiscard]] bool has_entered(group_rank member) const {
         return has_entered(member.index(), epoch_);
     }
+    /// The same of an earlier one, not more than num_lines before.
+    [[nodiscard]] bool has_entered(group_rank member, std::uint64_t epoch) const {
+        return has_entered(member.index(), epoch);
+    }
     /// The call with which it has.
     [[nodiscard]] const call_signature &call_of(group_rank member) const {
         return line_of(member.index(), epoch_).call;

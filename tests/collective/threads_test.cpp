@@ -374,6 +374,55 @@ TEST_P(collective_runners, a_root_that_runs_ahead_overwrites_nothing) {
     });
 }
 
+// Runs of broadcasts, in which the root is calls ahead of the others on its node, among calls that
+// use the same stages. The thread sanitizer sees what may overlap though it does not happen to.
+TEST_P(collective_runners, what_a_root_announces_ahead_stays_until_all_have_read_it) {
+    thread_groups job(std::make_unique<test::thread_ranks>(4, slot_bytes), workspace_bytes,
+                      GetParam());
+    job.run([&](world_rank self) {
+        collectives all(options_for(job, true));
+        group::group &world = job.registry(self).world();
+        std::mt19937_64 random(5); // the same everywhere
+        constexpr std::size_t run_lengths[] = {1, 2, 3, 7, 20, 50};
+        constexpr std::size_t sizes[] = {257, 512, 1000, 2048, 2049, 4096, 5000, 8192, 9000, 70000};
+        std::int64_t wrong = 0;
+        std::int64_t value = 0;
+        for (int run = 0; run < (DIOMP_SANITIZED ? 60 : 400); ++run) {
+            std::size_t const length = run_lengths[random() % std::size(run_lengths)];
+            std::size_t const amount = sizes[random() % std::size(sizes)];
+            auto const root = static_cast<int>(random() % 4);
+            for (std::size_t i = 0; i < length; ++i) {
+                ++value;
+                auto const byte = static_cast<unsigned char>(value % 251);
+                std::vector<unsigned char> x(amount, self.value() == root ? byte : 255);
+                wrong +=
+                    all.run(
+                        world,
+                        {.what = operation::bcast, .dst = x.data(), .amount = amount, .root = root})
+                        ? 0
+                        : 1;
+                wrong += x == std::vector<unsigned char>(amount, byte) ? 0 : 1;
+            }
+            std::size_t const count = 1 + random() % 1000;
+            bool const is_reduce = random() % 3 == 0;
+            bool const is_for_self = !is_reduce || self.value() == 2;
+            std::vector<std::int64_t> const y(count, value);
+            std::vector<std::int64_t> sum(count);
+            wrong += all.run(world, {.what = is_reduce ? operation::reduce : operation::allreduce,
+                                     .dst = sum.data(),
+                                     .src = y.data(),
+                                     .amount = count,
+                                     .type = OMPX_INT64,
+                                     .op = OMPX_SUM,
+                                     .root = is_reduce ? 2 : 0})
+                         ? 0
+                         : 1;
+            wrong += !is_for_self || sum == std::vector<std::int64_t>(count, 4 * value) ? 0 : 1;
+        }
+        EXPECT_EQ(wrong, 0);
+    });
+}
+
 TEST(collectives, bad_arguments_are_told) {
     thread_groups job(2, slot_bytes, workspace_bytes);
     collectives all(options_for(job));
