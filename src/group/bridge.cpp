@@ -125,16 +125,13 @@ void bridge::make_room(std::size_t nbytes) {
     std::uint64_t const now = here_.lines().epoch(); // the first post; the data goes with the next
     std::size_t const slot = slot_bytes(nbytes);
     if (run_.slot_bytes != slot || run_.last + 1 != now) {
+        run_ = {slot, now, now};
         collect();
-        run_ = {slot, now, now + 1};
-        return;
+    } else if (std::uint64_t const others_read = 2 * (num_slots(slot) - 1);
+               now >= run_.first + others_read) {
+        await_posts(now - others_read);
     }
-    run_.last = now + 1;
-    std::uint64_t const others_read = 2 * (num_slots(slot) - 1);
-    if (now < run_.first + others_read) {
-        return;
-    }
-    await_posts(now - others_read);
+    run_.last = waits() ? now + 1 : 0; // who is late may still read anywhere
 }
 
 void bridge::await_posts(std::uint64_t meeting) {
