@@ -196,10 +196,10 @@ status small_bcast(spanning_call &call, bool tight) {
     // What the stages do not hold goes its own way on the node once all agree.
     bool const fits = call.block_bytes() <= most_small_bytes;
     if (across.speaks()) {
-        if (!tight && !fits) {
-            across.collect();
-        } else if (!tight && call.block_bytes() > sync::rendezvous::wide_bytes) {
+        if (!tight && fits && call.block_bytes() > sync::rendezvous::wide_bytes) {
             across.make_room(call.block_bytes());
+        } else if (!tight && !fits) {
+            across.collect();
         }
         bcast_small_far(call, data);
         data.settle();

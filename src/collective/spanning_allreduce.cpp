@@ -214,7 +214,7 @@ status spanning_allreduce(spanning_call &call) {
         return reduce_in_rank_order(call, call.src(), true);
     }
     std::size_t const rounds = doubling::num_rounds(call.num_nodes());
-    chunking const pieces = cut_operand(call, 1);
+    chunking const pieces = cut_operand(call);
     std::size_t const nbytes = std::min(pieces.chunk, pieces.total) * call.unit_bytes;
     bool const splits = may_split(call, nbytes);
     std::size_t const aside_bytes =

@@ -12,10 +12,8 @@ namespace diomp::collective {
 /// A reduction goes through so much of its operand at a time.
 constexpr std::size_t reduce_piece_bytes = std::size_t{1} << 20;
 
-inline chunking cut_operand(const spanning_call &call, std::size_t operands_aside) {
-    std::size_t const wanted = std::min(
-        reduce_piece_bytes, 4 * reduce_piece_bytes / std::max<std::size_t>(1, operands_aside));
-    std::size_t const fitting = wanted / call.unit_bytes;
+inline chunking cut_operand(const spanning_call &call) {
+    std::size_t const fitting = reduce_piece_bytes / call.unit_bytes;
     std::size_t const lines = fitting / cache_line_bytes * cache_line_bytes;
     return {call.asked.amount, std::max<std::size_t>(1, lines > 0 ? lines : fitting)};
 }

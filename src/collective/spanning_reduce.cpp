@@ -78,7 +78,7 @@ status spanning_reduce(spanning_call &call) {
         return reduce_in_rank_order(call, call.src(), call.is_root());
     }
     group::bridge &across = call.across;
-    chunking const pieces = cut_operand(call, 2);
+    chunking const pieces = cut_operand(call);
     std::size_t const stride = round_up(pieces.chunk * call.unit_bytes);
     std::byte *const partial = across.speaks() ? across.scratch(2 * stride) : nullptr;
     for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {

@@ -111,6 +111,7 @@ void bridge::collect() {
         }
         state_.merge(theirs);
     }
+    collected_at_ = here_.lines().epoch();
 }
 
 std::byte *bridge::slot_of(std::size_t place, std::size_t nbytes, std::uint64_t meeting) const {
@@ -119,19 +120,19 @@ std::byte *bridge::slot_of(std::size_t place, std::size_t nbytes, std::uint64_t 
     return here_.room_of(place, number % 2) + number / 2 * slot;
 }
 
-// A member that has entered a call has read what was announced in those before it. The slots of a
-// run lie behind one another, two meetings apart.
+// A member that has entered a call has read what was announced in those before it. Slots of one
+// size lie behind one another, two meetings apart; after another size everybody is waited for.
 void bridge::make_room(std::size_t nbytes) {
     std::uint64_t const now = here_.lines().epoch(); // the first post; the data goes with the next
     std::size_t const slot = slot_bytes(nbytes);
-    if (run_.slot_bytes != slot || run_.last + 1 != now) {
-        run_ = {slot, now, now};
+    if (announced_slot_ != slot || announced_at_ + 1 != now) {
         collect();
-    } else if (std::uint64_t const others_read = 2 * (num_slots(slot) - 1);
-               now >= run_.first + others_read) {
+        return;
+    }
+    std::uint64_t const others_read = 2 * (num_slots(slot) - 1);
+    if (now >= collected_at_ + others_read) {
         await_posts(now - others_read);
     }
-    run_.last = waits() ? now + 1 : 0; // who is late may still read anywhere
 }
 
 void bridge::await_posts(std::uint64_t meeting) {
@@ -164,6 +165,7 @@ void bridge::announce(std::span<const std::byte> data) {
         if (data.size() > sync::rendezvous::wide_bytes) {
             // Nobody reads there any more.
             announced_at_ = here_.lines().epoch() + 1;
+            announced_slot_ = slot_bytes(data.size());
             std::memcpy(slot_of(layout_.own_place, data.size(), announced_at_), data.data(),
                         data.size());
             data = {};

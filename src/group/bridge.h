@@ -191,17 +191,11 @@ private:
     std::size_t self_;
     inbox &inbox_;
 
-    /// Calls in a row in which this member has announced data in slots of one size, behind
-    /// make_room.
-    struct run_of_slots {
-        std::size_t slot_bytes = 0;
-        std::uint64_t first = 0; ///< meeting in which all were when it began
-        std::uint64_t last = 0;  ///< the last one with data
-    };
-    run_of_slots run_;
     /// The last meeting with data in a slot of this member. Others may still read there when the
     /// call is over, until they enter the next one.
     std::uint64_t announced_at_ = 0;
+    std::size_t announced_slot_ = 0; ///< size of that one
+    std::uint64_t collected_at_ = 0; ///< the last meeting that all on this node were seen in
 
     std::uint64_t call_ = 0;
     sync::call_signature made_; ///< the caller's own call

@@ -278,6 +278,20 @@ TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
 }
 
 // While one thread writes, another one's word is enough.
+/// Until the threads, each of which counts itself done, have sent everything.
+void take_all(tcp::link &sender, tcp::link &receiver, tcp::frame_taker &taker,
+              std::vector<std::thread> &threads, const std::atomic<int> &num_done) {
+    while (num_done < static_cast<int>(threads.size()) || sender.has_waiting()) {
+        receiver.receive(taker);
+        sender.ship();
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+    while (receiver.receive(taker)) {
+    }
+}
+
 TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
     auto [here, there] = connected();
     tcp::link sender(std::move(here), peer_, friendly(), false);
@@ -296,15 +310,7 @@ TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
             ++num_done;
         });
     }
-    while (num_done < num_threads || sender.has_waiting()) {
-        receiver.receive(taker_);
-        sender.ship();
-    }
-    for (std::thread &each : threads) {
-        each.join();
-    }
-    while (receiver.receive(taker_)) {
-    }
+    take_all(sender, receiver, taker_, threads, num_done);
     std::array<int, num_threads> next{};
     for (std::string const &body : taker_.bodies) {
         std::size_t cut = 0;
@@ -369,15 +375,7 @@ TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before
         });
     }
     put_counter counter(peer_);
-    while (num_done < num_threads || sender.has_waiting()) {
-        receiver.receive(counter);
-        sender.ship();
-    }
-    for (std::thread &each : threads) {
-        each.join();
-    }
-    while (receiver.receive(counter)) {
-    }
+    take_all(sender, receiver, counter, threads, num_done);
     EXPECT_EQ(counter.num_puts, num_threads * each_sends);
     EXPECT_EQ(counter.num_flushes, num_threads * each_sends / 2);
     EXPECT_EQ(num_puts, counter.num_puts);

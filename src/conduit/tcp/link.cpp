@@ -95,65 +95,52 @@ void link::send(const frame &head, const void *data, std::size_t nbytes, complet
     send(head, {}, data, nbytes, source_free);
 }
 
-/// True if it is enough to leave.
-bool link::queue(const frame &head, std::span<const std::byte> front, const void *data,
-                 std::size_t nbytes, completion *source_free, bool copies) {
-    append(&head, sizeof(head));
-    if (!front.empty()) {
-        append(front.data(), front.size());
-    }
-    if (copies) {
-        append(data, nbytes);
-        return gathered_.size() >=
-               (nbytes > most_copied ? most_gathered_before_flush : most_gathered);
-    }
-    set_aside({});
-    if (source_free != nullptr) {
-        source_free->begin();
-    }
-    queue_.push_back({{}, bytes_of(data), nbytes, source_free});
-    // Answers leave together, when all that has come has been read.
-    return head.what != kind::data;
-}
-
 void link::send(const frame &head, std::span<const std::byte> front, const void *data,
                 std::size_t nbytes, completion *source_free) {
-    bool is_enough = false;
-    {
-        std::unique_lock guard(gather_mutex_);
-        if (link *const next = successor_.load(std::memory_order_relaxed); next != nullptr) {
-            guard.unlock();
-            next->send(head, front, data, nbytes, source_free);
-            return;
-        }
-        if (condition() == state::broken) {
-            return;
-        }
-        is_enough = queue(head, front, data, nbytes, source_free, is_copied(head.what, nbytes));
-        count_gathered();
-    }
-    if (is_enough && !is_full_.load(std::memory_order_relaxed)) {
-        ship();
-    }
+    send_in_order(head, front, data, nbytes, source_free, nullptr, false);
 }
 
 std::uint64_t link::send_put(const frame &head, const void *data, completion &source_free,
                              std::atomic<std::uint64_t> &num_puts, bool brings_flush) {
+    return send_in_order(head, {}, data, head.nbytes, &source_free, &num_puts, brings_flush);
+}
+
+std::uint64_t link::send_in_order(const frame &head, std::span<const std::byte> front,
+                                  const void *data, std::size_t nbytes, completion *source_free,
+                                  std::atomic<std::uint64_t> *num_puts, bool brings_flush) {
     bool is_enough = false;
-    std::uint64_t number = 0;
+    std::uint64_t asked = 0;
     {
         std::unique_lock guard(gather_mutex_);
         if (link *const next = successor_.load(std::memory_order_relaxed); next != nullptr) {
             guard.unlock();
-            return next->send_put(head, data, source_free, num_puts, brings_flush);
+            return next->send_in_order(head, front, data, nbytes, source_free, num_puts,
+                                       brings_flush);
         }
-        number = num_puts.fetch_add(1, std::memory_order_release) + 1;
+        std::uint64_t const number =
+            num_puts != nullptr ? num_puts->fetch_add(1, std::memory_order_release) + 1 : 0;
         if (condition() == state::broken) {
             return 0;
         }
-        is_enough = queue(head, {}, data, head.nbytes, &source_free,
-                          !brings_flush && is_copied(kind::put, head.nbytes));
+        append(&head, sizeof(head));
+        if (!front.empty()) {
+            append(front.data(), front.size());
+        }
+        if (!brings_flush && is_copied(head.what, nbytes)) {
+            append(data, nbytes);
+            is_enough = gathered_.size() >=
+                        (nbytes > most_copied ? most_gathered_before_flush : most_gathered);
+        } else {
+            set_aside({});
+            if (source_free != nullptr) {
+                source_free->begin();
+            }
+            queue_.push_back({{}, bytes_of(data), nbytes, source_free});
+            // Answers leave together, when all that has come has been read.
+            is_enough = head.what != kind::data;
+        }
         if (brings_flush) {
+            asked = number;
             frame const flush{.what = kind::flush, .number = number};
             append(&flush, sizeof(flush));
         }
@@ -162,7 +149,7 @@ std::uint64_t link::send_put(const frame &head, const void *data, completion &so
     if (is_enough && !is_full_.load(std::memory_order_relaxed)) {
         ship();
     }
-    return brings_flush ? number : 0;
+    return asked;
 }
 
 /// Forgets what has left.

@@ -168,10 +168,11 @@ private:
         completion *source_free = nullptr;
     };
 
+    std::uint64_t send_in_order(const frame &head, std::span<const std::byte> front,
+                                const void *data, std::size_t nbytes, completion *source_free,
+                                std::atomic<std::uint64_t> *num_puts, bool brings_flush);
     // Under gather_mutex_:
     void append(const void *bytes, std::size_t nbytes);
-    bool queue(const frame &head, std::span<const std::byte> front, const void *data,
-               std::size_t nbytes, completion *source_free, bool copies);
     void set_aside(std::vector<std::byte> &&next_buffer);
     void count_gathered();
     // Under write_mutex_:

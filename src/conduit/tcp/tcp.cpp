@@ -255,8 +255,8 @@ status tcp_network::drain() {
     completion arrived;
     for (auto const &each : traffic_->spoken_to()) {
         if (each->way() != nullptr) {
-            each->num_puts().fetch_add(
-                1); // of nothing: the answer comes when all messages have, too
+            // A put of nothing: the answer comes when all messages have, too.
+            each->num_puts().fetch_add(1);
         }
     }
     DIOMP_TRY(flush_all(arrived));
