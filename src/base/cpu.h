@@ -23,17 +23,6 @@ inline void cpu_relax() {
 #endif
 }
 
-/// Fetches a cache line that is about to be written, in a state in which it can be. (The compiler's
-/// builtin fetches for reading unless told that the processor knows better; those that do not know
-/// the instruction ignore it.)
-inline void prefetch_for_write(const void *address) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*static_cast<const char *>(address)));
-#else
-    __builtin_prefetch(address, 1);
-#endif
-}
-
 /// Of the cache that a core has for itself (a guess of 1 MiB where the system does not tell).
 std::size_t level2_cache_bytes();
 
