@@ -11,6 +11,7 @@ set -eu
 # One package a line: name, then the reason.
 build_packages='
 clang-19              compiler; brings libstdc++ and the linker
+clang-tools-19        clang-offload-packager and clang-linker-wrapper, which programs with target regions are linked with
 libomp-19-dev         omp.h and the OpenMP runtime that programs run on
 llvm-19               llvm-symbolizer, for backtraces and the call sites of DIOMP_STATS
 cmake                 build system
