@@ -25,6 +25,7 @@ libpmix-dev           start-up under mpirun, prterun and srun; without it DiOMP 
 llvm-19-dev           what libomptarget is built with; its source comes by scripts/fetch-llvm.sh
 zlib1g-dev            the same
 libzstd-dev           the same
+xz-utils              the source of libomptarget is unpacked with it
 libffi-dev            host devices, ours on other hosts too, call their target regions through it
 libxxhash-dev         device images are known by their hash
 libclang-19-dev       what the plugin for the pragmas is built with
