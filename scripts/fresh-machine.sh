@@ -19,6 +19,7 @@ fi
 suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
 archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
 root=$(mktemp -d)
+chmod 755 "$root" # it is the / of others than root, too
 trap 'rm -rf --one-file-system "$root"' EXIT
 echo "== a new $suite"
 debootstrap --variant=minbase --include=git,make,gcc,ca-certificates "$suite" "$root" "$archive" >"$root.log" 2>&1 ||
