@@ -52,7 +52,46 @@ void reduce(const execution &call, const std::vector<buffer_view> &buffers) {
                        std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes)));
 }
 
+void bcast(const execution &call, const std::vector<buffer_view> &buffers) {
+    const std::byte *const source = buffers[call.root()].dst;
+    if (shares_bcast(call.chosen, call.block_bytes(), buffers)) {
+        write_to_all(call.chosen, call.block_bytes(),
+                     share_of(call.block_bytes(), call.size(), call.self(), bcast_grain_bytes),
+                     source, bcast_destinations(buffers, call.root()));
+    } else if (!call.is_root()) {
+        call.deliver(call.dst(), source, call.block_bytes());
+    }
+}
+
 } // namespace
+
+bool shares_bcast(const options &chosen, std::size_t nbytes,
+                  const std::vector<buffer_view> &buffers) {
+    return nbytes >= chosen.shared_bcast_from_bytes &&
+           std::ranges::all_of(buffers,
+                               [](const buffer_view &each) { return each.dst != nullptr; });
+}
+
+std::vector<std::byte *> bcast_destinations(const std::vector<buffer_view> &buffers,
+                                            std::size_t root) {
+    std::vector<std::byte *> destinations;
+    for (buffer_view const &each : buffers) {
+        if (each.dst != buffers[root].dst) {
+            destinations.push_back(each.dst);
+        }
+    }
+    return destinations;
+}
+
+void write_to_all(const options &chosen, std::size_t nbytes, range part, const std::byte *source,
+                  std::span<std::byte *const> destinations) {
+    std::vector<std::byte *> places(destinations.begin(), destinations.end());
+    for (std::byte *&place : places) {
+        place += part.begin;
+    }
+    rma::copy_to_all(places, source + part.begin, part.count,
+                     nbytes >= chosen.stream_threshold_bytes);
+}
 
 buffer_view view_of(const options &chosen, const void *src, const void *dst) {
     auto const shared = [&chosen](const void *buffer) {
@@ -114,9 +153,7 @@ std::size_t count_direct(const execution &call, const std::vector<buffer_view> &
 status run_direct(execution &call, const std::vector<buffer_view> &buffers) {
     switch (call.asked.what) {
     case operation::bcast:
-        if (!call.is_root()) {
-            call.deliver(call.dst(), buffers[call.root()].dst, call.block_bytes());
-        }
+        bcast(call, buffers);
         break;
     case operation::scatter:
         if (!call.is_root()) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace diomp::collective {
@@ -178,6 +179,18 @@ status run_staged_split(execution &call, std::size_t chunk_units);
 buffer_view view_of(const options &chosen, const void *src, const void *dst);
 /// One meeting: tells the own buffers and learns the others'.
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
+/// Whether members of a direct bcast share out its copies: all buffers are known and large. Members
+/// see the same buffers, so they decide alike.
+[[nodiscard]] bool shares_bcast(const options &chosen, std::size_t nbytes,
+                                const std::vector<buffer_view> &buffers);
+/// The buffers of a bcast but the root's.
+[[nodiscard]] std::vector<std::byte *> bcast_destinations(const std::vector<buffer_view> &buffers,
+                                                          std::size_t root);
+/// Part `part` of a block of `nbytes` to all destinations.
+void write_to_all(const options &chosen, std::size_t nbytes, range part, const std::byte *source,
+                  std::span<std::byte *const> destinations);
+/// So large are the steps in which shares of a bcast differ.
+inline constexpr std::size_t bcast_grain_bytes = 4096;
 /// Whether a direct algorithm could use this member's buffers. Of a call with one source only that
 /// one matters, and its answer counts for all.
 [[nodiscard]] bool allows_direct(const request &asked, const buffer_view &buffers,

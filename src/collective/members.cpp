@@ -15,20 +15,7 @@ using sync::operation;
 /// All operands of a scan piece, or of a reduction in the members' order, in scratch memory.
 constexpr std::size_t piece_scratch_bytes = std::size_t{1} << 20;
 
-status bcast(const member_call &call) {
-    std::size_t const from = call.plays_root() ? call.who.place_of(call.root()) : 0;
-    DIOMP_TRY(call.run_ranks(operation::bcast, call.dst(from), nullptr, call.block_bytes(),
-                             call.who.rank_of(call.root())));
-    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
-        if (i != from && call.dst(i) != call.dst(from)) {
-            rma::copy_bytes(call.dst(i), call.dst(from), call.block_bytes(),
-                            call.chosen.stream_threshold_bytes);
-        }
-    }
-    return {};
-}
-
-// ---- Reductions in the window ----
+// ---- In the window ----
 
 /// All members' buffers if every one that counts lies in the window, after one meeting.
 result<std::vector<buffer_view>> find_in_window(const member_call &call) {
@@ -38,7 +25,9 @@ result<std::vector<buffer_view>> find_in_window(const member_call &call) {
     std::vector<buffer_view> own;
     for (std::size_t i = 0; i < call.who.num_own(); ++i) {
         buffer_view const &each = own.emplace_back(view_of(call.chosen, call.src(i), call.dst(i)));
-        bool const lacks_dst = call.asked.what == operation::reduce_scatter && each.dst == nullptr;
+        bool const needs_dst =
+            call.asked.what == operation::reduce_scatter || call.asked.what == operation::bcast;
+        bool const lacks_dst = needs_dst && each.dst == nullptr;
         usable = usable && allows_direct(call.asked, each, call.who.own(i)) && !lacks_dst;
     }
     std::memcpy(here.next_stage(), own.data(), own.size() * sizeof(own.front()));
@@ -84,7 +73,40 @@ status reduce_in_window(const member_call &call, const std::vector<buffer_view> 
     return call.members.here().meet(call.signature);
 }
 
-// ---- Reductions through the ranks ----
+// Every rank writes its own members' buffers, or its share of all, and reads the root's once.
+status bcast_in_window(const member_call &call, const std::vector<buffer_view> &buffers) {
+    std::size_t const block = call.block_bytes();
+    const std::byte *const source = buffers[call.root()].dst;
+    std::vector<std::byte *> destinations = bcast_destinations(buffers, call.root());
+    range part{0, block};
+    if (shares_bcast(call.chosen, block, buffers)) {
+        part = share_of(block, call.who.num_ranks(), call.who.self(), bcast_grain_bytes);
+    } else {
+        std::erase_if(destinations, [&](std::byte *place) {
+            return !std::ranges::any_of(
+                call.own, [place](const endpoint_buffers &each) { return each.dst == place; });
+        });
+    }
+    write_to_all(call.chosen, block, part, source, destinations);
+    return call.members.here().meet(call.signature);
+}
+
+// ---- Through the ranks ----
+
+status bcast_through_ranks(const member_call &call) {
+    std::size_t const from = call.plays_root() ? call.who.place_of(call.root()) : 0;
+    DIOMP_TRY(call.run_ranks(operation::bcast, call.dst(from), nullptr, call.block_bytes(),
+                             call.who.rank_of(call.root())));
+    std::vector<std::byte *> destinations;
+    for (std::size_t i = 0; i < call.who.num_own(); ++i) {
+        if (call.dst(i) != call.dst(from)) {
+            destinations.push_back(call.dst(i));
+        }
+    }
+    write_to_all(call.chosen, call.block_bytes(), {0, call.block_bytes()}, call.dst(from),
+                 destinations);
+    return {};
+}
 
 /// The own members' operands combined; `num_blocks` of them.
 std::unique_ptr<std::byte[]> combine_own(const member_call &call, std::size_t num_blocks) {
@@ -241,14 +263,30 @@ status member_call::run_ranks(sync::operation what, void *to, const void *from, 
                                  reduces ? unit_bytes : 1);
 }
 
+/// Whether it is worth asking for everybody's buffers. The same on all members.
+bool may_run_in_window(const member_call &call) {
+    bool const on_one_node = call.members.across() == nullptr && call.who.num_ranks() > 1;
+    bool const table_fits =
+        call.who.most_per_rank() * sizeof(buffer_view) <= group::member_block::small_stage_bytes;
+    return on_one_node && table_fits && call.block_bytes() >= direct_from_bytes;
+}
+
+status run_member_bcast(const member_call &call) {
+    if (may_run_in_window(call)) {
+        auto buffers = find_in_window(call);
+        DIOMP_TRY(buffers);
+        if (!buffers.value().empty()) {
+            return bcast_in_window(call, buffers.value());
+        }
+    }
+    return bcast_through_ranks(call);
+}
+
 status run_member_reduction(const member_call &call) {
     if (!call.reduce.commutative && !call.who.contiguous()) {
         return reduce_in_member_order(call);
     }
-    bool const on_one_node = call.members.across() == nullptr && call.who.num_ranks() > 1;
-    bool const table_fits =
-        call.who.most_per_rank() * sizeof(buffer_view) <= group::member_block::small_stage_bytes;
-    if (on_one_node && table_fits && call.block_bytes() >= direct_from_bytes) {
+    if (may_run_in_window(call)) {
         auto buffers = find_in_window(call);
         DIOMP_TRY(buffers);
         if (!buffers.value().empty()) {
@@ -288,7 +326,7 @@ status run_members(const member_call &call) {
     if (is_reduction(call.asked.what)) {
         return run_member_reduction(call);
     }
-    return call.asked.what == operation::bcast ? bcast(call) : run_member_moves(call);
+    return call.asked.what == operation::bcast ? run_member_bcast(call) : run_member_moves(call);
 }
 
 } // namespace diomp::collective

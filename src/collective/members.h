@@ -2,7 +2,10 @@
 // Calls in which ranks act for several endpoints, and those that exist in one form for both: with
 // sizes of their own (v), and scans. They stand on the calls of ranks where those do.
 //
-//  bcast            the rank of the root to all ranks, then each to its other endpoints
+//  bcast            large ones on one node whose buffers lie in the window: every rank writes its
+//  own
+//                   endpoints' buffers, or its share of all, from the root's. Else the rank of the
+//                   root to all ranks, then each to its other endpoints
 //  reductions       large ones on one node whose buffers lie in the window: every rank reduces a
 //                   part of all endpoints' operands into all results, one meeting before and one
 //                   after. Else each rank combines its own, then the ranks do
@@ -56,6 +59,7 @@ status run_members(const member_call &call);
 
 // What run_members chooses from.
 status run_member_moves(const member_call &call); ///< moves.cpp
+status run_member_bcast(const member_call &call);
 status run_member_reduction(const member_call &call);
 status run_member_scan(const member_call &call);
 

@@ -92,6 +92,15 @@ int numa_node_of_thread(const std::string &nodes) {
     return found;
 }
 
+bool has_one_numa_node(const std::string &nodes) {
+    int found = 0;
+    std::error_code failure;
+    for (auto const &entry : std::filesystem::directory_iterator(nodes, failure)) {
+        found += node_number(entry.path().filename()) >= 0 ? 1 : 0;
+    }
+    return found <= 1;
+}
+
 int numa_distance(int from_node, int to_node, const std::string &nodes) {
     constexpr int within = 10;
     constexpr int between = 20;

@@ -13,6 +13,9 @@ int numa_node_of(const std::string &pci_bus_id);
 /// or nobody says. `nodes` is the kernel's folder.
 int numa_node_of_thread(const std::string &nodes = "/sys/devices/system/node");
 
+/// Whether all memory of the host is as near to each of its processors; true if nobody says.
+bool has_one_numa_node(const std::string &nodes = "/sys/devices/system/node");
+
 /// The kernel's (ACPI's) distance, 10 within a node. Where it has none: 10 and 20.
 int numa_distance(int from_node, int to_node,
                   const std::string &nodes = "/sys/devices/system/node");

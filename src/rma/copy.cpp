@@ -171,6 +171,26 @@ void copy_learned(void *destination, const void *source, std::size_t nbytes) {
     way.tell(taken.count() / static_cast<double>(nbytes));
 }
 
+/// Stores past the caches, visible to others after end_streaming.
+void start_streaming(void *destination, const void *source, std::size_t nbytes) {
+#if defined(__x86_64__)
+    auto *to = static_cast<char *>(destination);
+    auto const *from = static_cast<const char *>(source);
+    std::size_t const head = std::min(bytes_to_alignment(to, 64), nbytes);
+    std::memcpy(to, from, head);
+    std::size_t const body = stream_body(to + head, from + head, nbytes - head);
+    std::memcpy(to + head + body, from + head + body, nbytes - head - body);
+#else
+    std::memcpy(destination, source, nbytes);
+#endif
+}
+
+void end_streaming() {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+}
+
 /// Apart, so that shorter copies save no registers.
 [[gnu::noinline]] void copy_huge(void *destination, const void *source, std::size_t nbytes,
                                  std::size_t stream_threshold) {
@@ -194,17 +214,29 @@ void copy_cached(void *destination, const void *source, std::size_t nbytes) {
 }
 
 void copy_streaming(void *destination, const void *source, std::size_t nbytes) {
-#if defined(__x86_64__)
-    auto *to = static_cast<char *>(destination);
-    auto const *from = static_cast<const char *>(source);
-    std::size_t const head = std::min(bytes_to_alignment(to, 64), nbytes);
-    std::memcpy(to, from, head);
-    std::size_t const body = stream_body(to + head, from + head, nbytes - head);
-    std::memcpy(to + head + body, from + head + body, nbytes - head - body);
-    _mm_sfence();
-#else
-    std::memcpy(destination, source, nbytes);
-#endif
+    start_streaming(destination, source, nbytes);
+    end_streaming();
+}
+
+void copy_to_all(std::span<std::byte *const> destinations, const void *source, std::size_t nbytes,
+                 bool streaming) {
+    // A piece stays in the core's first cache until it has gone everywhere.
+    constexpr std::size_t piece_bytes = std::size_t{16} << 10;
+    auto const *from = static_cast<const std::byte *>(source);
+    std::size_t const step = destinations.size() > 1 ? piece_bytes : nbytes;
+    for (std::size_t at = 0; at < nbytes; at += step) {
+        std::size_t const piece = std::min(step, nbytes - at);
+        for (std::byte *const to : destinations) {
+            if (streaming) {
+                start_streaming(to + at, from + at, piece);
+            } else {
+                copy_cached(to + at, from + at, piece);
+            }
+        }
+    }
+    if (streaming) {
+        end_streaming();
+    }
 }
 
 void copy_large(void *destination, const void *source, std::size_t nbytes,

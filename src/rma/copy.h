@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace diomp::rma {
 
@@ -29,6 +30,11 @@ void copy_cached(void *destination, const void *source, std::size_t nbytes);
 /// the destination's owner will not find in its cache anyway: saves reading the lines that are
 /// overwritten. Ranges must not overlap.
 void copy_streaming(void *destination, const void *source, std::size_t nbytes);
+
+/// The same bytes to several places, piece by piece, so that the source is read from memory once.
+/// Ranges must not overlap.
+void copy_to_all(std::span<std::byte *const> destinations, const void *source, std::size_t nbytes,
+                 bool streaming);
 
 /// The crossover between copies through the caches and streaming stores, as far as the caches'
 /// sizes tell.

@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "device/numa.h"
 #include "runtime/rank_devices.h"
 
 #include <fmt/format.h>
@@ -133,6 +134,10 @@ status runtime::build() {
     collective_options.window_span =
         window_->slot_bytes() * static_cast<std::size_t>(window_->num_slots());
     collective_options.stream_threshold_bytes = settings_.stream_threshold_bytes;
+    // Untouched pages come from the memory next to who writes them first: only where that is one.
+    if (device::has_one_numa_node()) {
+        collective_options.shared_bcast_from_bytes = level2_cache_bytes();
+    }
     collective_options.oversubscribed = is_oversubscribed(info);
     collective_options.stage_room_bytes = choose_stage_room(info);
     collective_options.check_all_members = settings_.check != check_level::none;

@@ -20,6 +20,7 @@ inline collective::options options_for(thread_groups &job, bool oversubscribed =
     chosen.window_span = job.ranks().arena().span();
     chosen.oversubscribed = oversubscribed;
     chosen.stage_room_bytes = oversubscribed ? 0 : std::size_t{600} << 10;
+    chosen.shared_bcast_from_bytes = std::size_t{64} << 10;
     chosen.check_all_members = check_all_members;
     return chosen;
 }

@@ -148,6 +148,15 @@ TEST_F(numa, a_thread_belongs_to_the_node_of_all_its_processors) {
     EXPECT_EQ(numa_node_of_thread(nodes_), 0);
 }
 
+TEST_F(numa, one_node_is_told_from_several) {
+    EXPECT_TRUE(has_one_numa_node("/nowhere"));
+    add(1, "0", "10 20");
+    std::filesystem::create_directory(nodes_ + "/nodes");
+    EXPECT_TRUE(has_one_numa_node(nodes_));
+    add(4, "1", "20 10");
+    EXPECT_FALSE(has_one_numa_node(nodes_));
+}
+
 TEST_F(numa, distances_stand_in_the_order_of_the_nodes_that_are_there) {
     EXPECT_EQ(numa_distance(0, 0, nodes_), 10);
     EXPECT_EQ(numa_distance(0, 1, nodes_), 20);

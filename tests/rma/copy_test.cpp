@@ -60,6 +60,27 @@ TEST(copy, through_the_caches) { expect_all_sizes(copy_cached, 0); }
 
 TEST(copy, past_the_caches) { expect_all_sizes(copy_streaming, 0); }
 
+TEST(copy, to_several_places) {
+    for (bool const streaming : {false, true}) {
+        std::vector<std::vector<std::byte>> beside;
+        expect_all_sizes(
+            [&](void *to, const void *from, std::size_t nbytes) {
+                // Two more, aligned otherwise than the first.
+                beside.assign(2, std::vector<std::byte>(nbytes + 2 * margin, std::byte{0x5a}));
+                std::vector<std::byte *> const places = {
+                    beside[0].data() + 1, static_cast<std::byte *>(to), beside[1].data() + margin};
+                copy_to_all(places, from, nbytes, streaming);
+                for (std::size_t const i : {std::size_t{0}, std::size_t{1}}) {
+                    std::size_t const begin = i == 0 ? 1 : margin;
+                    ASSERT_EQ(std::memcmp(beside[i].data() + begin, from, nbytes), 0);
+                    ASSERT_EQ(beside[i][begin - 1], std::byte{0x5a});
+                    ASSERT_EQ(beside[i][begin + nbytes], std::byte{0x5a});
+                }
+            },
+            0);
+    }
+}
+
 /// The quickest of some copies between places that lie so far into their pages.
 std::chrono::duration<double> time_of_copy(std::size_t nbytes, std::size_t to, std::size_t from) {
     constexpr std::size_t page_bytes = 4096;
