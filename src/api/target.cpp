@@ -68,16 +68,6 @@ thread_local route_memory t_gets;
     return nullptr;
 }
 
-/// A route for this transfer, or nullptr.
-[[gnu::always_inline]] inline const offload::route *
-find_route(route_memory &memory, int rank, const void *remote, int remote_device, const void *local,
-           int local_device, std::size_t nbytes) {
-    if (fits(memory.current, rank, remote, remote_device, local, local_device, nbytes)) [[likely]] {
-        return &memory.current.route;
-    }
-    return find_other_route(memory, rank, remote, remote_device, local, local_device, nbytes);
-}
-
 void remember(route_memory &memory, int rank, int remote_device, int local_device,
               const offload::route &learned) {
     if (learned.epoch != 0 && g_fast.is_plain.load(std::memory_order_relaxed)) {
@@ -190,27 +180,92 @@ using side = offload::devices::side;
         });
 }
 
-/// `how` is known where this is inlined, so put and get do not choose.
-[[gnu::always_inline]] inline int move(const char *function, const void *site,
-                                       offload::devices::when how, int rank, void *dst,
-                                       int dst_device, const void *src, int src_device,
-                                       std::size_t nbytes) {
+/// Where a route leads.
+[[gnu::always_inline]] inline void copy_along(const offload::route &route, bool is_put, void *dst,
+                                              const void *src, std::size_t nbytes) {
+    offload::stretch const &to = is_put ? route.there : route.here;
+    offload::stretch const &from = is_put ? route.here : route.there;
+    rma::copy_bytes(to.place(dst), from.place(src), nbytes, g_fast.stream_threshold);
+}
+
+/// A transfer by one of the other routes, or by none.
+int move_otherwise(const char *function, const void *site, offload::devices::when how, int rank,
+                   void *dst, int dst_device, const void *src, int src_device,
+                   std::size_t nbytes) noexcept {
     bool const is_put = how.way == rma::direction::put;
     auto const *const route =
-        is_put ? find_route(t_puts, rank, dst, dst_device, src, src_device, nbytes)
-               : find_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
-    const void *const local = is_put ? src : dst;
-    if (route == nullptr || local == nullptr) [[unlikely]] {
+        is_put ? find_other_route(t_puts, rank, dst, dst_device, src, src_device, nbytes)
+               : find_other_route(t_gets, rank, src, src_device, dst, dst_device, nbytes);
+    if (route == nullptr || (is_put ? src : dst) == nullptr) {
         return move_fully(function, site, how, rank, {dst, dst_device, "dst_device"},
                           {src, src_device, "src_device"}, nbytes);
     }
-    offload::stretch const &to = is_put ? route->there : route->here;
-    offload::stretch const &from = is_put ? route->here : route->there;
-    rma::copy_bytes(to.place(dst), from.place(src), nbytes, g_fast.stream_threshold);
+    copy_along(*route, is_put, dst, src, nbytes);
     if (how.event != nullptr) {
         *how.event = nullptr;
     }
     return OMPX_SUCCESS;
+}
+
+// What put and get do not do inline: calls at their ends whose arguments all go in registers, so
+// that the inline path saves none. Stores of saved registers are stores a fence has to wait for.
+
+struct device_pair {
+    int dst;
+    int src;
+};
+
+[[gnu::noinline]] int put_otherwise(int rank, void *dst, device_pair on, const void *src,
+                                    std::size_t nbytes, const void *site) noexcept {
+    return move_otherwise("ompx_target_put", site, {.way = rma::direction::put}, rank, dst, on.dst,
+                          src, on.src, nbytes);
+}
+
+[[gnu::noinline]] int get_otherwise(void *dst, device_pair on, int rank, const void *src,
+                                    std::size_t nbytes, const void *site) noexcept {
+    return move_otherwise("ompx_target_get", site, {.way = rma::direction::get}, rank, dst, on.dst,
+                          src, on.src, nbytes);
+}
+
+[[gnu::noinline]] int copy_long(bool is_put, void *dst, const void *src,
+                                std::size_t nbytes) noexcept {
+    copy_along((is_put ? t_puts : t_gets).current.route, is_put, dst, src, nbytes);
+    return OMPX_SUCCESS;
+}
+
+/// Whether the current route is the one.
+[[gnu::always_inline]] inline bool fits_current(bool is_put, int rank, const void *remote,
+                                                int remote_device, const void *local,
+                                                int local_device, std::size_t nbytes) {
+    return local != nullptr && fits((is_put ? t_puts : t_gets).current, rank, remote, remote_device,
+                                    local, local_device, nbytes);
+}
+
+/// By the current route.
+[[gnu::always_inline]] inline int move_currently(bool is_put, void *dst, const void *src,
+                                                 std::size_t nbytes) {
+    constexpr std::size_t most_inline = 64;
+    if (nbytes > most_inline) {
+        return copy_long(is_put, dst, src, nbytes);
+    }
+    copy_along((is_put ? t_puts : t_gets).current.route, is_put, dst, src, nbytes);
+    return OMPX_SUCCESS;
+}
+
+/// The same with an event, which is null where the transfer is over at once.
+int start(const char *function, const void *site, offload::devices::when how, int rank, void *dst,
+          int dst_device, const void *src, int src_device, std::size_t nbytes) noexcept {
+    bool const is_put = how.way == rma::direction::put;
+    bool const fits_it = is_put
+                             ? fits_current(true, rank, dst, dst_device, src, src_device, nbytes)
+                             : fits_current(false, rank, src, src_device, dst, dst_device, nbytes);
+    if (!fits_it) {
+        return move_otherwise(function, site, how, rank, dst, dst_device, src, src_device, nbytes);
+    }
+    if (how.event != nullptr) {
+        *how.event = nullptr;
+    }
+    return move_currently(is_put, dst, src, nbytes);
 }
 
 } // namespace
@@ -289,28 +344,32 @@ int ompx_target_free(void *ptr, int device) noexcept {
 
 int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    return move("ompx_target_put", DIOMP_SITE, {.way = rma::direction::put}, rank, dst, dst_device,
-                src, src_device, nbytes);
+    if (fits_current(true, rank, dst, dst_device, src, src_device, nbytes)) [[likely]] {
+        return move_currently(true, dst, src, nbytes);
+    }
+    return put_otherwise(rank, dst, {dst_device, src_device}, src, nbytes, DIOMP_SITE);
 }
 
 int ompx_target_get(void *dst, int dst_device, int rank, const void *src, int src_device,
                     size_t nbytes) noexcept {
-    return move("ompx_target_get", DIOMP_SITE, {.way = rma::direction::get}, rank, dst, dst_device,
-                src, src_device, nbytes);
+    if (fits_current(false, rank, src, src_device, dst, dst_device, nbytes)) [[likely]] {
+        return move_currently(false, dst, src, nbytes);
+    }
+    return get_otherwise(dst, {dst_device, src_device}, rank, src, nbytes, DIOMP_SITE);
 }
 
 int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src, int src_device,
                        size_t nbytes, ompx_event_t *event) noexcept {
-    return move("ompx_target_put_nb", DIOMP_SITE,
-                {.way = rma::direction::put, .at_once = true, .event = event}, rank, dst,
-                dst_device, src, src_device, nbytes);
+    return start("ompx_target_put_nb", DIOMP_SITE,
+                 {.way = rma::direction::put, .at_once = true, .event = event}, rank, dst,
+                 dst_device, src, src_device, nbytes);
 }
 
 int ompx_target_get_nb(void *dst, int dst_device, int rank, const void *src, int src_device,
                        size_t nbytes, ompx_event_t *event) noexcept {
-    return move("ompx_target_get_nb", DIOMP_SITE,
-                {.way = rma::direction::get, .at_once = true, .event = event}, rank, dst,
-                dst_device, src, src_device, nbytes);
+    return start("ompx_target_get_nb", DIOMP_SITE,
+                 {.way = rma::direction::get, .at_once = true, .event = event}, rank, dst,
+                 dst_device, src, src_device, nbytes);
 }
 
 int ompx_target_segment_info(int device, ompx_segment_info_t *info) noexcept {

@@ -287,7 +287,7 @@ result<devices::both_sides> devices::locate(world_rank rank, const side &remote,
                                             int num, std::size_t nbytes, route &learned) {
     // Before anything is looked up: what changes meanwhile voids the route.
     route found;
-    found.epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
+    found.epoch = epoch();
     found.peer_generation = ledger_.generation_of(rank);
     if (found.peer_generation != nullptr) {
         found.generation = found.peer_generation->load(std::memory_order_acquire);

@@ -189,7 +189,7 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     if (t_known == nullptr) {
         t_known = std::make_unique<known_places>();
     }
-    std::uint64_t const epoch = epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
+    std::uint64_t const epoch = this->epoch();
     for (known_place const &each : t_known->all) {
         if (each.by == this && each.epoch == epoch && each.device == device &&
             each.reach.holds(pointer, nbytes)) {

@@ -99,6 +99,11 @@ public:
         ledger_.know_own_devices(functions.driven);
     }
 
+    /// Counted up before memory of own devices is freed; 0: nobody counts.
+    [[nodiscard]] std::uint64_t epoch() const {
+        return epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
+    }
+
     // For libomptarget; see table.h.
     void *allocate(const diomp_offload_request &request);
     bool release(int device, void *address);

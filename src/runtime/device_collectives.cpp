@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 namespace diomp::runtime {
 namespace {
@@ -267,7 +266,37 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
     return event.release();
 }
 
+device_collectives::found_call &device_collectives::last_found() {
+    // The pointer alone costs no check of whether it has been made; what it points to is apart,
+    // since the thread's own block is scarce in a library that programs may load.
+    constinit thread_local found_call *t_last = nullptr;
+    if (t_last == nullptr) [[unlikely]] {
+        thread_local std::unique_ptr<found_call> t_owner;
+        t_owner = std::make_unique<found_call>();
+        t_last = t_owner.get();
+    }
+    return *t_last;
+}
+
+bool device_collectives::is_found(const found_call &last, const group::group &members,
+                                  const request &asked, int device) const {
+    return last.by == this && last.of == &members && last.version == vendors_.version() &&
+           last.epoch == devices_.epoch() && last.device == device && asked.blocks == nullptr &&
+           last.asked.what == asked.what && last.asked.dst == asked.dst &&
+           last.asked.src == asked.src && last.asked.amount == asked.amount &&
+           last.asked.type == asked.type && last.asked.root == asked.root;
+}
+
 status device_collectives::run(group::group &members, const request &asked, int device) {
+    found_call const &last = last_found();
+    if (is_found(last, members, asked, device)) [[likely]] {
+        auto const turn = members.enter();
+        return collectives_.run_in_turn(members, asked, last.own);
+    }
+    return run_unknown(members, asked, device);
+}
+
+status device_collectives::run_unknown(group::group &members, const request &asked, int device) {
     auto place = place_of(members, device);
     DIOMP_TRY(place);
     if (!place.value()) {
@@ -276,11 +305,22 @@ status device_collectives::run(group::group &members, const request &asked, int 
         auto by = vendors_.find(members);
         DIOMP_TRY(by);
         if (by.value().communicators == nullptr) {
-            std::array<collective::endpoint_buffers, most_fast> buffers;
-            auto own = find_loadable(members, asked, device, buffers);
+            found_call &last = last_found();
+            last.by = nullptr;
+            std::uint64_t const version = vendors_.version();
+            std::uint64_t const epoch = devices_.epoch();
+            auto own = find_loadable(members, asked, device, last.buffers);
             DIOMP_TRY(own);
             if (!own.value().empty()) {
-                return collectives_.run_in_turn(members, asked, own.value());
+                last.of = &members;
+                last.version = version;
+                last.epoch = epoch;
+                last.device = device;
+                last.asked = asked;
+                last.own = own.value();
+                // Without an epoch nobody says when memory is freed.
+                last.by = epoch == 0 || asked.blocks != nullptr ? nullptr : this;
+                return collectives_.run_in_turn(members, asked, last.own);
             }
         }
         auto call = find_all(members, asked, device);

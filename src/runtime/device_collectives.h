@@ -13,6 +13,9 @@
 #include "runtime/endpoint_calls.h"
 #include "runtime/vendor_choice.h"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -69,6 +72,24 @@ private:
     result<std::span<const collective::endpoint_buffers>>
     find_loadable(const group::group &members, const collective::request &asked, int device,
                   std::span<collective::endpoint_buffers> into);
+
+    /// The last call of which this thread has found all buffers loadable: the same again searches
+    /// for nothing.
+    struct found_call {
+        const device_collectives *by = nullptr;
+        const group::group *of = nullptr;
+        std::uint64_t version = 0; ///< of the vendors' choices
+        std::uint64_t epoch = 0;   ///< of device memory
+        int device = 0;
+        collective::request asked;
+        std::array<collective::endpoint_buffers, most_fast> buffers;
+        std::span<const collective::endpoint_buffers> own;
+    };
+    static found_call &last_found();
+    [[nodiscard]] bool is_found(const found_call &last, const group::group &members,
+                                const collective::request &asked, int device) const;
+    /// The other calls.
+    status run_unknown(group::group &members, const collective::request &asked, int device);
 
     result<view> find(const void *pointer, int device, std::size_t nbytes);
     /// The buffers of own endpoint number `place`, whose device is `device`.

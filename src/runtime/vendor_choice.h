@@ -52,6 +52,8 @@ public:
     /// Collective over the group the first time. With the turn. OMPX_ERR_UNSUPPORTED: a library is
     /// demanded and cannot be.
     result<ways> find(group::group &members);
+    /// Counted up when an answer may change.
+    [[nodiscard]] std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
     /// Some device does not reach another: no call of the group goes from device to device any
     /// more. By all members.
     void give_up_direct(const group::group &members);
