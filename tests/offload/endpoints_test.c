@@ -193,6 +193,63 @@ static void by_ranks(void) {
     CHECK(first == 0);
 }
 
+/* ---- The same call again, when its buffers or its group are others ---- */
+
+static double first_of(double *array, int device) {
+    double got = -1;
+#pragma omp target device(device) map(to : array[0 : 64]) map(from : got)
+    got = array[0];
+    return got;
+}
+
+static void the_same_call_after_a_change(void) {
+    double small[64], spacer[64];
+    double const base = 10 * me;
+    int const d = devices[0];
+    for (int round = 0; round < 4; ++round) {
+        /* Every other time something else lies where the copy was. */
+        for (int i = 0; i < 64; ++i) {
+            spacer[i] = -2;
+            small[i] = base + round;
+        }
+        if (round % 2 == 1) {
+#pragma omp target enter data device(d) map(to : spacer[0 : 64])
+        }
+#pragma omp target enter data device(d) map(to : small[0 : 64])
+        for (int again = 0; again < 3; ++again) {
+            CHECK(ompx_target_bcast(small, d, sizeof small, ranks - 1, ompx_group_world) == 0);
+            CHECK(first_of(small, d) == 10 * (ranks - 1) + round);
+        }
+        if (round % 2 == 1) {
+            CHECK(first_of(spacer, d) == -2);
+        }
+        CHECK(ompx_barrier() == 0);
+#pragma omp target exit data device(d) map(delete : small[0 : 64])
+        if (round % 2 == 1) {
+#pragma omp target exit data device(d) map(delete : spacer[0 : 64])
+        }
+        CHECK(ompx_target_bcast(small, d, sizeof small, ranks - 1, ompx_group_world) ==
+              OMPX_ERR_ADDRESS);
+        CHECK(ompx_barrier() == 0);
+    }
+    /* A group in the place of one that was freed, with its members the other way round. */
+    double *const f = field;
+    for (int round = 0; round < 4; ++round) {
+        int reversed[64];
+        ompx_group_t group;
+        for (int i = 0; i < ranks; ++i) {
+            reversed[i] = round % 2 == 1 ? ranks - 1 - i : i;
+        }
+        CHECK(ompx_group_create(&group, reversed, ranks) == 0);
+        for (int again = 0; again < 2; ++again) {
+            set_copies(0);
+            CHECK(ompx_target_bcast(f, d, sizeof *f, 0, group) == 0);
+            CHECK(first_of(f, d) == reversed[0] * DEVICES);
+        }
+        CHECK(ompx_group_free(&group) == 0);
+    }
+}
+
 /* ---- Mistakes ---- */
 
 static void mistakes(void) {
@@ -250,6 +307,7 @@ int main(void) {
     a_thread_each();
     without_blocking();
     by_ranks();
+    the_same_call_after_a_change();
     mistakes();
     CHECK(ompx_barrier() == 0);
     for (int i = 0; i < DEVICES; ++i) {
