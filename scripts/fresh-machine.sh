@@ -37,16 +37,20 @@ cp -L --remove-destination /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/cer
 [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
 git clone -q . "$root/root/diomp"
 
-# In namespaces of its own, so that nothing it starts outlives it.
+# In namespaces of its own, so that nothing it starts outlives it, and with the new folder as the root of all mounts: in
+# a mere chroot the system allows no user namespaces.
 export HOME=/root
 began=$EPOCHSECONDS
 status=0
 # shellcheck disable=SC2016 # expanded in there
 unshare --mount --pid --fork --kill-child bash -c '
     root=$1 && shift
+    mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
-    exec chroot "$root" make -C /root/diomp "$@"' bash "$root" "$@" || status=$?
+    mount -t tmpfs tmpfs "$root/mnt"
+    cd "$root" && pivot_root . mnt && umount --lazy /mnt && cd / || exit 1
+    exec make -C /root/diomp "$@"' bash "$root" "$@" || status=$?
 echo "fresh-machine.sh: make $*: status $status, $((EPOCHSECONDS - began)) s with the packages"
 exit "$status"
