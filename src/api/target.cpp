@@ -181,11 +181,11 @@ using side = offload::devices::side;
 }
 
 /// Where a route leads.
-[[gnu::always_inline]] inline void copy_along(const offload::route &route, bool is_put, void *dst,
-                                              const void *src, std::size_t nbytes) {
+[[gnu::always_inline]] inline int copy_along(const offload::route &route, bool is_put, void *dst,
+                                             const void *src, std::size_t nbytes) {
     offload::stretch const &to = is_put ? route.there : route.here;
     offload::stretch const &from = is_put ? route.here : route.there;
-    rma::copy_bytes(to.place(dst), from.place(src), nbytes, g_fast.stream_threshold);
+    return rma::copy_bytes(to.place(dst), from.place(src), nbytes, g_fast.stream_threshold);
 }
 
 /// A transfer by one of the other routes, or by none.
@@ -200,11 +200,10 @@ int move_otherwise(const char *function, const void *site, offload::devices::whe
         return move_fully(function, site, how, rank, {dst, dst_device, "dst_device"},
                           {src, src_device, "src_device"}, nbytes);
     }
-    copy_along(*route, is_put, dst, src, nbytes);
     if (how.event != nullptr) {
         *how.event = nullptr;
     }
-    return OMPX_SUCCESS;
+    return copy_along(*route, is_put, dst, src, nbytes);
 }
 
 // What put and get do not do inline: calls at their ends whose arguments all go in registers, so
@@ -227,12 +226,6 @@ struct device_pair {
                           src, on.src, nbytes);
 }
 
-[[gnu::noinline]] int copy_long(bool is_put, void *dst, const void *src,
-                                std::size_t nbytes) noexcept {
-    copy_along((is_put ? t_puts : t_gets).current.route, is_put, dst, src, nbytes);
-    return OMPX_SUCCESS;
-}
-
 /// Whether the current route is the one.
 [[gnu::always_inline]] inline bool fits_current(bool is_put, int rank, const void *remote,
                                                 int remote_device, const void *local,
@@ -244,12 +237,7 @@ struct device_pair {
 /// By the current route.
 [[gnu::always_inline]] inline int move_currently(bool is_put, void *dst, const void *src,
                                                  std::size_t nbytes) {
-    constexpr std::size_t most_inline = 64;
-    if (nbytes > most_inline) {
-        return copy_long(is_put, dst, src, nbytes);
-    }
-    copy_along((is_put ? t_puts : t_gets).current.route, is_put, dst, src, nbytes);
-    return OMPX_SUCCESS;
+    return copy_along((is_put ? t_puts : t_gets).current.route, is_put, dst, src, nbytes);
 }
 
 /// The same with an event, which is null where the transfer is over at once.

@@ -42,8 +42,9 @@ status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
     return {};
 }
 
-[[gnu::noinline]] int put_fully(const char *function, const void *site, int rank, void *dst,
-                                const void *src, std::size_t nbytes) noexcept {
+// Their arguments stand where those of the public calls do, so that these move nothing on the way.
+[[gnu::noinline]] int put_fully(int rank, void *dst, const void *src, std::size_t nbytes,
+                                const char *function, const void *site) noexcept {
     return api::call(
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
@@ -54,8 +55,8 @@ status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
         });
 }
 
-[[gnu::noinline]] int get_fully(const char *function, const void *site, void *dst, int rank,
-                                const void *src, std::size_t nbytes) noexcept {
+[[gnu::noinline]] int get_fully(void *dst, int rank, const void *src, std::size_t nbytes,
+                                const char *function, const void *site) noexcept {
     return api::call(
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::account &counted) -> status {
@@ -70,20 +71,18 @@ status account_for(api::account &counted, std::size_t nbytes, Move &&move) {
                                       const void *src, std::size_t nbytes) {
     std::byte *place = fast_place(rank, dst, nbytes);
     if (place != nullptr && src != nullptr) [[likely]] {
-        rma::copy_bytes(place, src, nbytes, g_fast.stream_threshold);
-        return OMPX_SUCCESS;
+        return rma::copy_bytes(place, src, nbytes, g_fast.stream_threshold);
     }
-    return put_fully(function, site, rank, dst, src, nbytes);
+    return put_fully(rank, dst, src, nbytes, function, site);
 }
 
 [[gnu::always_inline]] inline int get(const char *function, const void *site, void *dst, int rank,
                                       const void *src, std::size_t nbytes) {
     std::byte *place = fast_place(rank, src, nbytes);
     if (place != nullptr && dst != nullptr) [[likely]] {
-        rma::copy_bytes(dst, place, nbytes, g_fast.stream_threshold);
-        return OMPX_SUCCESS;
+        return rma::copy_bytes(dst, place, nbytes, g_fast.stream_threshold);
     }
-    return get_fully(function, site, dst, rank, src, nbytes);
+    return get_fully(dst, rank, src, nbytes, function, site);
 }
 
 std::string describe_rect(int rank, const void *dst, const void *src, std::size_t element_size,

@@ -2,7 +2,7 @@
 // A checked call on its way: what the algorithms share.
 #pragma once
 
-#include "base/two_ways.h"
+#include "base/best_way.h"
 #include "collective/collective.h"
 #include "rma/copy.h"
 
@@ -26,7 +26,7 @@ struct execution {
     std::size_t unit_bytes = 1;     ///< of one element, or 1
     bool try_direct = false;        ///< the first meeting tells the buffers' addresses
     std::size_t stage_bytes = 0;    ///< at most so much is in a stage at a time
-    two_ways *stage_ways = nullptr; ///< to write the stage, if it is worth learning
+    best_way *stage_ways = nullptr; ///< to write the stage, if it is worth learning
     bool has_staged = false;
     std::chrono::steady_clock::time_point staged_since = {}; ///< told while it is tried
 

@@ -18,7 +18,7 @@
 // the core's own cache it has gone by then.
 #pragma once
 
-#include "base/two_ways.h"
+#include "base/best_way.h"
 #include "sync/rendezvous.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ public:
     [[nodiscard]] std::size_t stage_bytes() const { return stage_bytes_; }
     /// How this member best writes its stage in calls on blocks of this size: 0, through the
     /// caches, or 1, past them. nullptr: it does not matter.
-    [[nodiscard]] two_ways *stage_ways(std::size_t block_bytes) {
+    [[nodiscard]] best_way *stage_ways(std::size_t block_bytes) {
         constexpr std::size_t least_bytes = std::size_t{2} << 10;
         if (block_bytes < least_bytes) {
             return nullptr;
@@ -161,7 +161,7 @@ private:
     std::vector<std::byte *> rooms_; ///< first of each member's two
     std::size_t room_bytes_ = member_block::small_stage_bytes;
     std::size_t stage_bytes_ = member_block::small_stage_bytes;
-    std::array<two_ways, 15> stage_ways_; ///< by powers of two
+    std::array<best_way, 15> stage_ways_; ///< by powers of two
     struct own_rooms {
         std::uint64_t offset = 0;
         std::size_t room_bytes = 0; ///< 0: none

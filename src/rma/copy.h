@@ -18,9 +18,10 @@ namespace diomp::rma {
 inline constexpr std::size_t learned_threshold = 0;
 
 /// Above 64 bytes, memmove semantics: through the caches, or with streaming stores from
-/// `stream_threshold` up.
-void copy_large(void *destination, const void *source, std::size_t nbytes,
-                std::size_t stream_threshold);
+/// `stream_threshold` up. Returns 0: a public call may end in it, with OMPX_SUCCESS, and needs no
+/// frame of its own.
+int copy_large(void *destination, const void *source, std::size_t nbytes,
+               std::size_t stream_threshold) noexcept;
 
 /// Through the caches: own loops up to where the library's memcpy is as quick. Ranges must not
 /// overlap.
@@ -35,6 +36,9 @@ void copy_streaming(void *destination, const void *source, std::size_t nbytes);
 /// Ranges must not overlap.
 void copy_to_all(std::span<std::byte *const> destinations, const void *source, std::size_t nbytes,
                  bool streaming);
+
+/// Chooses the loops that suit this processor, by trial, in some 50 us. Once per process.
+void calibrate_copies();
 
 /// The crossover between copies through the caches and streaming stores, as far as the caches'
 /// sizes tell.
@@ -89,13 +93,13 @@ typedef std::uint64_t block32 __attribute__((vector_size(32)));
 
 } // namespace detail
 
-/// memmove semantics.
-inline void copy_bytes(void *destination, const void *source, std::size_t nbytes,
-                       std::size_t stream_threshold) {
+/// memmove semantics. Returns 0, as copy_large.
+inline int copy_bytes(void *destination, const void *source, std::size_t nbytes,
+                      std::size_t stream_threshold) {
     if (nbytes == 8) {
         detail::copy_word<std::uint64_t>(destination, source);
     } else if (nbytes > 64) {
-        copy_large(destination, source, nbytes, stream_threshold);
+        return copy_large(destination, source, nbytes, stream_threshold);
     } else if (nbytes > 32) {
         detail::copy_pair<detail::block32>(destination, source, nbytes);
     } else if (nbytes > 16) {
@@ -113,6 +117,7 @@ inline void copy_bytes(void *destination, const void *source, std::size_t nbytes
     } else if (nbytes == 3) {
         detail::copy_pair<std::uint16_t>(destination, source, nbytes);
     }
+    return 0;
 }
 
 /// Everything written before is visible to all ranks, and nothing read after was read before: a put

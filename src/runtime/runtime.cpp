@@ -117,6 +117,7 @@ status runtime::build() {
     space_ = std::make_unique<memory::address_space>(info.rank, *window_, *engine_, *segment_,
                                                      *directory_,
                                                      settings_.check == check_level::allocations);
+    rma::calibrate_copies();
     transfers_ = std::make_unique<rma::transfers>(
         *space_, *segment_, *directory_, *engine_, *calls_,
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/copy.h"
+#include "rma/copy_loops.h"
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,28 @@ TEST(copy, every_size_and_alignment) {
 TEST(copy, through_the_caches) { expect_all_sizes(copy_cached, 0); }
 
 TEST(copy, past_the_caches) { expect_all_sizes(copy_streaming, 0); }
+
+TEST(copy, every_loop_of_vectors_that_the_processor_has) {
+    for (loops::detail::loop const each : loops::vector_loops()) {
+        for (std::size_t nbytes = loops::least_vectors; nbytes <= loops::least_vectors + 700;
+             nbytes += 1 + nbytes % 3) {
+            expect_copied(each, nbytes, nbytes % 65, nbytes % 7);
+        }
+        expect_copied(each, 65536, 0, 0);
+        expect_copied(each, 65537, 63, 1);
+    }
+}
+
+TEST(copy, by_the_processors_own_loop) { expect_all_sizes(loops::copy_string, 0); }
+
+// Whatever is chosen, it copies.
+TEST(copy, after_calibration) {
+    calibrate_copies();
+    expect_all_sizes(copy_cached, 0);
+    expect_all_sizes([](void *to, const void *from,
+                        std::size_t nbytes) { copy_bytes(to, from, nbytes, learned_threshold); },
+                     0);
+}
 
 TEST(copy, to_several_places) {
     for (bool const streaming : {false, true}) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which of two ways to do the same is quicker on this machine, learned from what they take: for
+// Which of a few ways to do the same is quickest on this machine, learned from what they take: for
 // choices that depend on where the system has put ranks, which may change while they run.
+//
+// A trial is a run of the preferred way and one of another; the quicker one is preferred from then
+// on. A round of trials goes through all others without a pause; then the preferred way is used
+// alone, the longer the more often it has been confirmed.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +12,17 @@
 
 namespace diomp {
 
-/// One thread at a time.
-class two_ways {
+/// One thread at a time. Ways are numbered from 0.
+class best_way {
 public:
-    two_ways() = default;
-    /// Way 0 or 1 is taken to be the better one until something is known.
-    explicit two_ways(int preferred) : preferred_(preferred) {}
+    best_way() = default;
+    /// `preferred` is taken to be the best one until something is known.
+    explicit best_way(int preferred, int num_ways = 2)
+        : num_ways_(num_ways), champion_(preferred), preferred_(preferred) {}
 
-    /// Way 0 or 1, for the next time.
+    /// For the next time.
     [[nodiscard]] int choice() const {
-        return position_ < run_length || position_ >= trial_length ? preferred_ : 1 - preferred_;
+        return position_ < run_length || position_ >= trial_length ? preferred_ : challenger();
     }
 
     /// Whether it matters what comes next is told; else any cost will do.
@@ -49,29 +54,42 @@ public:
     }
 
     static constexpr int run_length = 4;
-    static constexpr int trial_length = 2 * run_length; ///< the preferred way, then the other one
+    static constexpr int trial_length = 2 * run_length; ///< the preferred way, then another one
     static constexpr double hopeless = 1.3;             ///< times worse twice: no third use
-    static constexpr int least_pause = 32;              ///< uses between trials
+    static constexpr int least_pause = 32;              ///< uses between rounds
     static constexpr int longest_pause = 1024;
 
 private:
+    /// Who is preferred when a round begins never has to try itself.
+    [[nodiscard]] int challenger() const { return (champion_ + trial_) % num_ways_; }
+
     void conclude() {
         auto const median = [](auto &three) {
             std::ranges::sort(three);
             return three[1];
         };
-        bool const is_confirmed = median(costs_[0]) <= median(costs_[1]);
-        pause_ = is_confirmed ? std::min(2 * pause_, longest_pause) : least_pause;
-        preferred_ = is_confirmed ? preferred_ : 1 - preferred_;
+        if (median(costs_[0]) > median(costs_[1])) {
+            preferred_ = challenger();
+        }
+        if (++trial_ < num_ways_) {
+            position_ = 0;
+            return;
+        }
+        pause_ = preferred_ == champion_ ? std::min(4 * pause_, longest_pause) : least_pause;
+        champion_ = preferred_;
+        trial_ = 1;
         left_ = pause_;
     }
 
+    int num_ways_ = 2;
+    int champion_ = 0; ///< preferred when this round began
     int preferred_ = 0;
+    int trial_ = 1;            ///< of a round
     int position_ = 0;         ///< in a trial
     bool is_hopeless_ = false; ///< each use of the run was much worse than the preferred way
-    int left_ = 0;             ///< uses until the next one
-    int pause_ = least_pause / 2;
-    std::array<std::array<double, run_length - 1>, 2> costs_{}; ///< [preferred, other]
+    int left_ = 0;             ///< uses until the next round
+    int pause_ = least_pause / 4;
+    std::array<std::array<double, run_length - 1>, 2> costs_{}; ///< [preferred, challenger]
 };
 
 } // namespace diomp

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rma/copy_loops.h"
+
+#include "base/sanitizer.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#if defined(__x86_64__) && !DIOMP_THREAD_SANITIZER
+#include <cpuid.h>
+#include <immintrin.h>
+#define DIOMP_X86_LOOPS 1
+#else
+#define DIOMP_X86_LOOPS 0
+#endif
+
+namespace diomp::rma::loops {
+
+#if DIOMP_X86_LOOPS
+namespace {
+
+using detail::loop;
+
+/// The bytes before the first address that is a multiple of `alignment`.
+std::size_t bytes_to_alignment(const void *address, std::size_t alignment) {
+    return (alignment - reinterpret_cast<std::uintptr_t>(address) % alignment) % alignment;
+}
+
+// ---- Past the caches: whole cache lines, since a partly written one would be read after all ----
+
+__attribute__((target("avx512f"))) std::size_t stream_avx512(char *to, const char *from,
+                                                             std::size_t nbytes) {
+    std::size_t done = 0;
+    for (; done + 256 <= nbytes; done += 256) {
+        __m512i const a = _mm512_loadu_si512(from + done);
+        __m512i const b = _mm512_loadu_si512(from + done + 64);
+        __m512i const c = _mm512_loadu_si512(from + done + 128);
+        __m512i const d = _mm512_loadu_si512(from + done + 192);
+        _mm512_stream_si512(reinterpret_cast<__m512i *>(to + done), a);
+        _mm512_stream_si512(reinterpret_cast<__m512i *>(to + done + 64), b);
+        _mm512_stream_si512(reinterpret_cast<__m512i *>(to + done + 128), c);
+        _mm512_stream_si512(reinterpret_cast<__m512i *>(to + done + 192), d);
+    }
+    return done;
+}
+
+__attribute__((target("avx2"))) std::size_t stream_avx2(char *to, const char *from,
+                                                        std::size_t nbytes) {
+    std::size_t done = 0;
+    for (; done + 128 <= nbytes; done += 128) {
+        for (std::size_t i = 0; i < 128; i += 32) {
+            __m256i const a =
+                _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from + done + i));
+            _mm256_stream_si256(reinterpret_cast<__m256i *>(to + done + i), a);
+        }
+    }
+    return done;
+}
+
+std::size_t stream_sse2(char *to, const char *from, std::size_t nbytes) {
+    std::size_t done = 0;
+    for (; done + 64 <= nbytes; done += 64) {
+        for (std::size_t i = 0; i < 64; i += 16) {
+            __m128i const a = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + done + i));
+            _mm_stream_si128(reinterpret_cast<__m128i *>(to + done + i), a);
+        }
+    }
+    return done;
+}
+
+using stream_loop = std::size_t (*)(char *, const char *, std::size_t);
+
+stream_loop best_stream() {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f")) {
+        return stream_avx512;
+    }
+    return __builtin_cpu_supports("avx2") ? stream_avx2 : stream_sse2;
+}
+
+const stream_loop stream_body = best_stream();
+
+// ---- Through the caches: aligned stores, since one that crosses a cache line costs two; the first
+// and the last ones overlap their neighbours. Four vectors a turn. ----
+
+using vector = __m256i;
+
+__attribute__((target("avx2"))) inline vector load(const char *from) {
+    return _mm256_loadu_si256(reinterpret_cast<const vector *>(from));
+}
+
+__attribute__((target("avx2"))) inline void store(char *to, vector value) {
+    _mm256_storeu_si256(reinterpret_cast<vector *>(to), value);
+}
+
+__attribute__((target("avx2"))) void copy_256(void *destination, const void *source,
+                                              std::size_t nbytes) {
+    auto *const to = static_cast<char *>(destination);
+    auto const *const from = static_cast<const char *>(source);
+    vector const head = load(from);
+    vector const tail0 = load(from + nbytes - 128);
+    vector const tail1 = load(from + nbytes - 96);
+    vector const tail2 = load(from + nbytes - 64);
+    vector const tail3 = load(from + nbytes - 32);
+    std::size_t done = 32 - reinterpret_cast<std::uintptr_t>(to) % 32;
+    store(to, head);
+    for (; done + 128 < nbytes; done += 128) {
+        vector const a = load(from + done);
+        vector const b = load(from + done + 32);
+        vector const c = load(from + done + 64);
+        vector const d = load(from + done + 96);
+        store(to + done, a);
+        store(to + done + 32, b);
+        store(to + done + 64, c);
+        store(to + done + 96, d);
+    }
+    store(to + nbytes - 128, tail0);
+    store(to + nbytes - 96, tail1);
+    store(to + nbytes - 64, tail2);
+    store(to + nbytes - 32, tail3);
+}
+
+/// At least 256 bytes.
+__attribute__((target("avx512f"))) void copy_512(void *destination, const void *source,
+                                                 std::size_t nbytes) {
+    auto *const to = static_cast<char *>(destination);
+    auto const *const from = static_cast<const char *>(source);
+    __m512i const head = _mm512_loadu_si512(from);
+    __m512i const tail0 = _mm512_loadu_si512(from + nbytes - 256);
+    __m512i const tail1 = _mm512_loadu_si512(from + nbytes - 192);
+    __m512i const tail2 = _mm512_loadu_si512(from + nbytes - 128);
+    __m512i const tail3 = _mm512_loadu_si512(from + nbytes - 64);
+    std::size_t done = 64 - reinterpret_cast<std::uintptr_t>(to) % 64;
+    _mm512_storeu_si512(to, head);
+    for (; done + 256 < nbytes; done += 256) {
+        __m512i const a = _mm512_loadu_si512(from + done);
+        __m512i const b = _mm512_loadu_si512(from + done + 64);
+        __m512i const c = _mm512_loadu_si512(from + done + 128);
+        __m512i const d = _mm512_loadu_si512(from + done + 192);
+        _mm512_storeu_si512(to + done, a);
+        _mm512_storeu_si512(to + done + 64, b);
+        _mm512_storeu_si512(to + done + 128, c);
+        _mm512_storeu_si512(to + done + 192, d);
+    }
+    _mm512_storeu_si512(to + nbytes - 256, tail0);
+    _mm512_storeu_si512(to + nbytes - 192, tail1);
+    _mm512_storeu_si512(to + nbytes - 128, tail2);
+    _mm512_storeu_si512(to + nbytes - 64, tail3);
+}
+
+bool has_erms() {
+    constexpr unsigned leaf = 7;
+    constexpr unsigned erms = 1U << 9;
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) != 0 && (b & erms) != 0;
+}
+
+const bool quick_strings = has_erms();
+
+/// The best of several trials, in seconds.
+template <typename Copy>
+double time_of(Copy &&copy) {
+    constexpr int trials = 6;
+    constexpr int copies = 4;
+    double best = std::numeric_limits<double>::max();
+    for (int trial = 0; trial < trials; ++trial) {
+        auto const begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < copies; ++i) {
+            copy();
+        }
+        std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
+        best = std::min(best, taken.count());
+    }
+    return best;
+}
+
+void try_all() {
+    // The source lies where neither side crosses lines, and where it does.
+    constexpr std::array<std::size_t, 2> shifts = {0, 24};
+    constexpr std::size_t largest = std::size_t{64} << 10;
+    constexpr std::size_t page = 4096;
+    constexpr double clearly = 1.08; // times slower, or it is noise
+    auto const memory = std::make_unique<char[]>(2 * largest + 2 * page);
+    char *const to = memory.get() + bytes_to_alignment(memory.get(), page);
+    // Not at the same place of a page, where loads could be taken to follow stores.
+    const char *const from = to + largest + page / 4;
+    auto const time_vectors = [&](loop how, std::size_t nbytes) {
+        double sum = 0;
+        for (std::size_t const shift : shifts) {
+            sum += time_of([&] { how(to, from + shift, nbytes); });
+        }
+        return sum;
+    };
+    constexpr std::size_t usual = 8192;
+    loop const best = *std::ranges::min_element(
+        vector_loops(), {}, [&](loop each) { return time_vectors(each, usual); });
+    detail::g_vectors.store(best, std::memory_order_relaxed);
+    // Vectors may win as long as both sides are in the first cache, and lose from there on.
+    for (std::size_t nbytes = largest / 2; nbytes <= largest; nbytes *= 2) {
+        double const by_library = time_vectors(
+            [](void *dst, const void *src, std::size_t count) { std::memcpy(dst, src, count); },
+            nbytes);
+        if (time_vectors(best, nbytes) > clearly * by_library) {
+            detail::g_most_vectors.store(nbytes / 2, std::memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+} // namespace
+
+std::atomic<loop> detail::g_vectors{copy_256};
+std::atomic<std::size_t> detail::g_most_vectors{
+    __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0};
+
+std::span<const loop> vector_loops() {
+    static constexpr std::array<loop, 2> all = {copy_256, copy_512};
+    bool const has_any = __builtin_cpu_supports("avx2") != 0;
+    bool const has_both = has_any && __builtin_cpu_supports("avx512f") != 0;
+    return std::span(all).first(has_both ? 2 : has_any ? 1 : 0);
+}
+
+void copy_string(void *destination, const void *source, std::size_t nbytes) {
+    if (!quick_strings) {
+        std::memcpy(destination, source, nbytes);
+        return;
+    }
+    asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(nbytes) : : "memory");
+}
+
+bool has_quick_strings() { return quick_strings; }
+
+void start_streaming(void *destination, const void *source, std::size_t nbytes) {
+    auto *to = static_cast<char *>(destination);
+    auto const *from = static_cast<const char *>(source);
+    std::size_t const head = std::min(bytes_to_alignment(to, 64), nbytes);
+    std::memcpy(to, from, head);
+    std::size_t const body = stream_body(to + head, from + head, nbytes - head);
+    std::memcpy(to + head + body, from + head + body, nbytes - head - body);
+}
+
+void end_streaming() { _mm_sfence(); }
+
+void calibrate() {
+    static std::once_flag once;
+    if (most_vectors() != 0) {
+        std::call_once(once, try_all);
+    }
+}
+
+#else
+
+constinit std::atomic<detail::loop> detail::g_vectors{nullptr};
+constinit std::atomic<std::size_t> detail::g_most_vectors{0};
+
+std::span<const detail::loop> vector_loops() { return {}; }
+
+void copy_string(void *destination, const void *source, std::size_t nbytes) {
+    std::memcpy(destination, source, nbytes);
+}
+
+bool has_quick_strings() { return false; }
+
+void start_streaming(void *destination, const void *source, std::size_t nbytes) {
+    std::memcpy(destination, source, nbytes);
+}
+
+void end_streaming() {}
+
+void calibrate() {}
+
+#endif
+
+} // namespace diomp::rma::loops
