@@ -26,6 +26,7 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
     DIOMP_TRY(found);
     end const &here = found.value().here.at;
     remote_side const &there = found.value().there;
+    DIOMP_TRY(check_writable(there, how.way));
     if (there.far) {
         return move_far(how, rank, *there.far, here, nbytes);
     }
@@ -76,9 +77,9 @@ std::optional<memory::place> devices::place_for_network(world_rank rank, const f
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
 result<rma::path> devices::move_far(when how, world_rank rank, const far_memory &there,
                                     const end &here, std::size_t nbytes) {
-    if (allows(options_.paths, device_ways::ipc) &&
+    if (there.offset && allows(options_.paths, device_ways::ipc) &&
         engine_.transport().direct_base(rank) != nullptr) {
-        auto opened = peers_.open(rank, there.device, there.offset, nbytes, here.on);
+        auto opened = peers_.open(rank, there.device, *there.offset, nbytes, here.on);
         if (opened) {
             return run(how, rank, *opened.value().by, opened.value().address, here.address, nbytes,
                        rma::path::ipc);
@@ -90,7 +91,7 @@ result<rma::path> devices::move_far(when how, world_rank rank, const far_memory 
     if (auto const between = place_for_network(rank, there, here)) {
         return start_or_move(how, rank, *between, here.address, nbytes);
     }
-    DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.offset, here, nbytes));
+    DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.address, here, nbytes));
     return rma::path::bounce;
 }
 
@@ -229,7 +230,7 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
         if (!allows(options_.paths, device_ways::ipc)) {
             return unreachable();
         }
-        auto opened = peers_.open(owner, there.device, there.offset, nbytes, &by);
+        auto opened = peers_.open(owner, there.device, *there.offset, nbytes, &by);
         DIOMP_TRY(opened);
         return opened.value().by == &by ? result<std::byte *>(opened.value().address)
                                         : unreachable();
@@ -248,7 +249,7 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
             return unreachable();
         }
     }
-    return segment->base() + there.offset;
+    return segment->base() + *there.offset;
 }
 
 void devices::finish_copies() {

@@ -66,18 +66,29 @@ bool devices::was_ours(const void *address) {
     return false;
 }
 
-devices::devices(memory::address_space &space, memory::segment &host, const conduit::window &window,
-                 conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
+devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
+                 const conduit::window &window, conduit::engine &engine,
+                 conduit::call_service &calls, rma::transfers &transfers,
                  const launch::job_info &job, const options &chosen)
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
       ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
       accelerators_(chosen.libraries), peers_(segments_, accelerators_, engine, calls),
-      bounce_(segments_, space, host, engine, calls, transfers, job.rank) {
+      variables_(ledger_, registered, host, engine, calls),
+      bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
 }
 
+void devices::use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
+    openmp_ = functions;
+    epoch_ = &epoch;
+    ledger_.know_own_devices(functions.driven);
+    variables_.use(functions.variable_table,
+                   [this](const variable &of, int device) { return own_copy_of(of, device); });
+}
+
 devices::~devices() {
+    variables_.stop(); // its thread uses all of this
     engine_.transport().work_in({});
     for (auto const &each : made_) {
         if (each->memory() != nullptr && each->num_allocations() > 0) {
