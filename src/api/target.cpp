@@ -134,11 +134,15 @@ int release_for_libomptarget(std::int32_t device, void *address) {
     bool const in_window =
         reinterpret_cast<std::uintptr_t>(address) - g_window_base.load(std::memory_order_relaxed) <
         g_window_span.load(std::memory_order_relaxed);
-    if (!in_window && !offload::devices::was_ours(address)) {
-        return 0;
-    }
+    bool const is_ours = in_window || offload::devices::was_ours(address);
     visit const inside;
     auto *const running = inside.running();
+    if (!is_ours) {
+        if (running != nullptr) {
+            running->devices().before_release(address);
+        }
+        return 0;
+    }
     if (running != nullptr && !running->devices().release(device, address)) {
         return 0; // libomptarget reports it
     }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 namespace diomp::offload {
 
@@ -26,6 +27,7 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
     DIOMP_TRY(found);
     end const &here = found.value().here.at;
     remote_side const &there = found.value().there;
+    how.on_device = !is_host(local.device, num);
     DIOMP_TRY(check_writable(there, how.way));
     if (there.far) {
         return move_far(how, rank, *there.far, here, nbytes);
@@ -41,11 +43,16 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
 
 result<rma::path> devices::start_or_move(when how, world_rank rank, const memory::place &there,
                                          std::byte *here, std::size_t nbytes) {
-    if (how.at_once && !there.ends.are_host()) {
-        may_travel_.store(true, std::memory_order_release);
+    if (!how.at_once) {
+        return transfers_.move_at(how.way, rank, there, here, nbytes);
     }
-    return how.at_once ? transfers_.start_at(how.way, rank, there, here, nbytes, how.event)
-                       : transfers_.move_at(how.way, rank, there, here, nbytes);
+    if (!how.on_device) {
+        return transfers_.start_at(how.way, rank, there, here, nbytes, how.event);
+    }
+    rma::local_use use;
+    auto started = transfers_.start_at(how.way, rank, there, here, nbytes, how.event, &use);
+    uses_.add(here, nbytes, std::move(use));
+    return started;
 }
 
 std::optional<memory::place> devices::place_for_network(world_rank rank, const memory::place &there,
@@ -156,7 +163,7 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
         return way; // the pool knows of it, and fences ask the pool
     }
     auto event = std::make_unique<ompx_event>();
-    event->moving = std::make_unique<rma::moving>();
+    event->moving = std::make_shared<rma::moving>();
     rma::moving &going = *event->moving;
     going.peer = rank;
     going.nbytes = nbytes;
@@ -252,13 +259,14 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
     return segment->base() + *there.offset;
 }
 
-void devices::finish_copies() {
-    if (may_travel_.exchange(false, std::memory_order_acq_rel)) {
-        if (status const finished = transfers_.fence(); !finished) {
-            log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
-                finished.failure().message());
-        }
+void devices::finish_uses(const std::byte *address, std::size_t nbytes) {
+    if (status const finished = uses_.finish(address, nbytes); !finished) {
+        log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
+            finished.failure().message());
     }
+}
+
+void devices::finish_copies() {
     if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
         return;
     }

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 
 namespace diomp::offload {
 namespace {
@@ -74,7 +75,7 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       self_(job.rank), place_(job.local), num_local_(job.local_size),
       ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
       accelerators_(chosen.libraries), peers_(segments_, accelerators_, engine, calls),
-      variables_(ledger_, registered, host, engine, calls),
+      uses_(transfers), variables_(ledger_, registered, host, engine, calls),
       bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
 }
@@ -195,6 +196,7 @@ bool devices::release(int device, void *address) {
     }
     finish_copies();
     std::uint64_t const offset = *segment->offset_of(address);
+    finish_uses_of(*segment, offset);
     if (segment->release_unknown(offset, return_pages_bytes)) {
         return true;
     }
@@ -211,8 +213,26 @@ bool devices::release(int device, void *address) {
     return true;
 }
 
+void devices::before_release(const void *address) {
+    if (!uses_.none()) {
+        finish_uses(static_cast<const std::byte *>(address),
+                    std::numeric_limits<std::size_t>::max());
+    }
+}
+
+/// Of what begins there.
+void devices::finish_uses_of(const device_segment &segment, std::uint64_t offset) {
+    if (uses_.none()) { // as a rule: the temporaries of target regions cost no look into the heap
+        return;
+    }
+    if (auto const what = segment.find(offset)) {
+        finish_uses(segment.base() + what->offset, what->nbytes);
+    }
+}
+
 status devices::give_back(device_segment &segment, std::uint64_t offset) {
     finish_copies();
+    finish_uses_of(segment, offset);
     auto const known_by = segment.retire(offset);
     if (!known_by) {
         return error(OMPX_ERR_ADDRESS,

@@ -20,6 +20,7 @@
 #include "offload/bounce.h"
 #include "offload/device_segment.h"
 #include "offload/ledger.h"
+#include "offload/local_uses.h"
 #include "offload/peer_segments.h"
 #include "offload/table.h"
 #include "offload/variables.h"
@@ -106,6 +107,8 @@ public:
     // For libomptarget; see table.h.
     void *allocate(const diomp_offload_request &request);
     bool release(int device, void *address);
+    /// Before libomptarget frees memory of its own, whose size nobody says.
+    void before_release(const void *address);
 
     // For the collective calls of the runtime.
     result<device_segment *> segment_of(int device);
@@ -131,6 +134,7 @@ public:
         rma::direction way = rma::direction::put;
         bool at_once = false;          ///< returns as soon as it can, and `event` or a fence waits
         ompx_event_t *event = nullptr; ///< may be null
+        bool on_device = false;        ///< the local side; move() finds out
     };
     /// Put blocks until the source may be reused, get until the bytes are there, unless they are to
     /// return at once. The rank is valid. `learned` gets the route if it can be used again.
@@ -257,8 +261,12 @@ private:
                                  const rma::box_walk &walk);
     result<rma::path> box_host(rma::direction way, world_rank rank, const memory::place &there,
                                const end &here, const rma::box_walk &walk);
-    /// Before device memory is freed: copies that are under way may use it.
+    // Before device memory is freed.
+    /// Copies of accelerators that are under way may use it.
     void finish_copies();
+    /// The network's transfers that are under way with this memory.
+    void finish_uses(const std::byte *address, std::size_t nbytes);
+    void finish_uses_of(const device_segment &segment, std::uint64_t offset);
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 
     memory::address_space &space_;
@@ -279,11 +287,11 @@ private:
     options const options_;
     accelerators accelerators_;
     peer_segments peers_;
+    local_uses uses_;
     variables variables_;
     bounce bounce_;
     std::atomic<bool> has_accelerators_{false}; ///< some segment lies on one
     std::atomic<bool> may_copy_{false};         ///< copies have been started that nobody waited for
-    std::atomic<bool> may_travel_{false};       ///< likewise transfers by the network
     std::atomic<bool> has_warned_{false};
     std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
 };
