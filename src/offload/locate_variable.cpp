@@ -30,8 +30,7 @@ result<end> devices::own_copy_of(const variable &of, int device) {
     }
     if (copy == nullptr || segment.value()->offset_of(copy)) {
         return error(OMPX_ERR_ADDRESS,
-                     fmt::format("the image of device {} has no copy of {}", device,
-                                 offload::describe(of.what)),
+                     fmt::format("the image of device {} has no copy of {}", device, of.name),
                      "declare it for this sort of device, and do not associate it with other "
                      "memory");
     }
@@ -45,9 +44,9 @@ result<devices::local_side> devices::locate_own_variable(const variable &of, con
     DIOMP_TRY(copy);
     std::uint64_t const left = of.nbytes - inside(of, pointer);
     if (nbytes > left) {
-        return past_end(fmt::format("the variable of {} bytes on device {} ({})", of.nbytes, device,
-                                    offload::describe(of.what)),
-                        left, nbytes);
+        return past_end(
+            fmt::format("the variable {} of {} bytes on device {}", of.name, of.nbytes, device),
+            left, nbytes);
     }
     return local_side{{copy.value().address + inside(of, pointer), copy.value().on}, {}};
 }
@@ -60,9 +59,8 @@ result<devices::remote_side> devices::locate_variable(world_rank rank, const var
     remote_copy const &there = asked.value();
     std::uint64_t const left = of.nbytes - inside(of, pointer);
     if (nbytes > left) {
-        return past_end(fmt::format("rank {}'s variable of {} bytes on device {} ({})",
-                                    rank.value(), of.nbytes, there.device,
-                                    offload::describe(of.what)),
+        return past_end(fmt::format("rank {}'s variable {} of {} bytes on device {}", rank.value(),
+                                    of.name, of.nbytes, there.device),
                         left, nbytes);
     }
     std::uint64_t const address = there.address + inside(of, pointer);
@@ -77,7 +75,7 @@ result<devices::remote_side> devices::locate_variable(world_rank rank, const var
     if (!place) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("rank {} has no copy of {} any more: its program has ended",
-                                 rank.value(), offload::describe(of.what)),
+                                 rank.value(), of.name),
                      "let a barrier follow the last transfer");
     }
     found.place = place.value();

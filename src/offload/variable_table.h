@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-/// Is told one variable of the host's side.
-typedef void (*diomp_take_variable)(void *argument, const void *host, uint64_t nbytes);
+/// Is told one variable of the host's side. `name` is the linker's, and only lent.
+typedef void (*diomp_take_variable)(void *argument, const void *host, uint64_t nbytes,
+                                    const char *name);
 
 /// Any thread, but not in handlers of messages: they take locks that are held while an image is
 /// loaded.

@@ -104,10 +104,10 @@ void variables::learn(const diomp_variable_table &from) {
         std::map<std::uintptr_t, variable> found;
     } collected{host_, {}};
     from.visit(
-        [](void *into, const void *host, std::uint64_t nbytes) {
+        [](void *into, const void *host, std::uint64_t nbytes, const char *name) {
             auto &to = *static_cast<collection *>(into);
             to.found[reinterpret_cast<std::uintptr_t>(host)] = {
-                static_cast<const std::byte *>(host), nbytes, identify(host, to.own)};
+                static_cast<const std::byte *>(host), nbytes, identify(host, to.own), name};
         },
         &collected);
     std::lock_guard const guard(mutex_);
@@ -133,7 +133,8 @@ std::optional<variable> variables::find(const void *host) {
                : std::nullopt;
 }
 
-std::optional<variable> variables::find_by_place(const identity &what) {
+std::optional<variable> variables::find_asked(const question &asked) {
+    identity const &what = asked.what;
     diomp_variable_table const *const from = table();
     if (from == nullptr || what.from != identity::origin::variable) {
         return std::nullopt;
@@ -142,7 +143,8 @@ std::optional<variable> variables::find_by_place(const identity &what) {
     std::shared_lock const guard(mutex_);
     auto const found = std::ranges::find_if(known_, [&](const auto &entry) {
         identity const &own = entry.second.what;
-        return own.from == what.from && own.module == what.module && own.offset == what.offset;
+        return own.from == what.from && own.module == what.module && own.offset == what.offset &&
+               hash_of(entry.second.name.c_str()) == asked.name;
     });
     return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -163,24 +165,24 @@ error variables::explain(world_rank owner, int device, const variable &of,
     case outcome::no_device:
         return {OMPX_ERR_ADDRESS,
                 fmt::format("rank {} has no device {} with a copy of {}", owner.value(), device,
-                            describe(of.what)),
+                            of.name),
                 "pass a device number that the other rank has"};
     case outcome::no_copy:
         return {OMPX_ERR_ADDRESS,
                 fmt::format("rank {} has no copy of {} on device {} that others reach",
-                            owner.value(), describe(of.what), told.device),
+                            owner.value(), of.name, told.device),
                 fmt::format("see what rank {} says", owner.value())};
     case outcome::closed:
         return {OMPX_ERR_ADDRESS,
                 fmt::format("rank {} has no copy of {} any more: its program has ended",
-                            owner.value(), describe(of.what)),
+                            owner.value(), of.name),
                 "let a barrier follow the last transfer"};
     case outcome::no_variable:
     case outcome::found:
         break;
     }
     return {OMPX_ERR_ADDRESS,
-            fmt::format("rank {} has no declare target variable that is {}", owner.value(),
+            fmt::format("rank {} has no declare target variable {} ({})", owner.value(), of.name,
                         describe(of.what)),
             "run the same program on all ranks, and load its libraries on all of them"};
 }
@@ -194,9 +196,10 @@ result<remote_copy> variables::ask(world_rank owner, int device, const variable 
         }
     }
     auto replied = calls_.call<answer>(
-        owner, question_handler_, question{{}, of.what, device, devices_.place_of(device)}, [&] {
+        owner, question_handler_,
+        question{{}, of.what, hash_of(of.name.c_str()), device, devices_.place_of(device)}, [&] {
             return fmt::format("waiting for rank {} to say where it has {} on device {}",
-                               owner.value(), describe(of.what), device);
+                               owner.value(), of.name, device);
         });
     DIOMP_TRY(replied);
     answer const &told = replied.value();
@@ -205,8 +208,8 @@ result<remote_copy> variables::ask(world_rank owner, int device, const variable 
     }
     if (told.nbytes != of.nbytes) {
         return error(OMPX_ERR_MISMATCH,
-                     fmt::format("rank {}'s {} has {} bytes, this rank's has {}", owner.value(),
-                                 describe(of.what), told.nbytes, of.nbytes),
+                     fmt::format("rank {}'s variable {} has {} bytes, this rank's has {}",
+                                 owner.value(), of.name, told.nbytes, of.nbytes),
                      "run the same program on all ranks");
     }
     remote_copy const found{told.address, told.device, told.on_accelerator != 0,
@@ -254,7 +257,7 @@ variables::answer variables::find_answer(const question &asked) {
         told.how = outcome::closed;
         return told;
     }
-    auto const own = find_by_place(asked.what);
+    auto const own = find_asked(asked);
     if (!own) {
         return told;
     }
@@ -262,15 +265,15 @@ variables::answer variables::find_answer(const question &asked) {
     told.device = devices_.device_meant(asked.device, asked.place);
     auto const copy = find_copy_(*own, told.device);
     if (!copy) {
-        log(log_level::info, "{} on device {}, which another rank asks for: {}",
-            describe(own->what), told.device, copy.failure().message());
+        log(log_level::info, "{} on device {}, which another rank asks for: {}", own->name,
+            told.device, copy.failure().message());
         told.how = copy.failure().code() == OMPX_ERR_ARG ? outcome::no_device : outcome::no_copy;
         return told;
     }
     end const &at = copy.value();
     if (status const exposed = expose(told.device, *own, at); !exposed) {
-        log(log_level::warn, "{} on device {} stays out of other ranks' reach: {}",
-            describe(own->what), told.device, exposed.failure().message());
+        log(log_level::warn, "{} on device {} stays out of other ranks' reach: {}", own->name,
+            told.device, exposed.failure().message());
         told.how = outcome::no_copy;
         return told;
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Variables that are `declare target`: their copies lie in the images of devices, not in segments,
 // so no offset names them. What does is their place in the program (identity.h), the same on every
-// rank. A rank that wants another's copy asks for it by that once and keeps the answer, since
-// images stay where they are until libomptarget ends, and then the owner refuses what comes: copies
-// on host devices are registered (memory/directory.h) as long as they are there, and to those on
-// accelerators the owner itself copies.
+// rank, with their name and size for programs that differ. A rank that wants another's copy asks
+// for it by that once and keeps the answer, since images stay where they are until libomptarget
+// ends, and then the owner refuses what comes: copies on host devices are registered
+// (memory/directory.h) as long as they are there, and to those on accelerators the owner itself
+// copies.
 //
 // To answer may mean to load the program's images, which takes locks of libomptarget for a while,
 // so a thread of its own does it, not the handler of the question. Other ranks may ask before the
@@ -26,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -38,6 +40,7 @@ struct variable {
     const std::byte *host = nullptr;
     std::size_t nbytes = 0;
     identity what;
+    std::string name; ///< the linker's
 };
 
 /// The copy that another rank has.
@@ -90,6 +93,7 @@ private:
     struct question {
         conduit::request_header header;
         identity what;
+        std::uint32_t name = 0; ///< its hash
         std::int32_t device = 0;
         std::int32_t place = -1; ///< of the asker's device among those that it drives
     };
@@ -111,7 +115,7 @@ private:
         return table_ == nullptr ? nullptr : table_();
     }
     void learn(const diomp_variable_table &from);
-    [[nodiscard]] std::optional<variable> find_by_place(const identity &what);
+    [[nodiscard]] std::optional<variable> find_asked(const question &asked);
     [[nodiscard]] error explain(world_rank owner, int device, const variable &of,
                                 const answer &told) const;
 

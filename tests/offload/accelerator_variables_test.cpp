@@ -24,12 +24,13 @@ std::int32_t g_field[length];
 std::int32_t g_short[4];
 std::int32_t g_of_one_rank[4];
 std::int32_t g_late[4];
+std::int32_t g_other[4];
 
 class declared_on_accelerators : public testing::Test {
 protected:
     static void SetUpTestSuite() {
-        scripted::declare(g_field, sizeof(g_field));
-        scripted::declare(g_short, sizeof(g_short));
+        scripted::declare(g_field, sizeof(g_field), "field");
+        scripted::declare(g_short, sizeof(g_short), "short");
         meet();
     }
 
@@ -173,16 +174,20 @@ TEST_F(declared_on_accelerators, mistakes_are_errors_and_write_nothing) {
     meet();
     if (ranks() > 1) {
         if (me() == 0) {
-            scripted::declare(g_of_one_rank, sizeof(g_of_one_rank));
+            scripted::declare(g_of_one_rank, sizeof(g_of_one_rank), "of_one_rank");
             EXPECT_EQ(ompx_target_put(1, g_of_one_rank, 0, data.data(), host, 4), OMPX_ERR_ADDRESS);
             EXPECT_THAT(ompx_last_error(), testing::HasSubstr("has no declare target variable"));
         }
-        // Sizes that differ: another program.
-        scripted::declare(g_late, me() == 0 ? 16 : 8);
+        // Sizes and names that differ: another program.
+        scripted::declare(g_late, me() == 0 ? 16 : 8, "late");
+        scripted::declare(g_other, sizeof(g_other), me() == 0 ? "one" : "other");
         meet();
         EXPECT_EQ(ompx_target_put(me() == 0 ? 1 : 0, g_late, 0, data.data(), host, 4),
                   OMPX_ERR_MISMATCH)
             << ompx_last_error();
+        EXPECT_EQ(ompx_target_put(me() == 0 ? 1 : 0, g_other, 0, data.data(), host, 4),
+                  OMPX_ERR_ADDRESS);
+        EXPECT_THAT(ompx_last_error(), testing::HasSubstr("has no declare target variable"));
         meet();
     }
 }

@@ -59,8 +59,8 @@ std::uint64_t count_declared() {
 
 void visit_declared(diomp_take_variable take, void *argument) {
     std::lock_guard const guard(scripted::g_mutex);
-    for (auto const &[host, nbytes] : scripted::g_variables) {
-        take(argument, reinterpret_cast<const void *>(host), nbytes);
+    for (auto const &[host, of] : scripted::g_variables) {
+        take(argument, reinterpret_cast<const void *>(host), of.nbytes, of.name);
     }
 }
 
@@ -69,10 +69,10 @@ std::int32_t load_images(std::int32_t device) {
     if (device < 0 || device >= scripted::num_devices()) {
         return 0;
     }
-    for (auto const &[host, nbytes] : scripted::g_variables) {
+    for (auto const &[host, of] : scripted::g_variables) {
         auto const [copy, is_new] = scripted::g_sections.try_emplace({device, host});
         if (is_new) {
-            copy->second = {nbytes, make_global(device, nbytes)};
+            copy->second = {of.nbytes, make_global(device, of.nbytes)};
         }
     }
     return 1;

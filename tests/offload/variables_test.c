@@ -210,7 +210,7 @@ static void mistakes(int device) {
     FAILS(ompx_target_put(next, untouched + 3, device, data, host, 16), OMPX_ERR_RANGE,
           "8 bytes from there on");
     FAILS(ompx_target_get(data, host, next, untouched + 1, device, sizeof(untouched)),
-          OMPX_ERR_RANGE, "static data at");
+          OMPX_ERR_RANGE, "variable untouched of 32 bytes");
     FAILS(ompx_target_put(next, field, device, untouched, device, 64), OMPX_ERR_RANGE,
           "past the end of the variable");
     FAILS(ompx_target_put(me, untouched, device, data, host, 64), OMPX_ERR_RANGE,
@@ -272,7 +272,7 @@ static void libraries(const char *name) {
         there = dlsym(library, "of_the_library");
         CHECK(there != NULL);
         FAILS(ompx_target_put(1, there, 0, &sent, host, sizeof(sent)), OMPX_ERR_ADDRESS,
-              "rank 1 has no declare target variable");
+              "rank 1 has no declare target variable of_the_library");
     }
     meet();
     if (me != 0) {

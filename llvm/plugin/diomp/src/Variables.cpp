@@ -53,7 +53,7 @@ void visitVariables(diomp_take_variable Take, void *Argument) {
     for (const __tgt_offload_entry *Entry = Table.HostTable.EntriesBegin;
          Entry != Table.HostTable.EntriesEnd; ++Entry)
       if (isVariable(*Entry))
-        Take(Argument, Entry->addr, Entry->size);
+        Take(Argument, Entry->addr, Entry->size, Entry->name);
 }
 
 int32_t loadImages(int32_t Device) {
