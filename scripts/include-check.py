@@ -76,6 +76,7 @@ SHARED = {
     "src/offload/remote_table.h",  # seen from both sides of dlsym
     "src/offload/table.h",  # seen from both sides of dlsym
     "src/offload/device_names.h",  # the same
+    "src/offload/variable_table.h",  # the same
     "src/runtime/rank_devices.h",  # when it is asked for, api decides; diomp-info shows it
 }
 OPEN_ROOMS = {"base"}

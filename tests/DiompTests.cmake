@@ -69,15 +69,15 @@ if("gaspi" IN_LIST DIOMP_NETWORKS)
   list(APPEND DIOMP_NETWORK_VARIANTS "4 gaspi DIOMP_CONDUIT=gaspi")
 endif()
 
-# diomp_add_network_tests(<name> [ENV <NAME=VALUE>...])
+# diomp_add_network_tests(<name> [ENV <NAME=VALUE>...] [ARGS <argument>...])
 #   Runs a rank test that exists in these ways as well: tests <name>.np<ranks>.<kind>.
 function(diomp_add_network_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ENV")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ENV;ARGS")
   foreach(variant IN LISTS DIOMP_NETWORK_VARIANTS)
     string(REPLACE " " ";" settings "${variant}")
     list(POP_FRONT settings ranks kind)
     add_test(NAME ${name}.np${ranks}.${kind} COMMAND
-      diomp-run -n ${ranks} --bind-to none --timeout 240 -- $<TARGET_FILE:${name}>)
+      diomp-run -n ${ranks} --bind-to none --timeout 240 -- $<TARGET_FILE:${name}> ${arg_ARGS})
     set_tests_properties(${name}.np${ranks}.${kind} PROPERTIES
       LABELS ranks TIMEOUT 255 ENVIRONMENT "${arg_ENV};${settings}" PROCESSORS 2)
   endforeach()

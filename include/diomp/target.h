@@ -17,9 +17,11 @@
  * or by a host address that is mapped on that device. A remote location is named (1) by the
  * caller's own pointer of either sort: it means the same offset of the device's segment at `rank`.
  * That is the same thing there if both ranks mapped and allocated the same in the same order; the
- * first use asks the owner, and a difference is an error that names both allocations; or (2) by a
- * device address of `rank`, as `rank` sees it. Device memory is in the address space when it comes
- * from `map`, omp_target_alloc or ompx_target_alloc in a process that runs with DiOMP's
+ * first use asks the owner, and a difference is an error that names both allocations; (2) by a
+ * device address of `rank`, as `rank` sees it; or (3), for a `declare target` variable with
+ * external linkage, by the caller's host address of it: that variable's copy at `rank`, which need
+ * not have used its device. Device memory is in the address space when it comes from `map`,
+ * omp_target_alloc or ompx_target_alloc, or with an image, in a process that runs with DiOMP's
  * libomptarget (diompcc, diomp-run). "DiOMP 2025" is Shan, Araya-Polo, Chapman: DiOMP-Offloading.
  */
 
@@ -61,8 +63,8 @@ OMPX_API_ int ompx_target_free(void *ptr, int device) OMPX_NOEXCEPT_;
  * one of this rank. Where ranks drive different GPUs of a node, the number of the own device stands
  * for the device of `rank` in the same place of its list (ompx_get_rank_device()), unless `rank`
  * has used the device of that number. Errors: OMPX_ERR_ADDRESS (not mapped, freed, nothing there at
- * `rank`), OMPX_ERR_RANGE, OMPX_ERR_MISMATCH (ranks mapped different things), OMPX_ERR_ARG
- * (device).
+ * `rank`, a constant), OMPX_ERR_RANGE, OMPX_ERR_MISMATCH (ranks mapped different things, or
+ * have different programs), OMPX_ERR_ARG (device).
  */
 OMPX_API_ int ompx_target_put(int rank, void *dst, int dst_device, const void *src, int src_device,
                               size_t nbytes) OMPX_NOEXCEPT_;

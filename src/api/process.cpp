@@ -33,11 +33,19 @@ __attribute__((no_sanitize("function")))
 #endif
 int main_with_handler(int argc, char **argv, char **environment) {
     ::on_exit(record_status, nullptr);
+    diomp::api::images_are_registered();
     diomp::api::bind_devices();
     return g_main(argc, argv, environment);
 }
 
+extern "C" __attribute__((visibility("hidden"), alias("__libc_start_main"))) int
+start_of_ours(main_function main, int argc, char **argv, void (*init)(), void (*fini)(),
+              void (*linker_fini)(), void *stack_end);
+
 __attribute__((constructor)) void begin_process() {
+    if (::dlsym(RTLD_DEFAULT, "__libc_start_main") != reinterpret_cast<void *>(start_of_ours)) {
+        diomp::api::images_are_registered(); // loaded later: the program runs
+    }
     if (std::getenv(DIOMP_REMOTE_LOADING) == nullptr) {
         diomp::api::start_with_program();
     }

@@ -52,6 +52,8 @@ std::vector<int> driven_devices();
 int default_device();
 /// Tells libomptarget and the runtime of each other; in target.cpp.
 void publish_devices(runtime::runtime &running);
+/// The program's constructors have run: other ranks may ask for variables in its images.
+void images_are_registered();
 /// Makes the first of the rank's devices OpenMP's default device, unless the user has chosen one.
 /// When the program's images are registered, which is when its main begins; in rank_device.cpp.
 void bind_devices();

@@ -3,6 +3,7 @@
 #include "api/omp_runtime.h"
 #include "api/state.h"
 #include "offload/table.h"
+#include "offload/variable_table.h"
 #include "rma/copy.h"
 
 #include <cstdlib>
@@ -20,6 +21,12 @@ namespace {
 /// libomptarget's own.
 std::atomic<std::uintptr_t> g_window_base{0};
 std::atomic<std::size_t> g_window_span{0};
+
+/// libomptarget's, from when it is loaded on.
+std::atomic<const diomp_variable_table *> g_variables{nullptr};
+
+/// The program's own constructors have run, and with them those that register its images.
+std::atomic<bool> g_has_images{false};
 
 /// Changes before device memory of this rank goes away, and when the runtime starts or ends. Routes
 /// of an earlier epoch are void.
@@ -117,11 +124,15 @@ int release_for_libomptarget(std::int32_t device, void *address) {
     bool const in_window =
         reinterpret_cast<std::uintptr_t>(address) - g_window_base.load(std::memory_order_relaxed) <
         g_window_span.load(std::memory_order_relaxed);
-    if (!in_window && !offload::devices::was_ours(address)) {
-        return 0;
-    }
+    bool const is_ours = in_window || offload::devices::was_ours(address);
     visit const inside;
     auto *const running = inside.running();
+    if (!is_ours) {
+        if (running != nullptr) {
+            running->devices().before_release(address);
+        }
+        return 0;
+    }
     if (running != nullptr && !running->devices().release(device, address)) {
         return 0; // libomptarget reports it
     }
@@ -274,11 +285,23 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
             openmp_function<void(void *, int)>("omp_target_free"),
             api::driven_devices,
+            [] { return g_variables.load(std::memory_order_acquire); },
             api::offload_is_disabled(),
         },
         g_epoch);
     forget_routes();
+    if (g_has_images.load(std::memory_order_acquire)) {
+        running.devices().open_variables();
+    }
     g_visitors.store(0, std::memory_order_release);
+}
+
+void diomp::api::images_are_registered() {
+    g_has_images.store(true, std::memory_order_release);
+    visit const inside;
+    if (auto *const running = inside.running(); running != nullptr) {
+        running->devices().open_variables();
+    }
 }
 
 void diomp::api::close_devices() {
@@ -296,6 +319,19 @@ extern "C" {
 OMPX_API_ const diomp_offload_table *diomp_offload_table_of_runtime(void) noexcept
     __asm__("diomp_offload_table");
 const diomp_offload_table *diomp_offload_table_of_runtime(void) noexcept { return &table; }
+
+OMPX_API_ void diomp_offload_variables(const diomp_variable_table *known) noexcept;
+void diomp_offload_variables(const diomp_variable_table *known) noexcept {
+    if (known == nullptr) {
+        visit const inside;
+        if (auto *const running = inside.running(); running != nullptr) {
+            running->devices().close_variables();
+        }
+        g_variables.store(nullptr, std::memory_order_release);
+    } else if (known->version >= DIOMP_VARIABLE_TABLE_VERSION) {
+        g_variables.store(known, std::memory_order_release);
+    }
+}
 
 void *ompx_target_alloc(size_t nbytes, int device, uintptr_t allocator) noexcept {
     void *made = nullptr;

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,6 +35,12 @@ struct accelerator {
     device::device_id id;
     device::backend *backend = nullptr;
     device::stream_pool *streams = nullptr;
+};
+
+/// One side of a copy in this process.
+struct end {
+    std::byte *address = nullptr;
+    const accelerator *on = nullptr; ///< null: host memory
 };
 
 /// Any thread.

@@ -2,15 +2,16 @@
 #include "offload/bounce.h"
 
 #include "base/log.h"
+#include "base/service_thread.h"
 #include "offload/bounce_pieces.h"
 #include "offload/segment_memory.h"
+#include "offload/variables.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <pthread.h>
 #include <type_traits>
 #include <utility>
 
@@ -22,12 +23,13 @@ struct bounce::going {
     device::ticket copy;
 };
 
-bounce::bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
-               conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
-               world_rank self)
-    : own_(own), space_(space), host_(host), engine_(engine), calls_(calls), transfers_(transfers),
-      self_(self), request_handler_(engine.add_handler(
-                       [this](const conduit::message &incoming) { on_request(incoming); })) {}
+bounce::bounce(const segment_table &own, const variables &told, memory::address_space &space,
+               memory::segment &host, conduit::engine &engine, conduit::call_service &calls,
+               rma::transfers &transfers, world_rank self)
+    : own_(own), variables_(told), space_(space), host_(host), engine_(engine), calls_(calls),
+      transfers_(transfers), self_(self),
+      request_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
 
 bounce::~bounce() {
     {
@@ -172,7 +174,7 @@ status bounce::wait_for_owner(world_rank owner, const conduit::call_service::ope
     return {};
 }
 
-status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
+status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t address,
                          const end &local, std::size_t nbytes) {
     std::lock_guard const guard(asking_);
     auto buffer = staging_for(local);
@@ -187,7 +189,7 @@ status bounce::ask_owner(rma::direction way, world_rank owner, int device, std::
         [&](const piece &next) -> result<conduit::call_service::open_call> {
             DIOMP_TRY(copy_if(rma::direction::put, next));
             request asked;
-            asked.offset = offset + next.begin;
+            asked.address = address + next.begin;
             asked.staging = reinterpret_cast<std::uintptr_t>(next.slot);
             asked.nbytes = static_cast<std::uint32_t>(next.nbytes);
             asked.device = device;
@@ -206,13 +208,12 @@ void bounce::on_request(const conduit::message &incoming) {
     std::lock_guard const guard(jobs_mutex_);
     jobs_.push_back(added);
     if (!thread_.joinable()) {
-        thread_ = std::thread([this] { serve(); });
+        thread_ = start_service_thread("diomp-bounce", [this] { serve(); });
     }
     jobs_changed_.notify_one();
 }
 
 void bounce::serve() {
-    ::pthread_setname_np(::pthread_self(), "diomp-bounce");
     // A put whose copy to the device goes on while the next piece is fetched.
     std::optional<going> last;
     for (;;) {
@@ -257,25 +258,41 @@ void bounce::answer_job(const job &what, status outcome) {
     calls_.reply(what.asker, what.asked.header.id, answer{outcome ? 0 : outcome.failure().code()});
 }
 
+std::optional<bounce::found> bounce::find(const request &asked) const {
+    device_segment const *const segment = own_.find(asked.device);
+    if (segment == nullptr || segment->memory() == nullptr) {
+        return std::nullopt;
+    }
+    found at{reinterpret_cast<std::byte *>(asked.address), 0, &segment->memory()->on()};
+    if (auto const offset = segment->offset_of(at.address)) {
+        auto const what = segment->find(*offset);
+        if (!what) {
+            return std::nullopt;
+        }
+        at.left = what->nbytes - (*offset - what->offset);
+        return at;
+    }
+    auto const left = variables_.left_in(asked.device, asked.address);
+    at.left = left.value_or(0);
+    return left ? std::optional(at) : std::nullopt;
+}
+
 result<std::optional<bounce::going>> bounce::carry_out(const job &what) {
     request const &asked = what.asked;
-    device_segment const *const segment = own_.find(asked.device);
-    auto const found = segment == nullptr ? std::nullopt : segment->find(asked.offset);
-    std::uint64_t const left = found ? found->nbytes - (asked.offset - found->offset) : 0;
-    if (!found || segment->memory() == nullptr || (asked.num_runs == 0 && asked.nbytes > left)) {
-        return error(OMPX_ERR_ADDRESS,
-                     fmt::format("there is no allocation of {} bytes at offset {}", asked.nbytes,
-                                 asked.offset));
+    auto const at = find(asked);
+    if (!at || (asked.num_runs == 0 && asked.nbytes > at->left)) {
+        return error(OMPX_ERR_ADDRESS, fmt::format("there is nothing of {} bytes at {:#x}",
+                                                   asked.nbytes, asked.address));
     }
-    accelerator const &on = segment->memory()->on();
     if (asked.num_runs > 0) {
-        DIOMP_TRY(carry_out_runs(what, segment->base() + asked.offset, left, on));
+        DIOMP_TRY(carry_out_runs(what, *at));
         return std::optional<going>();
     }
+    accelerator const &on = *at->on;
+    std::byte *const address = at->address;
     auto through = take_lane(on);
     DIOMP_TRY(through);
     std::byte *const slot = through.value().base();
-    std::byte *const address = segment->base() + asked.offset;
     auto const place = space_.place_at(what.asker, asked.staging);
     if (asked.way == rma::direction::put) {
         DIOMP_TRY(transfers_.move_at(rma::direction::get, what.asker, place, slot, asked.nbytes));

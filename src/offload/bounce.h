@@ -29,18 +29,14 @@
 
 namespace diomp::offload {
 
-/// One side of a copy in this process.
-struct end {
-    std::byte *address = nullptr;
-    const accelerator *on = nullptr; ///< null: host memory
-};
+class variables;
 
 /// Any thread. Create before engine.start(); destroy after it has stopped.
 class bounce {
 public:
-    bounce(const segment_table &own, memory::address_space &space, memory::segment &host,
-           conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
-           world_rank self);
+    bounce(const segment_table &own, const variables &told, memory::address_space &space,
+           memory::segment &host, conduit::engine &engine, conduit::call_service &calls,
+           rma::transfers &transfers, world_rank self);
     ~bounce();
     bounce(const bounce &) = delete;
     bounce &operator=(const bounce &) = delete;
@@ -61,12 +57,13 @@ public:
     /// Fills the destination with the pieces of `give`, while the last one goes to the device.
     status into(const accelerator &to, std::byte *dst, std::size_t nbytes, piece_function give);
 
-    /// Between [offset, offset + nbytes) of the segment of `owner`'s device and `local`. Blocks
-    /// until the bytes are there.
-    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
+    /// Between [address, address + nbytes) of `owner`'s device, as the owner sees it, in the
+    /// segment or in a variable that the owner has told of, and `local`. Blocks until the bytes are
+    /// there.
+    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t address,
                      const end &local, std::size_t nbytes);
 
-    // Boxes, as runs between the arrays at `there` (or at the device and offset) and `here`; each
+    // Boxes, as runs between the arrays at `there` (or at the device and address) and `here`; each
     // blocks until all of them are complete. In bounce_runs.cpp.
     /// By queues of `by`, side by side.
     status copy_runs(rma::direction way, const accelerator &by, std::byte *there, std::byte *here,
@@ -76,13 +73,13 @@ public:
     /// Between an accelerator and wherever `move` puts or gets what is packed.
     status through_host(rma::direction way, const end &here, std::span<const rma::run> runs,
                         packed_function move);
-    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t offset,
+    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t address,
                      const end &local, std::span<const rma::run> runs);
 
 private:
     struct request {
         conduit::request_header header;
-        std::uint64_t offset = 0;  ///< in the segment of the device
+        std::uint64_t address = 0; ///< on the device, as its owner sees it
         std::uint64_t staging = 0; ///< in the asker's slot, as everybody names it
         std::uint32_t nbytes = 0;
         std::uint32_t num_runs = 0; ///< 0: one; else their list stands before the data
@@ -118,14 +115,20 @@ private:
     // The owner's side.
     void on_request(const conduit::message &incoming);
     void serve(); ///< body of the bounce thread
+    /// Where a request begins, and the bytes from there to the end of what it lies in.
+    struct found {
+        std::byte *address = nullptr;
+        std::uint64_t left = 0;
+        const accelerator *on = nullptr;
+    };
+    [[nodiscard]] std::optional<found> find(const request &asked) const;
     /// nullopt: it is over.
     result<std::optional<going>> carry_out(const job &what);
-    /// `array`: at the offset that was asked for; `left`: bytes from there on.
-    status carry_out_runs(const job &what, std::byte *array, std::uint64_t left,
-                          const accelerator &on);
+    status carry_out_runs(const job &what, const found &array);
     void answer_job(const job &what, status outcome);
 
     const segment_table &own_;
+    const variables &variables_;
     memory::address_space &space_;
     memory::segment &host_;
     conduit::engine &engine_;

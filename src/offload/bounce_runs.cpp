@@ -15,7 +15,7 @@ using rma::run;
 
 /// In a slot, before the data.
 struct listed_run {
-    std::uint64_t offset = 0; ///< from the beginning of the array in the device's segment
+    std::uint64_t offset = 0; ///< from the beginning of the array on the device
     std::uint64_t nbytes = 0;
 };
 
@@ -126,7 +126,7 @@ status bounce::through_host(direction way, const end &here, std::span<const run>
     return {};
 }
 
-status bounce::ask_owner(direction way, world_rank owner, int device, std::uint64_t offset,
+status bounce::ask_owner(direction way, world_rank owner, int device, std::uint64_t address,
                          const end &local, std::span<const run> runs) {
     std::lock_guard const guard(asking_);
     auto buffer = staging_for(local);
@@ -150,7 +150,7 @@ status bounce::ask_owner(direction way, world_rank owner, int device, std::uint6
             DIOMP_TRY(copy_end_runs(way, local, next.slot, to_local(batch, at)));
         }
         request asked;
-        asked.offset = offset;
+        asked.address = address;
         asked.staging = reinterpret_cast<std::uintptr_t>(next.slot);
         asked.nbytes = static_cast<std::uint32_t>(at + batch.nbytes);
         asked.num_runs = static_cast<std::uint32_t>(batch.runs.size());
@@ -170,8 +170,7 @@ status bounce::ask_owner(direction way, world_rank owner, int device, std::uint6
     return in_pieces(buffer.value(), depth, batches.size() * piece_bytes, start, wait, finish);
 }
 
-status bounce::carry_out_runs(const job &what, std::byte *array, std::uint64_t left,
-                              const accelerator &on) {
+status bounce::carry_out_runs(const job &what, const found &array) {
     request const &asked = what.asked;
     std::size_t const list_bytes = asked.num_runs * sizeof(listed_run);
     if (asked.nbytes > piece_bytes || list_bytes > asked.nbytes) {
@@ -179,7 +178,7 @@ status bounce::carry_out_runs(const job &what, std::byte *array, std::uint64_t l
                      fmt::format("{} runs in {} bytes", asked.num_runs, asked.nbytes));
     }
     bool const is_put = asked.way == direction::put;
-    auto through = take_lane(on);
+    auto through = take_lane(*array.on);
     DIOMP_TRY(through);
     std::byte *const slot = through.value().base();
     auto place = space_.place_at(what.asker, asked.staging);
@@ -191,16 +190,15 @@ status bounce::carry_out_runs(const job &what, std::byte *array, std::uint64_t l
     for (std::size_t at = 0; at < list_bytes; at += sizeof(listed_run)) {
         listed_run entry;
         std::memcpy(&entry, slot + at, sizeof(entry));
-        if (entry.offset > left || entry.nbytes > left - entry.offset ||
+        if (entry.offset > array.left || entry.nbytes > array.left - entry.offset ||
             entry.nbytes > asked.nbytes - data) {
-            return error(OMPX_ERR_ADDRESS,
-                         fmt::format("there is no allocation of {} bytes at offset {}",
-                                     entry.nbytes, asked.offset + entry.offset));
+            return error(OMPX_ERR_ADDRESS, fmt::format("there is nothing of {} bytes at {:#x}",
+                                                       entry.nbytes, asked.address + entry.offset));
         }
         runs.push_back({entry.offset, data, entry.nbytes});
         data += entry.nbytes;
     }
-    DIOMP_TRY(copy_runs(asked.way, on, array, slot, runs));
+    DIOMP_TRY(copy_runs(asked.way, *array.on, array.address, slot, runs));
     if (!is_put) {
         place = space_.place_at(what.asker, asked.staging + list_bytes);
         DIOMP_TRY(transfers_.move_at(direction::put, what.asker, place, slot + list_bytes,

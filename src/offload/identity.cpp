@@ -8,7 +8,6 @@
 #include <link.h>
 
 namespace diomp::offload {
-namespace {
 
 /// FNV-1a.
 std::uint32_t hash_of(const char *text) {
@@ -18,8 +17,6 @@ std::uint32_t hash_of(const char *text) {
     }
     return value;
 }
-
-} // namespace
 
 identity identify(const void *host, const memory::segment &own) {
     if (host == nullptr) {

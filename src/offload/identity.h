@@ -28,6 +28,9 @@ struct identity {
 };
 static_assert(sizeof(identity) == 16);
 
+/// The same in all builds.
+std::uint32_t hash_of(const char *text);
+
 /// Null is unknown. Any thread, also in handlers.
 identity identify(const void *host, const memory::segment &own);
 

@@ -70,12 +70,7 @@ result<ledger::finding> ledger::find(world_rank owner, int device, named_by way,
         std::shared_lock const guard(mutex_);
         return num_withdrawals_;
     }();
-    std::int32_t place = -1;
-    if (as_here) {
-        std::vector<int> const driven = own_devices();
-        auto const at = std::ranges::find(driven, device);
-        place = at == driven.end() ? -1 : static_cast<std::int32_t>(at - driven.begin());
-    }
+    std::int32_t const place = as_here ? place_of(device) : -1;
     auto told = calls_.call<answer>(
         owner, question_handler_, question{{}, key, nbytes, device, place, way}, [owner, device] {
             return fmt::format("waiting for rank {} to say what it has on device {}", owner.value(),
@@ -112,14 +107,19 @@ void ledger::forget(std::uint64_t offset) {
     });
 }
 
-device_segment *ledger::segment_meant(const question &asked) const {
-    device_segment *const named = own_.find(asked.device);
-    if (named != nullptr || asked.place < 0) {
-        return named;
+std::int32_t ledger::place_of(int device) const {
+    std::vector<int> const driven = own_devices();
+    auto const at = std::ranges::find(driven, device);
+    return at == driven.end() ? -1 : static_cast<std::int32_t>(at - driven.begin());
+}
+
+int ledger::device_meant(int device, std::int32_t place) const {
+    if (place < 0 || own_.find(device) != nullptr) {
+        return device;
     }
     std::vector<int> const driven = own_devices();
-    auto const place = static_cast<std::size_t>(asked.place);
-    return place < driven.size() ? own_.find(driven[place]) : nullptr;
+    auto const index = static_cast<std::size_t>(place);
+    return index < driven.size() ? driven[index] : device;
 }
 
 conduit::memory_kind ledger::kind_for_network(const device_segment &of) const {
@@ -136,7 +136,7 @@ void ledger::on_question(const conduit::message &incoming) {
     answer told;
     // Before looking: an allocation that goes away after that changes it.
     told.generation = generation_of(self_)->load(std::memory_order_acquire);
-    device_segment *const segment = segment_meant(asked);
+    device_segment *const segment = own_.find(device_meant(asked.device, asked.place));
     if (segment != nullptr) {
         told.device_in_use = 1;
         bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;

@@ -57,6 +57,13 @@ public:
         return list == nullptr ? std::vector<int>() : list();
     }
 
+    /// The place of an own device among those that this rank drives; -1: it does not.
+    [[nodiscard]] std::int32_t place_of(int device) const;
+    /// The own device that another rank means by a number and by the place that its own device of
+    /// that number has (-1: none): that number if it has been used here, else the one in that
+    /// place.
+    [[nodiscard]] int device_meant(int device, std::int32_t place) const;
+
     struct finding {
         std::optional<remote_allocation> what; ///< nothing: the owner has nothing there
         bool device_in_use = false;            ///< the owner has a segment on that device
@@ -99,7 +106,6 @@ private:
 
     void on_question(const conduit::message &incoming);
     [[nodiscard]] conduit::memory_kind kind_for_network(const device_segment &of) const;
-    [[nodiscard]] device_segment *segment_meant(const question &asked) const;
     void on_withdrawal(const conduit::message &incoming);
     std::optional<remote_allocation> look_up(const key &wanted) const;
 

@@ -11,13 +11,6 @@
 namespace diomp::offload {
 namespace {
 
-error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes) {
-    return {OMPX_ERR_RANGE,
-            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
-                        nbytes, what, left),
-            "check the size and the offset of the transfer, and the mapped section"};
-}
-
 /// The pointers that lead into an allocation as `pointer` leads to `place`, which is `inside` bytes
 /// from its beginning: all of it for device addresses; for host addresses what was mapped when the
 /// memory was allocated. That may begin some bytes inside, where libomptarget aligns a structure.
@@ -41,6 +34,13 @@ constexpr const char *same_order =
     "ompx_target_alloc";
 
 } // namespace
+
+error devices::past_end(const std::string &what, std::uint64_t left, std::size_t nbytes) {
+    return {OMPX_ERR_RANGE,
+            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
+                        nbytes, what, left),
+            "check the size and the offset of the transfer, and the mapped section"};
+}
 
 status devices::check_device(int device, int num, const char *argument) const {
     if (device < -1 || device > num) {
@@ -114,20 +114,26 @@ int devices::own_device_of(const void *pointer, int device) const {
 }
 
 result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
-                                                  std::size_t nbytes) const {
+                                                  std::size_t nbytes) {
     if (is_host(device, num)) {
         return local_side{{static_cast<std::byte *>(const_cast<void *>(pointer)), nullptr},
                           {0, std::numeric_limits<std::size_t>::max(), 0}};
     }
     auto address = device_address(pointer, device);
-    DIOMP_TRY(address);
     device_segment *const segment = segments_.find(device);
+    auto const offset =
+        address && segment != nullptr ? segment->offset_of(address.value()) : std::nullopt;
+    if (!offset) {
+        if (auto const of = variables_.find(pointer)) {
+            return locate_own_variable(*of, pointer, device, nbytes);
+        }
+    }
+    DIOMP_TRY(address);
     if (segment == nullptr) {
         return no_segment(device);
     }
     end const at{address.value(),
                  segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
-    auto const offset = segment->offset_of(address.value());
     if (!offset) {
         // Memory that libomptarget got elsewhere, since the segment is full: this process reaches
         // it all the same; its size is not known here.
@@ -176,17 +182,23 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     }
     int const own_device = own_device_of(pointer, device);
     auto address = device_address(pointer, own_device);
-    DIOMP_TRY(address);
     device_segment *const segment = segments_.find(own_device);
-    auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address.value());
+    auto const offset =
+        address && segment != nullptr ? segment->offset_of(address.value()) : std::nullopt;
+    if (!offset) {
+        if (auto const of = variables_.find(pointer)) {
+            return locate_variable(rank, *of, pointer, device, nbytes);
+        }
+    }
+    DIOMP_TRY(address);
     if (!offset) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is on device {} but not in its segment, so rank {} has no "
                                  "counterpart of it",
                                  pointer, own_device, rank.value()),
-                     "declare target data and memory that did not fit into the segment are of this "
-                     "rank alone: use map, omp_target_alloc or ompx_target_alloc, and "
-                     "DIOMP_DEVICE_SEGMENT_SIZE; or run with DiOMP's libomptarget");
+                     "memory that did not fit into the segment is of this rank alone: set "
+                     "DIOMP_DEVICE_SEGMENT_SIZE to a larger value; or run with DiOMP's "
+                     "libomptarget");
     }
     auto const own = segment->find_and_use(*offset);
     if (!own) {

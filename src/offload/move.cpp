@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <utility>
 
 namespace diomp::offload {
 
@@ -26,6 +27,8 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
     DIOMP_TRY(found);
     end const &here = found.value().here.at;
     remote_side const &there = found.value().there;
+    how.on_device = !is_host(local.device, num);
+    DIOMP_TRY(check_writable(there, how.way));
     if (there.far) {
         return move_far(how, rank, *there.far, here, nbytes);
     }
@@ -40,11 +43,16 @@ result<rma::path> devices::move(when how, world_rank rank, const side &remote, c
 
 result<rma::path> devices::start_or_move(when how, world_rank rank, const memory::place &there,
                                          std::byte *here, std::size_t nbytes) {
-    if (how.at_once && !there.ends.are_host()) {
-        may_travel_.store(true, std::memory_order_release);
+    if (!how.at_once) {
+        return transfers_.move_at(how.way, rank, there, here, nbytes);
     }
-    return how.at_once ? transfers_.start_at(how.way, rank, there, here, nbytes, how.event)
-                       : transfers_.move_at(how.way, rank, there, here, nbytes);
+    if (!how.on_device) {
+        return transfers_.start_at(how.way, rank, there, here, nbytes, how.event);
+    }
+    rma::local_use use;
+    auto started = transfers_.start_at(how.way, rank, there, here, nbytes, how.event, &use);
+    uses_.add(here, nbytes, std::move(use));
+    return started;
 }
 
 std::optional<memory::place> devices::place_for_network(world_rank rank, const memory::place &there,
@@ -76,9 +84,9 @@ std::optional<memory::place> devices::place_for_network(world_rank rank, const f
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
 result<rma::path> devices::move_far(when how, world_rank rank, const far_memory &there,
                                     const end &here, std::size_t nbytes) {
-    if (allows(options_.paths, device_ways::ipc) &&
+    if (there.offset && allows(options_.paths, device_ways::ipc) &&
         engine_.transport().direct_base(rank) != nullptr) {
-        auto opened = peers_.open(rank, there.device, there.offset, nbytes, here.on);
+        auto opened = peers_.open(rank, there.device, *there.offset, nbytes, here.on);
         if (opened) {
             return run(how, rank, *opened.value().by, opened.value().address, here.address, nbytes,
                        rma::path::ipc);
@@ -90,7 +98,7 @@ result<rma::path> devices::move_far(when how, world_rank rank, const far_memory 
     if (auto const between = place_for_network(rank, there, here)) {
         return start_or_move(how, rank, *between, here.address, nbytes);
     }
-    DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.offset, here, nbytes));
+    DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.address, here, nbytes));
     return rma::path::bounce;
 }
 
@@ -155,7 +163,7 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
         return way; // the pool knows of it, and fences ask the pool
     }
     auto event = std::make_unique<ompx_event>();
-    event->moving = std::make_unique<rma::moving>();
+    event->moving = std::make_shared<rma::moving>();
     rma::moving &going = *event->moving;
     going.peer = rank;
     going.nbytes = nbytes;
@@ -229,7 +237,7 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
         if (!allows(options_.paths, device_ways::ipc)) {
             return unreachable();
         }
-        auto opened = peers_.open(owner, there.device, there.offset, nbytes, &by);
+        auto opened = peers_.open(owner, there.device, *there.offset, nbytes, &by);
         DIOMP_TRY(opened);
         return opened.value().by == &by ? result<std::byte *>(opened.value().address)
                                         : unreachable();
@@ -248,16 +256,17 @@ result<std::byte *> devices::reach(world_rank owner, const far_memory &there, st
             return unreachable();
         }
     }
-    return segment->base() + there.offset;
+    return segment->base() + *there.offset;
+}
+
+void devices::finish_uses(const std::byte *address, std::size_t nbytes) {
+    if (status const finished = uses_.finish(address, nbytes); !finished) {
+        log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
+            finished.failure().message());
+    }
 }
 
 void devices::finish_copies() {
-    if (may_travel_.exchange(false, std::memory_order_acq_rel)) {
-        if (status const finished = transfers_.fence(); !finished) {
-            log(log_level::warn, "a transfer that was under way when device memory was freed: {}",
-                finished.failure().message());
-        }
-    }
     if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
         return;
     }

@@ -39,6 +39,7 @@ result<rma::path> devices::move_box(rma::direction way, world_rank rank, const s
     DIOMP_TRY(found_there);
     end const &here = found_here.value().at;
     remote_side const &there = found_there.value();
+    DIOMP_TRY(check_writable(there, way));
     if (there.far) {
         return box_far(way, rank, *there.far, here, walk);
     }
@@ -53,9 +54,9 @@ result<rma::path> devices::move_box(rma::direction way, world_rank rank, const s
 
 result<rma::path> devices::box_far(rma::direction way, world_rank rank, const far_memory &there,
                                    const end &here, const rma::box_walk &walk) {
-    if (allows(options_.paths, device_ways::ipc) &&
+    if (there.offset && allows(options_.paths, device_ways::ipc) &&
         engine_.transport().direct_base(rank) != nullptr) {
-        auto opened = peers_.open(rank, there.device, there.offset, walk.remote_extent(), here.on);
+        auto opened = peers_.open(rank, there.device, *there.offset, walk.remote_extent(), here.on);
         if (opened) {
             DIOMP_TRY(bounce_.copy_runs(way, *opened.value().by, opened.value().address,
                                         here.address, walk.runs()));
@@ -70,7 +71,7 @@ result<rma::path> devices::box_far(rma::direction way, world_rank rank, const fa
         between && are_worth_messages(runs)) {
         return transfers_.move_runs_at(way, rank, *between, here.address, runs);
     }
-    DIOMP_TRY(bounce_.ask_owner(way, rank, there.device, there.offset, here, runs));
+    DIOMP_TRY(bounce_.ask_owner(way, rank, there.device, there.address, here, runs));
     return rma::path::bounce;
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 
 namespace diomp::offload {
 namespace {
@@ -66,18 +67,29 @@ bool devices::was_ours(const void *address) {
     return false;
 }
 
-devices::devices(memory::address_space &space, memory::segment &host, const conduit::window &window,
-                 conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
+devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
+                 const conduit::window &window, conduit::engine &engine,
+                 conduit::call_service &calls, rma::transfers &transfers,
                  const launch::job_info &job, const options &chosen)
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
       ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
       accelerators_(chosen.libraries), peers_(segments_, accelerators_, engine, calls),
-      bounce_(segments_, space, host, engine, calls, transfers, job.rank) {
+      uses_(transfers), variables_(ledger_, registered, host, engine, calls),
+      bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
 }
 
+void devices::use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
+    openmp_ = functions;
+    epoch_ = &epoch;
+    ledger_.know_own_devices(functions.driven);
+    variables_.use(functions.variable_table,
+                   [this](const variable &of, int device) { return own_copy_of(of, device); });
+}
+
 devices::~devices() {
+    variables_.stop(); // its thread uses all of this
     engine_.transport().work_in({});
     for (auto const &each : made_) {
         if (each->memory() != nullptr && each->num_allocations() > 0) {
@@ -184,6 +196,7 @@ bool devices::release(int device, void *address) {
     }
     finish_copies();
     std::uint64_t const offset = *segment->offset_of(address);
+    finish_uses_of(*segment, offset);
     if (segment->release_unknown(offset, return_pages_bytes)) {
         return true;
     }
@@ -200,8 +213,26 @@ bool devices::release(int device, void *address) {
     return true;
 }
 
+void devices::before_release(const void *address) {
+    if (!uses_.none()) {
+        finish_uses(static_cast<const std::byte *>(address),
+                    std::numeric_limits<std::size_t>::max());
+    }
+}
+
+/// Of what begins there.
+void devices::finish_uses_of(const device_segment &segment, std::uint64_t offset) {
+    if (uses_.none()) { // as a rule: the temporaries of target regions cost no look into the heap
+        return;
+    }
+    if (auto const what = segment.find(offset)) {
+        finish_uses(segment.base() + what->offset, what->nbytes);
+    }
+}
+
 status devices::give_back(device_segment &segment, std::uint64_t offset) {
     finish_copies();
+    finish_uses_of(segment, offset);
     auto const known_by = segment.retire(offset);
     if (!known_by) {
         return error(OMPX_ERR_ADDRESS,

@@ -20,8 +20,10 @@
 #include "offload/bounce.h"
 #include "offload/device_segment.h"
 #include "offload/ledger.h"
+#include "offload/local_uses.h"
 #include "offload/peer_segments.h"
 #include "offload/table.h"
+#include "offload/variables.h"
 #include "rma/rma.h"
 
 #include <atomic>
@@ -42,6 +44,8 @@ struct openmp {
     void (*free)(void *address, int device) = nullptr;
     /// The devices that this rank drives, see ledger.
     ledger::device_list driven = nullptr;
+    /// What libomptarget knows of `declare target` variables.
+    variables::table_source variable_table = nullptr;
     /// OMP_TARGET_OFFLOAD=DISABLED: every device is the host, nothing is mapped.
     bool is_disabled = false;
 };
@@ -86,18 +90,19 @@ public:
     /// Of a segment whose size the user left open.
     static constexpr std::size_t least_segment_bytes = std::size_t{64} << 20;
 
-    devices(memory::address_space &space, memory::segment &host, const conduit::window &window,
-            conduit::engine &engine, conduit::call_service &calls, rma::transfers &transfers,
-            launch::job_info const &job, const options &chosen);
+    devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
+            const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
+            rma::transfers &transfers, launch::job_info const &job, const options &chosen);
     ~devices();
 
     /// Before the first transfer; without it there are no devices. `epoch` is counted up before
     /// device memory of this rank is freed.
-    void use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
-        openmp_ = functions;
-        epoch_ = &epoch;
-        ledger_.know_own_devices(functions.driven);
-    }
+    void use(const openmp &functions, std::atomic<std::uint64_t> &epoch);
+
+    /// Other ranks may ask for `declare target` variables: the program has registered its images.
+    void open_variables() { variables_.open(); }
+    /// They go away.
+    void close_variables() { variables_.close(); }
 
     /// Counted up before memory of own devices is freed; 0: nobody counts.
     [[nodiscard]] std::uint64_t epoch() const {
@@ -107,6 +112,8 @@ public:
     // For libomptarget; see table.h.
     void *allocate(const diomp_offload_request &request);
     bool release(int device, void *address);
+    /// Before libomptarget frees memory of its own, whose size nobody says.
+    void before_release(const void *address);
 
     // For the collective calls of the runtime.
     result<device_segment *> segment_of(int device);
@@ -132,6 +139,7 @@ public:
         rma::direction way = rma::direction::put;
         bool at_once = false;          ///< returns as soon as it can, and `event` or a fence waits
         ompx_event_t *event = nullptr; ///< may be null
+        bool on_device = false;        ///< the local side; move() finds out
     };
     /// Put blocks until the source may be reused, get until the bytes are there, unless they are to
     /// return at once. The rank is valid. `learned` gets the route if it can be used again.
@@ -147,19 +155,19 @@ public:
     /// Between an own accelerator's memory, which find_own has found, and host memory. Blocks.
     status copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device);
 
-    /// A place in the segment of a rank's accelerator.
+    /// A place in the memory of a rank's accelerator.
     struct far_memory {
         int device = 0;
-        std::uint64_t offset = 0;
-        // For networks:
-        std::uint64_t address = 0;                              ///< as the owner sees it
-        conduit::memory_kind kind = conduit::memory_kind::host; ///< host: they do not reach it
+        std::optional<std::uint64_t> offset; ///< in its segment; nullopt: in an image's variable
+        std::uint64_t address = 0;           ///< as the owner sees it
+        /// For networks; host: they do not reach it.
+        conduit::memory_kind kind = conduit::memory_kind::host;
     };
     /// Where memory of own device `device`, which find_own has found, is for others; nullopt: not
     /// in its segment.
     [[nodiscard]] std::optional<std::uint64_t> place_in_segment(int device, const end &at) const;
-    /// The address of [offset, offset + nbytes) there for queues of `by`, an own device. The owner
-    /// is on this node, or this rank. OMPX_ERR_UNSUPPORTED: it does not reach it, or
+    /// The address of [offset, offset + nbytes) of a segment for queues of `by`, an own device. The
+    /// owner is on this node, or this rank. OMPX_ERR_UNSUPPORTED: it does not reach it, or
     /// DIOMP_DEVICE_PATHS forbids it.
     result<std::byte *> reach(world_rank owner, const far_memory &there, std::size_t nbytes,
                               const accelerator &by);
@@ -182,6 +190,7 @@ private:
         return device == -1 || device == num || openmp_.is_disabled;
     }
     status check_device(int device, int num, const char *argument) const;
+    static error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes);
     /// The error about a device whose memory is not in the address space.
     [[nodiscard]] error no_segment(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
@@ -199,6 +208,7 @@ private:
         stretch reach;
         const accelerator *on = nullptr; ///< of this rank
         std::optional<far_memory> far;
+        bool is_constant = false; ///< a variable that the owner cannot write
     };
     struct both_sides {
         local_side here;
@@ -207,8 +217,7 @@ private:
     /// The device address that a pointer means here: as it is, or of what is mapped.
     result<std::byte *> device_address(const void *pointer, int device) const;
     [[nodiscard]] device_segment *segment_around(const void *address) const;
-    result<local_side> locate_local(const void *pointer, int device, int num,
-                                    std::size_t nbytes) const;
+    result<local_side> locate_local(const void *pointer, int device, int num, std::size_t nbytes);
     result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
     /// Of own memory in `segment`; `device` is a number of `rank`, see ledger::find.
@@ -223,6 +232,16 @@ private:
     /// Both ends of a transfer, and the route if there is one.
     result<both_sides> locate(world_rank rank, const side &remote, const side &local, int num,
                               std::size_t nbytes, route &learned);
+
+    // locate_variable.cpp: `declare target` variables, which are in no segment.
+    /// Loads it if it is not there.
+    result<end> own_copy_of(const variable &of, int device);
+    result<local_side> locate_own_variable(const variable &of, const void *pointer, int device,
+                                           std::size_t nbytes);
+    result<remote_side> locate_variable(world_rank rank, const variable &of, const void *pointer,
+                                        int device, std::size_t nbytes);
+    /// A put to what its owner cannot write.
+    static status check_writable(const remote_side &there, rma::direction way);
 
     // move.cpp: with accelerators on at least one side.
     /// Both ends of a transfer, if the network moves the bytes between them by itself.
@@ -247,8 +266,12 @@ private:
                                  const rma::box_walk &walk);
     result<rma::path> box_host(rma::direction way, world_rank rank, const memory::place &there,
                                const end &here, const rma::box_walk &walk);
-    /// Before device memory is freed: copies that are under way may use it.
+    // Before device memory is freed.
+    /// Copies of accelerators that are under way may use it.
     void finish_copies();
+    /// The network's transfers that are under way with this memory.
+    void finish_uses(const std::byte *address, std::size_t nbytes);
+    void finish_uses_of(const device_segment &segment, std::uint64_t offset);
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 
     memory::address_space &space_;
@@ -269,10 +292,11 @@ private:
     options const options_;
     accelerators accelerators_;
     peer_segments peers_;
+    local_uses uses_;
+    variables variables_;
     bounce bounce_;
     std::atomic<bool> has_accelerators_{false}; ///< some segment lies on one
     std::atomic<bool> may_copy_{false};         ///< copies have been started that nobody waited for
-    std::atomic<bool> may_travel_{false};       ///< likewise transfers by the network
     std::atomic<bool> has_warned_{false};
     std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
 };

@@ -30,7 +30,8 @@ struct diomp_offload_table {
     /// device without segment): allocate as usual then. Any thread; does not block on other ranks;
     /// must not be called from inside itself.
     void *(*allocate)(const struct diomp_offload_request *request);
-    /// Gives back what allocate() returned: 1. Anything else is left alone: 0. Any thread.
+    /// Gives back what allocate() returned: 1. Anything else is left alone: 0. Blocks until own
+    /// transfers that use the memory are over, in both cases. Any thread.
     int (*release)(int32_t device, void *address);
 };
 

@@ -65,7 +65,8 @@ struct ompx_event {
     }
 
     diomp::status outcome;
-    std::unique_ptr<diomp::rma::moving> moving; ///< null: completed by another thread
+    /// Null: completed by another thread. Shared with who asks whether memory is in use.
+    std::shared_ptr<diomp::rma::moving> moving;
     std::atomic<bool> done{false};
     std::atomic<int> references{2};
 

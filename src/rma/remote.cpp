@@ -166,7 +166,8 @@ result<path> transfers::start(direction way, world_rank peer, const void *remote
 }
 
 result<path> transfers::start_at(direction way, world_rank peer, const memory::place &place,
-                                 void *local, std::size_t nbytes, ompx_event_t *event) {
+                                 void *local, std::size_t nbytes, ompx_event_t *event,
+                                 local_use *use) {
     if (!is_remote(peer)) {
         auto moved = move_at(way, peer, place, local, nbytes);
         DIOMP_TRY(moved);
@@ -176,10 +177,10 @@ result<path> transfers::start_at(direction way, world_rank peer, const memory::p
         return moved;
     }
     if (event == nullptr) {
-        return start_unnamed(way, peer, place, local, nbytes);
+        return start_unnamed(way, peer, place, local, nbytes, use);
     }
     auto made = std::make_unique<ompx_event>();
-    made->moving = std::make_unique<moving>();
+    made->moving = std::make_shared<moving>();
     moving &going = *made->moving;
     going.peer = peer;
     going.place = place;
@@ -190,6 +191,9 @@ result<path> transfers::start_at(direction way, world_rank peer, const memory::p
     }
     going.flush_due = way == direction::put && going.place.in_segment;
     DIOMP_TRY(begin_remote(way, peer, going.place, local, nbytes, going.count));
+    if (use != nullptr) {
+        *use = local_use(made->moving, &going.count);
+    }
     path const taken = going.place.in_segment ? path::conduit : path::message;
     ompx_event *const given = made.release();
     if (!going.flush_due || nbytes >= flush_at_once_bytes) {
@@ -207,12 +211,15 @@ result<path> transfers::start_at(direction way, world_rank peer, const memory::p
 }
 
 result<path> transfers::start_unnamed(direction way, world_rank peer, const memory::place &place,
-                                      void *local, std::size_t nbytes) {
+                                      void *local, std::size_t nbytes, local_use *use) {
     bool const observed = static_cast<bool>(options_.on_flight);
     auto going = unnamed_.begin(observed);
     auto const begin =
         observed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
     DIOMP_TRY(begin_remote(way, peer, place, local, nbytes, going.count()));
+    if (use != nullptr) {
+        *use = going.shared();
+    }
     // So that a large one is over when the fence asks.
     if (way == direction::put && place.in_segment && (observed || nbytes >= flush_at_once_bytes)) {
         flush_into(peer, going.count());
@@ -296,6 +303,15 @@ result<path> transfers::move_then(direction way, world_rank peer, const void *re
         engine_.watch(count, std::move(finished));
     }
     return place.value().in_segment ? path::conduit : path::message;
+}
+
+status transfers::wait_for_local(std::span<const local_use> uses) {
+    unnamed_.close(); // others would join what is waited for
+    return engine_.wait_for_network(
+        [uses] {
+            return std::ranges::all_of(uses, [](const local_use &each) { return each->is_done(); });
+        },
+        [] { return std::string("waiting for own transfers with memory that is to be freed"); });
 }
 
 status transfers::wait_for_acks() {

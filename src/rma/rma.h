@@ -43,6 +43,10 @@ inline constexpr std::size_t num_paths = 9;
 using flight_observer = std::function<void(direction way, world_rank peer, std::size_t nbytes,
                                            std::chrono::steady_clock::time_point begin)>;
 
+/// Whether a transfer that has been started still uses its local side: not once the count is done.
+/// Null: it does not.
+using local_use = std::shared_ptr<const conduit::completion>;
+
 struct options {
     world_rank self;
     int num_ranks = 1;
@@ -82,9 +86,11 @@ public:
                            ompx_event_t *event);
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
                            ompx_event_t *event);
-    /// As move_at.
+    /// As move_at. `use`, if not null, gets to know about the local side.
     result<path> start_at(direction way, world_rank peer, const memory::place &place, void *local,
-                          std::size_t nbytes, ompx_event_t *event);
+                          std::size_t nbytes, ompx_event_t *event, local_use *use = nullptr);
+    /// Waits until these are over. What becomes of them is their events' and fences' to tell.
+    status wait_for_local(std::span<const local_use> uses);
     /// Whoever looks at an event of theirs calls this first, one thread at a time: it completes the
     /// event if its transfer has arrived.
     void advance(ompx_event &event);
@@ -164,7 +170,7 @@ private:
     result<path> start(direction way, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
     result<path> start_unnamed(direction way, world_rank peer, const memory::place &place,
-                               void *local, std::size_t nbytes);
+                               void *local, std::size_t nbytes, local_use *use);
     /// Asks for the completion of a put at its target; failures count as the transfer's.
     void flush_into(world_rank peer, conduit::completion &count);
     result<path> move_then(direction way, world_rank peer, const void *remote, void *local,

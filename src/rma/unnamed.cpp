@@ -24,6 +24,14 @@ unnamed_transfers::started unnamed_transfers::begin(bool alone) {
     return started(std::move(count));
 }
 
+void unnamed_transfers::close() {
+    std::lock_guard const guard(mutex_);
+    if (open_ != nullptr) {
+        closed_.push_back(std::move(open_));
+        open_ = nullptr;
+    }
+}
+
 status unnamed_transfers::wait(conduit::engine &engine) {
     // What this thread began it sees; others must have told it of theirs by a way that orders
     // memory.

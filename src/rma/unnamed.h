@@ -32,6 +32,9 @@ public:
     /// Where a transfer counts that is about to be started; with `alone`, no other does.
     [[nodiscard]] started begin(bool alone);
 
+    /// Transfers that begin from now on count elsewhere than those before.
+    void close();
+
     /// Blocks until all that began before this call are complete. Not for what other threads begin
     /// meanwhile.
     status wait(conduit::engine &engine);

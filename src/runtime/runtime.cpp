@@ -122,7 +122,7 @@ status runtime::build() {
         *space_, *segment_, *directory_, *engine_, *calls_,
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
     devices_ = std::make_unique<offload::devices>(
-        *space_, *segment_, *window_, *engine_, *calls_, *transfers_, info,
+        *space_, *segment_, *directory_, *window_, *engine_, *calls_, *transfers_, info,
         offload::options{
             {settings_.cuda_library, settings_.hip_library, settings_.max_active_streams},
             settings_.device_paths,

@@ -161,13 +161,14 @@ bool may_touch(int device, device_address from, std::size_t size) {
     return true;
 }
 
+/// By this process: what it has opened is its owner's.
 std::size_t used_on(int device) {
     std::size_t used = 0;
     for (auto const &[handle, of] : all().handles) {
         used += of.device == device ? of.size : 0;
     }
     for (auto const &[base, of] : all().allocations) {
-        used += of.of.device == device ? of.size : 0;
+        used += of.of.device == device && !of.opened ? of.size : 0;
     }
     return used;
 }

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 namespace {
@@ -207,6 +208,29 @@ TEST(accelerator_memory, unmapping_waits_for_transfers_under_way) {
     meet();
     EXPECT_EQ(values(inbox, inbox + 1024), pattern(previous(), 1024));
     ompx_free(inbox);
+}
+
+TEST(accelerator_memory, unmapping_waits_for_gets_with_an_event) {
+    constexpr std::size_t length = 8 << 20; // on its way for longer than unmapping takes
+    auto *const outbox = static_cast<std::int32_t *>(ompx_alloc(length * 4, 0, OMPX_MEM_SYMMETRIC));
+    std::fill_n(outbox, length, me());
+    meet();
+    ompx_event_t event = nullptr;
+    void *unmapped = nullptr;
+    {
+        mapped target(length, 0);
+        unmapped = target.device_pointer();
+        ASSERT_EQ(
+            ompx_target_get_nb(target.host_pointer(), 0, next(), outbox, host, length * 4, &event),
+            0);
+    }
+    mapped reused(length, 0);
+    ASSERT_EQ(reused.device_pointer(), unmapped);
+    reused.set_on_device(values(length, -1));
+    ASSERT_EQ(ompx_event_wait(&event), 0);
+    EXPECT_EQ(reused.on_device(), values(length, -1));
+    meet();
+    ompx_free(outbox);
 }
 
 TEST(accelerator_memory, mistakes_are_errors_with_names) {

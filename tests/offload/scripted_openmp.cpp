@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions of OpenMP that the runtime looks for.
+// The functions of OpenMP that the runtime looks for, and what libomptarget hands over.
 #include "offload/scripted_openmp.h"
+
+#include "offload/variable_table.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
@@ -26,3 +28,59 @@ EXPORTED void omp_target_free(void *address, int device) {
         diomp_offload_table()->release(device, address);
     }
 }
+
+extern "C" void diomp_offload_variables(const diomp_variable_table *table);
+
+namespace {
+
+template <typename... Arguments>
+int driver(const char *name, Arguments... arguments) {
+    static void *const library = ::dlopen(std::getenv("DIOMP_CUDA_LIBRARY"), RTLD_NOW);
+    return reinterpret_cast<int (*)(Arguments...)>(::dlsym(library, name))(arguments...);
+}
+
+/// A global of a module: memory that CUDA shares with no other process.
+char *make_global(int device, std::size_t nbytes) {
+    void *context = nullptr;
+    unsigned long long made = 0;
+    if (driver("cuInit", 0U) != 0 || driver("cuDevicePrimaryCtxRetain", &context, device) != 0 ||
+        driver("cuCtxPushCurrent_v2", context) != 0) {
+        return nullptr;
+    }
+    driver("cuMemAlloc_v2", &made, nbytes);
+    driver("cuCtxPopCurrent_v2", &context);
+    return reinterpret_cast<char *>(made);
+}
+
+std::uint64_t count_declared() {
+    std::lock_guard const guard(scripted::g_mutex);
+    return scripted::g_num_declared;
+}
+
+void visit_declared(diomp_take_variable take, void *argument) {
+    std::lock_guard const guard(scripted::g_mutex);
+    for (auto const &[host, of] : scripted::g_variables) {
+        take(argument, reinterpret_cast<const void *>(host), of.nbytes, of.name);
+    }
+}
+
+std::int32_t load_images(std::int32_t device) {
+    std::lock_guard const guard(scripted::g_mutex);
+    if (device < 0 || device >= scripted::num_devices()) {
+        return 0;
+    }
+    for (auto const &[host, of] : scripted::g_variables) {
+        auto const [copy, is_new] = scripted::g_sections.try_emplace({device, host});
+        if (is_new) {
+            copy->second = {of.nbytes, make_global(device, of.nbytes)};
+        }
+    }
+    return 1;
+}
+
+constexpr diomp_variable_table table{DIOMP_VARIABLE_TABLE_VERSION, count_declared, visit_declared,
+                                     load_images};
+
+__attribute__((constructor)) void hand_over() { diomp_offload_variables(&table); }
+
+} // namespace

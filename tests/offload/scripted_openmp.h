@@ -63,6 +63,21 @@ inline void unmap(const void *host, int device) {
     diomp_offload_table()->release(device, gone);
 }
 
+/// `declare target` variables by host address. Their copies are in no segment.
+struct declared_variable {
+    std::size_t nbytes;
+    const char *name;
+};
+inline std::map<std::uintptr_t, declared_variable> g_variables;
+inline std::uint64_t g_num_declared = 0;
+
+/// As if a library with this variable were loaded.
+inline void declare(const void *host, std::size_t nbytes, const char *name) {
+    std::lock_guard const guard(g_mutex);
+    g_variables[reinterpret_cast<std::uintptr_t>(host)] = {nbytes, name};
+    ++g_num_declared;
+}
+
 /// A kernel's work.
 inline void copy(void *dst, const void *src, std::size_t nbytes) {
     static auto *const function = reinterpret_cast<void (*)(void *, const void *, std::size_t)>(
