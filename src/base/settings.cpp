@@ -197,7 +197,8 @@ constexpr auto rows = std::to_array<setting_row>({
      "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started "
      "the "
      "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
-     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP.",
+     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP. Remote "
+     "devices: tcp or ucx, chosen in the same way where it is neither.",
      parse_choice_of<&settings::network, network_choices>, show_text<&settings::network>},
     {"DIOMP_CHECK", "none|allocations", "none",
      "allocations: check every transfer against the end of its allocation, not only of its "

@@ -20,6 +20,14 @@ namespace {
 
 constexpr std::chrono::seconds patience_at_end{5};
 
+/// The others need a launcher of their own, and a world of sessions has ours.
+std::string conduit_for(const std::string &network) {
+    if (network == "tcp" || network == "ucx") {
+        return network;
+    }
+    return conduit::has_rdma_adapter() ? "ucx" : "tcp"; // over TCP our own is quicker
+}
+
 } // namespace
 
 status client::connect_to(const service_address &service, const options &chosen) {
@@ -71,9 +79,7 @@ status client::build_world(const options &chosen) {
     std::vector<control_link *> links;
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    if (conduit::has_rdma_adapter()) { // over TCP our own is quicker
-        options.conduit = "ucx";
-    }
+    options.conduit = conduit_for(chosen.network);
     for (auto const &each : devices_) {
         packet_writer join(frame::join);
         join.number(static_cast<std::uint32_t>(each->rank().value()));
