@@ -93,7 +93,10 @@ status client::build_world(const options &chosen) {
     world_handlers handlers;
     handlers.batch = [](const conduit::message &) {};
     handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
-    auto made = world::create(make_hub(std::move(links), chosen.timeout_s), options,
+    auto const on_output = [this](std::size_t session, std::string_view packet) {
+        devices_[session]->take_frame(packet);
+    };
+    auto made = world::create(make_hub(std::move(links), chosen.timeout_s, on_output), options,
                               std::move(handlers), [this](world_rank peer, std::string why) {
                                   if (remote_device *const lost = device_of(peer)) {
                                       lost->suspect(std::move(why));

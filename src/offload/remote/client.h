@@ -119,7 +119,7 @@ public:
         double connect_timeout_s = 10; ///< until a service has greeted
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;
-        std::string network = "auto"; ///< tcp, ucx; else what is best from here
+        std::string network = "auto";          ///< tcp, ucx; else what is best from here
         std::size_t split_threshold_bytes = 0; ///< 0: chosen here
         bool posts_regions = true;             ///< posted.h
     };

@@ -16,8 +16,9 @@ namespace {
 /// Values of all ranks, and the members' way to them: the hub collects and hands out.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s)
-        : peers_(std::move(peers)), timeout_s_(timeout_s) {
+    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s,
+                     output_sink on_output = {})
+        : peers_(std::move(peers)), timeout_s_(timeout_s), on_output_(std::move(on_output)) {
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = launch::host_name();
@@ -47,8 +48,8 @@ public:
         if (!is_hub) {
             DIOMP_TRY(send_fresh());
         }
-        for (control_link *peer : peers_) {
-            DIOMP_TRY(receive_from(*peer));
+        for (std::size_t i = 0; i < peers_.size(); ++i) {
+            DIOMP_TRY(receive_from(i));
         }
         if (is_hub) {
             DIOMP_TRY(send_fresh());
@@ -82,12 +83,17 @@ private:
         return {};
     }
 
-    status receive_from(control_link &peer) {
+    status receive_from(std::size_t peer) {
         for (;;) {
-            auto bytes = peer.receive(timeout_s_);
+            auto bytes = peers_[peer]->receive(timeout_s_);
             DIOMP_TRY(bytes);
             packet_reader packet(bytes.value());
-            switch (packet.type<frame>()) {
+            auto const type = packet.type<frame>();
+            if (type == frame::output && on_output_) {
+                on_output_(peer, bytes.value());
+                continue;
+            }
+            switch (type) {
             case frame::entry: {
                 auto const owner = static_cast<int>(packet.number<std::uint32_t>());
                 std::string const name(packet.text());
@@ -111,6 +117,7 @@ private:
     launch::job_info info_;
     std::vector<control_link *> peers_;
     double timeout_s_;
+    output_sink on_output_;
     std::map<key, std::string> fresh_;
     std::mutex mutex_; ///< over values_
     std::map<key, std::string> values_;
@@ -123,9 +130,11 @@ std::uint64_t window_base() {
 
 } // namespace
 
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s) {
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
+                                           output_sink on_output) {
     int const size = static_cast<int>(sessions.size()) + 1;
-    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s);
+    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s,
+                                              std::move(on_output));
 }
 
 std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,

@@ -13,14 +13,20 @@
 #include "launch/launch.h"
 #include "offload/remote/control.h"
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace diomp::offload::remote {
 
+/// Takes what a session prints while it starts: its place in the hub's list, and the frame.
+using output_sink = std::function<void(std::size_t session, std::string_view packet)>;
+
 /// Rank 0's launcher: the sessions' connections in the order of their ranks, from 1 on.
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s);
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
+                                           output_sink on_output = {});
 /// A session's launcher.
 std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
                                               double timeout_s);

@@ -33,9 +33,9 @@ HELLO, REFUSED, WELCOME = 1, 2, 3
 class service:
     """One diomp-deviced on a free port."""
 
-    def __init__(self, case, *options, devices=1, token="a token", memory="512M"):
+    def __init__(self, case, *options, devices=1, token="a token", memory="512M", **variables):
         words = [SERVICE, "--port", "0", "--print-port", "--devices", str(devices), "--memory", memory, *options]
-        self.process = case.start(words, {"DIOMP_TOKEN": token, "TMPDIR": case.folder})
+        self.process = case.start(words, {"DIOMP_TOKEN": token, "TMPDIR": case.folder, **variables})
         self.port = int(self.process.stdout.readline())
         self.name = f"127.0.0.1:{self.port}"
 
