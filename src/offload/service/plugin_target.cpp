@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/log.h"
 #include "base/unique_fd.h"
 #include "offload/plugin_table.h"
+#include "offload/service/allocations.h"
 #include "offload/service/target.h"
 
 #include <fmt/format.h>
@@ -34,7 +36,12 @@ namespace {
 
 class plugin_target final : public target {
 public:
-    explicit plugin_target(int device) : device_(device) {}
+    explicit plugin_target(int device)
+        : device_(device), allocated_([device](std::uint64_t address) {
+              if (plugins->release(device, address) != 0) {
+                  log(log_level::error, "the device did not free memory at {:#x}", address);
+              }
+          }) {}
 
     result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols) override;
@@ -48,10 +55,15 @@ public:
         if (address == 0) {
             return error(OMPX_ERR_NOMEM, "the device has no room");
         }
+        allocated_.add(address, nbytes);
         return address;
     }
     status release(std::uint64_t address) override {
-        return outcome(plugins->release(device_, address), "free");
+        if (!allocated_.release(address)) {
+            return error(OMPX_ERR_RANGE,
+                         fmt::format("no allocation of the device begins at {:#x}", address));
+        }
+        return {};
     }
 
     status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
@@ -98,7 +110,8 @@ private:
     };
 
     int device_;
-    mutable std::mutex mutex_;
+    allocations allocated_;
+    mutable std::mutex mutex_; ///< over the rest
     std::map<remote::image_id, image> images_;
     std::unordered_map<std::uint64_t, std::string> kernels_;
 };
