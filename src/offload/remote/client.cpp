@@ -80,6 +80,7 @@ status client::build_world(const options &chosen) {
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
     options.conduit = conduit_for(chosen.network);
+    options.network_device_memory = chosen.network_device_memory;
     for (auto const &each : devices_) {
         packet_writer join(frame::join);
         join.number(static_cast<std::uint32_t>(each->rank().value()));
@@ -91,7 +92,6 @@ status client::build_world(const options &chosen) {
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
     world_handlers handlers;
-    handlers.batch = [](const conduit::message &) {};
     handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->take_frame(packet);
@@ -108,6 +108,7 @@ status client::build_world(const options &chosen) {
     for (auto const &each : devices_) {
         each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
                             each->label());
+        each->is_reached_ = world_->device_memory(each->rank()).has_value();
         each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
     }
     return {};

@@ -147,6 +147,20 @@ launch_arguments decode_launch(packet_reader &from) {
     return launch;
 }
 
+void append(packet_writer &to, const straight_transfer &what) {
+    to.number(what.address);
+    to.number(what.there);
+    to.number(what.nbytes);
+}
+
+straight_transfer decode_straight(packet_reader &from) {
+    straight_transfer what;
+    what.address = from.number<std::uint64_t>();
+    what.there = from.number<std::uint64_t>();
+    what.nbytes = from.number<std::uint64_t>();
+    return what;
+}
+
 std::string encode(const reply &answer) {
     packet_writer packet;
     packet.number(answer.queue);

@@ -25,7 +25,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -119,6 +119,9 @@ enum class operation : std::uint8_t {
     wait = 5,   ///< queue, batch (u64 each): of the same device, done before what follows
     finish = 6, ///< the last of its batch: a reply is wanted
     drop = 7,   ///< number (u32) of parts of the slot, address and size (u64 each) of each
+    // With memory that is not the slot, where the network reaches it: straight_transfer.
+    fetch = 8,   ///< from the client's memory
+    deliver = 9, ///< to the client's memory
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));
@@ -139,6 +142,15 @@ struct launch_arguments {
 };
 void append(packet_writer &to, const launch_arguments &launch);
 launch_arguments decode_launch(packet_reader &from);
+
+/// Between memory of another rank and the device's own.
+struct straight_transfer {
+    std::uint64_t address = 0; ///< of the device
+    std::uint64_t there = 0;   ///< of the other rank
+    std::uint64_t nbytes = 0;
+};
+void append(packet_writer &to, const straight_transfer &what);
+straight_transfer decode_straight(packet_reader &from);
 
 /// What comes back for operation::finish: queue, batch (u64 each), failed (u8), bytes of standard
 /// output and of standard error that the session has sent so far (u64 each), the kernel that took

@@ -123,6 +123,9 @@ private:
     std::map<key, std::string> values_;
 };
 
+constexpr const char *device_memory_key = "device memory";
+constexpr const char *off = "off"; ///< its value at rank 0 where the user wants none of it
+
 /// Beside the window of a job of ranks that the same process may be in.
 std::uint64_t window_base() {
     return conduit::window::default_base() + conduit::window::max_span();
@@ -156,6 +159,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     made->window_ = window.take();
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
+    conduit_options.device_memory = options.network_device_memory;
     auto conduit =
         conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
     DIOMP_TRY(conduit);
@@ -165,13 +169,51 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     engine_options.warn_after_s = 0; // a kernel may take as long as it likes
     made->engine_ = std::make_unique<conduit::engine>(*made->conduit_, engine_options);
     made->conduit_->report_failures_to(on_failure);
-    if (made->engine_->add_handler(std::move(handlers.batch)) != batch_handler ||
-        made->engine_->add_handler(std::move(handlers.reply)) != reply_handler) {
-        panic("the engine numbers its handlers in another way");
-    }
+    made->add_handlers(std::move(handlers));
     made->engine_->start();
+    DIOMP_TRY(made->publish_device_memory(options));
     DIOMP_TRY(made->launcher_->fence()); // handlers stand everywhere
+    DIOMP_TRY(made->learn_device_memory());
     return made;
+}
+
+void world::add_handlers(world_handlers handlers) {
+    auto const add = [this](conduit::handler &wanted, conduit::handler_id number) {
+        if (!wanted) {
+            wanted = [](const conduit::message &) {};
+        }
+        if (engine_->add_handler(std::move(wanted)) != number) {
+            panic("the engine numbers its handlers in another way");
+        }
+    };
+    add(handlers.batch, batch_handler);
+    add(handlers.reply, reply_handler);
+}
+
+status world::publish_device_memory(const world_options &options) {
+    std::string value;
+    if (rank() == world_rank(0)) {
+        value = options.network_device_memory == off ? off : "";
+    } else if (options.device_memory && conduit_->reaches(*options.device_memory)) {
+        value = std::to_string(static_cast<int>(*options.device_memory));
+    }
+    return launcher_->put(device_memory_key, value);
+}
+
+status world::learn_device_memory() {
+    device_memory_.resize(static_cast<std::size_t>(size()));
+    auto wish = launcher_->get(world_rank(0), device_memory_key);
+    DIOMP_TRY(wish);
+    for (int each = 1; each < size() && wish.value() != off; ++each) {
+        auto value = launcher_->get(world_rank(each), device_memory_key);
+        DIOMP_TRY(value);
+        for (auto const kind : {conduit::memory_kind::cuda, conduit::memory_kind::hip}) {
+            if (value.value() == std::to_string(static_cast<int>(kind))) {
+                device_memory_[static_cast<std::size_t>(each)] = kind;
+            }
+        }
+    }
+    return {};
 }
 
 world::~world() {

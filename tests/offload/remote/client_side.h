@@ -42,6 +42,9 @@ constexpr double limit_s = 20;
 /// How sessions and their client are set up.
 struct session_setting {
     std::string conduit = "tcp";
+    std::string kind = "cpu";
+    std::string device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY of sessions
+    std::string client_device_memory = "auto";
     int sessions = 1;
 };
 
@@ -63,8 +66,8 @@ public:
         remote::world_options options;
         options.conduit = setting.conduit;
         options.memory_bytes = memory_bytes;
+        options.network_device_memory = setting.client_device_memory;
         remote::world_handlers handlers;
-        handlers.batch = [](const diomp::conduit::message &) {};
         handlers.reply = [this](const diomp::conduit::message &incoming) { note(incoming); };
         auto made =
             remote::world::create(remote::make_hub(std::move(all), limit_s), options,
@@ -185,11 +188,14 @@ private:
 };
 
 /// The process of a session, which talks to its client through `socket`.
-[[noreturn]] inline void be_session(diomp::unique_fd socket, const std::string &folder) {
+[[noreturn]] inline void be_session(diomp::unique_fd socket, const std::string &folder,
+                                    const session_setting &setting) {
     ::alarm(60); // whatever happens, no process is left
     static service::activity_board board;
     service::session_options options;
     options.image_folder = folder;
+    options.kind = setting.kind;
+    options.network_device_memory = setting.device_memory;
     options.memory_bytes = memory_bytes;
     options.timeout_s = limit_s;
     options.board = &board;
@@ -211,7 +217,7 @@ inline void run_sessions(const session_setting &setting,
         sessions.push_back(::fork());
         if (sessions.back() == 0) {
             sockets.clear();
-            be_session(diomp::unique_fd(ends[1]), folder);
+            be_session(diomp::unique_fd(ends[1]), folder, setting);
         }
         ::close(ends[1]);
     }
