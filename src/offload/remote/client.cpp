@@ -244,6 +244,18 @@ void client::on_reply(const conduit::message &incoming) {
     }
 }
 
+/// Sessions that wait for the lost one would not always learn it from the network.
+void client::tell_of_loss(const remote_device &lost) {
+    for (auto const &each : devices_) {
+        if (!each->has_failed()) {
+            packet_writer packet(frame::lost);
+            packet.number(static_cast<std::uint32_t>(lost.rank().value()));
+            packet.text(lost.failure());
+            static_cast<void>(each->link().send(packet.take()));
+        }
+    }
+}
+
 void client::listen() {
     std::vector<remote_device *> open;
     open.reserve(devices_.size());
@@ -283,6 +295,9 @@ void client::listen() {
                         open[i]->fail("closed");
                     }
                     is_open = false;
+                }
+                if (!is_open && !closing_.load(std::memory_order_acquire)) {
+                    tell_of_loss(*open[i]);
                 }
                 world_->conduit().wake();
             }

@@ -162,6 +162,7 @@ private:
     status build_world(const options &chosen);
     void on_reply(const conduit::message &incoming);
     void listen(); ///< body of the thread
+    void tell_of_loss(const remote_device &lost);
     void wake_listener();
 
     /// Up to this size a transfer is one packet of its queue's messages.

@@ -147,7 +147,10 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
         return error(OMPX_ERR_RANK, "the other device is none of this client's");
     }
     DIOMP_TRY(target->check(destination, nbytes));
-    if (target != &device_ && !target->is_segment(destination)) {
+    bool const is_reached = target->is_segment(destination) ||
+                            (target->is_straight(destination, nbytes) &&
+                             (device_.is_segment(source) || device_.is_straight(source, nbytes)));
+    if (target != &device_ && !is_reached) {
         return copy_by_stage(*target, destination, source, nbytes);
     }
     if (target != &device_) {

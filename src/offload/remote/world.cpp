@@ -188,6 +188,8 @@ void world::add_handlers(world_handlers handlers) {
     };
     add(handlers.batch, batch_handler);
     add(handlers.reply, reply_handler);
+    add(handlers.copy, copy_handler);
+    add(handlers.copied, copied_handler);
 }
 
 status world::publish_device_memory(const world_options &options) {

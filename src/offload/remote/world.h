@@ -48,6 +48,8 @@ struct world_options {
 struct world_handlers {
     conduit::handler batch;
     conduit::handler reply;
+    conduit::handler copy;   ///< peer_copy
+    conduit::handler copied; ///< its answer
 };
 
 class world {
@@ -78,6 +80,8 @@ public:
 
     static constexpr conduit::handler_id batch_handler = 0;
     static constexpr conduit::handler_id reply_handler = 1;
+    static constexpr conduit::handler_id copy_handler = 2;
+    static constexpr conduit::handler_id copied_handler = 3;
 
 private:
     world() = default;

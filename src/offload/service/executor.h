@@ -8,6 +8,7 @@
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/output.h"
+#include "offload/service/peer_copies.h"
 #include "offload/service/straight.h"
 #include "offload/service/target.h"
 
@@ -43,7 +44,7 @@ class executor {
 public:
     executor(target &device, output &printed, activity_board &board, double least_kernel_time_s)
         : device_(device), printed_(printed), board_(board),
-          least_kernel_time_(least_kernel_time_s) {}
+          least_kernel_time_(least_kernel_time_s), peers_(device, moved_) {}
     ~executor();
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
@@ -54,6 +55,7 @@ public:
     void run(remote::world &ranks);
     /// Any thread. What is under way is not waited for.
     void stop();
+    [[nodiscard]] peer_copies &peers() { return peers_; }
     [[nodiscard]] const moved_bytes &moved() const { return moved_; }
 
 private:
@@ -107,6 +109,7 @@ private:
     activity_board &board_;
     std::chrono::duration<double> least_kernel_time_;
     moved_bytes moved_;
+    peer_copies peers_;
     std::atomic<remote::world *> ranks_{nullptr};
     std::atomic<bool> stopping_{false};
     std::mutex mutex_;

@@ -47,10 +47,15 @@ status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t so
     if (to.value() <= 0 || to.value() >= ranks.size()) {
         return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
     }
-    if (!slot{ranks.memory_of(to), ranks.window().usable_bytes()}.has(destination, nbytes)) {
+    if (slot{ranks.memory_of(to), ranks.window().usable_bytes()}.has(destination, nbytes)) {
+        return copy_to_slot(to, destination, source, nbytes);
+    }
+    if (!ranks.device_memory(to)) {
         return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
     }
-    return copy_to_slot(to, destination, source, nbytes);
+    auto memory = hold_for_network(ranks, device_, source, nbytes);
+    DIOMP_TRY(memory);
+    return peers_.copy(to, {destination, source, nbytes}, memory.value().kind);
 }
 
 status executor::copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes) {

@@ -67,13 +67,20 @@ status session::join() {
     options.device_memory = target_->own_memory();
     remote::world_handlers handlers;
     handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };
-    auto made =
-        remote::world::create(remote::make_member(client_, static_cast<int>(rank),
-                                                  static_cast<int>(size), options_.timeout_s),
-                              options, std::move(handlers), [](world_rank, const std::string &) {
-                                  // The client decides what a lost device means; a lost client ends
-                                  // its connection.
-                              });
+    handlers.copy = [this](const conduit::message &incoming) {
+        executor_->peers().take_request(incoming);
+    };
+    handlers.copied = [this](const conduit::message &incoming) {
+        executor_->peers().take_answer(incoming);
+    };
+    auto made = remote::world::create(
+        remote::make_member(client_, static_cast<int>(rank), static_cast<int>(size),
+                            options_.timeout_s),
+        options, std::move(handlers), [this](world_rank lost, const std::string &why) {
+            // Otherwise the client decides what a lost device means; a lost
+            // client ends its connection.
+            executor_->peers().lose(lost, why);
+        });
     DIOMP_TRY(made);
     world_ = made.take();
     target_->set_slot({world_->memory_of(world_->rank()), world_->window().usable_bytes()});
@@ -83,6 +90,7 @@ status session::join() {
             return nullptr;
         });
     }
+    executor_->peers().start(*world_);
     return {};
 }
 
@@ -137,6 +145,11 @@ void session::listen() {
         case remote::frame::release: {
             std::uint64_t const address = packet.number<std::uint64_t>();
             answer_with(target_->release(address) ? address : 0);
+            break;
+        }
+        case remote::frame::lost: {
+            world_rank const lost(static_cast<int>(packet.number<std::uint32_t>()));
+            executor_->peers().lose(lost, std::string(packet.text()));
             break;
         }
         case remote::frame::stop:

@@ -31,9 +31,9 @@ class remote_network_test(remote_case):
         self.assertRegex(err, "diomp: service.*too large to be registered")
 
     def test_memory_of_a_gpu_straight(self):
-        """Everything above the threshold, in both directions."""
-        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, "map_large", "update", "copies", "threads",
-                            "many_tasks", **UCX)
+        """Everything above the threshold, in both directions and from device to device."""
+        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, "map_large", "update", "copies", "copies_between",
+                            "copies_async", "rectangles", "threads", "many_tasks", "depend_across", **UCX)
         straight, by_way = self.moved(err, sessions=2)
         self.assertGreater(straight, 1 << 20)
         self.assertEqual(by_way, 0)
@@ -58,6 +58,14 @@ class remote_network_test(remote_case):
             straight, by_way = self.moved(err, sessions=2)
             self.assertEqual(straight, 0, (device_memory, variables))
             self.assertGreater(by_way, 1 << 20)
+
+    def test_gpus_and_processors_together(self):
+        first, second = self.lend("host"), self.lend(1)
+        err = self.exercise(f"{first.name}*1,{second.name}", 0, 2, "copies_between", "copies_async", "depend_across",
+                            "rectangles", "threads", **UCX)
+        straight, by_way = self.moved(err, sessions=2)
+        self.assertGreater(straight, 1 << 19)
+        self.assertEqual(by_way, 0)
 
 
 if __name__ == "__main__":
