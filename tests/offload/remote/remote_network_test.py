@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Remote devices whose data goes by UCX, and memory of GPUs that it reaches: LLVM's host plugin is in the GPU's place."""
+import os
 import re
 import unittest
 
-from services import remote_case, service
+from services import CUDA, MOVER, remote_case, service
 
 UCX = {"DIOMP_NETWORK": "ucx"}
 MOVED = r"the device's own memory: (\d+) bytes straight to and from the network, (\d+) by way of the session's"
@@ -66,6 +67,31 @@ class remote_network_test(remote_case):
         straight, by_way = self.moved(err, sessions=2)
         self.assertGreater(straight, 1 << 19)
         self.assertEqual(by_way, 0)
+
+    def move(self, **variables):
+        """Two devices of LLVM's CUDA plugin, on the stand-in for the driver. What was moved, most of it in large parts."""
+        folder = os.path.join(self.folder, "cuda")
+        os.makedirs(folder, exist_ok=True)
+        if not os.listdir(folder):
+            os.symlink(CUDA, os.path.join(folder, "libcuda.so.1"))
+        lender = service(self, devices="cuda", DIOMP_LOG="info", LD_LIBRARY_PATH=folder, FAKE_CUDA_COMPLAINTS="tell",
+                         **variables)
+        status, out, err = self.run_client(f"{lender.name}*2", MOVER, UCX)
+        self.assertEqual((status, out), (0, "mover: ok\n"), err)
+        self.assertNotIn("fake_cuda", err)
+        return self.moved(err, sessions=2)
+
+    def test_cuda_plugin_straight(self):
+        straight, by_way = self.move(DIOMP_NETWORK_DEVICE_MEMORY="on", FAKE_CUDA_LOADS="any")
+        self.assertGreater(straight, 20 << 20)
+        self.assertEqual(by_way, 0)
+
+    def test_cuda_plugin_by_way_of_the_slot(self):
+        """Memory that processors do not load: whoever touches it crashes. No UCX of this machine knows CUDA."""
+        for device_memory in "off", "auto":
+            straight, by_way = self.move(DIOMP_NETWORK_DEVICE_MEMORY=device_memory)
+            self.assertEqual(straight, 0)
+            self.assertGreater(by_way, 20 << 20)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ EXERCISE = os.environ["DIOMP_TEST_EXERCISE"]
 MISUSE = os.environ["DIOMP_TEST_MISUSE"]
 EVENTS = os.environ["DIOMP_TEST_EVENTS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
+MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
+CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
