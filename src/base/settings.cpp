@@ -296,7 +296,7 @@ constexpr auto rows = std::to_array<setting_row>({
      "UCX reads and writes GPU memory by itself, without a detour through the host. auto: where it "
      "is 1.18 or newer and built for these GPUs; on: also where it does not know them, whose "
      "memory "
-     "processors load then.",
+     "processors load then. For remote devices the service's counts, or the program's off.",
      parse_choice_of<&settings::network_device_memory, device_memory_choices>,
      show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",
