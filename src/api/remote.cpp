@@ -54,6 +54,8 @@ result<std::unique_ptr<remote::client>> connect() {
     auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
     DIOMP_TRY(token);
     chosen.token = token.take();
+    chosen.network = settings.value().network;
+    chosen.network_device_memory = settings.value().network_device_memory;
     chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
     chosen.posts_regions = settings.value().posted_regions;
     if (settings.value().timeout_s > 0) {

@@ -197,7 +197,8 @@ constexpr auto rows = std::to_array<setting_row>({
      "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started "
      "the "
      "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
-     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP.",
+     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP. Remote "
+     "devices: tcp or ucx, chosen in the same way where it is neither.",
      parse_choice_of<&settings::network, network_choices>, show_text<&settings::network>},
     {"DIOMP_CHECK", "none|allocations", "none",
      "allocations: check every transfer against the end of its allocation, not only of its "
@@ -295,7 +296,7 @@ constexpr auto rows = std::to_array<setting_row>({
      "UCX reads and writes GPU memory by itself, without a detour through the host. auto: where it "
      "is 1.18 or newer and built for these GPUs; on: also where it does not know them, whose "
      "memory "
-     "processors load then.",
+     "processors load then. For remote devices the service's counts, or the program's off.",
      parse_choice_of<&settings::network_device_memory, device_memory_choices>,
      show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",

@@ -10,7 +10,7 @@
 
 #include "offload/remote_table.h"
 
-#define DIOMP_PLUGIN_TABLE_VERSION 1
+#define DIOMP_PLUGIN_TABLE_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +35,9 @@ struct diomp_plugin_table {
     int (*read)(int device, void *to, uint64_t from, uint64_t nbytes);
     int (*copy)(int device, uint64_t to, uint64_t from, uint64_t nbytes);
     int (*launch)(int device, const struct diomp_remote_launch *launch);
+    /// Makes the device the calling thread's current one, as libraries want that find its memory by
+    /// address. The other functions change it likewise. Does not block.
+    int (*enter)(int device);
 };
 
 typedef void (*diomp_take_plugins_function)(const struct diomp_plugin_table *table);

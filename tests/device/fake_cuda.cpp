@@ -46,6 +46,9 @@ world &all() {
 
 int complain(const char *function, const std::string &text, int code) {
     all().complaints += std::string(function) + ": " + text + "\n";
+    if (stand_in::is_set_to("FAKE_CUDA_COMPLAINTS", "tell")) {
+        std::fprintf(stderr, "fake_cuda: %s: %s\n", function, text.c_str());
+    }
     return code;
 }
 
@@ -211,6 +214,20 @@ EXPORTED int cuDeviceTotalMem_v2(std::size_t *size, int device) {
 EXPORTED int cuDeviceGetAttribute(int *value, int which, int device) {
     FAKE_CUDA_ENTER
     switch (which) {
+    case 2:
+    case 5:
+    case 39:
+        *value = 1024;
+        break;
+    case 10:
+        *value = 32;
+        break;
+    case 75:
+        *value = 8;
+        break;
+    case 76:
+        *value = 0;
+        break;
     case 16:
         *value = 7 + device;
         break;
@@ -265,6 +282,17 @@ EXPORTED int cuDevicePrimaryCtxRelease_v2(int device) {
 EXPORTED int cuCtxPushCurrent_v2(void *context) {
     FAKE_CUDA_ENTER
     contexts.push_back(static_cast<fake_cuda::device *>(context));
+    return ok;
+}
+
+EXPORTED int cuCtxSetCurrent(void *context) {
+    FAKE_CUDA_ENTER
+    if (!contexts.empty()) {
+        contexts.pop_back();
+    }
+    if (context != nullptr) {
+        contexts.push_back(static_cast<fake_cuda::device *>(context));
+    }
     return ok;
 }
 

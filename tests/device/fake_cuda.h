@@ -20,6 +20,7 @@
 //     FAKE_CUDA_LOADS=any        processors load and store the memory, as network adapters do GPUs'
 //     FAKE_CUDA_KERNELS=none     a module is refused as one of a newer driver is
 //     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
+//     FAKE_CUDA_COMPLAINTS=tell  on standard error, too, for tests in other processes
 //     FAKE_CUDA_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
 //
 // The types are declared here once more, after the documentation and not after src/device/cuda, so

@@ -168,6 +168,7 @@ diomp::status run(const command_line &chosen) {
     options.greeting_timeout_s = chosen.greeting_timeout_s;
     options.once = chosen.once;
     options.least_kernel_time_s = chosen.least_kernel_time_s;
+    options.network_device_memory = settings.value().network_device_memory;
     announce(chosen, open.value(), options.devices.size());
     service::server server(std::move(open.value().listener), std::move(options));
     return server.run(stop.value().get());

@@ -20,6 +20,14 @@ namespace {
 
 constexpr std::chrono::seconds patience_at_end{5};
 
+/// The others need a launcher of their own, and a world of sessions has ours.
+std::string conduit_for(const std::string &network) {
+    if (network == "tcp" || network == "ucx") {
+        return network;
+    }
+    return conduit::has_rdma_adapter() ? "ucx" : "tcp"; // over TCP our own is quicker
+}
+
 } // namespace
 
 status client::connect_to(const service_address &service, const options &chosen) {
@@ -71,9 +79,8 @@ status client::build_world(const options &chosen) {
     std::vector<control_link *> links;
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    if (conduit::has_rdma_adapter()) { // over TCP our own is quicker
-        options.conduit = "ucx";
-    }
+    options.conduit = conduit_for(chosen.network);
+    options.network_device_memory = chosen.network_device_memory;
     for (auto const &each : devices_) {
         packet_writer join(frame::join);
         join.number(static_cast<std::uint32_t>(each->rank().value()));
@@ -85,9 +92,11 @@ status client::build_world(const options &chosen) {
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
     world_handlers handlers;
-    handlers.batch = [](const conduit::message &) {};
     handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
-    auto made = world::create(make_hub(std::move(links), chosen.timeout_s), options,
+    auto const on_output = [this](std::size_t session, std::string_view packet) {
+        devices_[session]->take_frame(packet);
+    };
+    auto made = world::create(make_hub(std::move(links), chosen.timeout_s, on_output), options,
                               std::move(handlers), [this](world_rank peer, std::string why) {
                                   if (remote_device *const lost = device_of(peer)) {
                                       lost->suspect(std::move(why));
@@ -99,6 +108,7 @@ status client::build_world(const options &chosen) {
     for (auto const &each : devices_) {
         each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
                             each->label());
+        each->is_reached_ = world_->device_memory(each->rank()).has_value();
         each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
     }
     return {};
@@ -234,6 +244,18 @@ void client::on_reply(const conduit::message &incoming) {
     }
 }
 
+/// Sessions that wait for the lost one would not always learn it from the network.
+void client::tell_of_loss(const remote_device &lost) {
+    for (auto const &each : devices_) {
+        if (!each->has_failed()) {
+            packet_writer packet(frame::lost);
+            packet.number(static_cast<std::uint32_t>(lost.rank().value()));
+            packet.text(lost.failure());
+            static_cast<void>(each->link().send(packet.take()));
+        }
+    }
+}
+
 void client::listen() {
     std::vector<remote_device *> open;
     open.reserve(devices_.size());
@@ -273,6 +295,9 @@ void client::listen() {
                         open[i]->fail("closed");
                     }
                     is_open = false;
+                }
+                if (!is_open && !closing_.load(std::memory_order_acquire)) {
+                    tell_of_loss(*open[i]);
                 }
                 world_->conduit().wake();
             }

@@ -64,6 +64,8 @@ public:
     status check(std::uint64_t address, std::size_t nbytes);
     /// In the device's slot: puts and gets reach it.
     [[nodiscard]] bool is_segment(std::uint64_t address) const { return slot_.has(address); }
+    /// In an allocation outside of the slot which the network reaches all the same.
+    [[nodiscard]] bool is_straight(std::uint64_t address, std::size_t nbytes) const;
 
     /// The addresses of the symbols, 0 for those that the image has not. Blocks.
     result<std::vector<std::uint64_t>> load(std::string_view image,
@@ -97,6 +99,9 @@ private:
     world_rank rank_;
     std::string label_;
     device_memory slot_;
+    bool is_reached_ = false; ///< memory outside of the slot, by the network; fixed at start-up
+    mutable std::mutex allocated_mutex_;             ///< leaf lock
+    std::map<std::uint64_t, std::size_t> allocated_; ///< outside of the slot: [address] bytes
     posted_work posted_;
     std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
     std::atomic<bool> failed_{false};
@@ -119,8 +124,10 @@ public:
         double connect_timeout_s = 10; ///< until a service has greeted
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;
-        std::size_t split_threshold_bytes = 0; ///< 0: chosen here
-        bool posts_regions = true;             ///< posted.h
+        std::string network = "auto";               ///< tcp, ucx; else what is best from here
+        std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
+        std::size_t split_threshold_bytes = 0;      ///< 0: chosen here
+        bool posts_regions = true;                  ///< posted.h
     };
 
     /// Connects to all services and meets their sessions. Blocks.
@@ -155,6 +162,7 @@ private:
     status build_world(const options &chosen);
     void on_reply(const conduit::message &incoming);
     void listen(); ///< body of the thread
+    void tell_of_loss(const remote_device &lost);
     void wake_listener();
 
     /// Up to this size a transfer is one packet of its queue's messages.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <iterator>
 #include <unistd.h>
 
 namespace diomp::offload::remote {
@@ -60,15 +61,35 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("{}: the device has no room for {}", label_, format_size(nbytes)));
     }
+    std::lock_guard const guard(allocated_mutex_);
+    allocated_.insert_or_assign(address.value(), nbytes);
     return address;
 }
 
 bool remote_device::release(std::uint64_t address) {
     if (!offer_.has_memory_in_slot()) {
+        {
+            std::lock_guard const guard(allocated_mutex_);
+            allocated_.erase(address);
+        }
         auto done = ask_for(frame::release, address);
         return done && done.value() != 0;
     }
     return slot_.release(address);
+}
+
+bool remote_device::is_straight(std::uint64_t address, std::size_t nbytes) const {
+    if (!is_reached_) {
+        return false;
+    }
+    std::lock_guard const guard(allocated_mutex_);
+    auto const behind = allocated_.upper_bound(address);
+    if (behind == allocated_.begin()) {
+        return false;
+    }
+    auto const &[begin, size] = *std::prev(behind);
+    std::uint64_t const offset = address - begin;
+    return offset < size && nbytes <= size - offset;
 }
 
 status remote_device::check(std::uint64_t address, std::size_t nbytes) {

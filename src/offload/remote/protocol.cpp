@@ -147,6 +147,42 @@ launch_arguments decode_launch(packet_reader &from) {
     return launch;
 }
 
+void append(packet_writer &to, const straight_transfer &what) {
+    to.number(what.address);
+    to.number(what.there);
+    to.number(what.nbytes);
+}
+
+straight_transfer decode_straight(packet_reader &from) {
+    straight_transfer what;
+    what.address = from.number<std::uint64_t>();
+    what.there = from.number<std::uint64_t>();
+    what.nbytes = from.number<std::uint64_t>();
+    return what;
+}
+
+std::string encode(const peer_copy &copy) {
+    packet_writer packet;
+    packet.number(copy.ticket);
+    append(packet, copy.transfer);
+    packet.number(static_cast<std::uint8_t>(copy.source_memory));
+    return packet.take();
+}
+
+result<peer_copy> decode_peer_copy(std::string_view bytes) {
+    packet_reader packet(bytes);
+    peer_copy copy;
+    copy.ticket = packet.number<std::uint64_t>();
+    copy.transfer = decode_straight(packet);
+    auto const memory = packet.number<std::uint8_t>();
+    if (!packet.ok() || !packet.at_end() ||
+        memory > static_cast<std::uint8_t>(conduit::memory_kind::hip)) {
+        return malformed("request of another device");
+    }
+    copy.source_memory = static_cast<conduit::memory_kind>(memory);
+    return copy;
+}
+
 std::string encode(const reply &answer) {
     packet_writer packet;
     packet.number(answer.queue);

@@ -15,6 +15,7 @@
 
 #include "base/packet.h"
 #include "base/result.h"
+#include "conduit/conduit.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 5;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -52,6 +53,7 @@ enum class frame : std::uint8_t {
     allocate = 16, ///< to the session: bytes (u64); of devices whose memory is not the slot
     release = 17,  ///< to the session: address (u64)
     done = 18,     ///< to the client, answers both: an address (u64), 0 if it failed
+    lost = 19,     ///< to the session: rank (u32) of another device that is no more, why (text)
 };
 
 struct hello_frame {
@@ -119,6 +121,9 @@ enum class operation : std::uint8_t {
     wait = 5,   ///< queue, batch (u64 each): of the same device, done before what follows
     finish = 6, ///< the last of its batch: a reply is wanted
     drop = 7,   ///< number (u32) of parts of the slot, address and size (u64 each) of each
+    // With memory that is not the slot, where the network reaches it: straight_transfer.
+    fetch = 8,   ///< from the client's memory
+    deliver = 9, ///< to the client's memory
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));
@@ -139,6 +144,25 @@ struct launch_arguments {
 };
 void append(packet_writer &to, const launch_arguments &launch);
 launch_arguments decode_launch(packet_reader &from);
+
+/// Between memory of another rank and the device's own.
+struct straight_transfer {
+    std::uint64_t address = 0; ///< of the device
+    std::uint64_t there = 0;   ///< of the other rank
+    std::uint64_t nbytes = 0;
+};
+void append(packet_writer &to, const straight_transfer &what);
+straight_transfer decode_straight(packet_reader &from);
+
+/// From the session of a copy's source to that of its target, whose memory is not the slot: fetch
+/// this. The answer is the ticket (u64), and why it failed if it did (the rest).
+struct peer_copy {
+    std::uint64_t ticket = 0;
+    straight_transfer transfer; ///< as the target sees it
+    conduit::memory_kind source_memory = conduit::memory_kind::host;
+};
+[[nodiscard]] std::string encode(const peer_copy &copy);
+result<peer_copy> decode_peer_copy(std::string_view bytes);
 
 /// What comes back for operation::finish: queue, batch (u64 each), failed (u8), bytes of standard
 /// output and of standard error that the session has sent so far (u64 each), the kernel that took

@@ -7,6 +7,8 @@
 //  - Large puts go straight from the program's memory into the device's, at once. The batch leaves
 //    when they have landed.
 //  - Large gets go straight back after the reply.
+//  - With memory of a GPU that the network reaches, large puts and gets are operations of the
+//    batch: the session moves the bytes when it is their turn.
 //  - What OpenMP need not wait for is posted (posted.h): the queue is empty again when it has been
 //    sent.
 //
@@ -91,12 +93,17 @@ private:
     status put_large(std::uint64_t address, const void *source, std::size_t nbytes);
     status stage_put(std::uint64_t address, const void *source, std::size_t nbytes,
                      std::unique_lock<std::mutex> &lock);
+    /// Of a put (fetch) or get (deliver): the session does it, between `here` and the device.
+    status append_straight(operation way, std::uint64_t address, const void *here,
+                           std::size_t nbytes, std::unique_lock<std::mutex> &lock);
     /// Without mutex_.
     status copy_by_stage(remote_device &target, std::uint64_t destination, std::uint64_t source,
                          std::size_t nbytes);
     result<std::uint64_t> take_stage(std::size_t nbytes);
     void append_copy(world_rank to, std::uint64_t destination, std::uint64_t source,
                      std::size_t nbytes);
+    /// Work of the session, behind which puts of this side must stay.
+    void note_copy();
     [[nodiscard]] bool touches_gathered(std::uint64_t address, std::size_t nbytes) const;
     /// Sends the gathered operations.
     void ship(bool last);

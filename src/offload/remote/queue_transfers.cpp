@@ -35,12 +35,28 @@ void queue::append_copy(world_rank to, std::uint64_t destination, std::uint64_t 
     gathered_.number(destination);
     gathered_.number(source);
     gathered_.number(static_cast<std::uint64_t>(nbytes));
+    note_copy();
+}
+
+void queue::note_copy() {
     has_work_ = true;
     computes_ = true;
     copies_ = true;
 }
 
-/// Variables of images are not in the segment, which is all that large transfers reach.
+status queue::append_straight(operation way, std::uint64_t address, const void *here,
+                              std::size_t nbytes, std::unique_lock<std::mutex> &lock) {
+    packet_writer encoded;
+    append_operation(encoded, way);
+    append(encoded, straight_transfer{address, reinterpret_cast<std::uint64_t>(here), nbytes});
+    DIOMP_TRY(make_room(encoded.size(), lock));
+    gathered_.bytes(encoded.take());
+    note_copy();
+    return {};
+}
+
+/// Variables of images, and memory of GPUs where the network does not reach it: large transfers
+/// reach the slot only.
 status queue::stage_put(std::uint64_t address, const void *source, std::size_t nbytes,
                         std::unique_lock<std::mutex> &lock) {
     auto stage = take_stage(nbytes);
@@ -67,6 +83,9 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
         put_ranges_.push_back({address, address + nbytes});
         has_work_ = true;
         return {};
+    }
+    if (device_.is_straight(address, nbytes)) {
+        return append_straight(operation::fetch, address, source, nbytes, lock);
     }
     if (!device_.is_segment(address)) {
         return stage_put(address, source, nbytes, lock);
@@ -101,6 +120,9 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         has_work_ = true;
         return {};
     }
+    if (device_.is_straight(address, nbytes)) {
+        return append_straight(operation::deliver, address, destination, nbytes, lock);
+    }
     if (!device_.is_segment(address)) {
         auto stage = take_stage(nbytes);
         DIOMP_TRY(stage);
@@ -125,7 +147,10 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
         return error(OMPX_ERR_RANK, "the other device is none of this client's");
     }
     DIOMP_TRY(target->check(destination, nbytes));
-    if (target != &device_ && !target->is_segment(destination)) {
+    bool const is_reached = target->is_segment(destination) ||
+                            (target->is_straight(destination, nbytes) &&
+                             (device_.is_segment(source) || device_.is_straight(source, nbytes)));
+    if (target != &device_ && !is_reached) {
         return copy_by_stage(*target, destination, source, nbytes);
     }
     if (target != &device_) {

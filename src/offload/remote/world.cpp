@@ -16,8 +16,9 @@ namespace {
 /// Values of all ranks, and the members' way to them: the hub collects and hands out.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s)
-        : peers_(std::move(peers)), timeout_s_(timeout_s) {
+    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s,
+                     output_sink on_output = {})
+        : peers_(std::move(peers)), timeout_s_(timeout_s), on_output_(std::move(on_output)) {
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = launch::host_name();
@@ -47,8 +48,8 @@ public:
         if (!is_hub) {
             DIOMP_TRY(send_fresh());
         }
-        for (control_link *peer : peers_) {
-            DIOMP_TRY(receive_from(*peer));
+        for (std::size_t i = 0; i < peers_.size(); ++i) {
+            DIOMP_TRY(receive_from(i));
         }
         if (is_hub) {
             DIOMP_TRY(send_fresh());
@@ -82,12 +83,17 @@ private:
         return {};
     }
 
-    status receive_from(control_link &peer) {
+    status receive_from(std::size_t peer) {
         for (;;) {
-            auto bytes = peer.receive(timeout_s_);
+            auto bytes = peers_[peer]->receive(timeout_s_);
             DIOMP_TRY(bytes);
             packet_reader packet(bytes.value());
-            switch (packet.type<frame>()) {
+            auto const type = packet.type<frame>();
+            if (type == frame::output && on_output_) {
+                on_output_(peer, bytes.value());
+                continue;
+            }
+            switch (type) {
             case frame::entry: {
                 auto const owner = static_cast<int>(packet.number<std::uint32_t>());
                 std::string const name(packet.text());
@@ -111,10 +117,14 @@ private:
     launch::job_info info_;
     std::vector<control_link *> peers_;
     double timeout_s_;
+    output_sink on_output_;
     std::map<key, std::string> fresh_;
     std::mutex mutex_; ///< over values_
     std::map<key, std::string> values_;
 };
+
+constexpr const char *device_memory_key = "device memory";
+constexpr const char *off = "off"; ///< its value at rank 0 where the user wants none of it
 
 /// Beside the window of a job of ranks that the same process may be in.
 std::uint64_t window_base() {
@@ -123,9 +133,11 @@ std::uint64_t window_base() {
 
 } // namespace
 
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s) {
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
+                                           output_sink on_output) {
     int const size = static_cast<int>(sessions.size()) + 1;
-    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s);
+    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s,
+                                              std::move(on_output));
 }
 
 std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
@@ -147,6 +159,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     made->window_ = window.take();
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
+    conduit_options.device_memory = options.network_device_memory;
     auto conduit =
         conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
     DIOMP_TRY(conduit);
@@ -156,13 +169,53 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     engine_options.warn_after_s = 0; // a kernel may take as long as it likes
     made->engine_ = std::make_unique<conduit::engine>(*made->conduit_, engine_options);
     made->conduit_->report_failures_to(on_failure);
-    if (made->engine_->add_handler(std::move(handlers.batch)) != batch_handler ||
-        made->engine_->add_handler(std::move(handlers.reply)) != reply_handler) {
-        panic("the engine numbers its handlers in another way");
-    }
+    made->add_handlers(std::move(handlers));
     made->engine_->start();
+    DIOMP_TRY(made->publish_device_memory(options));
     DIOMP_TRY(made->launcher_->fence()); // handlers stand everywhere
+    DIOMP_TRY(made->learn_device_memory());
     return made;
+}
+
+void world::add_handlers(world_handlers handlers) {
+    auto const add = [this](conduit::handler &wanted, conduit::handler_id number) {
+        if (!wanted) {
+            wanted = [](const conduit::message &) {};
+        }
+        if (engine_->add_handler(std::move(wanted)) != number) {
+            panic("the engine numbers its handlers in another way");
+        }
+    };
+    add(handlers.batch, batch_handler);
+    add(handlers.reply, reply_handler);
+    add(handlers.copy, copy_handler);
+    add(handlers.copied, copied_handler);
+}
+
+status world::publish_device_memory(const world_options &options) {
+    std::string value;
+    if (rank() == world_rank(0)) {
+        value = options.network_device_memory == off ? off : "";
+    } else if (options.device_memory && conduit_->reaches(*options.device_memory)) {
+        value = std::to_string(static_cast<int>(*options.device_memory));
+    }
+    return launcher_->put(device_memory_key, value);
+}
+
+status world::learn_device_memory() {
+    device_memory_.resize(static_cast<std::size_t>(size()));
+    auto wish = launcher_->get(world_rank(0), device_memory_key);
+    DIOMP_TRY(wish);
+    for (int each = 1; each < size() && wish.value() != off; ++each) {
+        auto value = launcher_->get(world_rank(each), device_memory_key);
+        DIOMP_TRY(value);
+        for (auto const kind : {conduit::memory_kind::cuda, conduit::memory_kind::hip}) {
+            if (value.value() == std::to_string(static_cast<int>(kind))) {
+                device_memory_[static_cast<std::size_t>(each)] = kind;
+            }
+        }
+    }
+    return {};
 }
 
 world::~world() {

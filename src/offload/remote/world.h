@@ -13,14 +13,21 @@
 #include "launch/launch.h"
 #include "offload/remote/control.h"
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace diomp::offload::remote {
 
+/// Takes what a session prints while it starts: its place in the hub's list, and the frame.
+using output_sink = std::function<void(std::size_t session, std::string_view packet)>;
+
 /// Rank 0's launcher: the sessions' connections in the order of their ranks, from 1 on.
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s);
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
+                                           output_sink on_output = {});
 /// A session's launcher.
 std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
                                               double timeout_s);
@@ -30,13 +37,19 @@ struct world_options {
     std::size_t memory_bytes = 0; ///< of the largest device; rank 0's holds
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
+    /// As conduit_options::device_memory; what is "off" at rank 0 is off.
+    std::string network_device_memory = "auto";
+    /// Of this rank's device where that is not its slot.
+    std::optional<conduit::memory_kind> device_memory;
 };
 
-/// Messages of the world. The same handlers on all ranks; a client takes no batches, a session no
-/// replies.
+/// Messages of the world. The same handlers on all ranks; what nobody sends to a rank may be empty
+/// there: a client takes replies only, a session all but those.
 struct world_handlers {
     conduit::handler batch;
     conduit::handler reply;
+    conduit::handler copy;   ///< peer_copy
+    conduit::handler copied; ///< its answer
 };
 
 class world {
@@ -59,16 +72,28 @@ public:
         return reinterpret_cast<std::uint64_t>(window_->slot(owner));
     }
 
+    /// How the network names memory of a rank's device that is not its slot; nothing: there is none
+    /// that it reads and writes.
+    [[nodiscard]] std::optional<conduit::memory_kind> device_memory(world_rank owner) const {
+        return device_memory_[owner.index()];
+    }
+
     static constexpr conduit::handler_id batch_handler = 0;
     static constexpr conduit::handler_id reply_handler = 1;
+    static constexpr conduit::handler_id copy_handler = 2;
+    static constexpr conduit::handler_id copied_handler = 3;
 
 private:
     world() = default;
+    void add_handlers(world_handlers handlers);
+    status publish_device_memory(const world_options &options);
+    status learn_device_memory();
 
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<conduit::window> window_;
     std::unique_ptr<conduit::conduit> conduit_;
     std::unique_ptr<conduit::engine> engine_;
+    std::vector<std::optional<conduit::memory_kind>> device_memory_; ///< [rank]
 };
 
 } // namespace diomp::offload::remote

@@ -47,6 +47,12 @@ public:
         return slot_.has(address, nbytes) || images_.has(address, nbytes);
     }
 
+    [[nodiscard]] result<network_range> hold(std::uint64_t address,
+                                             std::size_t nbytes) const override {
+        DIOMP_TRY(check(address, nbytes));
+        return network_range{};
+    }
+
     status launch(const remote::launch_arguments &launch) override;
     void unload() override { images_.unload(); }
 

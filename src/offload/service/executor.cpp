@@ -2,7 +2,6 @@
 #include "offload/service/executor.h"
 
 #include "base/service_thread.h"
-#include "conduit/flight.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +10,6 @@
 #include <utility>
 
 namespace diomp::offload::service {
-namespace {
-
-/// More than any conduit's message holds.
-constexpr std::size_t most_reply_bytes = std::size_t{1} << 20;
-
-} // namespace
 
 void activity_board::begin(std::size_t thread, const std::string &kernel) {
     line &mine = lines[thread % num_lines];
@@ -193,6 +186,31 @@ bool executor::wait_for(line &queue, std::uint64_t other, std::uint64_t number) 
 
 bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
     packet_reader packet(std::string_view(what.operations).substr(queue.resume_at));
+    bool is_understood = true;
+    while (!packet.at_end() && packet.ok() && is_understood) {
+        auto const next = packet.type<remote::operation>();
+        if (next != remote::operation::fetch && next != remote::operation::deliver) {
+            end_straight(queue);
+        }
+        if (next == remote::operation::finish) {
+            finish(queue, what.number);
+        } else if (next == remote::operation::wait) {
+            auto const other = packet.number<std::uint64_t>();
+            auto const number = packet.number<std::uint64_t>();
+            queue.resume_at = what.operations.size() - packet.rest_size();
+            if (!wait_for(queue, other, number)) {
+                return false;
+            }
+        } else {
+            is_understood = run_operation(queue, next, packet, thread);
+        }
+    }
+    end_straight(queue);
+    return true;
+}
+
+bool executor::run_operation(line &queue, remote::operation what, packet_reader &packet,
+                             std::size_t thread) {
     auto const try_to = [&](auto &&operation) {
         if (!queue.failure.empty()) {
             return; // what follows an error is not done
@@ -203,92 +221,47 @@ bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
             queue.failure = done.failure().message();
         }
     };
-    while (!packet.at_end() && packet.ok()) {
-        switch (packet.type<remote::operation>()) {
-        case remote::operation::put: {
-            auto const address = packet.number<std::uint64_t>();
-            std::string_view const bytes = packet.text();
-            try_to([&] { return device_.write(address, bytes.data(), bytes.size()); });
-            break;
-        }
-        case remote::operation::get: {
-            auto const address = packet.number<std::uint64_t>();
-            auto const nbytes = packet.number<std::uint64_t>();
-            try_to([&] { return get(queue, address, nbytes); });
-            break;
-        }
-        case remote::operation::copy: {
-            world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
-            auto const destination = packet.number<std::uint64_t>();
-            auto const source = packet.number<std::uint64_t>();
-            auto const nbytes = packet.number<std::uint64_t>();
-            try_to([&] { return copy(to, destination, source, nbytes); });
-            break;
-        }
-        case remote::operation::launch: {
-            auto const arguments = remote::decode_launch(packet);
-            try_to([&] { return launch(queue, arguments, thread); });
-            break;
-        }
-        case remote::operation::wait: {
-            auto const other = packet.number<std::uint64_t>();
-            auto const number = packet.number<std::uint64_t>();
-            queue.resume_at = what.operations.size() - packet.rest_size();
-            if (!wait_for(queue, other, number)) {
-                return false;
-            }
-            break;
-        }
-        case remote::operation::drop:
-            if (status const dropped = drop(packet); !dropped) {
-                queue.failure = dropped.failure().message();
-            }
-            break;
-        case remote::operation::finish:
-            finish(queue, what.number);
-            break;
-        default:
-            try_to([] { return status(error(OMPX_ERR_ARG, "unknown operation in a batch")); });
-            return true;
-        }
+    switch (what) {
+    case remote::operation::put: {
+        auto const address = packet.number<std::uint64_t>();
+        std::string_view const bytes = packet.text();
+        try_to([&] { return device_.write(address, bytes.data(), bytes.size()); });
+        return true;
     }
-    return true;
-}
-
-status executor::get(line &queue, std::uint64_t address, std::size_t nbytes) {
-    std::size_t const before = queue.gets.size();
-    if (nbytes > most_reply_bytes) {
-        return error(OMPX_ERR_ARG, "a batch asks for more bytes than a reply can have");
+    case remote::operation::get: {
+        auto const address = packet.number<std::uint64_t>();
+        auto const nbytes = packet.number<std::uint64_t>();
+        try_to([&] { return get(queue, address, nbytes); });
+        return true;
     }
-    queue.gets.resize(before + nbytes);
-    return device_.read(queue.gets.data() + before, address, nbytes);
-}
-
-status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
-                      std::size_t nbytes) {
-    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
-    if (to == ranks.rank()) {
-        return device_.copy(destination, source, nbytes);
+    case remote::operation::fetch:
+    case remote::operation::deliver: {
+        auto const transfer = remote::decode_straight(packet);
+        try_to([&] { return move_straight(queue, what, transfer); });
+        return true;
     }
-    if (to.value() <= 0 || to.value() >= ranks.size()) {
-        return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
+    case remote::operation::copy: {
+        world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
+        auto const destination = packet.number<std::uint64_t>();
+        auto const source = packet.number<std::uint64_t>();
+        auto const nbytes = packet.number<std::uint64_t>();
+        try_to([&] { return copy(to, destination, source, nbytes); });
+        return true;
     }
-    if (!slot{ranks.memory_of(to), ranks.window().usable_bytes()}.has(destination, nbytes)) {
-        return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
+    case remote::operation::launch: {
+        auto const arguments = remote::decode_launch(packet);
+        try_to([&] { return launch(queue, arguments, thread); });
+        return true;
     }
-    std::string staged;
-    void const *from = reinterpret_cast<void const *>(source);
-    if (!device_.is_loadable(source, nbytes)) {
-        staged.resize(nbytes);
-        DIOMP_TRY(device_.read(staged.data(), source, nbytes));
-        from = staged.data();
+    case remote::operation::drop:
+        if (status const dropped = drop(packet); !dropped) {
+            queue.failure = dropped.failure().message();
+        }
+        return true;
+    default:
+        try_to([] { return status(error(OMPX_ERR_ARG, "unknown operation in a batch")); });
+        return false;
     }
-    conduit::flight arrival;
-    DIOMP_TRY(ranks.conduit().put(to, destination, from, nbytes, arrival.count()));
-    DIOMP_TRY(ranks.conduit().flush(to, arrival.count()));
-    return arrival.wait(ranks.engine(), [&] {
-        return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
-    });
 }
 
 status executor::launch(line &queue, const remote::launch_arguments &launch, std::size_t thread) {
@@ -312,22 +285,6 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
     if (!done) {
         return error(done.failure().code(),
                      fmt::format("kernel {}: {}", *name, done.failure().message()));
-    }
-    return {};
-}
-
-status executor::drop(packet_reader &parts) {
-    remote::world const &ranks = *ranks_.load(std::memory_order_acquire);
-    std::uint64_t const begin = ranks.memory_of(ranks.rank());
-    slot const memory{begin, ranks.window().usable_bytes()};
-    auto const count = parts.number<std::uint32_t>();
-    for (std::uint32_t i = 0; i < count && parts.ok(); ++i) {
-        auto const address = parts.number<std::uint64_t>();
-        auto const nbytes = parts.number<std::uint64_t>();
-        if (!memory.has(address, nbytes)) {
-            return error(OMPX_ERR_RANGE, "pages that are none of the device's memory");
-        }
-        ranks.window().release_pages(local_rank(0), address - begin, nbytes);
     }
     return {};
 }

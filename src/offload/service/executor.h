@@ -8,6 +8,8 @@
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/output.h"
+#include "offload/service/peer_copies.h"
+#include "offload/service/straight.h"
 #include "offload/service/target.h"
 
 #include <array>
@@ -42,7 +44,7 @@ class executor {
 public:
     executor(target &device, output &printed, activity_board &board, double least_kernel_time_s)
         : device_(device), printed_(printed), board_(board),
-          least_kernel_time_(least_kernel_time_s) {}
+          least_kernel_time_(least_kernel_time_s), peers_(device, moved_) {}
     ~executor();
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
@@ -53,6 +55,8 @@ public:
     void run(remote::world &ranks);
     /// Any thread. What is under way is not waited for.
     void stop();
+    [[nodiscard]] peer_copies &peers() { return peers_; }
+    [[nodiscard]] const moved_bytes &moved() const { return moved_; }
 
 private:
     struct batch {
@@ -69,6 +73,7 @@ private:
         std::string gets;          ///< the bytes for it
         std::uint64_t kernel = 0;  ///< that took longest since then
         std::chrono::microseconds kernel_time{0};
+        straight_transfers straight; ///< under way
     };
     /// A queue that waits for a batch of another one.
     struct parked {
@@ -82,9 +87,17 @@ private:
     void work_on(line &queue, std::size_t thread);
     /// False: the queue has to wait.
     bool run_batch(line &queue, batch &what, std::size_t thread);
+    /// False: the rest of the batch cannot be understood.
+    bool run_operation(line &queue, remote::operation what, packet_reader &packet,
+                       std::size_t thread);
+    void end_straight(line &queue);
     bool wait_for(line &queue, std::uint64_t other, std::uint64_t number);
     status get(line &queue, std::uint64_t address, std::size_t nbytes);
+    status move_straight(line &queue, remote::operation way, const remote::straight_transfer &what);
     status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    status copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
+                        std::size_t nbytes);
     status launch(line &queue, const remote::launch_arguments &launch, std::size_t thread);
     status drop(packet_reader &parts);
     void finish(line &queue, std::uint64_t number);
@@ -95,6 +108,8 @@ private:
     output &printed_;
     activity_board &board_;
     std::chrono::duration<double> least_kernel_time_;
+    moved_bytes moved_;
+    peer_copies peers_;
     std::atomic<remote::world *> ranks_{nullptr};
     std::atomic<bool> stopping_{false};
     std::mutex mutex_;

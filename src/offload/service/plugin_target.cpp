@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/log.h"
 #include "base/unique_fd.h"
 #include "offload/plugin_table.h"
+#include "offload/service/allocations.h"
 #include "offload/service/target.h"
 
 #include <fmt/format.h>
@@ -34,7 +36,12 @@ namespace {
 
 class plugin_target final : public target {
 public:
-    explicit plugin_target(int device) : device_(device) {}
+    plugin_target(int device, std::optional<conduit::memory_kind> memory)
+        : device_(device), memory_(memory), allocated_([device](std::uint64_t address) {
+              if (plugins->release(device, address) != 0) {
+                  log(log_level::error, "the device did not free memory at {:#x}", address);
+              }
+          }) {}
 
     result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols) override;
@@ -48,10 +55,15 @@ public:
         if (address == 0) {
             return error(OMPX_ERR_NOMEM, "the device has no room");
         }
+        allocated_.add(address, nbytes);
         return address;
     }
     status release(std::uint64_t address) override {
-        return outcome(plugins->release(device_, address), "free");
+        if (!allocated_.release(address)) {
+            return error(OMPX_ERR_RANGE,
+                         fmt::format("no allocation of the device begins at {:#x}", address));
+        }
+        return {};
     }
 
     status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
@@ -81,6 +93,28 @@ public:
         return slot_.has(address, nbytes);
     }
 
+    [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
+        return memory_;
+    }
+    [[nodiscard]] result<network_range> hold(std::uint64_t address,
+                                             std::size_t nbytes) const override {
+        if (slot_.has(address, nbytes)) {
+            return network_range{};
+        }
+        if (!memory_) {
+            return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
+        }
+        auto allocation = allocated_.hold(address, nbytes);
+        if (!allocation) {
+            return error(OMPX_ERR_RANGE,
+                         fmt::format("{} bytes at {:#x} are no memory of the device that has been "
+                                     "allocated",
+                                     nbytes, address));
+        }
+        return network_range{*memory_, std::move(allocation)};
+    }
+    void enter() override { static_cast<void>(plugins->enter(device_)); }
+
     status launch(const remote::launch_arguments &launch) override;
     void unload() override {}
 
@@ -98,7 +132,9 @@ private:
     };
 
     int device_;
-    mutable std::mutex mutex_;
+    std::optional<conduit::memory_kind> memory_; ///< as networks call it
+    allocations allocated_;
+    mutable std::mutex mutex_; ///< over the rest
     std::map<remote::image_id, image> images_;
     std::unordered_map<std::uint64_t, std::string> kernels_;
 };
@@ -144,6 +180,22 @@ status plugin_target::launch(const remote::launch_arguments &launch) {
 
 } // namespace
 
+/// A program that has plugins of its own to hand over (tests) needs no libomptarget.
+static bool find_plugins() {
+    return plugins != nullptr || (load_libomptarget() && plugins != nullptr);
+}
+
+static std::optional<conduit::memory_kind> kind_of(const std::string &plugin,
+                                                   const std::string &network_device_memory) {
+    if (plugin == "amdgpu") {
+        return conduit::memory_kind::hip;
+    }
+    if (plugin == "cuda" || network_device_memory == "on") {
+        return conduit::memory_kind::cuda;
+    }
+    return {};
+}
+
 bool load_libomptarget() {
     static bool const done = [] {
         std::error_code failed;
@@ -163,15 +215,17 @@ bool load_libomptarget() {
     return done;
 }
 
-result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device) {
-    if (!load_libomptarget() || plugins == nullptr) {
+result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device,
+                                                   const std::string &network_device_memory) {
+    if (!find_plugins()) {
         return error(OMPX_ERR_UNSUPPORTED, "the service has no libomptarget of DiOMP beside it");
     }
     if (plugins->start(plugin.c_str()) <= device || plugins->use(device) != 0) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("LLVM's plugin '{}' does not start device {}", plugin, device));
     }
-    return std::unique_ptr<target>(std::make_unique<plugin_target>(device));
+    return std::unique_ptr<target>(
+        std::make_unique<plugin_target>(device, kind_of(plugin, network_device_memory)));
 }
 
 result<plugin_devices> ask_plugin(const std::string &plugin) {
@@ -184,7 +238,7 @@ result<plugin_devices> ask_plugin(const std::string &plugin) {
     pid_t const pid = ::fork();
     if (pid == 0) {
         plugin_devices found;
-        if (load_libomptarget() && plugins != nullptr) {
+        if (find_plugins()) {
             found.count = plugins->start(plugin.c_str());
             found.machine = found.count > 0 ? plugins->machine() : 0;
         }

@@ -195,6 +195,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         options.device = device.number;
         options.memory_bytes = device.description.memory_bytes;
         options.least_kernel_time_s = chosen_.least_kernel_time_s;
+        options.network_device_memory = chosen_.network_device_memory;
         options.board = board;
         status const served = serve(session->client, options);
         std::_Exit(served ? 0 : 1);

@@ -30,7 +30,8 @@ struct server_options {
     double greeting_timeout_s = 10;
     int most_sessions = 64;
     double least_kernel_time_s = 0; ///< kernels that are over earlier sleep for the rest
-    bool once = false;              ///< ends with the last session
+    std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
+    bool once = false;                          ///< ends with the last session
 };
 
 class server {

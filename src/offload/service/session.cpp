@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/session.h"
 
+#include "base/log.h"
 #include "base/service_thread.h"
 #include "offload/remote/world.h"
 
@@ -52,7 +53,8 @@ status session::join() {
     if (options_.kind == "cpu") {
         target_ = make_cpu_target();
     } else {
-        auto made_target = make_plugin_target(options_.kind, options_.device);
+        auto made_target =
+            make_plugin_target(options_.kind, options_.device, options_.network_device_memory);
         DIOMP_TRY(made_target);
         target_ = made_target.take();
     }
@@ -61,19 +63,34 @@ status session::join() {
     remote::world_options options;
     options.conduit = conduit;
     options.memory_bytes = options_.memory_bytes;
+    options.network_device_memory = options_.network_device_memory;
+    options.device_memory = target_->own_memory();
     remote::world_handlers handlers;
     handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };
-    handlers.reply = [](const conduit::message &) {};
-    auto made =
-        remote::world::create(remote::make_member(client_, static_cast<int>(rank),
-                                                  static_cast<int>(size), options_.timeout_s),
-                              options, std::move(handlers), [](world_rank, const std::string &) {
-                                  // The client decides what a lost device means; a lost client ends
-                                  // its connection.
-                              });
+    handlers.copy = [this](const conduit::message &incoming) {
+        executor_->peers().take_request(incoming);
+    };
+    handlers.copied = [this](const conduit::message &incoming) {
+        executor_->peers().take_answer(incoming);
+    };
+    auto made = remote::world::create(
+        remote::make_member(client_, static_cast<int>(rank), static_cast<int>(size),
+                            options_.timeout_s),
+        options, std::move(handlers), [this](world_rank lost, const std::string &why) {
+            // Otherwise the client decides what a lost device means; a lost
+            // client ends its connection.
+            executor_->peers().lose(lost, why);
+        });
     DIOMP_TRY(made);
     world_ = made.take();
     target_->set_slot({world_->memory_of(world_->rank()), world_->window().usable_bytes()});
+    if (world_->device_memory(world_->rank())) {
+        world_->conduit().work_in([this]() -> std::shared_ptr<void> {
+            target_->enter();
+            return nullptr;
+        });
+    }
+    executor_->peers().start(*world_);
     return {};
 }
 
@@ -130,6 +147,11 @@ void session::listen() {
             answer_with(target_->release(address) ? address : 0);
             break;
         }
+        case remote::frame::lost: {
+            world_rank const lost(static_cast<int>(packet.number<std::uint32_t>()));
+            executor_->peers().lose(lost, std::string(packet.text()));
+            break;
+        }
         case remote::frame::stop:
             leave();
         default:
@@ -146,6 +168,10 @@ void session::answer_with(std::uint64_t address) {
 
 void session::leave() {
     target_->unload();
+    log(log_level::info,
+        "the device's own memory: {} bytes straight to and from the network, {} by way of the "
+        "session's",
+        executor_->moved().straight.load(), executor_->moved().by_way.load());
     output_->flush();
     static_cast<void>(client_.send(packet_writer(remote::frame::stopped).take()));
     // The client closes when it no longer talks to this process: not before may its peer vanish.

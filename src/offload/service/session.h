@@ -19,6 +19,7 @@ struct session_options {
     std::size_t memory_bytes = 0; ///< of the slot
     double timeout_s = 60;        ///< of start-up
     double least_kernel_time_s = 0;
+    std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
     /// Shared with the service.
     activity_board *board = nullptr;
 };

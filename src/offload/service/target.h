@@ -3,12 +3,13 @@
 #pragma once
 
 #include "base/result.h"
-#include "conduit/window.h"
+#include "conduit/conduit.h"
 #include "offload/remote/protocol.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct slot {
     [[nodiscard]] bool has(std::uint64_t address, std::size_t size) const {
         return address - begin <= nbytes && size <= nbytes - (address - begin);
     }
+};
+
+inline constexpr const char *no_network_memory = "the network does not reach memory of this device";
+
+/// Memory of a device as a network works with it. It is not freed while this lives.
+struct network_range {
+    conduit::memory_kind kind = conduit::memory_kind::host;
+    std::shared_ptr<void> held;
 };
 
 /// Any thread, except where told. Every call blocks until the device is done.
@@ -49,6 +58,16 @@ public:
     /// Whether a range can be read by its address in this process.
     [[nodiscard]] virtual bool is_loadable(std::uint64_t address, std::size_t nbytes) const = 0;
 
+    /// Of memory that is not the slot, if networks can be told of it.
+    [[nodiscard]] virtual std::optional<conduit::memory_kind> own_memory() const { return {}; }
+    /// A range for the network, which lies in the slot, in what allocate() gave out, or elsewhere
+    /// where processors load. OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.
+    [[nodiscard]] virtual result<network_range> hold(std::uint64_t address,
+                                                     std::size_t nbytes) const = 0;
+    /// Makes the device the calling thread's own: some vendors' libraries want that where the
+    /// network works with its memory.
+    virtual void enter() {}
+
     virtual status launch(const remote::launch_arguments &launch) = 0;
     /// At the end: runs what images want to run then.
     virtual void unload() = 0;
@@ -62,8 +81,10 @@ protected:
 
 /// Processors: images are libraries, memory is the slot.
 std::unique_ptr<target> make_cpu_target();
-/// A device of one of LLVM's plugins: "host", "cuda", "amdgpu".
-result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device);
+/// A device of one of LLVM's plugins: "host", "cuda", "amdgpu". `network_device_memory`:
+/// DIOMP_NETWORK_DEVICE_MEMORY; "on" has host devices stand for GPUs whose memory processors load.
+result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device,
+                                                   const std::string &network_device_memory);
 
 /// What LLVM's plugin finds here: asked in a process of its own, since GPUs must not be started
 /// before a fork.

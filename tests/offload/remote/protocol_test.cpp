@@ -53,6 +53,20 @@ TEST(remote_protocol, fields_survive_the_wire) {
     EXPECT_EQ(answer.value().batch, 77U);
     EXPECT_TRUE(answer.value().failed);
     EXPECT_EQ(answer.value().rest, "why it failed");
+    auto const copy = decode_peer_copy(all[6].bytes);
+    ASSERT_TRUE(copy.ok());
+    EXPECT_EQ(copy.value().ticket, 9U);
+    EXPECT_EQ(copy.value().transfer.address, 0x7f0000001000U);
+    EXPECT_EQ(copy.value().transfer.there, 0x7f0000002000U);
+    EXPECT_EQ(copy.value().transfer.nbytes, 4097U);
+    EXPECT_EQ(copy.value().source_memory, conduit::memory_kind::hip);
+}
+
+TEST(remote_protocol, memory_of_no_known_kind_is_an_error) {
+    std::string bytes = encode(peer_copy{});
+    EXPECT_TRUE(decode_peer_copy(bytes).ok());
+    bytes.back() = '\3';
+    EXPECT_FALSE(decode_peer_copy(bytes).ok());
 }
 
 TEST(remote_protocol, packets_cut_short_are_errors_at_every_length) {

@@ -12,7 +12,7 @@
 
 namespace diomp_test {
 
-enum class packet_kind : std::uint8_t { hello, offer, load, launch, reply, count };
+enum class packet_kind : std::uint8_t { hello, offer, load, launch, reply, peer_copy, count };
 
 struct sample {
     packet_kind kind;
@@ -61,6 +61,11 @@ inline std::vector<sample> samples() {
     answer.output_bytes[1] = 12;
     answer.rest = "why it failed";
     all.push_back({packet_kind::reply, encode(answer), true});
+    remote::peer_copy copy;
+    copy.ticket = 9;
+    copy.transfer = {0x7f0000001000, 0x7f0000002000, 4097};
+    copy.source_memory = diomp::conduit::memory_kind::hip;
+    all.push_back({packet_kind::peer_copy, encode(copy)});
     return all;
 }
 
@@ -99,6 +104,10 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
     case packet_kind::reply: {
         auto answer = remote::decode_reply(bytes);
         return answer ? encode(answer.value()) : "";
+    }
+    case packet_kind::peer_copy: {
+        auto copy = remote::decode_peer_copy(bytes);
+        return copy ? encode(copy.value()) : "";
     }
     case packet_kind::count:
         break;

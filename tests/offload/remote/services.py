@@ -24,6 +24,8 @@ EXERCISE = os.environ["DIOMP_TEST_EXERCISE"]
 MISUSE = os.environ["DIOMP_TEST_MISUSE"]
 EVENTS = os.environ["DIOMP_TEST_EVENTS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
+MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
+CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
@@ -33,9 +35,9 @@ HELLO, REFUSED, WELCOME = 1, 2, 3
 class service:
     """One diomp-deviced on a free port."""
 
-    def __init__(self, case, *options, devices=1, token="a token", memory="512M"):
+    def __init__(self, case, *options, devices=1, token="a token", memory="512M", **variables):
         words = [SERVICE, "--port", "0", "--print-port", "--devices", str(devices), "--memory", memory, *options]
-        self.process = case.start(words, {"DIOMP_TOKEN": token, "TMPDIR": case.folder})
+        self.process = case.start(words, {"DIOMP_TOKEN": token, "TMPDIR": case.folder, **variables})
         self.port = int(self.process.stdout.readline())
         self.name = f"127.0.0.1:{self.port}"
 

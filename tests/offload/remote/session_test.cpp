@@ -1,189 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A session and a client that says to it what no plugin would: raw batches and control frames.
-// Both are forked, so that each test has a world of its own.
-#include "offload/remote/protocol.h"
-#include "offload/remote/world.h"
-#include "offload/service/session.h"
+// A session of a processor, and a client that says to it what no plugin would.
+#include "offload/remote/client_side.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <map>
 #include <random>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace diomp::offload::service {
 namespace {
 
-using remote::frame;
-using remote::operation;
+using namespace diomp_test;
 using testing::HasSubstr;
 
-constexpr std::size_t memory_bytes = 1 << 20;
-constexpr double limit_s = 20;
-
-class client_side {
-public:
-    explicit client_side(unique_fd socket) : link(std::move(socket)) {
-        packet_writer join(frame::join);
-        join.number(std::uint32_t{1});
-        join.number(std::uint32_t{2});
-        join.text("tcp");
-        EXPECT_TRUE(link.send(join.take()).ok());
-        remote::world_options options;
-        options.memory_bytes = memory_bytes;
-        remote::world_handlers handlers;
-        handlers.batch = [](const conduit::message &) {};
-        handlers.reply = [this](const conduit::message &incoming) { note(incoming); };
-        auto made =
-            remote::world::create(remote::make_hub({&link}, limit_s), options, std::move(handlers),
-                                  [](world_rank, const std::string &) {});
-        EXPECT_TRUE(made.ok()) << made.failure().message();
-        ranks = made.take();
-        memory = ranks->memory_of(world_rank(1));
-    }
-
-    struct answer {
-        bool failed = false;
-        std::string rest;
-    };
-
-    void send(std::uint64_t queue, std::uint64_t number, const std::string &operations) {
-        packet_writer packet;
-        packet.number(queue);
-        packet.number(number);
-        packet.bytes(operations);
-        std::string const bytes = packet.take();
-        ranks->engine().send(world_rank(1), remote::world::batch_handler,
-                             std::as_bytes(std::span(bytes)));
-    }
-    bool has_answer(std::uint64_t queue, std::uint64_t number) {
-        ranks->engine().poll();
-        std::lock_guard const guard(mutex_);
-        return answers_.contains({queue, number});
-    }
-    answer wait_for(std::uint64_t queue, std::uint64_t number) {
-        auto const end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
-        while (!has_answer(queue, number)) {
-            if (std::chrono::steady_clock::now() > end) {
-                ADD_FAILURE() << "no answer";
-                return {true, "no answer"};
-            }
-        }
-        std::lock_guard const guard(mutex_);
-        return answers_[{queue, number}];
-    }
-    /// Operations and a finish behind them.
-    answer ask(std::uint64_t queue, std::uint64_t number, packet_writer &&operations) {
-        append_operation(operations, operation::finish);
-        send(queue, number, operations.take());
-        return wait_for(queue, number);
-    }
-    /// A put and a get on a queue of its own.
-    void expect_service() {
-        std::uint64_t const queue = next_queue_++;
-        packet_writer batch;
-        put(batch, memory + 4000, "it works");
-        get(batch, memory + 4003, 5);
-        auto const got = ask(queue, 1, std::move(batch));
-        EXPECT_FALSE(got.failed) << got.rest;
-        EXPECT_EQ(got.rest, "works");
-    }
-
-    static void put(packet_writer &batch, std::uint64_t address, std::string_view bytes) {
-        append_operation(batch, operation::put);
-        batch.number(address);
-        batch.text(bytes);
-    }
-    static void get(packet_writer &batch, std::uint64_t address, std::uint64_t nbytes) {
-        append_operation(batch, operation::get);
-        batch.number(address);
-        batch.number(nbytes);
-    }
-    static void copy(packet_writer &batch, std::uint32_t to, std::uint64_t destination,
-                     std::uint64_t source, std::uint64_t nbytes) {
-        append_operation(batch, operation::copy);
-        batch.number(to);
-        batch.number(destination);
-        batch.number(source);
-        batch.number(nbytes);
-    }
-    static void drop(packet_writer &batch, std::uint64_t address, std::uint64_t nbytes) {
-        append_operation(batch, operation::drop);
-        batch.number(std::uint32_t{1});
-        batch.number(address);
-        batch.number(nbytes);
-    }
-    static void wait(packet_writer &batch, std::uint64_t queue, std::uint64_t number) {
-        append_operation(batch, operation::wait);
-        batch.number(queue);
-        batch.number(number);
-    }
-
-    remote::control_link link;
-    std::unique_ptr<remote::world> ranks;
-    std::uint64_t memory = 0; ///< of the device
-
-private:
-    void note(const conduit::message &incoming) {
-        auto decoded = remote::decode_reply(
-            {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
-        if (decoded) {
-            std::lock_guard const guard(mutex_);
-            answers_[{decoded.value().queue, decoded.value().batch}] = {
-                decoded.value().failed, std::string(decoded.value().rest)};
-        }
-    }
-
-    std::uint64_t next_queue_ = 1000000;
-    std::mutex mutex_;
-    std::map<std::pair<std::uint64_t, std::uint64_t>, answer> answers_;
-};
-
-/// The session's process must end with `expected`.
 void run_session(const std::function<void(client_side &)> &body, int expected = 0) {
-    int ends[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    std::string folder = testing::TempDir() + "diomp-images-XXXXXX";
-    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
-    pid_t const session = ::fork();
-    if (session == 0) {
-        ::alarm(60); // whatever happens, no process is left
-        ::close(ends[0]);
-        static activity_board board;
-        session_options options;
-        options.image_folder = folder;
-        options.memory_bytes = memory_bytes;
-        options.timeout_s = limit_s;
-        options.board = &board;
-        remote::control_link client{unique_fd(ends[1])};
-        std::_Exit(serve(client, options) ? 0 : 1);
-    }
-    pid_t const client = ::fork();
-    if (client == 0) {
-        ::alarm(60);
-        ::close(ends[1]);
-        client_side side{unique_fd(ends[0])};
-        body(side);
-        std::fflush(nullptr);
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-    }
-    ::close(ends[0]);
-    ::close(ends[1]);
-    int how = 0;
-    ::waitpid(client, &how, 0);
-    EXPECT_EQ(how, 0) << "the client's side; see above";
-    ::waitpid(session, &how, 0); // it ends with its client
-    EXPECT_TRUE(WIFEXITED(how)) << "signal " << WTERMSIG(how);
-    EXPECT_EQ(WEXITSTATUS(how), expected);
-    std::filesystem::remove_all(folder);
+    run_sessions({}, body, expected);
 }
 
 TEST(session, puts_gets_and_copies_happen_in_order) {
@@ -422,13 +254,6 @@ TEST(session, changed_batches_do_not_end_it) {
 
 // ---- Control frames
 
-/// What comes for one frame.
-std::string answer_to(client_side &side, const std::string &packet) {
-    EXPECT_TRUE(side.link.send(packet).ok());
-    auto answer = side.link.receive(limit_s);
-    return answer ? answer.take() : "";
-}
-
 TEST(session, an_image_is_asked_for_once_and_must_be_the_one_announced) {
     run_session([](client_side &side) {
         std::string const image = "no library at all";
@@ -441,17 +266,17 @@ TEST(session, an_image_is_asked_for_once_and_must_be_the_one_announced) {
         };
         packet_writer other(frame::image);
         other.bytes("another one");
-        EXPECT_EQ(answer_to(side, load), wanted);
-        EXPECT_THAT(failure_of(answer_to(side, other.take())), HasSubstr("announced"));
-        EXPECT_EQ(answer_to(side, load), wanted);
-        EXPECT_THAT(failure_of(answer_to(side, packet_writer(frame::load).take())),
+        EXPECT_EQ(side.answer_to(load), wanted);
+        EXPECT_THAT(failure_of(side.answer_to(other.take())), HasSubstr("announced"));
+        EXPECT_EQ(side.answer_to(load), wanted);
+        EXPECT_THAT(failure_of(side.answer_to(packet_writer(frame::load).take())),
                     HasSubstr("an image was expected"));
         packet_writer right(frame::image);
         right.bytes(image);
-        EXPECT_EQ(answer_to(side, load), wanted);
-        EXPECT_THAT(failure_of(answer_to(side, right.take())), HasSubstr("cannot be loaded"));
-        EXPECT_THAT(failure_of(answer_to(side, load)), HasSubstr("cannot be loaded")); // is known
-        EXPECT_THAT(failure_of(answer_to(side, packet_writer(frame::load).take())),
+        EXPECT_EQ(side.answer_to(load), wanted);
+        EXPECT_THAT(failure_of(side.answer_to(right.take())), HasSubstr("cannot be loaded"));
+        EXPECT_THAT(failure_of(side.answer_to(load)), HasSubstr("cannot be loaded")); // is known
+        EXPECT_THAT(failure_of(side.answer_to(packet_writer(frame::load).take())),
                     HasSubstr("malformed"));
         side.expect_service();
     });
@@ -460,7 +285,7 @@ TEST(session, an_image_is_asked_for_once_and_must_be_the_one_announced) {
 TEST(session, stop_is_answered_when_all_is_sent) {
     run_session([](client_side &side) {
         side.expect_service();
-        EXPECT_EQ(answer_to(side, packet_writer(frame::stop).take()),
+        EXPECT_EQ(side.answer_to(packet_writer(frame::stop).take()),
                   packet_writer(frame::stopped).take());
     });
 }
@@ -468,7 +293,7 @@ TEST(session, stop_is_answered_when_all_is_sent) {
 TEST(session, frames_that_no_client_sends_end_it) {
     run_session(
         [](client_side &side) {
-            EXPECT_EQ(answer_to(side, packet_writer(frame::welcome).take()), "");
+            EXPECT_EQ(side.answer_to(packet_writer(frame::welcome).take()), "");
         },
         1);
 }

@@ -145,6 +145,14 @@ int launch(int Device, const diomp_remote_launch *Launch) {
   return Queue.Queue ? succeeded(Plugin->synchronize(Device, &Queue)) : 0;
 }
 
+int enter(int Device) {
+  auto Err = Plugin->getDevice(Device).setContext();
+  if (!Err)
+    return 0;
+  REPORT("%s\n", toString(std::move(Err)).c_str());
+  return -1;
+}
+
 const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   start,
                                   machine,
@@ -156,7 +164,8 @@ const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   write,
                                   read,
                                   copy,
-                                  launch};
+                                  launch,
+                                  enter};
 
 } // namespace
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What LLVM's CUDA plugin asks of the driver beyond what the runtime does: enough to start a device
+// and to move data. It wants all names that it knows to be there; those behind which there is
+// nothing here say so when they are called.
+#include "device/fake_cuda.h"
+
+#include <cstdlib>
+
+using namespace fake_cuda;
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+// Other forms of what the runtime calls.
+EXPORTED int cuMemHostAlloc(void **base, std::size_t size, unsigned flags);
+EXPORTED int cuMemcpyAsync(device_address dst, device_address src, std::size_t size, void *on);
+
+EXPORTED int cuMemAllocHost_v2(void **base, std::size_t size) {
+    return cuMemHostAlloc(base, size, 1);
+}
+EXPORTED int cuMemcpyHtoDAsync_v2(device_address dst, const void *src, std::size_t size, void *on) {
+    return cuMemcpyAsync(dst, reinterpret_cast<device_address>(src), size, on);
+}
+EXPORTED int cuMemcpyDtoHAsync_v2(void *dst, device_address src, std::size_t size, void *on) {
+    return cuMemcpyAsync(reinterpret_cast<device_address>(dst), src, size, on);
+}
+EXPORTED int cuMemcpyDtoDAsync_v2(device_address dst, device_address src, std::size_t size,
+                                  void *on) {
+    return cuMemcpyAsync(dst, src, size, on);
+}
+
+EXPORTED int cuDriverGetVersion(int *version) {
+    *version = 12040;
+    return ok;
+}
+
+EXPORTED int cuDeviceGet(int *device, int number) {
+    FAKE_CUDA_ENTER
+    if (number < 0 || number >= static_cast<int>(all().devices.size())) {
+        return invalid_device;
+    }
+    *device = number;
+    return ok;
+}
+
+EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    FAKE_CUDA_ENTER
+    *flags = 0;
+    *active = all().devices[static_cast<std::size_t>(device)].retained > 0 ? 1 : 0;
+    return ok;
+}
+
+EXPORTED int cuDevicePrimaryCtxSetFlags_v2(int /*device*/, unsigned /*flags*/) {
+    FAKE_CUDA_ENTER
+    return ok;
+}
+
+EXPORTED int cuCtxGetDevice(int *device) {
+    FAKE_CUDA_ENTER_CONTEXT
+    *device = current;
+    return ok;
+}
+
+EXPORTED int cuCtxGetLimit(std::size_t *value, int /*which*/) {
+    FAKE_CUDA_ENTER_CONTEXT
+    *value = 1024;
+    return ok;
+}
+
+EXPORTED int cuCtxSetLimit(int /*which*/, std::size_t /*value*/) {
+    FAKE_CUDA_ENTER_CONTEXT
+    return ok;
+}
+
+// The plugin keeps events in stock.
+EXPORTED int cuEventCreate(void **into, unsigned /*flags*/) {
+    FAKE_CUDA_ENTER_CONTEXT
+    *into = std::malloc(1);
+    return ok;
+}
+EXPORTED int cuEventDestroy(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    std::free(of);
+    return ok;
+}
+
+#define FAKE_CUDA_HAS_NOT(name)                                                                    \
+    EXPORTED int name() {                                                                          \
+        FAKE_CUDA_ENTER                                                                            \
+        return complain(__func__, "the stand-in does not do this", not_supported);                 \
+    }
+FAKE_CUDA_HAS_NOT(cuEventRecord)
+FAKE_CUDA_HAS_NOT(cuEventSynchronize)
+FAKE_CUDA_HAS_NOT(cuStreamWaitEvent)
+FAKE_CUDA_HAS_NOT(cuFuncGetAttribute)
+FAKE_CUDA_HAS_NOT(cuMemAllocAsync)
+FAKE_CUDA_HAS_NOT(cuMemFreeAsync)
+FAKE_CUDA_HAS_NOT(cuMemAllocManaged)
+FAKE_CUDA_HAS_NOT(cuMemcpyDtoH_v2)
+FAKE_CUDA_HAS_NOT(cuMemcpyHtoD_v2)
+FAKE_CUDA_HAS_NOT(cuMemcpyPeerAsync)
+FAKE_CUDA_HAS_NOT(cuModuleGetGlobal_v2)
+FAKE_CUDA_HAS_NOT(cuModuleLoadDataEx)

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Remote devices whose data goes by UCX, and memory of GPUs that it reaches: LLVM's host plugin is in the GPU's place."""
+import os
+import re
+import unittest
+
+from services import CUDA, MOVER, remote_case, service
+
+UCX = {"DIOMP_NETWORK": "ucx"}
+MOVED = r"the device's own memory: (\d+) bytes straight to and from the network, (\d+) by way of the session's"
+
+
+class remote_network_test(remote_case):
+    def lend(self, devices, device_memory="on"):
+        return service(self, devices=devices, DIOMP_LOG="info", DIOMP_NETWORK_DEVICE_MEMORY=device_memory)
+
+    def moved(self, err, sessions):
+        """(bytes straight, bytes by way of the session's memory), of all sessions."""
+        found = re.findall(MOVED, err)
+        self.assertEqual(len(found), sessions, err)
+        return tuple(sum(int(each[i]) for each in found) for i in range(2))
+
+    def test_processors(self):
+        err = self.exercise(service(self, devices=2), 0, 2, DIOMP_LOG="info", **UCX)
+        self.assertRegex(err, "is reached by ucx")
+
+    def test_a_session_that_prints_before_it_is_there(self):
+        """What it logs while its world starts comes to the client, as all that it prints."""
+        lender = service(self, memory="1T", DIOMP_LOG="info")  # more than can be registered
+        err = self.exercise(lender, 0, 1, "devices", **UCX)
+        self.assertRegex(err, "diomp: service.*too large to be registered")
+
+    def test_memory_of_a_gpu_straight(self):
+        """Everything above the threshold, in both directions and from device to device."""
+        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, "map_large", "update", "copies", "copies_between",
+                            "copies_async", "rectangles", "threads", "many_tasks", "depend_across", **UCX)
+        straight, by_way = self.moved(err, sessions=2)
+        self.assertGreater(straight, 1 << 20)
+        self.assertEqual(by_way, 0)
+
+    def test_all_cases_with_memory_of_a_gpu(self):
+        """Variables of images, which no network is told of, go by way of the slot all the same."""
+        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, **UCX)
+        straight, by_way = self.moved(err, sessions=2)
+        self.assertGreater(straight, 1 << 20)
+        self.assertGreater(by_way, 0)
+
+    def test_every_transfer_straight(self):
+        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, DIOMP_SPLIT_THRESHOLD="1", **UCX)
+        self.assertGreater(self.moved(err, sessions=2)[0], 1 << 20)
+
+    def test_memory_of_a_gpu_by_way_of_the_slot(self):
+        """Where either side says no, and where the network does not reach it."""
+        for device_memory, variables in (("off", UCX), ("auto", UCX), ("on", {"DIOMP_NETWORK": "tcp"}),
+                                         ("on", {"DIOMP_NETWORK_DEVICE_MEMORY": "off", **UCX})):
+            err = self.exercise(f"{self.lend('host', device_memory).name}*2", 0, 2, "copies", "copies_between",
+                                "copies_async", **variables)
+            straight, by_way = self.moved(err, sessions=2)
+            self.assertEqual(straight, 0, (device_memory, variables))
+            self.assertGreater(by_way, 1 << 20)
+
+    def test_gpus_and_processors_together(self):
+        first, second = self.lend("host"), self.lend(1)
+        err = self.exercise(f"{first.name}*1,{second.name}", 0, 2, "copies_between", "copies_async", "depend_across",
+                            "rectangles", "threads", **UCX)
+        straight, by_way = self.moved(err, sessions=2)
+        self.assertGreater(straight, 1 << 19)
+        self.assertEqual(by_way, 0)
+
+    def move(self, **variables):
+        """Two devices of LLVM's CUDA plugin, on the stand-in for the driver. What was moved, most of it in large parts."""
+        folder = os.path.join(self.folder, "cuda")
+        os.makedirs(folder, exist_ok=True)
+        if not os.listdir(folder):
+            os.symlink(CUDA, os.path.join(folder, "libcuda.so.1"))
+        lender = service(self, devices="cuda", DIOMP_LOG="info", LD_LIBRARY_PATH=folder, FAKE_CUDA_COMPLAINTS="tell",
+                         **variables)
+        status, out, err = self.run_client(f"{lender.name}*2", MOVER, UCX)
+        self.assertEqual((status, out), (0, "mover: ok\n"), err)
+        self.assertNotIn("fake_cuda", err)
+        return self.moved(err, sessions=2)
+
+    def test_cuda_plugin_straight(self):
+        straight, by_way = self.move(DIOMP_NETWORK_DEVICE_MEMORY="on", FAKE_CUDA_LOADS="any")
+        self.assertGreater(straight, 20 << 20)
+        self.assertEqual(by_way, 0)
+
+    def test_cuda_plugin_by_way_of_the_slot(self):
+        """Memory that processors do not load: whoever touches it crashes. No UCX of this machine knows CUDA."""
+        for device_memory in "off", "auto":
+            straight, by_way = self.move(DIOMP_NETWORK_DEVICE_MEMORY=device_memory)
+            self.assertEqual(straight, 0)
+            self.assertGreater(by_way, 20 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
