@@ -78,29 +78,28 @@ TEST(copy, by_the_processors_own_loop) { expect_all_sizes(loops::copy_string, 0)
 TEST(copy, after_calibration) {
     calibrate_copies();
     expect_all_sizes(copy_cached, 0);
-    expect_all_sizes([](void *to, const void *from,
-                        std::size_t nbytes) { copy_bytes(to, from, nbytes, learned_threshold); },
-                     0);
 }
 
 TEST(copy, to_several_places) {
     for (bool const streaming : {false, true}) {
-        std::vector<std::vector<std::byte>> beside;
-        expect_all_sizes(
-            [&](void *to, const void *from, std::size_t nbytes) {
-                // Two more, aligned otherwise than the first.
-                beside.assign(2, std::vector<std::byte>(nbytes + 2 * margin, std::byte{0x5a}));
-                std::vector<std::byte *> const places = {
-                    beside[0].data() + 1, static_cast<std::byte *>(to), beside[1].data() + margin};
-                copy_to_all(places, from, nbytes, streaming);
-                for (std::size_t const i : {std::size_t{0}, std::size_t{1}}) {
-                    std::size_t const begin = i == 0 ? 1 : margin;
-                    ASSERT_EQ(std::memcmp(beside[i].data() + begin, from, nbytes), 0);
-                    ASSERT_EQ(beside[i][begin - 1], std::byte{0x5a});
-                    ASSERT_EQ(beside[i][begin + nbytes], std::byte{0x5a});
-                }
-            },
-            0);
+        auto const copy = [streaming](void *to, const void *from, std::size_t nbytes) {
+            // Two more, aligned otherwise than the first.
+            std::vector<std::vector<std::byte>> beside(
+                2, std::vector<std::byte>(nbytes + 2 * margin, std::byte{0x5a}));
+            std::vector<std::byte *> const places = {
+                beside[0].data() + 1, static_cast<std::byte *>(to), beside[1].data() + margin};
+            copy_to_all(places, from, nbytes, streaming);
+            for (std::size_t const i : {std::size_t{0}, std::size_t{1}}) {
+                std::size_t const begin = i == 0 ? 1 : margin;
+                ASSERT_EQ(std::memcmp(beside[i].data() + begin, from, nbytes), 0);
+                ASSERT_EQ(beside[i][begin - 1], std::byte{0x5a});
+                ASSERT_EQ(beside[i][begin + nbytes], std::byte{0x5a});
+            }
+        };
+        for (std::size_t const nbytes :
+             {0UL, 1UL, 63UL, 700UL, 4097UL, 16384UL, 16385UL, 65536UL, 262145UL}) {
+            expect_copied(copy, nbytes, nbytes % 33, nbytes % 7);
+        }
     }
 }
 
