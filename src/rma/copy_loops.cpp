@@ -87,72 +87,52 @@ stream_loop best_stream() {
 
 const stream_loop stream_body = best_stream();
 
-// ---- Through the caches: aligned stores, since one that crosses a cache line costs two; the first
-// and the last ones overlap their neighbours. Four vectors a turn. ----
+// ---- Through the caches ----
 
-using vector = __m256i;
+using vector256 = long long __attribute__((vector_size(32)));
+using vector512 = long long __attribute__((vector_size(64)));
 
-__attribute__((target("avx2"))) inline vector load(const char *from) {
-    return _mm256_loadu_si256(reinterpret_cast<const vector *>(from));
-}
-
-__attribute__((target("avx2"))) inline void store(char *to, vector value) {
-    _mm256_storeu_si256(reinterpret_cast<vector *>(to), value);
+/// At least four vectors. Stores are aligned, since one that crosses a cache line costs two; the
+/// first and the last ones overlap their neighbours. Becomes a part of functions whose processor
+/// has such vectors.
+template <typename Vector>
+[[gnu::always_inline]] inline void copy_by(void *destination, const void *source,
+                                           std::size_t nbytes) {
+    auto *const to = static_cast<char *>(destination);
+    auto const *const from = static_cast<const char *>(source);
+    constexpr std::size_t step = sizeof(Vector);
+    std::size_t const last = nbytes - 4 * step;
+    Vector first;
+    Vector tail0; // an array would go by way of the stack
+    Vector tail1;
+    Vector tail2;
+    Vector tail3;
+    std::memcpy(&first, from, step);
+    std::memcpy(&tail0, from + last, step);
+    std::memcpy(&tail1, from + last + step, step);
+    std::memcpy(&tail2, from + last + 2 * step, step);
+    std::memcpy(&tail3, from + last + 3 * step, step);
+    std::size_t done = step - reinterpret_cast<std::uintptr_t>(to) % step;
+    std::memcpy(to, &first, step);
+    for (; done < last; done += 4 * step) {
+        Vector four[4];
+        std::memcpy(four, from + done, sizeof(four));
+        std::memcpy(to + done, four, sizeof(four));
+    }
+    std::memcpy(to + last, &tail0, step);
+    std::memcpy(to + last + step, &tail1, step);
+    std::memcpy(to + last + 2 * step, &tail2, step);
+    std::memcpy(to + last + 3 * step, &tail3, step);
 }
 
 __attribute__((target("avx2"))) void copy_256(void *destination, const void *source,
                                               std::size_t nbytes) {
-    auto *const to = static_cast<char *>(destination);
-    auto const *const from = static_cast<const char *>(source);
-    vector const head = load(from);
-    vector const tail0 = load(from + nbytes - 128);
-    vector const tail1 = load(from + nbytes - 96);
-    vector const tail2 = load(from + nbytes - 64);
-    vector const tail3 = load(from + nbytes - 32);
-    std::size_t done = 32 - reinterpret_cast<std::uintptr_t>(to) % 32;
-    store(to, head);
-    for (; done + 128 < nbytes; done += 128) {
-        vector const a = load(from + done);
-        vector const b = load(from + done + 32);
-        vector const c = load(from + done + 64);
-        vector const d = load(from + done + 96);
-        store(to + done, a);
-        store(to + done + 32, b);
-        store(to + done + 64, c);
-        store(to + done + 96, d);
-    }
-    store(to + nbytes - 128, tail0);
-    store(to + nbytes - 96, tail1);
-    store(to + nbytes - 64, tail2);
-    store(to + nbytes - 32, tail3);
+    copy_by<vector256>(destination, source, nbytes);
 }
 
-/// At least 256 bytes.
 __attribute__((target("avx512f"))) void copy_512(void *destination, const void *source,
                                                  std::size_t nbytes) {
-    auto *const to = static_cast<char *>(destination);
-    auto const *const from = static_cast<const char *>(source);
-    __m512i const head = _mm512_loadu_si512(from);
-    __m512i const tail0 = _mm512_loadu_si512(from + nbytes - 256);
-    __m512i const tail1 = _mm512_loadu_si512(from + nbytes - 192);
-    __m512i const tail2 = _mm512_loadu_si512(from + nbytes - 128);
-    __m512i const tail3 = _mm512_loadu_si512(from + nbytes - 64);
-    std::size_t done = 64 - reinterpret_cast<std::uintptr_t>(to) % 64;
-    _mm512_storeu_si512(to, head);
-    for (; done + 256 < nbytes; done += 256) {
-        __m512i const a = _mm512_loadu_si512(from + done);
-        __m512i const b = _mm512_loadu_si512(from + done + 64);
-        __m512i const c = _mm512_loadu_si512(from + done + 128);
-        __m512i const d = _mm512_loadu_si512(from + done + 192);
-        _mm512_storeu_si512(to + done, a);
-        _mm512_storeu_si512(to + done + 64, b);
-        _mm512_storeu_si512(to + done + 128, c);
-        _mm512_storeu_si512(to + done + 192, d);
-    }
-    _mm512_storeu_si512(to + nbytes - 256, tail0);
-    _mm512_storeu_si512(to + nbytes - 192, tail1);
-    _mm512_storeu_si512(to + nbytes - 128, tail2);
-    _mm512_storeu_si512(to + nbytes - 64, tail3);
+    copy_by<vector512>(destination, source, nbytes);
 }
 
 bool has_erms() {
