@@ -44,7 +44,8 @@ struct options {
     }
     std::size_t stream_threshold_bytes = 0;
     /// A bcast of so much between buffers in the window is shared out: each member writes a part of
-    /// all the others' buffers. Smaller blocks stay in the caches of those who will read them.
+    /// all the others' buffers. Smaller blocks stay in the caches of those who will read them. The
+    /// largest of the members' counts.
     std::size_t shared_bcast_from_bytes = SIZE_MAX;
     bool oversubscribed = false;      ///< more ranks than cores: few, large steps
     std::size_t stage_room_bytes = 0; ///< of either room of a member's stages, once they are large

@@ -54,7 +54,7 @@ void reduce(const execution &call, const std::vector<buffer_view> &buffers) {
 
 void bcast(const execution &call, const std::vector<buffer_view> &buffers) {
     const std::byte *const source = buffers[call.root()].dst;
-    if (shares_bcast(call.chosen, call.block_bytes(), buffers)) {
+    if (shares_bcast(call.shared_from, call.block_bytes(), buffers)) {
         write_to_all(call.chosen, call.block_bytes(),
                      share_of(call.block_bytes(), call.size(), call.self(), bcast_grain_bytes),
                      source, bcast_destinations(buffers, call.root()));
@@ -65,11 +65,11 @@ void bcast(const execution &call, const std::vector<buffer_view> &buffers) {
 
 } // namespace
 
-bool shares_bcast(const options &chosen, std::size_t nbytes,
+bool shares_bcast(std::size_t from_bytes, std::size_t nbytes,
                   const std::vector<buffer_view> &buffers) {
-    return nbytes >= chosen.shared_bcast_from_bytes &&
-           std::ranges::all_of(buffers,
-                               [](const buffer_view &each) { return each.dst != nullptr; });
+    return nbytes >= from_bytes && std::ranges::all_of(buffers, [](const buffer_view &each) {
+               return each.dst != nullptr;
+           });
 }
 
 std::vector<std::byte *> bcast_destinations(const std::vector<buffer_view> &buffers,
@@ -104,12 +104,15 @@ buffer_view view_of(const options &chosen, const void *src, const void *dst) {
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers) {
     buffer_view const own = view_of(call.chosen, call.src(), call.dst());
     DIOMP_TRY(call.members.meet(call.signature, {reinterpret_cast<std::uint64_t>(own.src),
-                                                 reinterpret_cast<std::uint64_t>(own.dst)}));
+                                                 reinterpret_cast<std::uint64_t>(own.dst),
+                                                 call.chosen.shared_bcast_from_bytes}));
     buffers.resize(call.size());
+    call.shared_from = 0;
     for (std::size_t member = 0; member < call.size(); ++member) {
         const sync::meeting_payload &told = call.members.payload_of(member);
         buffers[member] = {reinterpret_cast<std::byte *>(told[0]),
                            reinterpret_cast<std::byte *>(told[1])};
+        call.shared_from = std::max<std::size_t>(call.shared_from, told[2]);
     }
     return {};
 }

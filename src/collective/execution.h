@@ -22,11 +22,12 @@ struct execution {
     const request &asked;
     const options &chosen;
     sync::call_signature signature;
-    reducer reduce;                 ///< reductions only
-    std::size_t unit_bytes = 1;     ///< of one element, or 1
-    bool try_direct = false;        ///< the first meeting tells the buffers' addresses
-    std::size_t stage_bytes = 0;    ///< at most so much is in a stage at a time
-    best_way *stage_ways = nullptr; ///< to write the stage, if it is worth learning
+    reducer reduce;                     ///< reductions only
+    std::size_t unit_bytes = 1;         ///< of one element, or 1
+    bool try_direct = false;            ///< the first meeting tells the buffers' addresses
+    std::size_t shared_from = SIZE_MAX; ///< the members' largest shared_bcast_from_bytes, if told
+    std::size_t stage_bytes = 0;        ///< at most so much is in a stage at a time
+    best_way *stage_ways = nullptr;     ///< to write the stage, if it is worth learning
     bool has_staged = false;
     std::chrono::steady_clock::time_point staged_since = {}; ///< told while it is tried
 
@@ -179,9 +180,9 @@ status run_staged_split(execution &call, std::size_t chunk_units);
 buffer_view view_of(const options &chosen, const void *src, const void *dst);
 /// One meeting: tells the own buffers and learns the others'.
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
-/// Whether members of a direct bcast share out its copies: all buffers are known and large. Members
-/// see the same buffers, so they decide alike.
-[[nodiscard]] bool shares_bcast(const options &chosen, std::size_t nbytes,
+/// Whether members of a direct bcast share out its copies: all buffers are known and large. What
+/// they go by is what they have told each other, so they decide alike.
+[[nodiscard]] bool shares_bcast(std::size_t from_bytes, std::size_t nbytes,
                                 const std::vector<buffer_view> &buffers);
 /// The buffers of a bcast but the root's.
 [[nodiscard]] std::vector<std::byte *> bcast_destinations(const std::vector<buffer_view> &buffers,

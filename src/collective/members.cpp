@@ -17,8 +17,13 @@ constexpr std::size_t piece_scratch_bytes = std::size_t{1} << 20;
 
 // ---- In the window ----
 
-/// All members' buffers if every one that counts lies in the window, after one meeting.
-result<std::vector<buffer_view>> find_in_window(const member_call &call) {
+struct window_buffers {
+    std::vector<buffer_view> all; ///< of the members; none if one that counts lies elsewhere
+    std::size_t shared_from = 0;  ///< as execution's
+};
+
+/// After one meeting.
+result<window_buffers> find_in_window(const member_call &call) {
     group::local_group &here = call.members.here();
     DIOMP_TRY(here.settle());
     bool usable = true;
@@ -31,18 +36,20 @@ result<std::vector<buffer_view>> find_in_window(const member_call &call) {
         usable = usable && allows_direct(call.asked, each, call.who.own(i)) && !lacks_dst;
     }
     std::memcpy(here.next_stage(), own.data(), own.size() * sizeof(own.front()));
-    DIOMP_TRY(here.meet(call.signature, {usable ? 1U : 0U}));
-    std::vector<buffer_view> all(call.who.size());
+    DIOMP_TRY(here.meet(call.signature, {usable ? 1U : 0U, call.chosen.shared_bcast_from_bytes}));
+    window_buffers found;
+    found.all.resize(call.who.size());
     for (std::size_t rank = 0; rank < call.who.num_ranks(); ++rank) {
         if (here.payload_of(rank)[0] == 0) {
-            return std::vector<buffer_view>{};
+            return window_buffers{};
         }
+        found.shared_from = std::max<std::size_t>(found.shared_from, here.payload_of(rank)[1]);
         for (std::size_t i = 0; i < call.who.num_of(rank); ++i) {
-            std::memcpy(&all[call.who.member(rank, i)],
+            std::memcpy(&found.all[call.who.member(rank, i)],
                         here.stage_of(rank) + i * sizeof(buffer_view), sizeof(buffer_view));
         }
     }
-    return all;
+    return found;
 }
 
 // Every rank reduces a part for all, or the blocks of its own members.
@@ -74,12 +81,13 @@ status reduce_in_window(const member_call &call, const std::vector<buffer_view> 
 }
 
 // Every rank writes its own members' buffers, or its share of all, and reads the root's once.
-status bcast_in_window(const member_call &call, const std::vector<buffer_view> &buffers) {
+status bcast_in_window(const member_call &call, const std::vector<buffer_view> &buffers,
+                       std::size_t shared_from) {
     std::size_t const block = call.block_bytes();
     const std::byte *const source = buffers[call.root()].dst;
     std::vector<std::byte *> destinations = bcast_destinations(buffers, call.root());
     range part{0, block};
-    if (shares_bcast(call.chosen, block, buffers)) {
+    if (shares_bcast(shared_from, block, buffers)) {
         part = share_of(block, call.who.num_ranks(), call.who.self(), bcast_grain_bytes);
     } else {
         std::erase_if(destinations, [&](std::byte *place) {
@@ -275,8 +283,8 @@ status run_member_bcast(const member_call &call) {
     if (may_run_in_window(call)) {
         auto buffers = find_in_window(call);
         DIOMP_TRY(buffers);
-        if (!buffers.value().empty()) {
-            return bcast_in_window(call, buffers.value());
+        if (!buffers.value().all.empty()) {
+            return bcast_in_window(call, buffers.value().all, buffers.value().shared_from);
         }
     }
     return bcast_through_ranks(call);
@@ -289,8 +297,8 @@ status run_member_reduction(const member_call &call) {
     if (may_run_in_window(call)) {
         auto buffers = find_in_window(call);
         DIOMP_TRY(buffers);
-        if (!buffers.value().empty()) {
-            return reduce_in_window(call, buffers.value());
+        if (!buffers.value().all.empty()) {
+            return reduce_in_window(call, buffers.value().all);
         }
     }
     return reduce_through_ranks(call);

@@ -89,7 +89,11 @@ void run_trial(collectives &all, group::group &members, const trial &t, storage 
 TEST_P(member_calls, random_calls_match_the_reference) {
     run([](thread_groups &job, world_rank self, group::group &members) {
         for (bool const oversubscribed : {false, true}) {
-            collectives all(options_for(job, oversubscribed));
+            options chosen = options_for(job, oversubscribed);
+            if (oversubscribed && self.value() == 1) { // as on a core with another cache
+                chosen.shared_bcast_from_bytes *= 2;
+            }
+            collectives all(chosen);
             storage memory(job, self, workspace_bytes);
             std::mt19937_64 random(members.count() * 2 + (oversubscribed ? 1 : 0));
             for (int round = 0; round < 90 && !testing::Test::HasFailure(); ++round) {
