@@ -37,7 +37,7 @@ void copy_streaming(void *destination, const void *source, std::size_t nbytes);
 void copy_to_all(std::span<std::byte *const> destinations, const void *source, std::size_t nbytes,
                  bool streaming);
 
-/// Chooses the loops that suit this processor, by trial, in some 50 us. Once per process.
+/// Chooses the loops that suit this processor, by trial, in some 100 us. Once per process.
 void calibrate_copies();
 
 /// The crossover between copies through the caches and streaming stores, as far as the caches'

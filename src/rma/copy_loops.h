@@ -50,7 +50,7 @@ inline bool trips_strings(const void *destination, const void *source) {
 void start_streaming(void *destination, const void *source, std::size_t nbytes);
 void end_streaming();
 
-/// Finds out by trial, in some 50 us, how wide vectors should be here and up to which size they
+/// Finds out by trial, in some 100 us, how wide vectors should be here and up to which size they
 /// are better than memcpy. Any thread; the first call counts. Before it a guess is in use.
 void calibrate();
 

@@ -19,13 +19,6 @@ static void meet(void) {
     CHECK(ompx_barrier() == 0);
 }
 
-#define FAILS(call, code, words)                                                                   \
-    do {                                                                                           \
-        int const got_ = (call);                                                                   \
-        CHECK(got_ == (code));                                                                     \
-        CHECK(strstr(ompx_last_error(), words) != NULL);                                           \
-    } while (0)
-
 static void arguments(void) {
     char data[8] = {0};
     FAILS(ompx_target_put(next, first, 0, data, host, 8), OMPX_ERR_ADDRESS, "neither mapped");

@@ -32,13 +32,6 @@ static void meet(void) {
     CHECK(ompx_barrier() == 0);
 }
 
-#define FAILS(call, code, words)                                                                   \
-    do {                                                                                           \
-        int const got_ = (call);                                                                   \
-        CHECK(got_ == (code));                                                                     \
-        CHECK(strstr(ompx_last_error(), words) != NULL);                                           \
-    } while (0)
-
 static void fill(int device, int rank) {
 #pragma omp target device(device)
     for (int i = 0; i < LENGTH; ++i) {

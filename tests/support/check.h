@@ -6,6 +6,7 @@
 
 #include <diomp.h>
 #include <stdio.h>
+#include <string.h>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -14,6 +15,14 @@
                     __LINE__, #condition, ompx_last_error());                                      \
             ompx_abort(1);                                                                         \
         }                                                                                          \
+    } while (0)
+
+/* With DIOMP_ERRORS=return: the call gives the code, and its message has the words. */
+#define FAILS(call, code, words)                                                                   \
+    do {                                                                                           \
+        int const got_ = (call);                                                                   \
+        CHECK(got_ == (code));                                                                     \
+        CHECK(strstr(ompx_last_error(), words) != NULL);                                           \
     } while (0)
 
 #endif
