@@ -15,19 +15,35 @@
 #include "offload/segment_memory.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 namespace diomp::offload {
 
 using memory::heap;
 
-device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
+namespace {
+
+/// Large blocks of the second half begin so far behind a page. Large arrays of a program begin
+/// where pages do, or 16 bytes behind that, and memcpy between places that are alike in their pages
+/// may take a third longer than between others (glibc 2.36, 1 MiB, Zen 5: docs/offload.md).
+constexpr std::size_t stagger_bytes = 128;
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t large_bytes = std::size_t{256} << 10;
+
+} // namespace
+
+device_segment::device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger)
     : device_(device), base_(base), size_bytes_(nbytes),
-      half_(nbytes / 2 / heap::granule_bytes * heap::granule_bytes),
+      half_(nbytes / 2 / page_bytes * page_bytes), mapped_begin_(half_ + stagger),
       symmetric_(heap::direction::from_front, half_), private_(heap::direction::from_end, half_),
-      mapped_(heap::direction::from_end, nbytes - half_) {}
+      mapped_(heap::direction::from_end, nbytes - mapped_begin_) {}
+
+device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
+    : device_segment(device, base, nbytes, stagger_bytes) {}
 
 device_segment::device_segment(int device, std::unique_ptr<segment_memory> memory)
-    : device_segment(device, memory->base(), memory->size_bytes()) {
+    : device_segment(device, memory->base(), memory->size_bytes(), 0) {
     memory_ = std::move(memory);
 }
 
@@ -40,31 +56,41 @@ std::optional<std::uint64_t> device_segment::wake(const device_allocation &wante
     if (resting_.empty() || !wanted.by_openmp) {
         return std::nullopt;
     }
-    record &candidate = resting_.back().mapped();
+    record &candidate = *resting_.back();
     if (candidate.before != state_ || candidate.what.nbytes != wanted.nbytes ||
         candidate.alignment != alignment) {
         return std::nullopt;
     }
     candidate.what.host = wanted.host;
+    candidate.is_resting = false;
     state_ = candidate.after;
-    std::uint64_t const offset = resting_.back().key();
-    records_.insert(std::move(resting_.back()));
     resting_.pop_back();
-    return offset;
+    return candidate.what.offset;
 }
 
 void device_segment::settle() {
     for (; !resting_.empty(); resting_.pop_back()) {
-        give_to_heap(resting_.back().key());
+        std::uint64_t const offset = resting_.back()->what.offset;
+        give_to_heap(offset);
+        records_.erase(offset);
     }
+}
+
+const device_segment::record *device_segment::live(std::uint64_t offset) const {
+    auto const found = records_.find(offset);
+    return found == records_.end() || found->second.is_resting ? nullptr : &found->second;
+}
+
+device_segment::record *device_segment::live(std::uint64_t offset) {
+    return const_cast<record *>(std::as_const(*this).live(offset));
 }
 
 heap::released_block device_segment::give_to_heap(std::uint64_t offset) {
     if (offset >= half_) {
-        auto block = *mapped_.release(offset - half_, mapped_.capacity_bytes());
-        block.offset += half_;
-        block.free_begin += half_;
-        block.free_end += half_;
+        auto block = *mapped_.release(offset - mapped_begin_, mapped_.capacity_bytes());
+        block.offset += mapped_begin_;
+        block.free_begin += mapped_begin_;
+        block.free_end += mapped_begin_;
         return block;
     }
     auto const block = symmetric_.release(offset, half_ - private_.extent());
@@ -93,8 +119,10 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
     settle();
     std::optional<std::uint64_t> offset;
     if (wanted.by_openmp) {
-        offset = mapped_.allocate(wanted.nbytes, alignment, mapped_.capacity_bytes());
-        offset = offset ? std::optional(*offset + half_) : std::nullopt;
+        std::size_t const coarse =
+            wanted.nbytes < large_bytes ? alignment : std::max(alignment, page_bytes);
+        offset = mapped_.allocate(wanted.nbytes, coarse, mapped_.capacity_bytes());
+        offset = offset ? std::optional(*offset + mapped_begin_) : std::nullopt;
     } else if (wanted.kind == OMPX_MEM_SYMMETRIC) {
         offset = symmetric_.allocate(wanted.nbytes, alignment, half_ - private_.extent());
     } else {
@@ -125,9 +153,9 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &w
 
 std::optional<heap::block> device_segment::find_block(std::uint64_t offset) const {
     if (offset >= half_) {
-        auto block = mapped_.find(offset - half_);
+        auto block = offset < mapped_begin_ ? std::nullopt : mapped_.find(offset - mapped_begin_);
         if (block) {
-            block->offset += half_;
+            block->offset += mapped_begin_;
         }
         return block;
     }
@@ -143,9 +171,8 @@ std::optional<device_allocation> device_segment::look_up(std::uint64_t offset) c
         return before && before->offset + before->nbytes == offset ? look_up(offset - 1)
                                                                    : std::nullopt;
     }
-    auto const entry = records_.find(found->offset);
-    return entry == records_.end() ? std::nullopt // at rest
-                                   : std::optional(entry->second.what);
+    record const *const entry = live(found->offset);
+    return entry == nullptr ? std::nullopt : std::optional(entry->what);
 }
 
 std::optional<device_allocation> device_segment::find(std::uint64_t offset) const {
@@ -204,58 +231,59 @@ std::optional<device_allocation> device_segment::find_and_use(std::uint64_t offs
 
 std::optional<device_segment::told> device_segment::retire(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
-    auto const found = records_.find(offset);
-    if (found == records_.end() || found->second.is_retired) {
+    record *const found = live(offset);
+    if (found == nullptr || found->is_retired) {
         return std::nullopt;
     }
-    found->second.is_retired = true;
-    return found->second.known_by;
+    found->is_retired = true;
+    return found->known_by;
 }
 
-device_segment::record_map::node_type device_segment::take_out(record_map::iterator of) {
-    if (of->second.known_by.is_used) {
-        std::erase(used_, of->first);
+void device_segment::take_out(const record &of) {
+    if (of.known_by.is_used) {
+        std::erase(used_, of.what.offset);
     }
-    if (of->second.what.number != 0) {
-        numbers_.erase(of->second.what.number);
+    if (of.what.number != 0) {
+        numbers_.erase(of.what.number);
     }
-    return records_.extract(of);
+    records_.erase(of.what.offset);
 }
 
 std::optional<heap::released_block> device_segment::release(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
-    auto const found = records_.find(offset);
-    if (found == records_.end()) {
+    record const *const found = live(offset);
+    if (found == nullptr) {
         return std::nullopt;
     }
     settle();
     state_ = ++last_state_;
-    take_out(found);
+    take_out(*found);
     return give_to_heap(offset);
 }
 
 bool device_segment::release_unknown(std::uint64_t offset, std::size_t limit_bytes) {
     std::lock_guard const guard(mutex_);
-    auto const found = records_.find(offset);
-    if (found == records_.end() || !found->second.what.by_openmp || found->second.is_retired ||
-        !found->second.known_by.nobody() || found->second.what.nbytes >= limit_bytes) {
+    record *const found = live(offset);
+    if (found == nullptr || !found->what.by_openmp || found->is_retired ||
+        !found->known_by.nobody() || found->what.nbytes >= limit_bytes) {
         return false;
     }
-    if (found->second.after == state_) {
-        state_ = found->second.before;
-        resting_.push_back(take_out(found));
+    if (found->after == state_) {
+        state_ = found->before;
+        found->is_resting = true;
+        resting_.push_back(found);
         return true;
     }
     settle();
     state_ = ++last_state_;
-    take_out(found);
+    take_out(*found);
     give_to_heap(offset);
     return true;
 }
 
 std::size_t device_segment::num_allocations() const {
     std::lock_guard const guard(mutex_);
-    return records_.size();
+    return records_.size() - resting_.size();
 }
 
 std::uint64_t device_segment::used_bytes() {

@@ -10,6 +10,7 @@
 // (ledger.h).
 #pragma once
 
+#include "base/biased_mutex.h"
 #include "base/ids.h"
 #include "diomp.h"
 #include "memory/heap.h"
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -98,6 +98,8 @@ public:
     [[nodiscard]] ompx_segment_info_t info();
 
 private:
+    device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger);
+
     struct record {
         device_allocation what;
         std::size_t alignment = 0;
@@ -105,9 +107,14 @@ private:
         std::uint64_t after = 0;  ///< state_ then
         told known_by;
         bool is_retired = false;
+        bool is_resting =
+            false; ///< free, but the heap holds it; see the plan in device_segment.cpp
     };
     using record_map = std::unordered_map<std::uint64_t, record>; ///< by offset
 
+    /// What begins there and is not free; else nullptr.
+    [[nodiscard]] record *live(std::uint64_t offset);
+    [[nodiscard]] const record *live(std::uint64_t offset) const;
     [[nodiscard]] std::optional<device_allocation> look_up(std::uint64_t offset) const;
     std::optional<device_allocation> tell_of(std::optional<device_allocation> what,
                                              world_rank asker, bool is_mapped);
@@ -116,22 +123,22 @@ private:
     void settle();
     [[nodiscard]] std::optional<memory::heap::block> find_block(std::uint64_t offset) const;
     memory::heap::released_block give_to_heap(std::uint64_t offset);
-    record_map::node_type take_out(record_map::iterator of);
+    void take_out(const record &of);
 
     int device_;
     std::unique_ptr<segment_memory> memory_;
     std::byte *base_;
     std::size_t size_bytes_;
-    mutable std::mutex mutex_; ///< over everything below; only memory_'s is taken under it
-    std::uint64_t half_;       ///< where the second half begins
+    mutable biased_mutex mutex_; ///< over everything below; only memory_'s is taken under it
+    std::uint64_t half_;         ///< where the first half ends
+    std::uint64_t mapped_begin_; ///< where the second one begins
     memory::heap symmetric_;
     memory::heap private_;
-    memory::heap mapped_;             ///< its offsets count from half_
+    memory::heap mapped_;             ///< its offsets count from mapped_begin_
     std::vector<std::uint64_t> used_; ///< offsets of those that are used
     record_map records_;
     std::unordered_map<std::uint64_t, std::uint64_t> numbers_; ///< of asymmetric ones: their offset
-    /// Blocks that are free, but that the heap still holds; see the plan in device_segment.cpp.
-    std::vector<record_map::node_type> resting_;
+    std::vector<record *> resting_;                            ///< the last one to wake up first
     std::uint64_t state_ = 0;
     std::uint64_t last_state_ = 0;
 };

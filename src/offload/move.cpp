@@ -267,7 +267,9 @@ void devices::finish_uses(const std::byte *address, std::size_t nbytes) {
 }
 
 void devices::finish_copies() {
-    if (!may_copy_.exchange(false, std::memory_order_acq_rel)) {
+    // Looked at first, since as a rule there are none and an exchange takes as long as a small map.
+    if (!may_copy_.load(std::memory_order_acquire) ||
+        !may_copy_.exchange(false, std::memory_order_acq_rel)) {
         return;
     }
     if (status const finished = transfers_.wait_for_devices(); !finished) {

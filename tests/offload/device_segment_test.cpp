@@ -100,18 +100,32 @@ TEST_F(segment_of_a_device, what_is_mapped_does_not_depend_on_what_the_program_a
     EXPECT_TRUE(segment_.find(here)->by_openmp);
 }
 
+TEST_F(segment_of_a_device, large_arrays_begin_a_little_behind_a_page) {
+    device_segment other(0, base(), 64 * size_bytes);
+    device_allocation wanted{OMPX_MEM_LOCAL, true, 0, 0, nullptr, 0};
+    for (std::size_t const nbytes : {262144UL, 100UL, 1000000UL, 262145UL, 4096UL, 1048576UL}) {
+        wanted.nbytes = nbytes;
+        auto const offset = other.allocate(wanted, 64);
+        ASSERT_TRUE(offset);
+        if (nbytes >= 262144) {
+            EXPECT_EQ(*offset % 4096, 128u) << nbytes << " bytes";
+        }
+    }
+}
+
 TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
     std::size_t const half = size_bytes / 2;
-    auto const first = take(OMPX_MEM_LOCAL, half - 64);
-    EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, true, 0, 128, nullptr, 0}, 64));
+    std::size_t const nearly = half - 4096; // large blocks of the second half begin behind a page
+    auto const first = take(OMPX_MEM_LOCAL, nearly);
+    EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, true, 0, 4096, nullptr, 0}, 64));
     auto const symmetric = take(OMPX_MEM_SYMMETRIC, half - 64);
     EXPECT_FALSE(segment_.allocate({OMPX_MEM_ASYMMETRIC, false, 0, 128, nullptr, 1}, 64));
     ASSERT_TRUE(segment_.release(first));
     ASSERT_TRUE(segment_.release(symmetric));
-    EXPECT_EQ(take(OMPX_MEM_LOCAL, half - 64), first);
+    EXPECT_EQ(take(OMPX_MEM_LOCAL, nearly), first);
     auto const told = segment_.info();
     EXPECT_EQ(told.num_allocations, 1u);
-    EXPECT_EQ(told.local_used, half - 64);
+    EXPECT_EQ(told.local_used, nearly);
     EXPECT_EQ(told.symmetric_used, 0u);
 }
 
