@@ -55,8 +55,8 @@ echo "fetch-llvm.sh: fetching the source of $package $version" >&2
     cd "$work"
     # Package sources of others need not have source packages: what matters is whether ours comes.
     apt-get "$@" update >log 2>&1 || true
-    apt-get "$@" source --download-only "$package=$version" >>log 2>&1 ||
-        apt-get "$@" source --download-only "$package" >>log 2>&1
+    apt-get "$@" source --tar-only --download-only "$package=$version" >>log 2>&1 ||
+        apt-get "$@" source --tar-only --download-only "$package" >>log 2>&1
 ) || {
     tail -n 5 "$work/log" >&2
     echo "fetch-llvm.sh: the source package $package could not be fetched; the lines above say why." >&2

@@ -5,6 +5,7 @@
 # worked on cannot show that scripts/setup.sh forgets a package.
 #
 #   scripts/fresh-machine.sh [TARGET...]      make TARGET... there; without one: demo
+#   SUITE=trixie scripts/fresh-machine.sh     on another release of Debian than this machine's
 #
 # Needs root, debootstrap, and some 6 GiB in TMPDIR. Packages come from the archive that this machine uses. The last line
 # says how long make took; the exit status is make's.
@@ -16,8 +17,9 @@ if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
     exit 77
 fi
 
-suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" | head -n 1)
+here=$(. /etc/os-release && echo "$VERSION_CODENAME")
+suite=${SUITE:-$here}
+archive=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $here" | head -n 1)
 root=$(mktemp -d)
 chmod 755 "$root" # it is the / of others than root, too
 trap 'rm -rf --one-file-system "$root"' EXIT
@@ -31,6 +33,7 @@ rm -f "$root"/etc/apt/sources.list
 for part in sources.list sources.list.d apt.conf.d auth.conf.d keyrings trusted.gpg.d; do
     [ ! -e "/etc/apt/$part" ] || cp -rT "/etc/apt/$part" "$root/etc/apt/$part"
 done
+find "$root/etc/apt" -name "*.list" -o -name "*.sources" | xargs -r sed -i "s/\b$here\b/$suite/g; s/\b$here-/$suite-/g"
 cp -rn /usr/share/keyrings/. "$root/usr/share/keyrings/"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 cp -L --remove-destination /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"

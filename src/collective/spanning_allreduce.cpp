@@ -47,7 +47,9 @@ public:
         }
     }
 
-    static std::size_t num_rounds(std::size_t num_nodes) { return std::bit_width(num_nodes); }
+    static std::size_t num_rounds(std::size_t num_nodes) {
+        return static_cast<std::size_t>(std::bit_width(num_nodes));
+    }
 
     status run() {
         stream &unfold = rounds_.back();
