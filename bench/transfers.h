@@ -89,6 +89,7 @@ void bench_put(session<Library> &with) {
         if (with.is_target()) {
             with.require("put", pattern_error(dst, size, size));
         }
+        library.barrier(); // the next benchmark writes there
     }
 }
 
