@@ -36,16 +36,39 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     return outcome == OMPX_SUCCESS && !taken ? OMPX_ERR_BUSY : outcome;
 }
 
-[[gnu::always_inline]] inline int fence_function(const char *function, const void *site) {
-    if (api::g_fast.fence_orders_only.load(std::memory_order_relaxed)) [[likely]] {
-        rma::full_fence();
-        return OMPX_SUCCESS;
-    }
+// What is rare is not inlined: who saves registers for it loads them again after the locked
+// instruction of a fence, which takes as long as all the rest of it.
+
+[[gnu::noinline]] int fence_fully(const char *function, const void *site) {
     return api::call(
         function, site, [] { return std::string(); },
         [](runtime::runtime &running, api::account &) -> status {
             return running.transfers().fence();
         });
+}
+
+[[gnu::noinline]] int fence_members(ompx_group_t group, const void *site) {
+    return api::call(
+        "ompx_fence_group", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
+        [&](runtime::runtime &running, api::account &) -> status {
+            auto found = running.groups().find(group);
+            DIOMP_TRY(found);
+            return running.transfers().fence(found.value()->members());
+        });
+}
+
+[[gnu::noinline]] int refuse_kind(int kind) {
+    return api::fail("ompx_waitRMA", fmt::format("kind={}", kind),
+                     {OMPX_ERR_ARG, "unknown kind of transfer",
+                      "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"});
+}
+
+[[gnu::always_inline]] inline int fence_function(const char *function, const void *site) {
+    if (api::g_fast.fence_orders_only.load(std::memory_order_relaxed)) [[likely]] {
+        rma::full_fence();
+        return OMPX_SUCCESS;
+    }
+    return fence_fully(function, site);
 }
 
 } // namespace
@@ -55,25 +78,15 @@ extern "C" {
 int ompx_fence(void) noexcept { return fence_function("ompx_fence", DIOMP_SITE); }
 
 int ompx_fence_group(ompx_group_t group) noexcept {
-    if (group == nullptr) {
-        return fence_function("ompx_fence_group", DIOMP_SITE);
-    }
-    return api::call(
-        "ompx_fence_group", DIOMP_SITE, [&] { return fmt::format("group={}", fmt::ptr(group)); },
-        [&](runtime::runtime &running, api::account &) -> status {
-            auto found = running.groups().find(group);
-            DIOMP_TRY(found);
-            return running.transfers().fence(found.value()->members());
-        });
+    return group == nullptr ? fence_function("ompx_fence_group", DIOMP_SITE)
+                            : fence_members(group, DIOMP_SITE);
 }
 
 int ompx_waitALLRMA(void) noexcept { return fence_function("ompx_waitALLRMA", DIOMP_SITE); }
 
 int ompx_waitRMA(int kind) noexcept {
-    if ((kind & ~OMPX_RMA_ALL) != 0 || kind == 0) {
-        return api::fail("ompx_waitRMA", fmt::format("kind={}", kind),
-                         {OMPX_ERR_ARG, "unknown kind of transfer",
-                          "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"});
+    if ((kind & ~OMPX_RMA_ALL) != 0 || kind == 0) [[unlikely]] {
+        return refuse_kind(kind);
     }
     return fence_function("ompx_waitRMA", DIOMP_SITE);
 }

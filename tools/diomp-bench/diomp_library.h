@@ -121,8 +121,12 @@ public:
 private:
     void check(int status) const {
         if (status != OMPX_SUCCESS) [[unlikely]] {
-            fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
+            fail_with(status);
         }
+    }
+    /// Apart, so that check() becomes a part of its callers.
+    [[noreturn]] void fail_with(int status) const {
+        fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
     }
     /// Page-aligned, zeroed and touched, as private buffers are.
     [[nodiscard]] void *allocate(std::size_t nbytes, ompx_mem_kind_t kind) const {
