@@ -38,6 +38,7 @@ public:
                              : far_->get(peer, remote_address, destination, nbytes, done);
     }
     bool reaches(memory_kind kind) const override { return far_->reaches(kind); }
+    bool works_between() const override { return far_->works_between(); }
     status put_between(world_rank peer, std::uint64_t remote_address, const void *source,
                        std::size_t nbytes, memory_ends ends, completion &source_free) override {
         return far_->put_between(peer, remote_address, source, nbytes, ends, source_free);

@@ -143,6 +143,8 @@ public:
                        std::size_t nbytes, completion &done);
     /// Whether the network itself reads and writes such memory of this process.
     [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
+    /// Whether there are the next two.
+    [[nodiscard]] virtual bool works_between() const { return false; }
     /// As put and get with memory of devices at one end or both, which the network reaches there.
     /// The remote address need not be in the segment; nothing is checked.
     virtual status put_between(world_rank peer, std::uint64_t remote_address, const void *source,

@@ -25,6 +25,7 @@ public:
                        std::size_t nbytes, completion &done) = 0;
     /// By default not.
     [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
+    [[nodiscard]] virtual bool works_between() const { return false; }
     /// Of networks that reach more than the host's.
     virtual status put_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
                                const void * /*source*/, std::size_t /*nbytes*/,

@@ -34,6 +34,7 @@ public:
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
     bool reaches(memory_kind kind) const override { return traffic_->process().reaches(kind); }
+    bool works_between() const override { return true; }
     status put_between(world_rank rank, std::uint64_t remote_address, const void *source,
                        std::size_t nbytes, memory_ends ends, completion &source_free) override;
     status get_between(world_rank rank, std::uint64_t remote_address, void *destination,

@@ -64,7 +64,7 @@ public:
     status check(std::uint64_t address, std::size_t nbytes);
     /// In the device's slot: puts and gets reach it.
     [[nodiscard]] bool is_segment(std::uint64_t address) const { return slot_.has(address); }
-    /// In an allocation outside of the slot which the network reaches all the same.
+    /// In an allocation or a variable outside of the slot which the network reaches all the same.
     [[nodiscard]] bool is_straight(std::uint64_t address, std::size_t nbytes) const;
 
     /// The addresses of the symbols, 0 for those that the image has not. Blocks.
@@ -100,8 +100,10 @@ private:
     std::string label_;
     device_memory slot_;
     bool is_reached_ = false; ///< memory outside of the slot, by the network; fixed at start-up
-    mutable std::mutex allocated_mutex_;             ///< leaf lock
-    std::map<std::uint64_t, std::size_t> allocated_; ///< outside of the slot: [address] bytes
+    mutable std::mutex allocated_mutex_;                ///< leaf lock over the next two
+    using parts = std::map<std::uint64_t, std::size_t>; ///< outside of the slot: [address] bytes
+    parts allocated_;
+    parts variables_; ///< of images
     posted_work posted_;
     std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
     std::atomic<bool> failed_{false};

@@ -82,14 +82,17 @@ bool remote_device::is_straight(std::uint64_t address, std::size_t nbytes) const
     if (!is_reached_) {
         return false;
     }
+    auto const is_in = [&](const parts &some) {
+        auto const behind = some.upper_bound(address);
+        if (behind == some.begin()) {
+            return false;
+        }
+        auto const &[begin, size] = *std::prev(behind);
+        std::uint64_t const offset = address - begin;
+        return offset < size && nbytes <= size - offset;
+    };
     std::lock_guard const guard(allocated_mutex_);
-    auto const behind = allocated_.upper_bound(address);
-    if (behind == allocated_.begin()) {
-        return false;
-    }
-    auto const &[begin, size] = *std::prev(behind);
-    std::uint64_t const offset = address - begin;
-    return offset < size && nbytes <= size - offset;
+    return is_in(allocated_) || is_in(variables_);
 }
 
 status remote_device::check(std::uint64_t address, std::size_t nbytes) {
@@ -218,12 +221,23 @@ result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
     if (type == frame::failed) {
         return error(OMPX_ERR_UNSUPPORTED, fmt::format("{}: {}", label_, reader.text()));
     }
-    std::vector<std::uint64_t> addresses(symbols.size());
-    for (std::uint64_t &address : addresses) {
-        address = reader.number<std::uint64_t>();
+    auto places = type == frame::loaded
+                      ? decode_loaded(reader, symbols.size())
+                      : result<std::vector<place>>(error(OMPX_ERR_SYSTEM, "malformed answer"));
+    if (!places) {
+        return error(OMPX_ERR_SYSTEM, fmt::format("{}: {}", label_, places.failure().message()));
     }
-    if (type != frame::loaded || !reader.ok()) {
-        return error(OMPX_ERR_SYSTEM, fmt::format("{}: malformed answer", label_));
+    std::vector<std::uint64_t> addresses;
+    addresses.reserve(symbols.size());
+    {
+        std::lock_guard const guard(allocated_mutex_);
+        for (std::size_t i = 0; i < symbols.size(); ++i) {
+            place const &found = places.value()[i];
+            addresses.push_back(found.address);
+            if (found.is_variable) {
+                variables_.insert_or_assign(found.address, symbols[i].nbytes);
+            }
+        }
     }
     if (keeps_to_memory(image)) {
         posted_.note_quiet(addresses);

@@ -109,6 +109,27 @@ result<load_frame> decode_load(packet_reader &packet) {
     return load;
 }
 
+std::string encode(std::span<const place> places) {
+    packet_writer packet(frame::loaded);
+    for (place const &each : places) {
+        packet.number(each.address);
+        packet.number(static_cast<std::uint8_t>(each.is_variable ? 1 : 0));
+    }
+    return packet.take();
+}
+
+result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count) {
+    std::vector<place> places(count);
+    for (place &each : places) {
+        each.address = packet.number<std::uint64_t>();
+        each.is_variable = packet.number<std::uint8_t>() != 0;
+    }
+    if (!packet.ok() || !packet.at_end()) {
+        return malformed("list of symbols");
+    }
+    return places;
+}
+
 bool same_token(std::string_view expected, std::string_view given) {
     // The whole of `given` is looked at, whatever is found.
     unsigned difference = expected.size() == given.size() && !expected.empty() ? 0U : 1U;

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 5;
+inline constexpr std::uint32_t protocol_version = 6;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -44,7 +45,7 @@ enum class frame : std::uint8_t {
     load = 7,      ///< to the session: load_frame
     wanted = 8,    ///< to the client: the image is not known here
     image = 9,     ///< to the session: its bytes
-    loaded = 10,   ///< to the client: an address (u64) per symbol, 0: not there
+    loaded = 10,   ///< to the client: a place per symbol
     failed = 11,   ///< to the client, answers load: why (text)
     output = 12,   ///< to the client: stream (u8: 1 or 2), bytes
     stop = 13,     ///< to the session: no more batches will come
@@ -101,13 +102,23 @@ struct load_frame {
     std::vector<symbol> symbols;
 };
 
+/// Where a symbol is on the device.
+struct place {
+    std::uint64_t address = 0; ///< 0: not there
+    bool is_variable = false;  ///< all of the symbol's bytes can be written
+    bool operator==(const place &) const = default;
+};
+
 [[nodiscard]] std::string encode(const hello_frame &hello);
 [[nodiscard]] std::string encode(const offer &offered);
 [[nodiscard]] std::string encode(const load_frame &load);
+[[nodiscard]] std::string encode(std::span<const place> places);
 /// The packet's type has been read. Errors: OMPX_ERR_ARG.
 result<hello_frame> decode_hello(packet_reader &packet);
 result<offer> decode_offer(packet_reader &packet);
 result<load_frame> decode_load(packet_reader &packet);
+/// Of so many symbols.
+result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count);
 
 /// Whether two tokens are equal, in a time that depends on the length of the second one only.
 [[nodiscard]] bool same_token(std::string_view expected, std::string_view given);

@@ -196,7 +196,8 @@ status world::publish_device_memory(const world_options &options) {
     std::string value;
     if (rank() == world_rank(0)) {
         value = options.network_device_memory == off ? off : "";
-    } else if (options.device_memory && conduit_->reaches(*options.device_memory)) {
+    } else if (options.device_memory && conduit_->works_between() &&
+               conduit_->reaches(*options.device_memory)) {
         value = std::to_string(static_cast<int>(*options.device_memory));
     }
     return launcher_->put(device_memory_key, value);
@@ -209,7 +210,8 @@ status world::learn_device_memory() {
     for (int each = 1; each < size() && wish.value() != off; ++each) {
         auto value = launcher_->get(world_rank(each), device_memory_key);
         DIOMP_TRY(value);
-        for (auto const kind : {conduit::memory_kind::cuda, conduit::memory_kind::hip}) {
+        for (auto const kind :
+             {conduit::memory_kind::host, conduit::memory_kind::cuda, conduit::memory_kind::hip}) {
             if (value.value() == std::to_string(static_cast<int>(kind))) {
                 device_memory_[static_cast<std::size_t>(each)] = kind;
             }

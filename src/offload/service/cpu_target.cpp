@@ -12,7 +12,7 @@ namespace {
 
 class cpu_target final : public target {
 public:
-    result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
+    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols) override {
         static_cast<void>(load_libomptarget()); // the system may have another one
         return images_.load(file, id, symbols);
@@ -47,6 +47,10 @@ public:
         return slot_.has(address, nbytes) || images_.has(address, nbytes);
     }
 
+    /// Variables of images.
+    [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
+        return conduit::memory_kind::host;
+    }
     [[nodiscard]] result<network_range> hold(std::uint64_t address,
                                              std::size_t nbytes) const override {
         DIOMP_TRY(check(address, nbytes));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/image.h"
 
+#include "base/elf_view.h"
 #include "base/unique_fd.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -53,6 +55,25 @@ result<std::string> image_cache::add(const remote::image_id &id, std::string_vie
     return path;
 }
 
+std::map<std::string, std::uint64_t> variables_in(std::string_view image) {
+    std::map<std::string, std::uint64_t> variables;
+    elf_view const file(image);
+    for (std::uint32_t i = 0; auto const table = file.section(i); ++i) {
+        auto const names = file.section(table->sh_link);
+        if ((table->sh_type != SHT_DYNSYM && table->sh_type != SHT_SYMTAB) || !names) {
+            continue;
+        }
+        for (std::uint64_t k = 0; auto const symbol = file.entry<Elf64_Sym>(*table, k); ++k) {
+            auto const home = file.section(symbol->st_shndx);
+            if (ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && home &&
+                (home->sh_flags & SHF_WRITE) != 0) {
+                variables.emplace(file.text(*names, symbol->st_name), symbol->st_size);
+            }
+        }
+    }
+    return variables;
+}
+
 void image_set::note_data(void *handle) {
     link_map *found = nullptr;
     if (::dlinfo(handle, RTLD_DI_LINKMAP, &found) != 0) {
@@ -72,7 +93,8 @@ void image_set::note_data(void *handle) {
                 auto const &part = info->dlpi_phdr[i];
                 if (part.p_type == PT_LOAD) {
                     std::uint64_t const begin = info->dlpi_addr + part.p_vaddr;
-                    wanted.data.push_back({begin, begin + part.p_memsz});
+                    wanted.data.push_back(
+                        {begin, begin + part.p_memsz, (part.p_flags & PF_W) != 0});
                 }
             }
             return 1;
@@ -80,7 +102,7 @@ void image_set::note_data(void *handle) {
         &looking);
 }
 
-result<std::vector<std::uint64_t>> image_set::load(const std::string &file,
+result<std::vector<remote::place>> image_set::load(const std::string &file,
                                                    const remote::image_id &id,
                                                    const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
@@ -97,22 +119,26 @@ result<std::vector<std::uint64_t>> image_set::load(const std::string &file,
         order_.push_back(handle);
         note_data(handle);
     }
-    std::vector<std::uint64_t> addresses;
-    addresses.reserve(symbols.size());
+    std::vector<remote::place> places;
+    places.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
         auto const address =
             reinterpret_cast<std::uint64_t>(::dlsym(place->second, each.name.c_str()));
-        addresses.push_back(address);
+        places.push_back({address, is_variable(address, each.nbytes)});
         names_.emplace(address, each.name);
     }
-    return addresses;
+    return places;
+}
+
+bool image_set::is_variable(std::uint64_t address, std::size_t nbytes) const {
+    return nbytes > 0 && std::ranges::any_of(data_, [&](const range &each) {
+               return each.is_written && each.has(address, nbytes);
+           });
 }
 
 bool image_set::has(std::uint64_t address, std::size_t nbytes) const {
     std::lock_guard const guard(mutex_);
-    return std::any_of(data_.begin(), data_.end(), [&](const range &each) {
-        return address >= each.begin && address <= each.end && nbytes <= each.end - address;
-    });
+    return std::ranges::any_of(data_, [&](const range &each) { return each.has(address, nbytes); });
 }
 
 const std::string *image_set::name_of(std::uint64_t function) const {

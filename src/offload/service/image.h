@@ -30,11 +30,15 @@ private:
     std::string folder_;
 };
 
+/// Bytes of each variable of an image that can be written, by its name. None of what is no ELF
+/// file.
+std::map<std::string, std::uint64_t> variables_in(std::string_view image);
+
 /// Any thread.
 class image_set {
 public:
     /// Runs the image's constructors. OMPX_ERR_UNSUPPORTED: the system's loader refuses it.
-    result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
+    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols);
     /// Whether the range lies in data of a loaded image.
     [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const;
@@ -47,8 +51,14 @@ private:
     struct range {
         std::uint64_t begin;
         std::uint64_t end;
+        bool is_written;
+        [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const {
+            return address >= begin && address <= end && nbytes <= end - address;
+        }
     };
     void note_data(void *handle);
+    [[nodiscard]] bool is_variable(std::uint64_t address,
+                                   std::size_t nbytes) const; ///< with mutex_
 
     mutable std::mutex mutex_;
     std::map<remote::image_id, void *> handles_;

@@ -3,6 +3,7 @@
 #include "base/unique_fd.h"
 #include "offload/plugin_table.h"
 #include "offload/service/allocations.h"
+#include "offload/service/image.h"
 #include "offload/service/target.h"
 
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ public:
               }
           }) {}
 
-    result<std::vector<std::uint64_t>> load(const std::string &file, const remote::image_id &id,
+    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols) override;
     [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {
         std::lock_guard const guard(mutex_);
@@ -104,14 +105,17 @@ public:
         if (!memory_) {
             return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
         }
-        auto allocation = allocated_.hold(address, nbytes);
-        if (!allocation) {
+        auto held = allocated_.hold(address, nbytes);
+        if (!held) {
+            held = variables_.hold(address, nbytes);
+        }
+        if (!held) {
             return error(OMPX_ERR_RANGE,
-                         fmt::format("{} bytes at {:#x} are no memory of the device that has been "
-                                     "allocated",
+                         fmt::format("{} bytes at {:#x} are no memory of the device: neither "
+                                     "allocated nor in a variable of an image",
                                      nbytes, address));
         }
-        return network_range{*memory_, std::move(allocation)};
+        return network_range{*memory_, std::move(held)};
     }
     void enter() override { static_cast<void>(plugins->enter(device_)); }
 
@@ -129,17 +133,19 @@ private:
     struct image {
         std::string bytes; ///< the plugin reads them as long as it likes
         void *handle = nullptr;
+        std::map<std::string, std::uint64_t> variables; ///< variables_in() of it
     };
 
     int device_;
     std::optional<conduit::memory_kind> memory_; ///< as networks call it
     allocations allocated_;
-    mutable std::mutex mutex_; ///< over the rest
+    allocations variables_{[](std::uint64_t) {}}; ///< they stay as long as the process
+    mutable std::mutex mutex_;                    ///< over the rest
     std::map<remote::image_id, image> images_;
     std::unordered_map<std::uint64_t, std::string> kernels_;
 };
 
-result<std::vector<std::uint64_t>> plugin_target::load(const std::string &file,
+result<std::vector<remote::place>> plugin_target::load(const std::string &file,
                                                        const remote::image_id &id,
                                                        const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
@@ -153,14 +159,22 @@ result<std::vector<std::uint64_t>> plugin_target::load(const std::string &file,
             images_.erase(place);
             return error(OMPX_ERR_UNSUPPORTED, "the device does not take the image");
         }
+        loaded.variables = variables_in(loaded.bytes);
     }
-    std::vector<std::uint64_t> addresses;
-    addresses.reserve(symbols.size());
+    std::vector<remote::place> places;
+    places.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
-        addresses.push_back(plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes));
-        kernels_.emplace(addresses.back(), each.name);
+        auto const address = plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes);
+        auto const known = loaded.variables.find(each.name);
+        bool const is_variable = address != 0 && known != loaded.variables.end() &&
+                                 each.nbytes > 0 && each.nbytes == known->second;
+        if (is_variable) {
+            variables_.add(address, each.nbytes);
+        }
+        places.push_back({address, is_variable});
+        kernels_.emplace(address, each.name);
     }
-    return addresses;
+    return places;
 }
 
 status plugin_target::launch(const remote::launch_arguments &launch) {

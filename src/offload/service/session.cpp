@@ -84,7 +84,8 @@ status session::join() {
     DIOMP_TRY(made);
     world_ = made.take();
     target_->set_slot({world_->memory_of(world_->rank()), world_->window().usable_bytes()});
-    if (world_->device_memory(world_->rank())) {
+    if (world_->device_memory(world_->rank()).value_or(conduit::memory_kind::host) !=
+        conduit::memory_kind::host) {
         world_->conduit().work_in([this]() -> std::shared_ptr<void> {
             target_->enter();
             return nullptr;
@@ -112,14 +113,10 @@ status session::load(packet_reader &packet) {
         file = kept.take();
     }
     options_.board->begin(activity_board::num_lines - 1, "constructors of an image");
-    auto addresses = target_->load(*file, load.image, load.symbols);
+    auto places = target_->load(*file, load.image, load.symbols);
     options_.board->end(activity_board::num_lines - 1);
-    DIOMP_TRY(addresses);
-    packet_writer answer(remote::frame::loaded);
-    for (std::uint64_t const address : addresses.value()) {
-        answer.number(address);
-    }
-    return client_.send(answer.take());
+    DIOMP_TRY(places);
+    return client_.send(encode(places.value()));
 }
 
 void session::listen() {

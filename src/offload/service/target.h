@@ -40,9 +40,8 @@ class target {
 public:
     virtual ~target() = default;
 
-    /// Loads the image in a file, once. Errors: OMPX_ERR_UNSUPPORTED. An address per symbol, 0 for
-    /// those that the image has not.
-    virtual result<std::vector<std::uint64_t>> load(const std::string &file,
+    /// Loads the image in a file, once. Errors: OMPX_ERR_UNSUPPORTED. A place per symbol.
+    virtual result<std::vector<remote::place>> load(const std::string &file,
                                                     const remote::image_id &id,
                                                     const std::vector<remote::symbol> &symbols) = 0;
     /// The name of a kernel that load() told of; nullptr: it did not.
@@ -60,8 +59,9 @@ public:
 
     /// Of memory that is not the slot, if networks can be told of it.
     [[nodiscard]] virtual std::optional<conduit::memory_kind> own_memory() const { return {}; }
-    /// A range for the network, which lies in the slot, in what allocate() gave out, or elsewhere
-    /// where processors load. OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.
+    /// A range for the network, which lies in the slot, in what allocate() gave out, in a variable
+    /// that load() told of, or elsewhere where processors load. OMPX_ERR_RANGE,
+    /// OMPX_ERR_UNSUPPORTED.
     [[nodiscard]] virtual result<network_range> hold(std::uint64_t address,
                                                      std::size_t nbytes) const = 0;
     /// Makes the device the calling thread's own: some vendors' libraries want that where the

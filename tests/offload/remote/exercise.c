@@ -16,6 +16,7 @@ static const struct {
     {"map_structs", case_map_structs},
     {"map_list", case_map_list},
     {"globals", case_globals},
+    {"copies_globals", case_copies_globals},
     {"update", case_update},
     {"reference_counts", case_reference_counts},
     {"device_pointers", case_device_pointers},

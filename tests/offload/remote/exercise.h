@@ -37,6 +37,7 @@ void case_map_large(void);
 void case_map_structs(void);
 void case_map_list(void);
 void case_globals(void);
+void case_copies_globals(void);
 void case_update(void);
 void case_reference_counts(void);
 void case_device_pointers(void);

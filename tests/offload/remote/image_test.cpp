@@ -101,6 +101,40 @@ TEST_F(image_cache_test, writers_do_not_disturb_each_other) {
     EXPECT_TRUE(content_of(*cache_->find(id)) == image);
 }
 
+TEST(image_variables, are_what_can_be_written) {
+    std::string const image = content_of(std::getenv("DIOMP_TEST_IMAGE"));
+    auto const found = variables_in(image);
+    EXPECT_EQ(found.at("values"), 300000 * sizeof(double));
+    EXPECT_EQ(found.at("count"), sizeof(int));
+    EXPECT_FALSE(found.contains("fixed"));
+    EXPECT_FALSE(found.contains("twice"));
+}
+
+TEST(image_variables, images_that_are_cut_or_none_have_some_or_none) {
+    std::string const image = content_of(std::getenv("DIOMP_TEST_IMAGE"));
+    for (std::size_t size = 0; size < image.size(); size += 97) {
+        auto const found = variables_in(std::string_view(image).substr(0, size));
+        EXPECT_FALSE(found.contains("fixed"));
+    }
+    EXPECT_TRUE(variables_in("an image").empty());
+    EXPECT_TRUE(variables_in(std::string(4096, '\xff')).empty());
+}
+
+TEST(image_set_test, tells_variables) {
+    image_set images;
+    auto const found = images.load(std::getenv("DIOMP_TEST_IMAGE"), {1, 2, 3},
+                                   {{"values", 300000 * sizeof(double)},
+                                    {"values", 1U << 30},
+                                    {"count", 0},
+                                    {"fixed", 16},
+                                    {"twice", 8},
+                                    {"no_such_symbol", 8}});
+    ASSERT_TRUE(found.ok()) << found.failure().message();
+    for (std::size_t i = 0; i < found.value().size(); ++i) {
+        EXPECT_EQ(found.value()[i].is_variable, i == 0) << i;
+    }
+}
+
 TEST(image_set_test, finds_symbols_and_data_of_a_library) {
     image_set images;
     remote::image_id const id{1, 2, 3};
@@ -108,9 +142,9 @@ TEST(image_set_test, finds_symbols_and_data_of_a_library) {
         images.load("libm.so.6", id, {{"cos", 0}, {"no_such_symbol", 0}, {"sin", 0}});
     ASSERT_TRUE(found.ok()) << found.failure().message();
     ASSERT_EQ(found.value().size(), 3U);
-    std::uint64_t const cosine = found.value()[0];
+    std::uint64_t const cosine = found.value()[0].address;
     ASSERT_NE(cosine, 0U);
-    EXPECT_EQ(found.value()[1], 0U);
+    EXPECT_EQ(found.value()[1].address, 0U);
     EXPECT_EQ(reinterpret_cast<double (*)(double)>(cosine)(0.0), 1.0);
     ASSERT_NE(images.name_of(cosine), nullptr);
     EXPECT_EQ(*images.name_of(cosine), "cos");
@@ -125,7 +159,7 @@ TEST(image_set_test, finds_symbols_and_data_of_a_library) {
     // The same image again, and other symbols of it.
     auto const again = images.load("/not/looked/at", id, {{"tan", 0}});
     ASSERT_TRUE(again.ok());
-    EXPECT_NE(again.value()[0], 0U);
+    EXPECT_NE(again.value()[0].address, 0U);
     images.unload();
     EXPECT_FALSE(images.has(cosine, 1));
     EXPECT_EQ(images.name_of(cosine), nullptr);

@@ -192,6 +192,51 @@ void case_globals(void) {
     }
 }
 
+/* From the variable of one device to that of the next one, and to memory of its own and back. */
+void case_copies_globals(void) {
+    enum { most = 8 };
+    double *there[most];
+    CHECK(num_remote <= most);
+    for (int k = 0; k < num_remote; ++k) {
+        int const device = remote_device(k);
+#pragma omp target device(device) firstprivate(k)
+        for (int i = 0; i < large_global; ++i) {
+            table[i] = k == 0 ? i : 0;
+        }
+        there[k] = omp_get_mapped_ptr(table, device);
+        CHECK(there[k] != NULL && there[k] != table);
+    }
+    for (int k = 0; k < num_remote; ++k) {
+        int const from = remote_device(k), to = remote_device(k + 1);
+        double *const spare = omp_target_alloc(sizeof table, to);
+        CHECK(omp_target_memcpy(spare, there[k], sizeof table, 0, 0, to, from) == 0);
+        CHECK(omp_target_memset(there[(k + 1) % num_remote], 0, sizeof table, to) != NULL);
+        CHECK(omp_target_memcpy(there[(k + 1) % num_remote], spare, sizeof table - 8, 8, 0, to,
+                                to) == 0);
+        CHECK(omp_target_memcpy(spare, there[(k + 1) % num_remote], sizeof table - 8, 0, 8, to,
+                                to) == 0);
+        CHECK(omp_target_memcpy(there[(k + 1) % num_remote], spare, sizeof table, 0, 0, to, to) ==
+              0);
+        omp_target_free(spare, to);
+        double sum = 0;
+#pragma omp target device(to) map(tofrom : sum)
+        for (int i = 0; i < large_global; ++i) {
+            sum += table[i];
+        }
+        CHECK(sum == sum_below(large_global, 0));
+    }
+    for (int k = 1; k < num_remote; ++k) {
+        int const from = remote_device(k - 1), to = remote_device(k);
+#pragma omp target device(to)
+        table[large_global - 1] = -1;
+        CHECK(omp_target_memcpy(there[k], there[k - 1], sizeof table, 0, 0, to, from) == 0);
+#pragma omp target update from(table) device(to)
+        for (int i = 0; i < large_global; ++i) {
+            CHECK(table[i] == i);
+        }
+    }
+}
+
 void case_update(void) {
     enum { n = 200000 };
     int *data = malloc(n * sizeof(int));

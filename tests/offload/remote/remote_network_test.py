@@ -40,11 +40,20 @@ class remote_network_test(remote_case):
         self.assertEqual(by_way, 0)
 
     def test_all_cases_with_memory_of_a_gpu(self):
-        """Variables of images, which no network is told of, go by way of the slot all the same."""
+        """Variables of images as well: they are no allocations."""
         err = self.exercise(f"{self.lend('host').name}*2", 0, 2, **UCX)
         straight, by_way = self.moved(err, sessions=2)
         self.assertGreater(straight, 1 << 20)
-        self.assertGreater(by_way, 0)
+        self.assertEqual(by_way, 0)
+
+    def test_variables_of_images_for_processors(self):
+        """Straight where the session moves data itself; over TCP the client does, and reaches the slot only."""
+        for network, least in ("ucx", 1 << 20), ("tcp", 0):
+            err = self.exercise(f"{self.lend(2).name}*2", 0, 2, "globals", "copies_globals", DIOMP_NETWORK=network)
+            straight, by_way = self.moved(err, sessions=2)
+            self.assertEqual(straight > 0, least > 0, network)
+            self.assertGreaterEqual(straight, least)
+            self.assertEqual(by_way, 0)
 
     def test_every_transfer_straight(self):
         err = self.exercise(f"{self.lend('host').name}*2", 0, 2, DIOMP_SPLIT_THRESHOLD="1", **UCX)

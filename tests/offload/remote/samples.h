@@ -12,7 +12,19 @@
 
 namespace diomp_test {
 
-enum class packet_kind : std::uint8_t { hello, offer, load, launch, reply, peer_copy, count };
+enum class packet_kind : std::uint8_t {
+    hello,
+    offer,
+    load,
+    launch,
+    reply,
+    peer_copy,
+    loaded,
+    count
+};
+
+/// Of the sample of frame::loaded: who asked knows how many symbols there were.
+constexpr std::size_t num_places = 3;
 
 struct sample {
     packet_kind kind;
@@ -66,6 +78,8 @@ inline std::vector<sample> samples() {
     copy.transfer = {0x7f0000001000, 0x7f0000002000, 4097};
     copy.source_memory = diomp::conduit::memory_kind::hip;
     all.push_back({packet_kind::peer_copy, encode(copy)});
+    remote::place const places[num_places] = {{0x7f0000003000, true}, {}, {77, false}};
+    all.push_back({packet_kind::loaded, encode(places)});
     return all;
 }
 
@@ -108,6 +122,11 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
     case packet_kind::peer_copy: {
         auto copy = remote::decode_peer_copy(bytes);
         return copy ? encode(copy.value()) : "";
+    }
+    case packet_kind::loaded: {
+        auto places = is_of_type(remote::frame::loaded) ? remote::decode_loaded(packet, num_places)
+                                                        : diomp::error(OMPX_ERR_ARG, "type");
+        return places ? encode(places.value()) : "";
     }
     case packet_kind::count:
         break;

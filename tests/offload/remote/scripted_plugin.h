@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <sys/mman.h>
 
 extern "C" void diomp_take_plugins(const diomp_plugin_table *table);
@@ -62,6 +63,8 @@ inline int move(void *to, const void *from, std::uint64_t nbytes) {
     return 0;
 }
 
+constexpr std::uint64_t kernel_handle = 77;
+
 inline int launch(int, const diomp_remote_launch *what) {
     std::uint64_t arguments[2];
     std::memcpy(arguments, what->arguments, sizeof arguments);
@@ -73,8 +76,17 @@ inline int launch(int, const diomp_remote_launch *what) {
     return 0;
 }
 
-inline std::uint64_t symbol(void * /*image*/, const char *name, std::uint64_t /*nbytes*/) {
-    return std::strcmp(name, kernel_name) == 0 ? 77 : 0;
+/// Everything else but "no_symbol" is memory, as plugins have it that know no more than addresses.
+inline std::uint64_t symbol(void * /*image*/, std::string_view name, std::uint64_t nbytes) {
+    if (name == kernel_name) {
+        return kernel_handle;
+    }
+    return name == "no_symbol" ? 0 : allocate(0, nbytes);
+}
+
+inline int enter(int) {
+    used().entered.store(true);
+    return 0;
 }
 
 constexpr diomp_plugin_table table = {
@@ -83,7 +95,7 @@ constexpr diomp_plugin_table table = {
     [] { return std::uint32_t{62}; },
     [](int) { return 0; },
     [](int, const void *image, std::uint64_t) { return const_cast<void *>(image); },
-    symbol,
+    [](void *image, const char *name, std::uint64_t nbytes) { return symbol(image, name, nbytes); },
     allocate,
     release,
     [](int, std::uint64_t to, const void *from, std::uint64_t nbytes) {
@@ -96,10 +108,7 @@ constexpr diomp_plugin_table table = {
         return move(at(to), at(from), nbytes);
     },
     launch,
-    [](int) {
-        used().entered.store(true);
-        return 0;
-    },
+    enter,
 };
 
 } // namespace scripted
