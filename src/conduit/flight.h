@@ -28,6 +28,7 @@ public:
     flight &operator=(const flight &) = delete;
 
     [[nodiscard]] completion &count() { return state_->count; }
+    [[nodiscard]] bool is_done() const { return state_->count.is_done(); }
     /// Bytes that live as long as the count: where a small get may land although nobody waits for
     /// it any more.
     [[nodiscard]] std::span<std::byte, buffer_bytes> buffer() { return state_->buffer; }

@@ -4,11 +4,14 @@
 // memory, and holds it meanwhile.
 //
 // A thread of its own serves what others ask for: those that run batches may all be waiting for the
-// sessions which ask.
+// sessions which ask. It starts fetches and waits for all of them together, so that a session which
+// is slow to give its bytes holds up nobody else's. Who asks waits for the answer before its queue
+// goes on: that keeps each queue in order.
 #pragma once
 
 #include "base/result.h"
 #include "conduit/conduit.h"
+#include "conduit/flight.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/straight.h"
@@ -16,6 +19,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,6 +31,10 @@ namespace diomp::offload::service {
 /// Any thread.
 class peer_copies {
 public:
+    /// Fetches from one session that are under way together; more wait in the order of their
+    /// coming.
+    static constexpr std::size_t most_at_once = 8;
+
     peer_copies(const target &device, moved_bytes &moved) : device_(device), moved_(moved) {}
     ~peer_copies();
     peer_copies(const peer_copies &) = delete;
@@ -54,8 +62,21 @@ private:
         bool is_over = false;
         std::string failure;
     };
+    struct fetch {
+        request asked;
+        network_range memory;
+        conduit::flight arrival;
+    };
     void serve(); ///< body of the thread
-    status fetch(const request &asked);
+    void wake();  ///< it, wherever it waits
+    /// Until there is something to start or to end. False: it is time to go.
+    bool wait_for_change(const std::list<fetch> &under_way);
+    /// Requests that may start now.
+    std::vector<request> take_requests();
+    status begin(fetch &wanted);
+    void answer(const request &asked, const status &done);
+    /// With mutex_.
+    [[nodiscard]] bool may_start(const request &asked) const;
     [[nodiscard]] bool is_over(std::uint64_t ticket);
 
     const target &device_;
@@ -65,6 +86,7 @@ private:
     std::condition_variable wake_;
     bool stopping_ = false;
     std::vector<request> requests_;
+    std::map<int, std::size_t> num_under_way_; ///< [rank] fetches from there
     std::uint64_t next_ticket_ = 1;
     std::map<std::uint64_t, question> questions_; ///< [ticket]
     std::map<int, std::string> lost_;             ///< [rank]

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Stands for LLVM's plugins in a session: one device whose memory is the process's, with one
-// kernel. It tells in memory that all processes of a test share what it was used for.
+// Stands for LLVM's plugins in a session: one device whose memory is the process's, with two
+// kernels. It tells in memory that all processes of a test share what it was used for.
 #pragma once
 
 #include "offload/plugin_table.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <sys/mman.h>
+#include <unistd.h>
 
 extern "C" void diomp_take_plugins(const diomp_plugin_table *table);
 
@@ -20,6 +22,8 @@ struct plugin_use {
     std::atomic<int> frees{0};
     std::atomic<int> launches{0};
     std::atomic<bool> entered{false};
+    std::atomic<bool> touched{false}; ///< somebody came to guarded memory, and waits
+    std::atomic<bool> may_pass{false};
 };
 
 /// Shared by processes that are forked later.
@@ -31,6 +35,8 @@ inline plugin_use &used() {
 
 /// The kernel of every image: adds 1 to each byte of its arguments' range (address, size).
 constexpr const char *kernel_name = "__omp_offloading_add_one";
+/// Who touches its range (whole pages) afterwards waits until may_pass.
+constexpr const char *guard_name = "__omp_offloading_guard";
 
 namespace scripted {
 
@@ -64,10 +70,25 @@ inline int move(void *to, const void *from, std::uint64_t nbytes) {
 }
 
 constexpr std::uint64_t kernel_handle = 77;
+constexpr std::uint64_t guard_handle = 78;
+inline std::uint64_t guarded[2]; ///< address, size
+
+inline void wait_at_guard(int /*signal*/) {
+    used().touched.store(true);
+    while (!used().may_pass.load()) {
+        ::usleep(100);
+    }
+    ::mprotect(at(guarded[0]), guarded[1], PROT_READ | PROT_WRITE);
+}
 
 inline int launch(int, const diomp_remote_launch *what) {
     std::uint64_t arguments[2];
     std::memcpy(arguments, what->arguments, sizeof arguments);
+    if (what->kernel == guard_handle) {
+        std::memcpy(guarded, arguments, sizeof guarded);
+        std::signal(SIGSEGV, wait_at_guard);
+        return ::mprotect(at(guarded[0]), guarded[1], PROT_NONE);
+    }
     auto *const bytes = static_cast<unsigned char *>(at(arguments[0]));
     for (std::uint64_t i = 0; i < arguments[1]; ++i) {
         ++bytes[i];
@@ -78,15 +99,18 @@ inline int launch(int, const diomp_remote_launch *what) {
 
 /// Everything else but "no_symbol" is memory, as plugins have it that know no more than addresses.
 inline std::uint64_t symbol(void * /*image*/, std::string_view name, std::uint64_t nbytes) {
-    if (name == kernel_name) {
-        return kernel_handle;
+    if (name == kernel_name || name == guard_name) {
+        return name == kernel_name ? kernel_handle : guard_handle;
     }
     return name == "no_symbol" ? 0 : allocate(0, nbytes);
 }
 
 inline int enter(int) {
     used().entered.store(true);
-    return 0;
+    sigset_t faults; // which the runtime's threads block
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    return ::pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
 constexpr diomp_plugin_table table = {

@@ -130,6 +130,107 @@ TEST(session_peers, who_waits_for_a_lost_device_is_told) {
     });
 }
 
+/// Sessions 1 and 2 copy to 3. Whoever reads what 1 copies from waits until used().may_pass.
+struct slow_peer {
+    static constexpr std::size_t nbytes = 100;
+    static constexpr std::size_t most = 4096;
+
+    explicit slow_peer(client_side &between) : side(between) {
+        slow = ask_for(side, frame::allocate, most, 1);
+        quick = ask_for(side, frame::allocate, most, 2);
+        there = ask_for(side, frame::allocate, most, 3);
+        bring(side, slow, pattern(most, 1), 1);
+        bring(side, quick, pattern(most, 2), 2);
+        bring(side, there, bytes(most, 0), 3);
+        packet_writer batch;
+        append_kernel(batch, load(side, {{guard_name, 0}})[0].address, slow, most);
+        EXPECT_FALSE(side.ask(std::move(batch)).failed);
+    }
+    void send_slow(std::uint64_t queue, std::size_t part) const {
+        packet_writer batch;
+        side.copy(batch, 3, there + part * nbytes, slow + part * nbytes, nbytes);
+        append_operation(batch, operation::finish);
+        side.send(queue, 1, batch.take(), 1);
+    }
+    /// Session 3 has asked session 1 for the bytes.
+    static void wait_for_touch() {
+        auto const end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+        while (!used().touched.load() && std::chrono::steady_clock::now() < end) {
+            ::usleep(1000);
+        }
+        EXPECT_TRUE(used().touched.load());
+    }
+    void expect_quick_copy(std::size_t part) const {
+        packet_writer batch;
+        side.copy(batch, 3, there + part * nbytes, quick + part * nbytes, nbytes);
+        auto const got = side.ask(std::move(batch), 2);
+        EXPECT_FALSE(got.failed) << got.rest;
+        EXPECT_EQ(take(side, there + part * nbytes, nbytes, 3), part_of(2, part));
+    }
+    static bytes part_of(unsigned seed, std::size_t part) {
+        bytes const all = pattern(most, seed);
+        auto const begin = all.begin() + static_cast<std::ptrdiff_t>(part * nbytes);
+        return {begin, begin + nbytes};
+    }
+
+    client_side &side;
+    std::uint64_t slow = 0;
+    std::uint64_t quick = 0;
+    std::uint64_t there = 0;
+};
+
+/// More copies than one session may have under way are asked for by the slow one.
+TEST(session_peers, a_slow_session_holds_up_no_other) {
+    run(gpus(3), [](client_side &side) {
+        constexpr std::size_t queues = 3 * peer_copies::most_at_once;
+        slow_peer const peers(side);
+        for (std::size_t i = 0; i < queues; ++i) {
+            peers.send_slow(i, i);
+        }
+        slow_peer::wait_for_touch();
+        for (std::size_t i = queues; i < queues + 5; ++i) {
+            peers.expect_quick_copy(i);
+        }
+        for (std::size_t i = 0; i < queues; ++i) {
+            EXPECT_FALSE(side.has_answer(i, 1));
+        }
+        used().may_pass = true;
+        for (std::size_t i = 0; i < queues; ++i) {
+            auto const got = side.wait_for(i, 1);
+            EXPECT_FALSE(got.failed) << got.rest;
+            EXPECT_EQ(take(side, peers.there + i * slow_peer::nbytes, slow_peer::nbytes, 3),
+                      slow_peer::part_of(1, i));
+        }
+    });
+}
+
+TEST(session_peers, memory_stays_while_a_lost_session_may_still_answer) {
+    run(gpus(3), [](client_side &side) {
+        constexpr std::size_t queues = 3 * peer_copies::most_at_once;
+        slow_peer const peers(side);
+        std::uint64_t const spare = ask_for(side, frame::allocate, 4096, 3);
+        for (std::size_t i = 0; i < queues; ++i) {
+            peers.send_slow(i, i);
+        }
+        slow_peer::wait_for_touch();
+        packet_writer lost(frame::lost);
+        lost.number(std::uint32_t{1});
+        lost.text("the slow one is gone");
+        EXPECT_TRUE(side.links[2]->send(lost.take()).ok());
+        peers.expect_quick_copy(queues);
+        EXPECT_EQ(ask_for(side, frame::release, peers.there, 3), peers.there);
+        EXPECT_EQ(used().frees.load(), 0) << "its bytes may come at any time";
+        EXPECT_EQ(ask_for(side, frame::release, spare, 3), spare);
+        EXPECT_EQ(used().frees.load(), 1);
+        used().may_pass = true;
+        auto const end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+        while (used().frees.load() < 2 && std::chrono::steady_clock::now() < end) {
+            ::usleep(1000);
+        }
+        EXPECT_EQ(used().frees.load(), 2);
+    });
+}
+
 TEST(session_peers, variables_of_images) {
     run(gpus(2), [](client_side &side) {
         constexpr std::size_t size = 300000 * sizeof(double);

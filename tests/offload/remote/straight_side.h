@@ -32,6 +32,8 @@ inline void run(const session_setting &setting, const std::function<void(client_
     used().copies = 0;
     used().frees = 0;
     used().launches = 0;
+    used().touched = false;
+    used().may_pass = false;
     run_sessions(setting, body);
 }
 
