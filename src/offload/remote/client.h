@@ -59,8 +59,8 @@ public:
     [[nodiscard]] device_memory &slot() { return slot_; }
     /// False: nothing begins there.
     bool release(std::uint64_t address);
-    /// Whether the range lies in memory that has been allocated, or in none that allocate() gives
-    /// out: then it is a variable of an image, which the session knows.
+    /// OMPX_ERR_RANGE unless the range lies in memory that has been allocated, or can be in a
+    /// variable of an image. The session looks again.
     status check(std::uint64_t address, std::size_t nbytes);
     /// In the device's slot: puts and gets reach it.
     [[nodiscard]] bool is_segment(std::uint64_t address) const { return slot_.has(address); }
@@ -87,10 +87,16 @@ public:
 
 private:
     friend class client;
+    using parts = std::map<std::uint64_t, std::size_t>; ///< outside of the slot: [address] bytes
+    static bool is_in(const parts &some, std::uint64_t address, std::size_t nbytes);
     /// By the client's thread: one frame that came. False: the connection is over.
     bool take_frame(std::string_view packet);
     /// By the same thread: whether a suspicion is still open, after it has been looked at.
     bool look_at_suspicion();
+    /// Notes where the symbols are. Their addresses.
+    std::vector<std::uint64_t> take_places(const std::vector<symbol> &symbols,
+                                           const std::vector<place> &places);
+    status send(std::string_view packet); ///< an error says of which device
     result<std::uint64_t> ask_for(frame what, std::uint64_t value);
     result<std::string> wait_for_answer(std::unique_lock<std::mutex> &lock, const char *what);
 
@@ -100,10 +106,10 @@ private:
     std::string label_;
     device_memory slot_;
     bool is_reached_ = false; ///< memory outside of the slot, by the network; fixed at start-up
-    mutable std::mutex allocated_mutex_;                ///< leaf lock over the next two
-    using parts = std::map<std::uint64_t, std::size_t>; ///< outside of the slot: [address] bytes
+    mutable std::mutex allocated_mutex_; ///< leaf lock over the next three
     parts allocated_;
-    parts variables_; ///< of images
+    parts symbols_;   ///< of images
+    parts variables_; ///< among them
     posted_work posted_;
     std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
     std::atomic<bool> failed_{false};

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <unistd.h>
@@ -36,11 +37,21 @@ remote_device::remote_device(control_link link, offer offered, std::string servi
     : link_(std::move(link)), offer_(std::move(offered)), rank_(rank),
       label_(fmt::format("remote device {} ({} on {})", rank.value() - 1, offer_.kind, service)) {}
 
+status remote_device::send(std::string_view packet) {
+    status sent = link_.send(packet);
+    if (sent) {
+        return sent;
+    }
+    std::string const why = explain_loss();
+    return error(sent.failure().code(),
+                 why.empty() ? fmt::format("{}: {}", label_, sent.failure().message()) : why);
+}
+
 result<std::uint64_t> remote_device::ask_for(frame what, std::uint64_t value) {
     std::lock_guard const only(asking_);
     packet_writer question(what);
     question.number(value);
-    DIOMP_TRY(link_.send(question.take()));
+    DIOMP_TRY(send(question.take()));
     std::unique_lock lock(mutex_);
     auto answer = wait_for_answer(lock, "asking for memory");
     DIOMP_TRY(answer);
@@ -78,28 +89,42 @@ bool remote_device::release(std::uint64_t address) {
     return slot_.release(address);
 }
 
+bool remote_device::is_in(const parts &some, std::uint64_t address, std::size_t nbytes) {
+    auto const behind = some.upper_bound(address);
+    if (behind == some.begin()) {
+        return false;
+    }
+    auto const &[begin, size] = *std::prev(behind);
+    std::uint64_t const offset = address - begin;
+    return offset < size && nbytes <= size - offset;
+}
+
 bool remote_device::is_straight(std::uint64_t address, std::size_t nbytes) const {
     if (!is_reached_) {
         return false;
     }
-    auto const is_in = [&](const parts &some) {
-        auto const behind = some.upper_bound(address);
-        if (behind == some.begin()) {
-            return false;
-        }
-        auto const &[begin, size] = *std::prev(behind);
-        std::uint64_t const offset = address - begin;
-        return offset < size && nbytes <= size - offset;
-    };
     std::lock_guard const guard(allocated_mutex_);
-    return is_in(allocated_) || is_in(variables_);
+    return is_in(allocated_, address, nbytes) || is_in(variables_, address, nbytes);
 }
 
 status remote_device::check(std::uint64_t address, std::size_t nbytes) {
     if (has_failed()) {
         return error(OMPX_ERR_PEER, failure());
     }
-    return is_segment(address) ? slot_.check(address, nbytes) : status();
+    if (is_segment(address)) {
+        return slot_.check(address, nbytes);
+    }
+    if (offer_.has_memory_in_slot()) {
+        return {}; // an image has more data than symbols
+    }
+    std::lock_guard const guard(allocated_mutex_);
+    if (is_in(allocated_, address, nbytes) || is_in(symbols_, address, nbytes)) {
+        return {};
+    }
+    return error(OMPX_ERR_RANGE,
+                 fmt::format("{}: {} bytes at {:#x} are not inside memory allocated "
+                             "there, nor in a variable of an image",
+                             label_, nbytes, address));
 }
 
 std::string remote_device::failure() const {
@@ -200,10 +225,32 @@ result<std::string> remote_device::wait_for_answer(std::unique_lock<std::mutex> 
     return answer;
 }
 
+std::vector<std::uint64_t> remote_device::take_places(const std::vector<symbol> &symbols,
+                                                      const std::vector<place> &places) {
+    std::vector<std::uint64_t> addresses;
+    addresses.reserve(symbols.size());
+    auto const note = [](parts &some, std::uint64_t address, std::size_t nbytes) {
+        std::size_t &known = some[address]; // symbols may share a place
+        known = std::max(known, nbytes);
+    };
+    std::lock_guard const guard(allocated_mutex_);
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+        place const &found = places[i];
+        addresses.push_back(found.address);
+        if (found.address != 0 && symbols[i].nbytes > 0) {
+            note(symbols_, found.address, symbols[i].nbytes);
+        }
+        if (found.is_variable) {
+            note(variables_, found.address, symbols[i].nbytes);
+        }
+    }
+    return addresses;
+}
+
 result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
                                                        const std::vector<symbol> &symbols) {
     std::lock_guard const only(asking_);
-    DIOMP_TRY(link_.send(encode(load_frame{identify(image), symbols})));
+    DIOMP_TRY(send(encode(load_frame{identify(image), symbols})));
     std::unique_lock lock(mutex_);
     auto answer = wait_for_answer(lock, "loading an image");
     DIOMP_TRY(answer);
@@ -211,7 +258,7 @@ result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
         lock.unlock();
         packet_writer packet(frame::image);
         packet.bytes(image);
-        DIOMP_TRY(link_.send(packet.take()));
+        DIOMP_TRY(send(packet.take()));
         lock.lock();
         answer = wait_for_answer(lock, "loading an image");
         DIOMP_TRY(answer);
@@ -227,18 +274,7 @@ result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
     if (!places) {
         return error(OMPX_ERR_SYSTEM, fmt::format("{}: {}", label_, places.failure().message()));
     }
-    std::vector<std::uint64_t> addresses;
-    addresses.reserve(symbols.size());
-    {
-        std::lock_guard const guard(allocated_mutex_);
-        for (std::size_t i = 0; i < symbols.size(); ++i) {
-            place const &found = places.value()[i];
-            addresses.push_back(found.address);
-            if (found.is_variable) {
-                variables_.insert_or_assign(found.address, symbols[i].nbytes);
-            }
-        }
-    }
+    std::vector<std::uint64_t> addresses = take_places(symbols, places.value());
     if (keeps_to_memory(image)) {
         posted_.note_quiet(addresses);
     }

@@ -25,7 +25,8 @@ result<std::uint64_t> device_memory::allocate(std::size_t nbytes) {
                      fmt::format("{}: no room for {}; {} of {} are in use, the largest free part "
                                  "has {}",
                                  label_, format_size(nbytes), format_size(heap_->used_bytes()),
-                                 format_size(nbytes_), format_size(heap_->largest_free(nbytes_))));
+                                 format_size(nbytes_), format_size(heap_->largest_free(nbytes_))),
+                     "free some, or start the service with more --memory");
     }
     touched_bytes_ = std::max(touched_bytes_, heap_->used_bytes());
     touched_extent_ = std::max(touched_extent_, heap_->extent());

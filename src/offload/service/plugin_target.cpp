@@ -72,6 +72,8 @@ public:
             std::memcpy(to_pointer(to), from, nbytes);
             return {};
         }
+        auto held = known(to, nbytes);
+        DIOMP_TRY(held);
         return outcome(plugins->write(device_, to, from, nbytes), "take data");
     }
     status read(void *to, std::uint64_t from, std::size_t nbytes) override {
@@ -79,6 +81,8 @@ public:
             std::memcpy(to, to_pointer(from), nbytes);
             return {};
         }
+        auto held = known(from, nbytes);
+        DIOMP_TRY(held);
         return outcome(plugins->read(device_, to, from, nbytes), "give data");
     }
     status copy(std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
@@ -88,6 +92,10 @@ public:
         if (slot_.has(to, nbytes)) {
             return read(to_pointer(to), from, nbytes);
         }
+        auto source = known(from, nbytes);
+        DIOMP_TRY(source);
+        auto target = known(to, nbytes);
+        DIOMP_TRY(target);
         return outcome(plugins->copy(device_, to, from, nbytes), "copy data");
     }
     [[nodiscard]] bool is_loadable(std::uint64_t address, std::size_t nbytes) const override {
@@ -105,17 +113,9 @@ public:
         if (!memory_) {
             return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
         }
-        auto held = allocated_.hold(address, nbytes);
-        if (!held) {
-            held = variables_.hold(address, nbytes);
-        }
-        if (!held) {
-            return error(OMPX_ERR_RANGE,
-                         fmt::format("{} bytes at {:#x} are no memory of the device: neither "
-                                     "allocated nor in a variable of an image",
-                                     nbytes, address));
-        }
-        return network_range{*memory_, std::move(held)};
+        auto held = hold_in(variables_, address, nbytes);
+        DIOMP_TRY(held);
+        return network_range{*memory_, held.take()};
     }
     void enter() override { static_cast<void>(plugins->enter(device_)); }
 
@@ -130,6 +130,32 @@ private:
         return error(OMPX_ERR_SYSTEM, fmt::format("the device did not {}", doing));
     }
 
+    /// What the client has allocated, or is among `others`; it stays as long as the result lives.
+    [[nodiscard]] result<std::shared_ptr<void>>
+    hold_in(const allocations &others, std::uint64_t address, std::size_t nbytes) const {
+        auto held = allocated_.hold(address, nbytes);
+        if (!held) {
+            held = others.hold(address, nbytes);
+        }
+        if (!held) {
+            return error(OMPX_ERR_RANGE,
+                         fmt::format("{} bytes at {:#x} are no memory of the device: neither "
+                                     "allocated nor in a variable of an image",
+                                     nbytes, address));
+        }
+        return held;
+    }
+    /// The same for what goes by way of the plugin, which takes any address for one of its device.
+    [[nodiscard]] result<std::shared_ptr<void>> known(std::uint64_t address,
+                                                      std::size_t nbytes) const {
+        return hold_in(symbols_, address, nbytes);
+    }
+    static void note(allocations &some, std::uint64_t address, std::size_t nbytes) {
+        if (!some.hold(address, nbytes)) { // symbols may share a place
+            some.add(address, nbytes);
+        }
+    }
+
     struct image {
         std::string bytes; ///< the plugin reads them as long as it likes
         void *handle = nullptr;
@@ -139,7 +165,9 @@ private:
     int device_;
     std::optional<conduit::memory_kind> memory_; ///< as networks call it
     allocations allocated_;
-    allocations variables_{[](std::uint64_t) {}}; ///< they stay as long as the process
+    // They stay as long as the process.
+    allocations symbols_{[](std::uint64_t) {}};   ///< of images, but for kernels
+    allocations variables_{[](std::uint64_t) {}}; ///< among them
     mutable std::mutex mutex_;                    ///< over the rest
     std::map<remote::image_id, image> images_;
     std::unordered_map<std::uint64_t, std::string> kernels_;
@@ -165,11 +193,15 @@ result<std::vector<remote::place>> plugin_target::load(const std::string &file,
     places.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
         auto const address = plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes);
-        auto const known = loaded.variables.find(each.name);
-        bool const is_variable = address != 0 && known != loaded.variables.end() &&
-                                 each.nbytes > 0 && each.nbytes == known->second;
+        auto const found = loaded.variables.find(each.name);
+        bool const is_data = address != 0 && each.nbytes > 0;
+        bool const is_variable =
+            is_data && found != loaded.variables.end() && each.nbytes == found->second;
+        if (is_data) {
+            note(symbols_, address, each.nbytes);
+        }
         if (is_variable) {
-            variables_.add(address, each.nbytes);
+            note(variables_, address, each.nbytes);
         }
         places.push_back({address, is_variable});
         kernels_.emplace(address, each.name);

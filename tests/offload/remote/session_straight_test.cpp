@@ -138,6 +138,46 @@ TEST(session_straight, nothing_follows_an_error_and_what_was_under_way_ends) {
     });
 }
 
+/// LLVM's plugins take any address.
+TEST(session_straight, what_goes_by_way_of_the_plugin_is_looked_at_too) {
+    run(gpus(), [](client_side &side) {
+        constexpr std::size_t size = 8192;
+        std::uint64_t const there = ask_for(side, frame::allocate, size);
+        std::uint64_t const gone = ask_for(side, frame::allocate, size);
+        EXPECT_EQ(ask_for(side, frame::release, gone), gone);
+        auto const found = load(side, {{"count", 4}, {"fixed", 16}});
+        bytes const before = pattern(size, 3);
+        bring(side, there, before);
+        for (std::uint64_t const address :
+             {std::uint64_t{16}, there - 1, there + size - 3, gone, found[0].address + 1,
+              found[1].address + 13, ~std::uint64_t{0} - 1}) {
+            packet_writer puts;
+            side.put(puts, address, "four");
+            packet_writer gets;
+            side.get(gets, address, 4);
+            packet_writer copies_from;
+            side.copy(copies_from, 1, there, address, 4);
+            packet_writer copies_to;
+            side.copy(copies_to, 1, address, there, 4);
+            for (packet_writer *each : {&puts, &gets, &copies_from, &copies_to}) {
+                auto const got = side.ask(std::move(*each));
+                EXPECT_TRUE(got.failed) << std::hex << address;
+                EXPECT_THAT(got.rest, HasSubstr("no memory of the device"));
+            }
+        }
+        EXPECT_EQ(used().copies.load(), 0);
+        EXPECT_EQ(take(side, there, size), before);
+        packet_writer right;
+        side.put(right, found[0].address, "four");
+        side.copy(right, 1, there, found[0].address, 4);
+        side.get(right, found[1].address + 12, 4);
+        side.get(right, there, 4);
+        auto const got = side.ask(std::move(right));
+        EXPECT_FALSE(got.failed) << got.rest;
+        EXPECT_EQ(got.rest.substr(4), "four");
+    });
+}
+
 // ---- Variables of images
 
 TEST(session_straight, variables_of_an_image) {
