@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "memory/heap.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,9 @@ public:
     /// At a time.
     static constexpr std::size_t most_parts = 64;
 
+    /// Of the largest size that have room.
+    static constexpr std::uint64_t stages = 8;
+
     struct part {
         std::uint64_t address = 0;
         std::uint64_t nbytes = 0;
@@ -41,6 +45,10 @@ public:
     /// False: nothing begins there.
     bool release(std::uint64_t address);
     [[nodiscard]] bool has(std::uint64_t address) const { return address - base_ < nbytes_; }
+    /// Transfers that change over in the slot do so in parts of this size at most.
+    [[nodiscard]] std::uint64_t most_staged() const {
+        return std::max<std::uint64_t>(nbytes_ / stages, 1);
+    }
     /// OMPX_ERR_RANGE unless it lies in memory that is in use.
     status check(std::uint64_t address, std::size_t nbytes) const;
 

@@ -99,7 +99,11 @@ private:
     /// Without mutex_.
     status copy_by_stage(remote_device &target, std::uint64_t destination, std::uint64_t source,
                          std::size_t nbytes);
-    result<std::uint64_t> take_stage(std::size_t nbytes);
+    /// Waits for what the queue has been given if there is no room otherwise.
+    result<std::uint64_t> take_stage(std::size_t nbytes, std::unique_lock<std::mutex> &lock);
+    status stage_get(void *destination, std::uint64_t address, std::size_t nbytes,
+                     std::unique_lock<std::mutex> &lock);
+    void get_large(void *destination, std::uint64_t address, std::size_t nbytes);
     void append_copy(world_rank to, std::uint64_t destination, std::uint64_t source,
                      std::size_t nbytes);
     /// Work of the session, behind which puts of this side must stay.

@@ -21,8 +21,14 @@ status queue::put_large(std::uint64_t address, const void *source, std::size_t n
     return owner_.ranks().conduit().put(device_.rank(), address, source, nbytes, *landing_);
 }
 
-result<std::uint64_t> queue::take_stage(std::size_t nbytes) {
+result<std::uint64_t> queue::take_stage(std::size_t nbytes, std::unique_lock<std::mutex> &lock) {
     auto stage = device_.slot().allocate(nbytes);
+    if (!stage && !stages_.empty()) {
+        lock.unlock();
+        DIOMP_TRY(synchronize());
+        lock.lock();
+        stage = device_.slot().allocate(nbytes);
+    }
     DIOMP_TRY(stage);
     stages_.push_back(stage.value());
     return stage;
@@ -59,12 +65,42 @@ status queue::append_straight(operation way, std::uint64_t address, const void *
 /// reach the slot only.
 status queue::stage_put(std::uint64_t address, const void *source, std::size_t nbytes,
                         std::unique_lock<std::mutex> &lock) {
-    auto stage = take_stage(nbytes);
-    DIOMP_TRY(stage);
-    DIOMP_TRY(put_large(stage.value(), source, nbytes));
-    DIOMP_TRY(make_room(64, lock));
-    append_copy(device_.rank(), address, stage.value(), nbytes);
+    auto const *from = static_cast<const std::byte *>(source);
+    while (nbytes > 0) {
+        std::size_t const part = std::min<std::size_t>(nbytes, device_.slot().most_staged());
+        auto stage = take_stage(part, lock);
+        DIOMP_TRY(stage);
+        DIOMP_TRY(put_large(stage.value(), from, part));
+        DIOMP_TRY(make_room(64, lock));
+        append_copy(device_.rank(), address, stage.value(), part);
+        address += part;
+        from += part;
+        nbytes -= part;
+    }
     return {};
+}
+
+status queue::stage_get(void *destination, std::uint64_t address, std::size_t nbytes,
+                        std::unique_lock<std::mutex> &lock) {
+    auto *to = static_cast<std::byte *>(destination);
+    while (nbytes > 0) {
+        std::size_t const part = std::min<std::size_t>(nbytes, device_.slot().most_staged());
+        auto stage = take_stage(part, lock);
+        DIOMP_TRY(stage);
+        DIOMP_TRY(make_room(64, lock));
+        append_copy(device_.rank(), stage.value(), address, part);
+        get_large(to, stage.value(), part);
+        address += part;
+        to += part;
+        nbytes -= part;
+    }
+    return {};
+}
+
+void queue::get_large(void *destination, std::uint64_t address, std::size_t nbytes) {
+    large_gets_.push_back({destination, address, nbytes});
+    computes_ = true; // puts must not overtake it
+    copies_ = true;
 }
 
 status queue::put(std::uint64_t address, const void *source, std::size_t nbytes) {
@@ -124,15 +160,9 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         return append_straight(operation::deliver, address, destination, nbytes, lock);
     }
     if (!device_.is_segment(address)) {
-        auto stage = take_stage(nbytes);
-        DIOMP_TRY(stage);
-        DIOMP_TRY(make_room(64, lock));
-        append_copy(device_.rank(), stage.value(), address, nbytes);
-        address = stage.value();
+        return stage_get(destination, address, nbytes, lock);
     }
-    large_gets_.push_back({destination, address, nbytes});
-    computes_ = true; // puts must not overtake it
-    copies_ = true;
+    get_large(destination, address, nbytes);
     return {};
 }
 
@@ -166,18 +196,23 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
 /// To memory of another device that is not in its slot: by way of a stage there.
 status queue::copy_by_stage(remote_device &target, std::uint64_t destination, std::uint64_t source,
                             std::size_t nbytes) {
-    auto stage = target.slot().allocate(nbytes);
+    std::size_t const most = std::min<std::size_t>(nbytes, target.slot().most_staged());
+    auto stage = target.slot().allocate(most);
     DIOMP_TRY(stage);
     queue &there = owner_.take_queue(target);
-    status done = copy(target.rank(), stage.value(), source, nbytes);
-    if (done) {
-        done = synchronize();
-    }
-    if (done) {
-        done = there.copy(target.rank(), destination, stage.value(), nbytes);
-    }
-    if (status last = there.synchronize(); done && !last) {
-        done = std::move(last);
+    status done;
+    for (std::size_t at = 0; at < nbytes && done; at += most) {
+        std::size_t const part = std::min(most, nbytes - at);
+        done = copy(target.rank(), stage.value(), source + at, part);
+        if (done) {
+            done = synchronize();
+        }
+        if (done) {
+            done = there.copy(target.rank(), destination + at, stage.value(), part);
+        }
+        if (status last = there.synchronize(); done && !last) {
+            done = std::move(last);
+        }
     }
     owner_.give_back(there);
     target.slot().release(stage.value());
