@@ -55,6 +55,12 @@ void case_depend_across(void);
 void case_many_tasks(void);
 void case_threads(void);
 void case_enter_nowait(void);
+/* limits.c */
+void case_no_bytes(void);
+void case_overlaps(void);
+void case_unmapped_updates(void);
+void case_same_array(void);
+void case_many_chains(void);
 /* regions.c */
 void case_reductions(void);
 void case_loops(void);

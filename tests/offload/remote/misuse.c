@@ -45,6 +45,127 @@ static void bad_copies(void) {
     omp_target_free(kept, device);
 }
 
+/* What is wrong is said where the copy begins. */
+static void bad_copy_between(const char *what, char *to, int to_device, char *from, size_t nbytes) {
+    int const code = omp_target_memcpy(to, from, nbytes, 0, 0, to_device, device);
+    printf("%s: %d, then %d\n", what, code != 0, answer());
+}
+
+static void bad_copies_between(void) {
+    int const other = omp_get_num_devices() - 1;
+    char *const here = omp_target_alloc(part, device);
+    char *const there = omp_target_alloc(part, other);
+    char *const freed = omp_target_alloc(part, device);
+    char *const freed_there = omp_target_alloc(part, other);
+    omp_target_free(freed, device);
+    omp_target_free(freed_there, other);
+    bad_copy_between("past the end here", there, other, here + 1, part);
+    bad_copy_between("past the end there", there + part - 8, other, here, 4000);
+    bad_copy_between("far past the end", there, other, here, (size_t)100 * mebibyte);
+    bad_copy_between("freed here", there, other, freed, part);
+    bad_copy_between("freed there", freed_there, other, here, part);
+    bad_copy_between("within, past the end", here + 8, device, here, part);
+    printf("right: %d\n", omp_target_memcpy(there, here, part, 0, 0, other, device));
+    omp_target_free(here, device);
+    omp_target_free(there, other);
+}
+
+/* Numbers that no device has. */
+static void bad_device(void) {
+    char bytes[8] = {0};
+    char *const there = omp_target_alloc(sizeof bytes, device);
+    printf("then %d\n", answer());
+    fflush(stdout);
+    omp_target_memcpy(there, bytes, sizeof bytes, 0, 0, omp_get_num_devices() + 5,
+                      omp_get_initial_device());
+}
+static void bad_region(void) {
+    int const wrong = omp_get_num_devices() + 5;
+    printf("then %d\n", answer());
+    fflush(stdout);
+#pragma omp target device(wrong)
+    {
+    }
+}
+
+/* Until there is no room; what has been freed is there again, for others, and whole. */
+static void exhaust(void) {
+    enum { most = 1000 };
+    char *parts[most];
+    int count[2] = {0, 0};
+    answer(); // LLVM keeps small parts
+    for (int round = 0; round < 2; ++round) {
+        while (count[round] < most &&
+               (parts[count[round]] = omp_target_alloc((size_t)4 * mebibyte, device)) != NULL) {
+            ++count[round];
+        }
+        int wrong = 0;
+        for (int i = 0; i < count[round]; ++i) {
+            char *const mine = parts[i];
+            if (i % 3 == 1) {
+                omp_target_free(mine, device);
+                char *const small = omp_target_alloc(mebibyte, device);
+                wrong += small == NULL;
+                omp_target_free(small, device);
+                continue;
+            }
+#pragma omp target is_device_ptr(mine) device(device) firstprivate(i)
+            memset(mine, i, (size_t)4 * mebibyte);
+        }
+        for (int i = 0; i < count[round]; ++i) {
+            char *const mine = parts[i];
+            if (i % 3 != 1) {
+#pragma omp target is_device_ptr(mine) device(device) firstprivate(i) map(tofrom : wrong)
+                wrong += mine[0] != (char)i || mine[4 * mebibyte - 1] != (char)i;
+                omp_target_free(mine, device);
+            }
+        }
+        printf("round %d: %s, wrong %d, then %d\n", round,
+               count[round] > 0 && count[round] < most ? "full" : "no limit", wrong, answer());
+    }
+    printf("%s\n", count[0] == count[1] ? "as much as before" : "some is missing");
+}
+
+/* Hundreds of regions that nobody has waited for yet, in chains on all devices. */
+static void queued(void) {
+    enum { chains = 8, n = 100 };
+    static long data[chains][n];
+    int session = 0;
+#pragma omp target device(device) map(from : session)
+    session = getpid();
+    printf("session %d\n", session);
+    fflush(stdout);
+#pragma omp parallel num_threads(2)
+#pragma omp single
+    for (int step = 0; step < 100000; ++step) {
+        for (int c = 0; c < chains; ++c) {
+            long *const mine = data[c];
+            int const number = (step + c) % omp_get_num_devices();
+#pragma omp target device(number) map(tofrom : mine[0 : n]) depend(inout : mine[0]) nowait
+            mine[step % n] += 1;
+        }
+    }
+}
+
+/* Large copies from device to device, without an end. */
+static void copying(void) {
+    size_t const nbytes = (size_t)64 * mebibyte;
+    int const other = omp_get_num_devices() - 1;
+    char *const here = omp_target_alloc(nbytes, device);
+    char *const there = omp_target_alloc(nbytes, other);
+    int session = 0;
+#pragma omp target device(device) map(from : session)
+    session = getpid();
+    for (long i = 0; omp_target_memcpy(there, here, nbytes, 0, 0, other, device) == 0; ++i) {
+        if (i == 2) {
+            printf("session %d\n", session);
+            fflush(stdout);
+        }
+    }
+    fprintf(stderr, "the copy failed\n");
+    exit(3);
+}
+
 static void out_of_memory(void) {
     void *const large = omp_target_alloc((size_t)64 * mebibyte, device);
     printf("alloc: %d, then %d\n", large != NULL, answer());
@@ -159,6 +280,12 @@ int main(int argc, char **argv) {
     } modes[] = {{"answer", where},
                  {"token", token},
                  {"bad_copies", bad_copies},
+                 {"bad_copies_between", bad_copies_between},
+                 {"bad_device", bad_device},
+                 {"bad_region", bad_region},
+                 {"exhaust", exhaust},
+                 {"queued", queued},
+                 {"copying", copying},
                  {"free_twice", free_twice},
                  {"out_of_memory", out_of_memory},
                  {"loss", copies_after_loss},

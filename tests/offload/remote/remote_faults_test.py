@@ -11,12 +11,10 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from services import (END_LIMIT_S, HELLO, LIMIT_S, MISUSE, POSTED, REFUSED, SERVICE, WELCOME, forwarder, receive_frame,
-                      remote_case, send_frame, service, stand_in, text)
+from services import (END_LIMIT_S, HELLO, LIMIT_S, MAGIC, MISUSE, POSTED, REFUSED, SERVICE, VERSION, WELCOME, forwarder,
+                      receive_frame, remote_case, send_frame, service, stand_in, text)
 
 EM_X86_64, EM_AARCH64 = 62, 183
-# As in protocol.h.
-MAGIC, VERSION = 0x6563697665646F64, 6
 
 
 def closed_port():
