@@ -159,8 +159,7 @@ sync::call_signature signature_of(const request &asked) {
     made.what = asked.what;
     made.amount = asked.amount;
     if (has_block_lists(asked.what) && asked.what != operation::alltoallv) {
-        const block_lists &lists = *asked.blocks;
-        made.amount = hash_of(lists.dst.nbytes.empty() ? lists.src.nbytes : lists.dst.nbytes);
+        made.amount = hash_of(blocks_of(*asked.blocks).nbytes);
     }
     if (has_root(asked.what)) {
         made.root = static_cast<std::uint16_t>(asked.root);

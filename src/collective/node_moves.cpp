@@ -161,9 +161,7 @@ bool node_moves::wants_large_stages() const {
     if (!has_block_lists(call_.asked.what)) {
         return call_.block_bytes() > small / 2;
     }
-    const block_lists &lists = *call_.asked.blocks;
-    auto const &nbytes = lists.dst.nbytes.empty() ? lists.src.nbytes : lists.dst.nbytes;
-    return std::ranges::max(nbytes) > small / 2;
+    return std::ranges::max(blocks_of(*call_.asked.blocks).nbytes) > small / 2;
 }
 
 status node_moves::run() {

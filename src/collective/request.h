@@ -22,6 +22,11 @@ struct block_lists {
     block_list src;
 };
 
+/// The one that all members know alike; of an alltoallv what comes, which only its receiver knows.
+[[nodiscard]] inline const block_list &blocks_of(const block_lists &of) {
+    return of.dst.nbytes.empty() ? of.src : of.dst;
+}
+
 /// One collective call as the C interface takes it, by a rank or by an endpoint.
 struct request {
     sync::operation what = sync::operation::barrier;

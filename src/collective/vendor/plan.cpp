@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "collective/vendor/plan.h"
 
+#include "collective/block_table.h"
+
 #include <fmt/core.h>
 
 #include <optional>
@@ -53,24 +55,6 @@ std::optional<reduction> reduction_of(ompx_op_t op) {
         return {};
     }
 }
-
-/// The blocks of a buffer, equal ones or those of a list.
-class block_table {
-public:
-    explicit block_table(std::size_t each_bytes) : each_bytes_(each_bytes) {}
-    explicit block_table(const block_list &of) : list_(&of) {}
-    [[nodiscard]] std::size_t size(int block) const {
-        return list_ == nullptr ? each_bytes_ : list_->nbytes[static_cast<std::size_t>(block)];
-    }
-    [[nodiscard]] std::size_t offset(int block) const {
-        auto const at = static_cast<std::size_t>(block);
-        return list_ == nullptr ? at * each_bytes_ : list_->offsets[at];
-    }
-
-private:
-    std::size_t each_bytes_ = 0;
-    const block_list *list_ = nullptr;
-};
 
 using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
 
