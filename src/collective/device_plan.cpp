@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "collective/device_plan.h"
 
+#include "collective/block_table.h"
 #include "collective/execution.h"
 
 #include <algorithm>
@@ -17,6 +18,12 @@ std::size_t unit_of(const request &asked) {
     return asked.type == 0 ? 1 : ompx_type_size(asked.type);
 }
 
+/// Of the member that has them; of an alltoallv those that it receives.
+block_table table_of(const request &asked) {
+    return has_block_lists(asked.what) ? block_table(blocks_of(*asked.blocks))
+                                       : block_table(asked.amount * unit_of(asked));
+}
+
 bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other,
              std::size_t other_bytes) {
     return one != nullptr && other != nullptr && one < other + other_bytes &&
@@ -27,22 +34,32 @@ bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other
 class device_planner {
 public:
     device_planner(const request &asked, std::span<const device_buffers> all, std::size_t member)
-        : asked_(asked), all_(all), self_(member), own_(all[member]),
-          block_(asked.amount * unit_of(asked)) {}
+        : asked_(asked), all_(all), self_(member), own_(all[member]), blocks_(table_of(asked)) {}
 
-    void copy_from_root() { copy(own_.dst, all_[root()].dst, block_); }
-    void copy_part_from_root() { copy(own_.dst, all_[root()].src + self_ * block_, block_); }
-    void copy_block_to_root() { copy(all_[root()].dst + self_ * block_, own_.src, block_); }
+    void copy_from_root() { copy(own_.dst, all_[root()].dst, blocks_.size(self_)); }
+    void copy_part_from_root() {
+        if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
+            copy(own_.dst, all_[root()].src + before(root()), nbytes);
+        }
+    }
+    void copy_block_to_root() {
+        if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
+            copy(all_[root()].dst + before(root()), own_.src, nbytes);
+        }
+    }
     void copy_block_to_all() {
-        for_others_first(
-            [&](std::size_t other) { copy(all_[other].dst + self_ * block_, own_.src, block_); });
+        for_others_first([&](std::size_t other) {
+            copy(all_[other].dst + blocks_.offset(self_), own_.src, blocks_.size(self_));
+        });
     }
     void copy_blocks_from_all() {
         for_others_first([&](std::size_t other) {
-            copy(own_.dst + other * block_, all_[other].src + self_ * block_, block_);
+            if (std::size_t const nbytes = blocks_.size(other); nbytes > 0) {
+                copy(own_.dst + blocks_.offset(other), all_[other].src + before(other), nbytes);
+            }
         });
     }
-    void reduce_block() { reduce(own_.dst, self_ * block_, asked_.amount); }
+    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), asked_.amount); }
     /// To the root alone, or to all: then to the own place first.
     void reduce_share() {
         std::size_t const unit = unit_of(asked_);
@@ -62,6 +79,10 @@ public:
 
 private:
     [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked_.root); }
+    /// Bytes before the own block in another's buffer of blocks for all.
+    [[nodiscard]] std::size_t before(std::size_t other) const {
+        return has_block_lists(asked_.what) ? all_[other].before : blocks_.offset(self_);
+    }
     /// From the next member on, so that not all begin with the same one.
     template <typename Use>
     void for_others_first(Use &&use) {
@@ -89,7 +110,7 @@ private:
     std::span<const device_buffers> const all_;
     std::size_t const self_;
     device_buffers const own_;
-    std::size_t const block_;
+    block_table const blocks_; ///< of the own buffer of blocks, if it has one
     device_plan made_;
 };
 
@@ -111,10 +132,20 @@ bool has_device_plan(const request &asked) {
     case operation::allgather:
     case operation::reduce_scatter:
     case operation::alltoall:
-        return asked.amount > 0;
+    case operation::gatherv:
+    case operation::scatterv:
+    case operation::allgatherv:
+        return largest_block(asked) > 0;
+    case operation::alltoallv:
+        return true;
     default:
         return false;
     }
+}
+
+std::size_t largest_block(const request &asked) {
+    return has_block_lists(asked.what) ? std::ranges::max(blocks_of(*asked.blocks).nbytes)
+                                       : asked.amount * unit_of(asked);
 }
 
 bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
@@ -122,15 +153,18 @@ bool fits_device_plan(const request &asked, const device_buffers &own, const buf
     if (!overlap(own.dst, use.dst_bytes, own.src, use.src_bytes)) {
         return true;
     }
-    std::size_t const before = member * asked.amount * unit_of(asked);
+    std::size_t const before = table_of(asked).offset(member);
     switch (asked.what) {
     case operation::reduce:
     case operation::allreduce:
         return own.src == own.dst;
     case operation::gather:
     case operation::allgather:
+    case operation::gatherv:
+    case operation::allgatherv:
         return own.src == own.dst + before;
     case operation::scatter:
+    case operation::scatterv:
         return own.dst == own.src + before;
     default:
         return false;
@@ -145,15 +179,19 @@ device_plan make_device_plan(const request &asked, std::span<const device_buffer
         making.copy_from_root();
         break;
     case operation::scatter:
+    case operation::scatterv:
         making.copy_part_from_root();
         break;
     case operation::gather:
+    case operation::gatherv:
         making.copy_block_to_root();
         break;
     case operation::allgather:
         making.copy_block_to_all();
         break;
     case operation::alltoall:
+    case operation::alltoallv:
+    case operation::allgatherv:
         making.copy_blocks_from_all();
         break;
     case operation::reduce_scatter:

@@ -3,9 +3,10 @@
 // It is work for one stream, which waits for no other member: whoever uses it sees that all have
 // entered the call before, and leaves it when all have done their part.
 //
-//  bcast, scatter       each copies its part from the root
-//  gather, allgather    each copies its block to those who want it
-//  alltoall             each copies its block from everybody
+//  bcast, scatter(v)    each copies its part from the root
+//  gather(v), allgather each copies its block to those who want it
+//  alltoall(v),
+//  allgatherv           each copies its block from everybody
 //  reduce, allreduce    each reduces a share of all operands, and copies it to all others
 //  reduce_scatter       each reduces its block
 #pragma once
@@ -22,6 +23,9 @@ namespace diomp::collective {
 struct device_buffers {
     std::byte *dst = nullptr;
     const std::byte *src = nullptr;
+    /// Bytes before the block of the member whose device works: of a gatherv in the root's dst, of
+    /// a scatterv in the root's src, of an alltoallv in every src.
+    std::size_t before = 0;
 };
 
 struct device_copy {
@@ -41,11 +45,14 @@ struct device_plan {
 /// Whether there are plans for the call, given buffers that are fit for it and devices that reduce.
 /// The same on all members.
 bool has_device_plan(const request &asked);
+/// Bytes of the largest block that a member sends, reduces or receives; of an alltoallv those that
+/// this member receives, of the others the same on all.
+std::size_t largest_block(const request &asked);
 /// Whether one member's buffers are: they do not overlap, or in a way that nobody overwrites what
-/// another still reads. `own` has its addresses, wherever.
+/// another still reads. `own` has its addresses, wherever; `asked` the member's own lists.
 bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
                       std::size_t member);
-/// `all`: [member].
+/// `all`: [member]; `asked` has the own lists of the member that works.
 device_plan make_device_plan(const request &asked, std::span<const device_buffers> all,
                              std::size_t member);
 

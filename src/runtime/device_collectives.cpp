@@ -42,7 +42,7 @@ bool is_for_vendor(const request &asked) {
 /// The same on all members.
 bool is_for_devices(const request &asked, std::size_t from_bytes) {
     return from_bytes != vendor_choice::ways::never && collective::has_device_plan(asked) &&
-           asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type)) >= from_bytes;
+           (asked.what == operation::alltoallv || collective::largest_block(asked) >= from_bytes);
 }
 
 int own_device(const group::group &members, std::size_t place) {
@@ -67,7 +67,7 @@ status device_collectives::run_in_turn(group::group &members, whole_call &call,
         return run_by_vendor(members, call, *by.communicators);
     }
     if (is_for_devices(call.asked, by.direct_from_bytes)) {
-        auto done = run_directly(members, call);
+        auto done = run_directly(members, call, by.direct_from_bytes);
         DIOMP_TRY(done);
         if (done.value()) {
             return {};
@@ -76,13 +76,15 @@ status device_collectives::run_in_turn(group::group &members, whole_call &call,
     return run_natively(members, call);
 }
 
-result<bool> device_collectives::run_directly(group::group &members, const whole_call &call) {
+result<bool> device_collectives::run_directly(group::group &members, const whole_call &call,
+                                              std::size_t from_bytes) {
     std::vector<direct_collectives::buffers> own;
     own.reserve(call.own.size());
-    for (views const &each : call.own) {
-        own.push_back({each.dst.there, each.src.there, each.use});
+    for (std::size_t i = 0; i < call.own.size(); ++i) {
+        const views &each = call.own[i];
+        own.push_back({each.dst.there, each.src.there, each.use, call.blocks[i]});
     }
-    auto outcome = direct_.run(members, call.asked, own);
+    auto outcome = direct_.run(members, call.asked, own, from_bytes);
     DIOMP_TRY(outcome);
     if (outcome.value() == direct_collectives::outcome::unreachable) {
         log(log_level::info,
@@ -304,7 +306,9 @@ status device_collectives::run_unknown(group::group &members, const request &ask
         auto const turn = members.enter();
         auto by = vendors_.find(members);
         DIOMP_TRY(by);
-        if (by.value().communicators == nullptr) {
+        // Where not all memory is loadable a member without any in the call must not go its own
+        // way.
+        if (by.value().is_by_host()) {
             found_call &last = last_found();
             last.by = nullptr;
             std::uint64_t const version = vendors_.version();

@@ -101,7 +101,8 @@ private:
     status run_in_turn(group::group &members, whole_call &call);
     status run_in_turn(group::group &members, whole_call &call, const vendor_choice::ways &by);
     /// From device to device. false: nothing has been done, on any member.
-    result<bool> run_directly(group::group &members, const whole_call &call);
+    result<bool> run_directly(group::group &members, const whole_call &call,
+                              std::size_t from_bytes);
     /// By way of host memory.
     status run_natively(group::group &members, whole_call &call);
     status run_by_vendor(group::group &members, const whole_call &call,

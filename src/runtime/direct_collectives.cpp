@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 namespace diomp::runtime {
@@ -16,6 +15,7 @@ using collective::collectives;
 using collective::device_buffers;
 using collective::device_plan;
 using collective::request;
+using sync::operation;
 
 int device_of(const group::group &members, std::size_t endpoint) {
     return members.endpoints()[endpoint].device;
@@ -25,14 +25,48 @@ device::reduction reduction_of(const group::group &members, const request &asked
     return {asked.type, asked.op, members.count()};
 }
 
-/// The first rank of the group that told 0 in the last meeting, if any.
-std::optional<world_rank> first_refusal(group::group &members) {
+/// The call as own endpoint makes it.
+request call_of(const request &asked, const direct_collectives::buffers &own) {
+    request made = asked;
+    made.blocks = own.blocks;
+    return made;
+}
+
+/// What ranks tell in the second and third meeting.
+enum class answer : std::uint64_t { no, yes, not_this_call };
+
+/// The first rank of the group that told so in the last meeting, if any.
+std::optional<world_rank> first_that_told(group::group &members, answer what) {
     for (std::size_t rank = 0; rank < members.size(); ++rank) {
-        if (members.payload_of(rank)[0] == 0) {
+        if (members.payload_of(rank)[0] == static_cast<std::uint64_t>(what)) {
             return members.members()[rank];
         }
     }
     return std::nullopt;
+}
+
+status meet(group::group &members, const request &asked, answer what) {
+    return collectives::meet(members, asked, {static_cast<std::uint64_t>(what)});
+}
+
+/// Of an alltoallv only now somebody knows how large it is.
+bool is_small(const request &asked, const told_call &told, std::size_t from_bytes) {
+    return asked.what == operation::alltoallv &&
+           told.largest_block() < std::max<std::size_t>(1, from_bytes);
+}
+
+/// What own endpoints expect in an alltoallv is what the others have for them.
+bool sizes_agree(const group::group &members, const request &asked,
+                 std::span<const direct_collectives::buffers> own, const told_call &told) {
+    for (std::size_t place = 0; asked.what == operation::alltoallv && place < own.size(); ++place) {
+        const std::vector<std::size_t> &wanted = own[place].blocks->dst.nbytes;
+        for (std::size_t from = 0; from < wanted.size(); ++from) {
+            if (told.block(from, members.own(place)).nbytes != wanted[from]) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 status start_plan(device::queue &on, const device::reduction &how, const device_plan &what) {
@@ -47,15 +81,15 @@ status start_plan(device::queue &on, const device::reduction &how, const device_
 
 } // namespace
 
-direct_collectives::told_buffers direct_collectives::describe(const group::group &members,
-                                                              const request &asked,
-                                                              std::size_t place,
-                                                              const buffers &own) const {
+told_buffers direct_collectives::describe(const group::group &members, const request &asked,
+                                          std::size_t place, const buffers &own) const {
     told_buffers told;
     std::size_t const member = members.own(place);
     told.device = device_of(members, member);
-    bool is_fit =
-        collective::fits_device_plan(asked, {own.dst.address, own.src.address}, own.use, member);
+    told.dst_bytes = own.use.dst_bytes;
+    told.src_bytes = own.use.src_bytes;
+    bool is_fit = collective::fits_device_plan(call_of(asked, own),
+                                               {own.dst.address, own.src.address}, own.use, member);
     auto const locate = [&](const offload::end &at, std::size_t nbytes, std::uint64_t &into) {
         if (nbytes > 0) {
             auto const found = devices_.place_in_segment(told.device, at);
@@ -73,36 +107,52 @@ direct_collectives::told_buffers direct_collectives::describe(const group::group
     return told;
 }
 
+result<told_call> direct_collectives::tell(group::group &members, const request &asked,
+                                           std::span<const buffers> own) const {
+    std::vector<told_buffers> told;
+    std::vector<const collective::block_lists *> lists;
+    for (std::size_t place = 0; place < own.size(); ++place) {
+        told.push_back(describe(members, asked, place, own[place]));
+        if (own[place].blocks) {
+            lists.push_back(own[place].blocks.get());
+        }
+    }
+    DIOMP_TRY(collectives::meet(members, asked, {}, told_call::pack(told, lists)));
+    return told_call(members, asked);
+}
+
 result<device_plan> direct_collectives::plan(const group::group &members, const request &asked,
-                                             const std::vector<told_buffers> &all,
-                                             std::size_t place) {
+                                             const told_call &told, std::size_t place) {
     std::size_t const self = members.own(place);
     offload::accelerator const &by = *devices_.accelerator_of(device_of(members, self));
-    std::vector<device_buffers> reached(all.size());
-    for (std::size_t member = 0; member < all.size(); ++member) {
+    std::vector<device_buffers> reached(members.count());
+    for (std::size_t member = 0; member < reached.size(); ++member) {
         world_rank const owner = members.members()[members.endpoints()[member].member];
-        auto const use = collective::use_of(asked, {}, members.count(), member);
-        const told_buffers &told = all[member];
-        if (use.dst_bytes > 0) {
-            auto dst = devices_.reach(owner, {told.device, told.dst}, use.dst_bytes, by);
+        const told_buffers &there = told.all()[member];
+        if (there.dst_bytes > 0) {
+            auto dst = devices_.reach(owner, {there.device, there.dst}, there.dst_bytes, by);
             DIOMP_TRY(dst);
             reached[member].dst = dst.value();
         }
-        if (use.src_bytes > 0) {
-            auto src = devices_.reach(owner, {told.device, told.src}, use.src_bytes, by);
+        if (there.src_bytes > 0) {
+            auto src = devices_.reach(owner, {there.device, there.src}, there.src_bytes, by);
             DIOMP_TRY(src);
             reached[member].src = src.value();
+        }
+        if (collective::has_block_lists(asked.what) && asked.what != operation::allgatherv) {
+            reached[member].before = told.block(member, self).before;
         }
     }
     return collective::make_device_plan(asked, reached, self);
 }
 
-result<std::vector<device_plan>>
-direct_collectives::plan_own(const group::group &members, const request &asked,
-                             const std::vector<told_buffers> &all) {
+result<std::vector<device_plan>> direct_collectives::plan_own(const group::group &members,
+                                                              const request &asked,
+                                                              std::span<const buffers> own,
+                                                              const told_call &told) {
     std::vector<device_plan> plans;
     for (std::size_t place = 0; place < members.num_own(); ++place) {
-        auto made = plan(members, asked, all, place);
+        auto made = plan(members, call_of(asked, own[place]), told, place);
         DIOMP_TRY(made);
         plans.push_back(made.take());
     }
@@ -141,46 +191,47 @@ status direct_collectives::carry_out(const group::group &members, const request 
     return {};
 }
 
-result<direct_collectives::outcome>
-direct_collectives::run(group::group &members, const request &asked, std::span<const buffers> own) {
-    std::vector<told_buffers> told;
-    told.reserve(own.size());
-    for (std::size_t place = 0; place < own.size(); ++place) {
-        told.push_back(describe(members, asked, place, own[place]));
-    }
-    DIOMP_TRY(collectives::meet(members, asked, {}, std::as_bytes(std::span(told))));
-    std::vector<told_buffers> all(members.count());
-    for (std::size_t rank = 0; rank < members.size(); ++rank) {
-        const std::byte *from = members.here().stage_of(rank);
-        for (std::uint32_t const member : members.endpoints().of(rank)) {
-            std::memcpy(&all[member], from, sizeof(told_buffers));
-            from += sizeof(told_buffers);
-        }
-    }
-    if (std::ranges::any_of(all, [](const told_buffers &each) { return each.is_fit == 0; })) {
+result<direct_collectives::outcome> direct_collectives::run(group::group &members,
+                                                            const request &asked,
+                                                            std::span<const buffers> own,
+                                                            std::size_t from_bytes) {
+    if (!told_call::has_room(members, asked)) {
         return outcome::not_so;
     }
-    auto plans = plan_own(members, asked, all);
+    auto told = tell(members, asked, own);
+    DIOMP_TRY(told);
+    if (!told.value().all_fit() || is_small(asked, told.value(), from_bytes)) {
+        return outcome::not_so;
+    }
+    auto plans = plan_own(members, asked, own, told.value());
     if (!plans) {
         log(log_level::info, "no collectives from device to device: {}", plans.failure().message());
     }
-    DIOMP_TRY(collectives::meet(members, asked, {plans ? 1U : 0U}));
-    if (first_refusal(members)) {
+    bool const agrees = sizes_agree(members, asked, own, told.value());
+    DIOMP_TRY(meet(members, asked,
+                   !plans    ? answer::no
+                   : !agrees ? answer::not_this_call
+                             : answer::yes));
+    if (first_that_told(members, answer::no)) {
         return outcome::unreachable;
     }
+    if (first_that_told(members, answer::not_this_call)) {
+        return outcome::not_so;
+    }
     status worked = carry_out(members, asked, plans.value());
-    status met = collectives::meet(members, asked, {worked ? 1U : 0U});
+    status met = meet(members, asked, worked ? answer::yes : answer::no);
     DIOMP_TRY(worked);
     DIOMP_TRY(met);
-    if (auto const failed = first_refusal(members)) {
+    if (auto const failed = first_that_told(members, answer::no)) {
         return error(OMPX_ERR_SYSTEM,
                      fmt::format("a device of rank {} failed in its part of {}: the buffers have "
                                  "any contents",
                                  failed->value(), sync::name_of(asked.what)),
                      "that rank's error says more");
     }
-    log(log_level::debug, "{} of {} elements on {} endpoints: from device to device",
-        sync::name_of(asked.what), asked.amount, members.count());
+    log(log_level::debug, "{}{} on {} endpoints: from device to device", sync::name_of(asked.what),
+        collective::has_block_lists(asked.what) ? "" : fmt::format(" of {} elements", asked.amount),
+        members.count());
     return outcome::done;
 }
 

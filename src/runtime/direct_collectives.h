@@ -10,8 +10,10 @@
 #include "collective/collective.h"
 #include "collective/device_plan.h"
 #include "offload/offload.h"
+#include "runtime/told_buffers.h"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,38 +29,36 @@ public:
         offload::end dst;
         offload::end src;
         collective::buffer_use use;
+        std::shared_ptr<const collective::block_lists> blocks; ///< of v forms
     };
     enum class outcome {
         done,
-        not_so,      ///< some buffer or device does not allow it
+        not_so,      ///< some buffer or device does not allow it, or the call is small or wrong
         unreachable, ///< some device does not reach another one's memory, nor will it
     };
     /// Collective over a group whose endpoints are accelerators on one node, at most
-    /// device::queue::most_sources; `asked` is checked, and has_device_plan. All members get the
-    /// same outcome. If it is not `done` nothing has been written, and they make the call in
+    /// device::queue::most_sources; `asked` is checked, and has_device_plan. An alltoallv without a
+    /// block of `from_bytes` is small; of other calls the caller knows. All members get the same
+    /// outcome. If it is not `done` nothing has been written, and they make the call in
     /// another way. Errors: members that make different calls; a device that fails, of whichever
     /// member; the buffers have any contents then.
     result<outcome> run(group::group &members, const collective::request &asked,
-                        std::span<const buffers> own);
+                        std::span<const buffers> own, std::size_t from_bytes);
 
 private:
-    /// What a member tells of one of its endpoints.
-    struct told_buffers {
-        std::uint64_t dst = 0; ///< in the segment
-        std::uint64_t src = 0;
-        std::int32_t device = 0; ///< the owner's number
-        std::uint32_t is_fit = 0;
-    };
-
     told_buffers describe(const group::group &members, const collective::request &asked,
                           std::size_t place, const buffers &own) const;
-    /// By own endpoint number `place`.
+    /// The first meeting.
+    result<told_call> tell(group::group &members, const collective::request &asked,
+                           std::span<const buffers> own) const;
+    /// By own endpoint number `place`; `asked` has its lists.
     result<collective::device_plan> plan(const group::group &members,
-                                         const collective::request &asked,
-                                         const std::vector<told_buffers> &all, std::size_t place);
+                                         const collective::request &asked, const told_call &told,
+                                         std::size_t place);
     result<std::vector<collective::device_plan>> plan_own(const group::group &members,
                                                           const collective::request &asked,
-                                                          const std::vector<told_buffers> &all);
+                                                          std::span<const buffers> own,
+                                                          const told_call &told);
     /// On all own devices at once.
     status carry_out(const group::group &members, const collective::request &asked,
                      const std::vector<collective::device_plan> &plans);

@@ -48,6 +48,11 @@ public:
         collective::vendor::vendor_group *communicators = nullptr; ///< null: not by a library
         /// Native calls on blocks of so many bytes or more may go from device to device.
         std::size_t direct_from_bytes = never;
+
+        /// Every call is a native one in memory that the processor loads.
+        [[nodiscard]] bool is_by_host() const {
+            return communicators == nullptr && direct_from_bytes == never;
+        }
     };
     /// Collective over the group the first time. With the turn. OMPX_ERR_UNSUPPORTED: a library is
     /// demanded and cannot be.

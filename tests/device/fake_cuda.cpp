@@ -81,6 +81,8 @@ bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
             fake_cuda::carry_out(*next.kernel);
         } else if (next.work == nullptr) {
             move_bytes(next.dst, next.src, next.size);
+            bool const by_host = owner_of(next.dst) < 0 || owner_of(next.src) < 0;
+            all().host_bytes += by_host ? next.size : 0;
         } else {
             guard.unlock();
             int const complete = next.work(next.argument);
@@ -124,6 +126,8 @@ EXPORTED int fake_cuda_alive() {
 }
 /// Ranges of others' host memory that are pinned now.
 EXPORTED int fake_cuda_num_registered() { return static_cast<int>(all().registered.size()); }
+/// Copied by streams between devices and the host, so far.
+EXPORTED std::size_t fake_cuda_host_bytes() { return all().host_bytes; }
 /// Which device of this process reads the address; for tests of access.
 EXPORTED int fake_cuda_may_touch(int device, const void *where) {
     return may_touch(device, reinterpret_cast<device_address>(where), 1) ? 1 : 0;

@@ -172,6 +172,7 @@ struct world {
     std::map<module *, std::unique_ptr<module>> modules;
     std::map<std::pair<module *, std::string>, function> functions;
     int launches = 0;
+    std::size_t host_bytes = 0; ///< copied between devices and the host
     unsigned long long last_handle = 0;
     std::string complaints;
 

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 namespace diomp::test {
@@ -86,5 +88,27 @@ protected:
 };
 
 inline constexpr int all = OMPX_GROUP_DEVICES;
+
+/// Whether large reductions run on the devices, as ctest says: "run", "none"; "": nobody cares.
+inline std::string_view kernels() {
+    const char *const set = std::getenv("TEST_KERNELS");
+    return set == nullptr ? "" : set;
+}
+
+/// What this process copies between devices and the host while it lives.
+class through_host {
+public:
+    /// Where calls go from device to device that is nothing.
+    void check() const {
+        if (kernels() == "run") {
+            EXPECT_EQ(now(), before_);
+        }
+    }
+
+private:
+    static std::size_t now() { return scripted::ask_stand_in<std::size_t>("fake_cuda_host_bytes"); }
+
+    std::size_t before_ = now();
+};
 
 } // namespace diomp::test

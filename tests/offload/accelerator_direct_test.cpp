@@ -6,17 +6,11 @@
 
 #include <cstring>
 #include <random>
-#include <string_view>
 
 namespace diomp::test {
 namespace {
 
 int launches() { return scripted::ask_stand_in<int>("fake_cuda_launches"); }
-
-std::string_view kernels() {
-    const char *const set = std::getenv("TEST_KERNELS");
-    return set == nullptr ? "" : set;
-}
 
 TEST_F(device_collectives, reductions_run_where_they_are_expected) {
     if (kernels().empty()) {
