@@ -5,6 +5,7 @@
 #include "collective/execution.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace diomp::collective {
 namespace {
@@ -30,7 +31,13 @@ bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other
            other < one + one_bytes;
 }
 
-/// Puts one member's plan together.
+/// Of any member: then the call is made in the way that suits all.
+bool is_in_place(std::span<const device_buffers> all) {
+    return std::ranges::any_of(all,
+                               [](const device_buffers &each) { return each.dst == each.src; });
+}
+
+/// Puts one member's plans together.
 class device_planner {
 public:
     device_planner(const request &asked, std::span<const device_buffers> all, std::size_t member)
@@ -60,22 +67,46 @@ public:
         });
     }
     void reduce_block() { reduce(own_.dst, blocks_.offset(self_), asked_.amount); }
-    /// To the root alone, or to all: then to the own place first.
-    void reduce_share() {
-        std::size_t const unit = unit_of(asked_);
-        range const share = share_of(asked_.amount, all_.size(), self_,
-                                     std::max<std::size_t>(1, share_grain_bytes / unit));
-        std::size_t const at = share.begin * unit;
-        bool const to_all = asked_.what == operation::allreduce;
-        std::byte *const to = (to_all ? own_.dst : all_[root()].dst) + at;
-        reduce(to, at, share.count);
-        if (to_all) {
-            for_others_first(
-                [&](std::size_t other) { copy(all_[other].dst + at, to, share.count * unit); });
+    void reduce_share_to(std::size_t member) {
+        range const share = own_share();
+        reduce(all_[member].dst + share.begin * unit_of(asked_), share.begin * unit_of(asked_),
+               share.count);
+    }
+    void reduce_share_to_root() { reduce_share_to(root()); }
+    void reduce_share_to_all() {
+        reduce_share_to(self_);
+        std::size_t const at = own_share().begin * unit_of(asked_);
+        for_others_first([&](std::size_t other) {
+            copy(all_[other].dst + at, own_.dst + at, own_share().count * unit_of(asked_));
+        });
+    }
+    // Block 0 of the others is read by member 0 alone, were it not for the shares: after the first
+    // phase by nobody.
+    void reduce_block_in_place() {
+        reduce_share_to(0);
+        end_phase();
+        if (self_ != 0) {
+            reduce_block();
+        }
+    }
+    // Block i of member j and block j of member i change places, whichever of the two is in place.
+    // Each member sees to the pairs with those that follow it, half of all.
+    void exchange_blocks(std::span<std::byte> aside) {
+        copy(own_.dst + blocks_.offset(self_), own_.src + blocks_.offset(self_),
+             blocks_.size(self_));
+        for (std::size_t step = 1; 2 * step <= all_.size(); ++step) {
+            std::size_t const other = (self_ + step) % all_.size();
+            bool const is_others = 2 * step == all_.size() && other < self_;
+            if (!is_others) {
+                exchange_blocks_with(other, aside);
+            }
         }
     }
 
-    device_plan take() { return std::move(made_); }
+    std::vector<device_plan> take() {
+        end_phase();
+        return std::move(phases_);
+    }
 
 private:
     [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked_.root); }
@@ -83,6 +114,21 @@ private:
     [[nodiscard]] std::size_t before(std::size_t other) const {
         return has_block_lists(asked_.what) ? all_[other].before : blocks_.offset(self_);
     }
+    [[nodiscard]] range own_share() const {
+        return share_of(asked_.amount, all_.size(), self_,
+                        std::max<std::size_t>(1, share_grain_bytes / unit_of(asked_)));
+    }
+    void exchange_blocks_with(std::size_t other, std::span<std::byte> aside) {
+        std::size_t const here = blocks_.offset(other);
+        std::size_t const there = blocks_.offset(self_);
+        for (std::size_t done = 0; done < blocks_.size(other); done += aside.size()) {
+            std::size_t const nbytes = std::min(aside.size(), blocks_.size(other) - done);
+            copy(aside.data(), own_.src + here + done, nbytes);
+            copy(own_.dst + here + done, all_[other].src + there + done, nbytes);
+            copy(all_[other].dst + there + done, aside.data(), nbytes);
+        }
+    }
+    void end_phase() { phases_.push_back(std::exchange(made_, {})); }
     /// From the next member on, so that not all begin with the same one.
     template <typename Use>
     void for_others_first(Use &&use) {
@@ -99,10 +145,11 @@ private:
         if (count == 0) {
             return;
         }
-        made_.reduce_to = to;
-        made_.count = count;
+        device_reduction &added = made_.reductions.emplace_back();
+        added.to = to;
+        added.count = count;
         for (const device_buffers &each : all_) {
-            made_.operands.push_back(each.src + offset);
+            added.operands.push_back(each.src + offset);
         }
     }
 
@@ -111,7 +158,8 @@ private:
     std::size_t const self_;
     device_buffers const own_;
     block_table const blocks_; ///< of the own buffer of blocks, if it has one
-    device_plan made_;
+    device_plan made_;         ///< of this phase
+    std::vector<device_plan> phases_;
 };
 
 } // namespace
@@ -157,6 +205,8 @@ bool fits_device_plan(const request &asked, const device_buffers &own, const buf
     switch (asked.what) {
     case operation::reduce:
     case operation::allreduce:
+    case operation::reduce_scatter:
+    case operation::alltoall:
         return own.src == own.dst;
     case operation::gather:
     case operation::allgather:
@@ -171,8 +221,13 @@ bool fits_device_plan(const request &asked, const device_buffers &own, const buf
     }
 }
 
-device_plan make_device_plan(const request &asked, std::span<const device_buffers> all,
-                             std::size_t member) {
+bool needs_piece_aside(const request &asked, std::span<const device_buffers> all) {
+    return asked.what == operation::alltoall && is_in_place(all);
+}
+
+std::vector<device_plan> make_device_plans(const request &asked,
+                                           std::span<const device_buffers> all, std::size_t member,
+                                           std::span<std::byte> aside) {
     device_planner making(asked, all, member);
     switch (asked.what) {
     case operation::bcast:
@@ -190,15 +245,27 @@ device_plan make_device_plan(const request &asked, std::span<const device_buffer
         making.copy_block_to_all();
         break;
     case operation::alltoall:
+        if (needs_piece_aside(asked, all)) {
+            making.exchange_blocks(aside);
+            break;
+        }
+        [[fallthrough]];
     case operation::alltoallv:
     case operation::allgatherv:
         making.copy_blocks_from_all();
         break;
     case operation::reduce_scatter:
-        making.reduce_block();
+        if (is_in_place(all)) {
+            making.reduce_block_in_place();
+        } else {
+            making.reduce_block();
+        }
+        break;
+    case operation::reduce:
+        making.reduce_share_to_root();
         break;
     default:
-        making.reduce_share();
+        making.reduce_share_to_all();
         break;
     }
     return making.take();

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Collectives of members whose devices reach each other's memory: what one member's device does.
 // It is work for one stream, which waits for no other member: whoever uses it sees that all have
-// entered the call before, and leaves it when all have done their part.
+// entered the call before, and leaves it when all have done their part. Some calls in place have
+// phases, between which all wait for all.
 //
 //  bcast, scatter(v)    each copies its part from the root
 //  gather(v), allgather each copies its block to those who want it
 //  alltoall(v),
 //  allgatherv           each copies its block from everybody
 //  reduce, allreduce    each reduces a share of all operands, and copies it to all others
-//  reduce_scatter       each reduces its block
+//  reduce_scatter       each reduces its block. In place results lie where member 0's operands do:
+//                       first each reduces a share of block 0, then the others their blocks
+//  alltoall in place    one device of each pair exchanges their blocks, by way of a piece aside
 #pragma once
 
 #include "collective/collective.h"
@@ -34,11 +37,15 @@ struct device_copy {
     std::size_t nbytes = 0;
 };
 
-/// In this order.
-struct device_plan {
-    std::byte *reduce_to = nullptr; ///< null: nothing is reduced
+struct device_reduction {
+    std::byte *to = nullptr;
     std::vector<const void *> operands;
     std::size_t count = 0; ///< elements of each
+};
+
+/// In this order.
+struct device_plan {
+    std::vector<device_reduction> reductions;
     std::vector<device_copy> copies;
 };
 
@@ -52,8 +59,13 @@ std::size_t largest_block(const request &asked);
 /// another still reads. `own` has its addresses, wherever; `asked` the member's own lists.
 bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
                       std::size_t member);
-/// `all`: [member]; `asked` has the own lists of the member that works.
-device_plan make_device_plan(const request &asked, std::span<const device_buffers> all,
-                             std::size_t member);
+/// Whether the plans need a piece of the device's memory. `all`: [member], wherever, but each
+/// member's two in the same place.
+bool needs_piece_aside(const request &asked, std::span<const device_buffers> all);
+/// [phase], equally many on all members. `all`: [member]; `asked` has the own lists of the member
+/// that works.
+std::vector<device_plan> make_device_plans(const request &asked,
+                                           std::span<const device_buffers> all, std::size_t member,
+                                           std::span<std::byte> aside = {});
 
 } // namespace diomp::collective

@@ -69,9 +69,18 @@ bool sizes_agree(const group::group &members, const request &asked,
     return true;
 }
 
+/// Devices that are full today may have room tomorrow.
+template <typename Plans>
+answer answer_of(const result<Plans> &made, bool sizes_agree) {
+    if (!made && made.failure().code() != OMPX_ERR_NOMEM) {
+        return answer::no;
+    }
+    return made && sizes_agree ? answer::yes : answer::not_this_call;
+}
+
 status start_plan(device::queue &on, const device::reduction &how, const device_plan &what) {
-    if (what.reduce_to != nullptr) {
-        DIOMP_TRY(on.reduce(how, what.reduce_to, what.operands, what.count));
+    for (const collective::device_reduction &each : what.reductions) {
+        DIOMP_TRY(on.reduce(how, each.to, each.operands, each.count));
     }
     for (const collective::device_copy &each : what.copies) {
         DIOMP_TRY(on.copy(each.dst, each.src, each.nbytes));
@@ -121,8 +130,10 @@ result<told_call> direct_collectives::tell(group::group &members, const request 
     return told_call(members, asked);
 }
 
-result<device_plan> direct_collectives::plan(const group::group &members, const request &asked,
-                                             const told_call &told, std::size_t place) {
+result<direct_collectives::own_plan> direct_collectives::plan(const group::group &members,
+                                                              const request &asked,
+                                                              const told_call &told,
+                                                              std::size_t place) {
     std::size_t const self = members.own(place);
     offload::accelerator const &by = *devices_.accelerator_of(device_of(members, self));
     std::vector<device_buffers> reached(members.count());
@@ -143,14 +154,19 @@ result<device_plan> direct_collectives::plan(const group::group &members, const 
             reached[member].before = told.block(member, self).before;
         }
     }
-    return collective::make_device_plan(asked, reached, self);
+    if (!collective::needs_piece_aside(asked, reached)) {
+        return own_plan{collective::make_device_plans(asked, reached, self), {}};
+    }
+    auto aside = scratch_.take(by);
+    DIOMP_TRY(aside);
+    auto phases = collective::make_device_plans(asked, reached, self, aside.value().bytes());
+    return own_plan{std::move(phases), aside.take()};
 }
 
-result<std::vector<device_plan>> direct_collectives::plan_own(const group::group &members,
-                                                              const request &asked,
-                                                              std::span<const buffers> own,
-                                                              const told_call &told) {
-    std::vector<device_plan> plans;
+result<std::vector<direct_collectives::own_plan>>
+direct_collectives::plan_own(const group::group &members, const request &asked,
+                             std::span<const buffers> own, const told_call &told) {
+    std::vector<own_plan> plans;
     for (std::size_t place = 0; place < members.num_own(); ++place) {
         auto made = plan(members, call_of(asked, own[place]), told, place);
         DIOMP_TRY(made);
@@ -160,7 +176,7 @@ result<std::vector<device_plan>> direct_collectives::plan_own(const group::group
 }
 
 status direct_collectives::carry_out(const group::group &members, const request &asked,
-                                     const std::vector<device_plan> &plans) {
+                                     const std::vector<own_plan> &plans, std::size_t phase) {
     device::reduction const how = reduction_of(members, asked);
     std::optional<error> failure;
     auto const note = [&](error why) {
@@ -172,8 +188,9 @@ status direct_collectives::carry_out(const group::group &members, const request 
     for (std::size_t place = 0; place < plans.size(); ++place) {
         offload::accelerator const &by =
             *devices_.accelerator_of(device_of(members, members.own(place)));
-        auto started = by.streams->start(
-            by.id, [&](device::queue &on) { return start_plan(on, how, plans[place]); });
+        auto started = by.streams->start(by.id, [&](device::queue &on) {
+            return start_plan(on, how, plans[place].phases[phase]);
+        });
         if (started) {
             going.emplace_back(&by, started.take());
         } else {
@@ -187,6 +204,22 @@ status direct_collectives::carry_out(const group::group &members, const request 
     }
     if (failure) {
         return std::move(*failure);
+    }
+    return {};
+}
+
+status direct_collectives::run_phase(group::group &members, const request &asked,
+                                     const std::vector<own_plan> &plans, std::size_t phase) {
+    status worked = carry_out(members, asked, plans, phase);
+    status met = meet(members, asked, worked ? answer::yes : answer::no);
+    DIOMP_TRY(worked);
+    DIOMP_TRY(met);
+    if (auto const failed = first_that_told(members, answer::no)) {
+        return error(OMPX_ERR_SYSTEM,
+                     fmt::format("a device of rank {} failed in its part of {}: the buffers have "
+                                 "any contents",
+                                 failed->value(), sync::name_of(asked.what)),
+                     "that rank's error says more");
     }
     return {};
 }
@@ -207,27 +240,16 @@ result<direct_collectives::outcome> direct_collectives::run(group::group &member
     if (!plans) {
         log(log_level::info, "no collectives from device to device: {}", plans.failure().message());
     }
-    bool const agrees = sizes_agree(members, asked, own, told.value());
-    DIOMP_TRY(meet(members, asked,
-                   !plans    ? answer::no
-                   : !agrees ? answer::not_this_call
-                             : answer::yes));
+    DIOMP_TRY(
+        meet(members, asked, answer_of(plans, sizes_agree(members, asked, own, told.value()))));
     if (first_that_told(members, answer::no)) {
         return outcome::unreachable;
     }
     if (first_that_told(members, answer::not_this_call)) {
         return outcome::not_so;
     }
-    status worked = carry_out(members, asked, plans.value());
-    status met = meet(members, asked, worked ? answer::yes : answer::no);
-    DIOMP_TRY(worked);
-    DIOMP_TRY(met);
-    if (auto const failed = first_that_told(members, answer::no)) {
-        return error(OMPX_ERR_SYSTEM,
-                     fmt::format("a device of rank {} failed in its part of {}: the buffers have "
-                                 "any contents",
-                                 failed->value(), sync::name_of(asked.what)),
-                     "that rank's error says more");
+    for (std::size_t phase = 0; phase < plans.value().front().phases.size(); ++phase) {
+        DIOMP_TRY(run_phase(members, asked, plans.value(), phase));
     }
     log(log_level::debug, "{}{} on {} endpoints: from device to device", sync::name_of(asked.what),
         collective::has_block_lists(asked.what) ? "" : fmt::format(" of {} elements", asked.amount),

@@ -4,12 +4,14 @@
 //
 // A call has three meetings. In the first the members tell where their buffers lie in their
 // segments. Then everybody makes them reachable for its own devices, and in the second says whether
-// it could: nothing is written before. The third is at the end.
+// it could: nothing is written before. The third is at the end; of calls with several phases there
+// is one at the end of each.
 #pragma once
 
 #include "collective/collective.h"
 #include "collective/device_plan.h"
 #include "offload/offload.h"
+#include "runtime/device_scratch.h"
 #include "runtime/told_buffers.h"
 
 #include <cstddef>
@@ -51,19 +53,26 @@ private:
     /// The first meeting.
     result<told_call> tell(group::group &members, const collective::request &asked,
                            std::span<const buffers> own) const;
+    /// Of an own endpoint.
+    struct own_plan {
+        std::vector<collective::device_plan> phases;
+        device_scratch::lease aside;
+    };
     /// By own endpoint number `place`; `asked` has its lists.
-    result<collective::device_plan> plan(const group::group &members,
-                                         const collective::request &asked, const told_call &told,
-                                         std::size_t place);
-    result<std::vector<collective::device_plan>> plan_own(const group::group &members,
-                                                          const collective::request &asked,
-                                                          std::span<const buffers> own,
-                                                          const told_call &told);
+    result<own_plan> plan(const group::group &members, const collective::request &asked,
+                          const told_call &told, std::size_t place);
+    result<std::vector<own_plan>> plan_own(const group::group &members,
+                                           const collective::request &asked,
+                                           std::span<const buffers> own, const told_call &told);
     /// On all own devices at once.
     status carry_out(const group::group &members, const collective::request &asked,
-                     const std::vector<collective::device_plan> &plans);
+                     const std::vector<own_plan> &plans, std::size_t phase);
+    /// The same, and meets.
+    status run_phase(group::group &members, const collective::request &asked,
+                     const std::vector<own_plan> &plans, std::size_t phase);
 
     offload::devices &devices_;
+    device_scratch scratch_;
 };
 
 } // namespace diomp::runtime

@@ -78,9 +78,10 @@ public:
                         (lists.src.nbytes.empty() ? lists.dst : lists.src).offsets[member];
                 }
             }
-            device_plan const plan = make_device_plan(call_of(member), all, member);
-            EXPECT_EQ(plan.reduce_to, nullptr);
-            for (const device_copy &each : plan.copies) {
+            auto const plans = make_device_plans(call_of(member), all, member);
+            ASSERT_EQ(plans.size(), 1U);
+            EXPECT_TRUE(plans.front().reductions.empty());
+            for (const device_copy &each : plans.front().copies) {
                 std::memcpy(each.dst, each.src, each.nbytes);
             }
         }

@@ -133,6 +133,64 @@ TEST_F(device_collectives, in_place) {
     });
 }
 
+// Others read where the results go.
+TEST_F(device_collectives, all_blocks_in_place) {
+    std::int32_t *const b = buffer_.data();
+    auto const block = length / static_cast<std::size_t>(size_);
+    through_host counted;
+    fill();
+    ASSERT_EQ(ompx_target_reduce_scatter(b, b, all, block, OMPX_INT32, OMPX_SUM, group_), 0);
+    expect(length, [&](int member, std::size_t i) {
+        return i < block ? sum(static_cast<std::size_t>(member) * block + i) : brought(member, i);
+    });
+    fill();
+    ASSERT_EQ(ompx_target_alltoall(b, b, all, block * sizeof(*b), group_), 0);
+    expect(length, [&](int member, std::size_t i) {
+        return i < block * static_cast<std::size_t>(size_)
+                   ? brought(static_cast<int>(i / block),
+                             static_cast<std::size_t>(member) * block + i % block)
+                   : brought(member, i);
+    });
+    counted.check();
+}
+
+TEST_F(device_collectives, larger_blocks_change_places_piece_by_piece) {
+    if (kernels().empty()) {
+        GTEST_SKIP() << "more than NCCL's stand-in holds";
+    }
+    constexpr std::size_t block = std::size_t{5} << 18; // more than a piece
+    std::size_t const whole = static_cast<std::size_t>(size_) * block;
+    values host(whole);
+    std::vector<void *> arrays;
+    auto const value = [](int member, std::size_t i) {
+        return static_cast<std::int32_t>(i) ^ (member << 24);
+    };
+    for (int place = 0; place < num_own(); ++place) {
+        arrays.push_back(scripted::map(host.data(), whole * sizeof(host[0]),
+                                       devices_[static_cast<std::size_t>(place)]));
+        values made(whole);
+        for (std::size_t i = 0; i < whole; ++i) {
+            made[i] = value(first_ + place, i);
+        }
+        scripted::write(arrays.back(), made);
+    }
+    through_host counted;
+    ASSERT_EQ(ompx_target_alltoall(host.data(), host.data(), all, block * sizeof(host[0]), group_),
+              0);
+    counted.check();
+    for (int place = 0; place < num_own(); ++place) {
+        values const got =
+            scripted::read<std::int32_t>(arrays[static_cast<std::size_t>(place)], whole);
+        bool is_right = true;
+        for (std::size_t i = 0; i < whole; ++i) {
+            std::size_t const at = static_cast<std::size_t>(first_ + place) * block + i % block;
+            is_right = is_right && got[i] == value(static_cast<int>(i / block), at);
+        }
+        EXPECT_TRUE(is_right) << "place " << place;
+        scripted::unmap(host.data(), devices_[static_cast<std::size_t>(place)]);
+    }
+}
+
 TEST_F(device_collectives, device_that_fails_is_an_error_on_all_and_the_group_goes_on) {
     if (kernels() != "run" || ompx_get_num_ranks() == 1) {
         GTEST_SKIP() << "no kernel is launched, or nobody else is there";

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/device_scratch.h"
+
+#include <algorithm>
+
+namespace diomp::runtime {
+
+result<device_scratch::lease> device_scratch::take(const offload::accelerator &on) {
+    {
+        std::lock_guard const guard(mutex_);
+        auto const found = std::ranges::find(idle_, &on, &piece::first);
+        if (found != idle_.end()) {
+            piece given = std::move(*found);
+            idle_.erase(found);
+            return lease(*this, std::move(given));
+        }
+    }
+    auto made = on.backend->reserve(on.id, piece_bytes);
+    DIOMP_TRY(made);
+    DIOMP_TRY(made.value()->commit(0, piece_bytes));
+    return lease(*this, {&on, made.take()});
+}
+
+void device_scratch::give_back(piece returned) {
+    std::lock_guard const guard(mutex_);
+    idle_.push_back(std::move(returned));
+}
+
+} // namespace diomp::runtime
