@@ -80,7 +80,7 @@ void bridge::enter(std::span<const std::byte> data) {
         if (status settled = here_.settle(); !settled) {
             give_up_on(members_[self_].value(), settled.take_failure());
         }
-        if (announced_at_ == here_.lines().epoch()) {
+        if (announced_at_ != 0 && announced_at_ == here_.lines().epoch()) {
             await_posts(announced_at_ + 1); // the others have read what this member told last
         }
         std::memcpy(here_.next_stage(), data.data(), data.size());

@@ -212,6 +212,29 @@ void multiply(void *inout, const void *in, size_t count, ompx_type_t, void *) {
     }
 }
 
+// More than travels beside a post, less than goes another way: through the stages, before anything
+// else has.
+TEST(collectives, first_call_on_a_group) {
+    for (std::size_t const nbytes : {std::size_t{700}, std::size_t{8000}}) {
+        for (bool const to_all : {true, false}) {
+            ompx_group_t group = OMPX_GROUP_NONE;
+            ASSERT_EQ(ompx_group_dup(ompx_group_world, &group), OMPX_SUCCESS);
+            std::vector<std::int8_t> const ones(nbytes, 1);
+            std::vector<std::int8_t> sum(nbytes);
+            int const outcome =
+                to_all
+                    ? ompx_allreduce(sum.data(), ones.data(), nbytes, OMPX_INT8, OMPX_SUM, group)
+                    : ompx_reduce(sum.data(), ones.data(), nbytes, OMPX_INT8, OMPX_SUM, 0, group);
+            ASSERT_EQ(outcome, OMPX_SUCCESS) << ompx_last_error();
+            if (to_all || ompx_get_rank_num() == 0) {
+                auto const num_ranks = static_cast<std::int8_t>(ompx_get_num_ranks());
+                EXPECT_EQ(sum, std::vector<std::int8_t>(nbytes, num_ranks));
+            }
+            ASSERT_EQ(ompx_group_free(&group), OMPX_SUCCESS);
+        }
+    }
+}
+
 TEST(collectives, user_defined_operator_in_rank_order) {
     ompx_op_t op = 0;
     ASSERT_EQ(ompx_op_create(&op, multiply, nullptr, 0), OMPX_SUCCESS);
