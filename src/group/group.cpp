@@ -44,6 +44,12 @@ result<std::optional<objection>> group::agree(const sync::call_signature &call,
 }
 
 status group::depart(const sync::call_signature &call) {
+    if (parts_ != nullptr) {
+        DIOMP_TRY(parts_->inside->depart(call));
+        if (parts_->between != nullptr) {
+            DIOMP_TRY(parts_->between->depart(call));
+        }
+    }
     DIOMP_TRY(meet(call));
     return here_.depart(call);
 }

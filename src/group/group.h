@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace diomp::group {
@@ -44,6 +45,16 @@ struct group_parts {
     std::size_t self = 0;               ///< the caller's place
     std::uint64_t id = 0;               ///< the same on all members, and no other group's
     endpoint_list endpoints;            ///< empty: a group of ranks
+};
+
+class group;
+
+/// Groups that a group of endpoints over several nodes is made of, for calls that do one thing on a
+/// node and another between nodes.
+struct node_parts {
+    std::unique_ptr<group> inside;  ///< the endpoints on the caller's node, in their order
+    std::unique_ptr<group> between; ///< each node's first endpoint; null: it is not the caller's
+    bool are_tried = false;         ///< for whoever uses them
 };
 
 /// Any thread may ask for members; who makes a call holds the turn.
@@ -97,6 +108,10 @@ public:
     result<std::optional<objection>> agree(const sync::call_signature &call,
                                            std::optional<std::uint64_t> own_objection);
 
+    /// Null: nobody has made them (group_registry::divide). With the turn.
+    [[nodiscard]] node_parts *parts() { return parts_.get(); }
+    void keep(node_parts parts) { parts_ = std::make_unique<node_parts>(std::move(parts)); }
+
     /// Last call on the group: waits until nobody touches this member's block any more. On error
     /// the block must stay.
     status depart(const sync::call_signature &call);
@@ -109,6 +124,7 @@ private:
     node_layout layout_;
     local_group here_;
     std::unique_ptr<bridge> across_;
+    std::unique_ptr<node_parts> parts_;
     call_queue calls_; ///< last, so that its thread ends first
 };
 

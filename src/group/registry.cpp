@@ -79,7 +79,7 @@ status group_registry::create_world(node_map nodes) {
         parts.offsets.push_back(*offset);
     }
     parts.self = self_.index();
-    world_ = std::make_unique<group>(engine_, space_, letters_, nodes_, std::move(parts));
+    world_ = make(std::move(parts));
     return {};
 }
 
@@ -277,9 +277,12 @@ group_registry::exchange(std::span<const world_rank> members, const offer &own,
     return offers;
 }
 
+std::unique_ptr<group> group_registry::make(group_parts parts) {
+    return std::make_unique<group>(engine_, space_, letters_, nodes_, std::move(parts));
+}
+
 result<ompx_group_t> group_registry::assemble(group_parts parts) {
-    auto const handle =
-        table_.insert(std::make_unique<group>(engine_, space_, letters_, nodes_, std::move(parts)));
+    auto const handle = table_.insert(make(std::move(parts)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("this rank has {} groups already", handle_table::max_groups),

@@ -53,6 +53,9 @@ public:
     status split(ompx_group_t parent, std::span<const choice> own, std::span<ompx_group_t> results);
     /// The same choice for all of them.
     result<ompx_group_t> split(ompx_group_t parent, int color, int key);
+    /// Makes the parts of a group of endpoints over several nodes. Collective over it, with the
+    /// turn. OMPX_ERR_NOMEM, on all: some rank has no space for them.
+    status divide(group &whole);
     /// Collective over the union. A caller outside one of the two passes OMPX_GROUP_NONE for it;
     /// a member of both must exist, since it tells the others who is in the other group.
     result<ompx_group_t> merge(ompx_group_t a, ompx_group_t b);
@@ -102,6 +105,9 @@ private:
                                                   const own_blocks &blocks);
     result<group_parts> part_of_color(const group &whole, int color,
                                       const std::vector<told_choice> &told) const;
+    /// The caller's parts by color. With the turn.
+    result<std::map<int, group_parts>> split_parts(group &whole, std::span<const choice> own);
+    std::unique_ptr<group> make(group_parts parts);
     // merge.cpp
     result<ompx_group_t> create_union(std::vector<ompx_endpoint_t> list,
                                       std::span<const ompx_endpoint_t> other);

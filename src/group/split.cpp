@@ -92,11 +92,8 @@ result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int k
     return results.front();
 }
 
-status group_registry::split(ompx_group_t parent, std::span<const choice> own,
-                             std::span<ompx_group_t> results) {
-    auto found = find(parent);
-    DIOMP_TRY(found);
-    group &whole = *found.value();
+result<std::map<int, group_parts>> group_registry::split_parts(group &whole,
+                                                               std::span<const choice> own) {
     own_blocks blocks;
     for (const choice &each : own) {
         if (each.color >= 0 && !blocks.contains(each.color)) {
@@ -110,7 +107,6 @@ status group_registry::split(ompx_group_t parent, std::span<const choice> own,
             space_.release(offset);
         }
     };
-    auto const turn = whole.enter();
     auto told = tell_choices(whole, own, blocks);
     if (!told) {
         // After a timeout late members may still take up the offer: then the blocks must stay.
@@ -131,8 +127,18 @@ status group_registry::split(ompx_group_t parent, std::span<const choice> own,
         }
         parts.emplace(each.color, part.take());
     }
+    return parts;
+}
+
+status group_registry::split(ompx_group_t parent, std::span<const choice> own,
+                             std::span<ompx_group_t> results) {
+    auto found = find(parent);
+    DIOMP_TRY(found);
+    auto const turn = found.value()->enter();
+    auto parts = split_parts(*found.value(), own);
+    DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
-    for (auto &[color, part] : parts) {
+    for (auto &[color, part] : parts.value()) {
         auto handle = assemble(std::move(part));
         DIOMP_TRY(handle);
         made[color] = handle.value();
@@ -140,6 +146,32 @@ status group_registry::split(ompx_group_t parent, std::span<const choice> own,
     for (std::size_t i = 0; i < own.size(); ++i) {
         results[i] = own[i].color < 0 ? OMPX_GROUP_NONE : made[own[i].color];
     }
+    return {};
+}
+
+// A node's space may be full while others have theirs, so all agree in the end.
+status group_registry::divide(group &whole) {
+    node_layout const &layout = whole.across()->layout();
+    std::size_t const num_own = whole.num_own();
+    node_parts made;
+    auto const node = static_cast<int>(layout.own_node);
+    auto inside = split_parts(whole, std::vector(num_own, choice{node, 0}));
+    if (inside) {
+        made.inside = make(std::move(inside.value().at(node)));
+    }
+    std::vector<choice> leads(num_own, {-1, 0});
+    leads.front().color = whole.across()->is_leader() ? 0 : -1;
+    auto between = split_parts(whole, leads);
+    if (between && !between.value().empty()) {
+        made.between = make(std::move(between.value().at(0)));
+    }
+    auto agreed = whole.agree({.what = operation::group_split},
+                              inside && between ? std::nullopt : std::optional<std::uint64_t>(0));
+    DIOMP_TRY(agreed);
+    if (agreed.value()) {
+        return no_space_at(whole.members()[agreed.value()->member]);
+    }
+    whole.keep(std::move(made));
     return {};
 }
 
