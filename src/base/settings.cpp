@@ -171,9 +171,9 @@ constexpr auto rows = std::to_array<setting_row>({
      },
      [](const settings &s) { return show_word(s.ccl, ccl_words); }},
     {"DIOMP_DEVICE_DIRECT_THRESHOLD", "size", "32K",
-     "Native collectives of GPUs on blocks from this size up go from device to device, where all "
-     "members are on one node and reach each other, and are reduced there; smaller ones go by way "
-     "of host memory. The largest of all ranks counts. 0: all; 1T: none.",
+     "Native collectives of GPUs on blocks from this size up go from device to device, where the "
+     "members on a node reach each other, and are reduced there; smaller ones go by way of host "
+     "memory. The largest of all ranks counts. 0: all; 1T: none.",
      [](settings &s, const std::string &t) -> status {
          auto size = parse_size(t);
          DIOMP_TRY(size);

@@ -195,6 +195,12 @@ status collectives::compare(group::group &members, const request &asked) {
     return members.meet(signature_of(roles(members), asked));
 }
 
+result<std::optional<group::objection>>
+collectives::agree(group::group &members, const request &asked,
+                   std::optional<std::uint64_t> own_objection) {
+    return members.agree(signature_of(roles(members), asked), own_objection);
+}
+
 status collectives::meet(group::group &members, const request &asked,
                          const sync::meeting_payload &payload, std::span<const std::byte> staged) {
     group::local_group &here = members.here();

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -82,6 +83,9 @@ public:
     /// Meets with what `asked` would be: OMPX_ERR_MISMATCH on all members if they differ. For calls
     /// that somebody else makes. With the turn.
     static status compare(group::group &members, const request &asked);
+    /// The same, and members may object. Everybody learns of the lowest one that does.
+    static result<std::optional<group::objection>>
+    agree(group::group &members, const request &asked, std::optional<std::uint64_t> own_objection);
     /// The same where all members are on one node, and tells: afterwards `members.here()` has
     /// everybody's payload and, up to member_block::small_stage_bytes, what they staged. With the
     /// turn.

@@ -40,8 +40,9 @@ bool is_for_vendor(const request &asked) {
 }
 
 /// The same on all members.
-bool is_for_devices(const request &asked, std::size_t from_bytes) {
+bool is_for_devices(const group::group &members, const request &asked, std::size_t from_bytes) {
     return from_bytes != vendor_choice::ways::never && collective::has_device_plan(asked) &&
+           (!members.spans_nodes() || node_collectives::has_plan(asked)) &&
            (asked.what == operation::alltoallv || collective::largest_block(asked) >= from_bytes);
 }
 
@@ -66,7 +67,7 @@ status device_collectives::run_in_turn(group::group &members, whole_call &call,
     if (by.communicators != nullptr && is_for_vendor(call.asked)) {
         return run_by_vendor(members, call, *by.communicators);
     }
-    if (is_for_devices(call.asked, by.direct_from_bytes)) {
+    if (is_for_devices(members, call.asked, by.direct_from_bytes)) {
         auto done = run_directly(members, call, by.direct_from_bytes);
         DIOMP_TRY(done);
         if (done.value()) {
@@ -84,7 +85,8 @@ result<bool> device_collectives::run_directly(group::group &members, const whole
         const views &each = call.own[i];
         own.push_back({each.dst.there, each.src.there, each.use, call.blocks[i]});
     }
-    auto outcome = direct_.run(members, call.asked, own, from_bytes);
+    auto outcome = members.spans_nodes() ? by_nodes_.run(members, call.asked, own)
+                                         : direct_.run(members, call.asked, own, from_bytes);
     DIOMP_TRY(outcome);
     if (outcome.value() == direct_collectives::outcome::unreachable) {
         log(log_level::info,

@@ -11,6 +11,7 @@
 #include "offload/offload.h"
 #include "runtime/direct_collectives.h"
 #include "runtime/endpoint_calls.h"
+#include "runtime/node_collectives.h"
 #include "runtime/vendor_choice.h"
 
 #include <array>
@@ -31,9 +32,11 @@ class device_collectives {
 public:
     /// All must outlive it.
     device_collectives(collective::collectives &collectives, offload::devices &devices,
-                       conduit::engine &engine, vendor_choice::options chosen)
+                       conduit::engine &engine, group::group_registry &groups,
+                       vendor_choice::options chosen)
         : collectives_(collectives), devices_(devices), engine_(engine),
-          vendors_(collectives, devices, std::move(chosen)), direct_(devices) {}
+          vendors_(collectives, devices, groups, std::move(chosen)), direct_(devices),
+          by_nodes_(collectives, devices, direct_) {}
 
     /// Blocks. `asked` has device or mapped addresses. `device` is one of the caller's endpoints in
     /// the group or OMPX_GROUP_DEVICES; in a group of ranks any device.
@@ -125,6 +128,7 @@ private:
     conduit::engine &engine_;
     vendor_choice vendors_;
     direct_collectives direct_;
+    node_collectives by_nodes_;
     /// Calls that may go to a vendor's library, of all groups: its calls on one device must come in
     /// the same order everywhere, and that of the program is the only one all ranks have. Its turn
     /// is taken before a group's.

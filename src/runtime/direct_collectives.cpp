@@ -224,17 +224,17 @@ status direct_collectives::run_phase(group::group &members, const request &asked
     return {};
 }
 
-result<direct_collectives::outcome> direct_collectives::run(group::group &members,
-                                                            const request &asked,
-                                                            std::span<const buffers> own,
-                                                            std::size_t from_bytes) {
+result<direct_collectives::prepared> direct_collectives::prepare(group::group &members,
+                                                                 const request &asked,
+                                                                 std::span<const buffers> own,
+                                                                 std::size_t from_bytes) {
     if (!told_call::has_room(members, asked)) {
-        return outcome::not_so;
+        return prepared{};
     }
     auto told = tell(members, asked, own);
     DIOMP_TRY(told);
     if (!told.value().all_fit() || is_small(asked, told.value(), from_bytes)) {
-        return outcome::not_so;
+        return prepared{};
     }
     auto plans = plan_own(members, asked, own, told.value());
     if (!plans) {
@@ -243,13 +243,34 @@ result<direct_collectives::outcome> direct_collectives::run(group::group &member
     DIOMP_TRY(
         meet(members, asked, answer_of(plans, sizes_agree(members, asked, own, told.value()))));
     if (first_that_told(members, answer::no)) {
-        return outcome::unreachable;
+        return prepared{outcome::unreachable, {}};
     }
     if (first_that_told(members, answer::not_this_call)) {
-        return outcome::not_so;
+        return prepared{};
     }
-    for (std::size_t phase = 0; phase < plans.value().front().phases.size(); ++phase) {
-        DIOMP_TRY(run_phase(members, asked, plans.value(), phase));
+    return prepared{outcome::done, plans.take()};
+}
+
+result<direct_collectives::outcome> direct_collectives::try_out(group::group &members,
+                                                                const request &asked,
+                                                                std::span<const buffers> own) {
+    auto made = prepare(members, asked, own, 0);
+    DIOMP_TRY(made);
+    return made.value().what;
+}
+
+result<direct_collectives::outcome> direct_collectives::run(group::group &members,
+                                                            const request &asked,
+                                                            std::span<const buffers> own,
+                                                            std::size_t from_bytes) {
+    auto made = prepare(members, asked, own, from_bytes);
+    DIOMP_TRY(made);
+    if (made.value().what != outcome::done) {
+        return made.value().what;
+    }
+    const std::vector<own_plan> &plans = made.value().plans;
+    for (std::size_t phase = 0; phase < plans.front().phases.size(); ++phase) {
+        DIOMP_TRY(run_phase(members, asked, plans, phase));
     }
     log(log_level::debug, "{}{} on {} endpoints: from device to device", sync::name_of(asked.what),
         collective::has_block_lists(asked.what) ? "" : fmt::format(" of {} elements", asked.amount),

@@ -47,6 +47,15 @@ public:
     result<outcome> run(group::group &members, const collective::request &asked,
                         std::span<const buffers> own, std::size_t from_bytes);
 
+    /// Its first two meetings: whether the outcome would be `done` if no device failed.
+    result<outcome> try_out(group::group &members, const collective::request &asked,
+                            std::span<const buffers> own);
+    /// Whether the buffers and the device of own endpoint number `place` allow it. Any group.
+    bool is_fit(const group::group &members, const collective::request &asked, std::size_t place,
+                const buffers &own) const {
+        return describe(members, asked, place, own).is_fit != 0;
+    }
+
 private:
     told_buffers describe(const group::group &members, const collective::request &asked,
                           std::size_t place, const buffers &own) const;
@@ -58,6 +67,13 @@ private:
         std::vector<collective::device_plan> phases;
         device_scratch::lease aside;
     };
+    /// What is to be done, or why not.
+    struct prepared {
+        outcome what = outcome::not_so;
+        std::vector<own_plan> plans; ///< [place]
+    };
+    result<prepared> prepare(group::group &members, const collective::request &asked,
+                             std::span<const buffers> own, std::size_t from_bytes);
     /// By own endpoint number `place`; `asked` has its lists.
     result<own_plan> plan(const group::group &members, const collective::request &asked,
                           const told_call &told, std::size_t place);

@@ -144,7 +144,7 @@ status runtime::build() {
     collective_options.check_all_members = settings_.check != check_level::none;
     collectives_ = std::make_unique<collective::collectives>(collective_options);
     device_collectives_ = std::make_unique<device_collectives>(
-        *collectives_, *devices_, *engine_,
+        *collectives_, *devices_, *engine_, *groups_,
         vendor_choice::options{settings_.ccl, settings_.device_direct_threshold_bytes,
                                settings_.nccl_library, settings_.rccl_library});
     engine_->start();

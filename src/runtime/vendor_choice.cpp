@@ -62,16 +62,18 @@ std::string device_obstacle(const group::group &members, const std::vector<Facts
         });
 }
 
-/// Why native calls do not go from device to device.
-template <typename Facts>
-std::string direct_obstacle(group::group &members, const std::vector<Facts> &facts) {
-    if (members.across() != nullptr) {
-        return "its ranks are on several nodes";
+/// Of the nodes the one that has most.
+std::size_t most_endpoints_on_a_node(group::group &members) {
+    group::endpoint_list const &all = members.endpoints();
+    if (members.across() == nullptr) {
+        return all.size();
     }
-    if (members.count() > device::queue::most_sources) {
-        return fmt::format("it has more than {} endpoints", device::queue::most_sources);
+    group::node_layout const &layout = members.across()->layout();
+    std::vector<std::size_t> on_node(layout.num_nodes());
+    for (std::size_t index = 0; index < all.size(); ++index) {
+        ++on_node[layout.node(all[index].member)];
     }
-    return device_obstacle(members, facts);
+    return std::ranges::max(on_node);
 }
 
 } // namespace
@@ -176,6 +178,25 @@ vendor_choice::connect(group::group &members, const std::vector<own_endpoint> &o
         chosen.own.push_back({each.on->backend, each.on->id, static_cast<int>(each.index)});
     }
     return vendor::vendor_group::create(std::move(chosen));
+}
+
+std::string vendor_choice::direct_obstacle(group::group &members,
+                                           const std::vector<endpoint_facts> &facts) {
+    std::size_t const most = most_endpoints_on_a_node(members);
+    if (members.across() != nullptr && most == 1) {
+        return "its ranks are on several nodes, with one device on each";
+    }
+    if (most > device::queue::most_sources) {
+        return fmt::format("it has more than {} endpoints{}", device::queue::most_sources,
+                           members.across() == nullptr ? "" : " on a node");
+    }
+    std::string why = device_obstacle(members, facts);
+    if (why.empty() && members.across() != nullptr) {
+        if (status const divided = groups_.divide(members); !divided) {
+            why = divided.failure().message();
+        }
+    }
+    return why;
 }
 
 std::string vendor_choice::library_obstacle(const group::group &members,

@@ -12,6 +12,7 @@
 #include "base/settings.h"
 #include "collective/collective.h"
 #include "collective/vendor/vendor_group.h"
+#include "group/registry.h"
 #include "offload/offload.h"
 
 #include <atomic>
@@ -35,8 +36,10 @@ public:
         std::string rccl_library;
     };
 
-    vendor_choice(collective::collectives &collectives, offload::devices &devices, options chosen)
-        : collectives_(collectives), devices_(devices), options_(std::move(chosen)) {}
+    vendor_choice(collective::collectives &collectives, offload::devices &devices,
+                  group::group_registry &groups, options chosen)
+        : collectives_(collectives), devices_(devices), groups_(groups),
+          options_(std::move(chosen)) {}
 
     /// Whether this rank may have to do with a library in calls on the group: it brings GPUs, and
     /// the user has not forbidden it. The same answer every time.
@@ -46,7 +49,8 @@ public:
         static constexpr std::size_t never = SIZE_MAX;
 
         collective::vendor::vendor_group *communicators = nullptr; ///< null: not by a library
-        /// Native calls on blocks of so many bytes or more may go from device to device.
+        /// Native calls on blocks of so many bytes or more may go from device to device; of a group
+        /// over several nodes inside those, by its parts.
         std::size_t direct_from_bytes = never;
 
         /// Every call is a native one in memory that the processor loads.
@@ -94,6 +98,9 @@ private:
     /// Of the members' endpoints, [rank][place].
     result<std::vector<endpoint_facts>>
     exchange(group::group &members, const std::vector<own_endpoint> &own, decision &made);
+    /// Why native calls do not go from device to device, "": they do. Divides a group over several
+    /// nodes.
+    std::string direct_obstacle(group::group &members, const std::vector<endpoint_facts> &facts);
     /// Why the group has no communicators, "": it can.
     std::string library_obstacle(const group::group &members,
                                  const std::vector<endpoint_facts> &facts) const;
@@ -103,6 +110,7 @@ private:
 
     collective::collectives &collectives_;
     offload::devices &devices_;
+    group::group_registry &groups_;
     options const options_;
     std::atomic<std::uint64_t> version_{1}; ///< counted up when a group is forgotten
     std::mutex mutex_;                      ///< leaf lock over the rest
