@@ -66,19 +66,16 @@ public:
             }
         });
     }
-    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), asked_.amount); }
-    void reduce_share_to(std::size_t member) {
-        range const share = own_share();
-        reduce(all_[member].dst + share.begin * unit_of(asked_), share.begin * unit_of(asked_),
-               share.count);
+    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), asked_.amount, all_.size()); }
+    /// Of the first `num_operands`.
+    void reduce_share_to(std::size_t member, std::size_t num_operands) {
+        reduce(all_[member].dst + share_at(), share_at(), own_share().count, num_operands);
     }
+    void reduce_share_to(std::size_t member) { reduce_share_to(member, all_.size()); }
     void reduce_share_to_root() { reduce_share_to(root()); }
     void reduce_share_to_all() {
         reduce_share_to(self_);
-        std::size_t const at = own_share().begin * unit_of(asked_);
-        for_others_first([&](std::size_t other) {
-            copy(all_[other].dst + at, own_.dst + at, own_share().count * unit_of(asked_));
-        });
+        for_others_first([&](std::size_t other) { copy_share(other, own_.dst); });
     }
     // Block 0 of the others is read by member 0 alone, were it not for the shares: after the first
     // phase by nobody.
@@ -87,6 +84,28 @@ public:
         end_phase();
         if (self_ != 0) {
             reduce_block();
+        }
+    }
+    // Each result is the one before it and one operand more.
+    void scan_share() {
+        for (std::size_t member = 1; member < all_.size(); ++member) {
+            reduce_pair(member, member == 1 ? all_[0].src : all_[member - 1].dst, all_[member].src);
+        }
+        copy_share(0, all_[0].src);
+    }
+    // In place that would take the operand away that the next result needs. So the last result is
+    // made first, each of all its operands.
+    void exclusive_scan_share() {
+        bool const from_operands = is_in_place(all_);
+        for (std::size_t i = 2; i < all_.size(); ++i) {
+            if (from_operands) {
+                reduce_share_to(all_.size() + 1 - i, all_.size() + 1 - i);
+            } else {
+                reduce_pair(i, i == 2 ? all_[0].src : all_[i - 1].dst, all_[i - 1].src);
+            }
+        }
+        if (all_.size() > 1) {
+            copy_share(1, all_[0].src);
         }
     }
     // Block i of member j and block j of member i change places, whichever of the two is in place.
@@ -118,6 +137,17 @@ private:
         return share_of(asked_.amount, all_.size(), self_,
                         std::max<std::size_t>(1, share_grain_bytes / unit_of(asked_)));
     }
+    /// Bytes before it.
+    [[nodiscard]] std::size_t share_at() const { return own_share().begin * unit_of(asked_); }
+    void copy_share(std::size_t member, const std::byte *from) {
+        copy(all_[member].dst + share_at(), from + share_at(), own_share().count * unit_of(asked_));
+    }
+    void reduce_pair(std::size_t member, const std::byte *first, const std::byte *second) {
+        if (std::size_t const count = own_share().count; count > 0) {
+            made_.reductions.push_back(
+                {all_[member].dst + share_at(), {first + share_at(), second + share_at()}, count});
+        }
+    }
     void exchange_blocks_with(std::size_t other, std::span<std::byte> aside) {
         std::size_t const here = blocks_.offset(other);
         std::size_t const there = blocks_.offset(self_);
@@ -141,14 +171,14 @@ private:
             made_.copies.push_back({to, from, nbytes});
         }
     }
-    void reduce(std::byte *to, std::size_t offset, std::size_t count) {
+    void reduce(std::byte *to, std::size_t offset, std::size_t count, std::size_t num_operands) {
         if (count == 0) {
             return;
         }
         device_reduction &added = made_.reductions.emplace_back();
         added.to = to;
         added.count = count;
-        for (const device_buffers &each : all_) {
+        for (const device_buffers &each : all_.first(num_operands)) {
             added.operands.push_back(each.src + offset);
         }
     }
@@ -183,6 +213,8 @@ bool has_device_plan(const request &asked) {
     case operation::gatherv:
     case operation::scatterv:
     case operation::allgatherv:
+    case operation::scan:
+    case operation::exscan:
         return largest_block(asked) > 0;
     case operation::alltoallv:
         return true;
@@ -207,6 +239,8 @@ bool fits_device_plan(const request &asked, const device_buffers &own, const buf
     case operation::allreduce:
     case operation::reduce_scatter:
     case operation::alltoall:
+    case operation::scan:
+    case operation::exscan:
         return own.src == own.dst;
     case operation::gather:
     case operation::allgather:
@@ -263,6 +297,12 @@ std::vector<device_plan> make_device_plans(const request &asked,
         break;
     case operation::reduce:
         making.reduce_share_to_root();
+        break;
+    case operation::scan:
+        making.scan_share();
+        break;
+    case operation::exscan:
+        making.exclusive_scan_share();
         break;
     default:
         making.reduce_share_to_all();

@@ -11,6 +11,7 @@
 //  reduce, allreduce    each reduces a share of all operands, and copies it to all others
 //  reduce_scatter       each reduces its block. In place results lie where member 0's operands do:
 //                       first each reduces a share of block 0, then the others their blocks
+//  scan, exscan         each reduces a share of all results, one after the other
 //  alltoall in place    one device of each pair exchanges their blocks, by way of a piece aside
 #pragma once
 

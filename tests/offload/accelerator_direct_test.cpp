@@ -133,6 +133,40 @@ TEST_F(device_collectives, in_place) {
     });
 }
 
+// Each result has all operands before it, rounded after each.
+TEST_F(device_collectives, scans_give_the_bits_of_calls_of_ranks) {
+    if (size_ != ompx_get_num_ranks() || kernels().empty()) {
+        GTEST_SKIP() << "there are no ranks for all endpoints, or the way does not matter";
+    }
+    constexpr std::size_t count = 700;
+    std::int32_t *const b = buffer_.data();
+    std::int32_t *const beside = b + 1500;
+    auto const offset = reinterpret_cast<std::byte *>(beside) - reinterpret_cast<std::byte *>(b);
+    for (ompx_type_t const type : {OMPX_INT16, OMPX_BFLOAT16, OMPX_FLOAT, OMPX_DOUBLE}) {
+        for (bool const in_place : {true, false}) {
+            auto const own = any_numbers(type, count, static_cast<unsigned>(first_));
+            std::vector<std::byte> scanned(own.size());
+            std::vector<std::byte> before = own; // member 0's is left as it is
+            ASSERT_EQ(
+                ompx_scan(scanned.data(), own.data(), count, type, OMPX_SUM, ompx_group_world), 0);
+            ASSERT_EQ(
+                ompx_exscan(before.data(), own.data(), count, type, OMPX_SUM, ompx_group_world), 0);
+            auto *const array = static_cast<std::byte *>(copies_[0]);
+            std::byte *const result = array + (in_place ? 0 : offset);
+            void *const dst = in_place ? b : beside;
+            through_host const counted;
+            scripted::write(array, own);
+            ASSERT_EQ(ompx_target_scan(dst, b, all, count, type, OMPX_SUM, group_), 0);
+            EXPECT_EQ(scripted::read<std::byte>(result, own.size()), scanned);
+            scripted::write(array, own);
+            scripted::write(result, own);
+            ASSERT_EQ(ompx_target_exscan(dst, b, all, count, type, OMPX_SUM, group_), 0);
+            EXPECT_EQ(scripted::read<std::byte>(result, own.size()), before);
+            counted.check();
+        }
+    }
+}
+
 // Others read where the results go.
 TEST_F(device_collectives, all_blocks_in_place) {
     std::int32_t *const b = buffer_.data();
