@@ -270,6 +270,41 @@ TEST_F(device_collectives, members_that_differ_in_anything_get_an_error) {
     expect(length, [&](int, std::size_t i) { return sum(i); });
 }
 
+std::int32_t g_outside[length]; // NOLINT(*-avoid-non-const-global-variables): `declare target`
+
+// Others do not reach a variable of an image.
+TEST_F(device_collectives, a_buffer_outside_of_its_segment_sends_all_through_host_memory) {
+    static bool const is_declared = [] {
+        scripted::declare(g_outside, sizeof(g_outside), "outside");
+        return true;
+    }();
+    ASSERT_TRUE(is_declared);
+    bool const is_last = ompx_get_rank_num() == ompx_get_num_ranks() - 1;
+    fill();
+    through_host const counted;
+    ASSERT_EQ(
+        ompx_target_bcast(is_last ? g_outside : buffer_.data(), all, sizeof(g_outside), 0, group_),
+        0);
+    if (!kernels().empty()) {
+        EXPECT_GT(counted.bytes(), 0U);
+    }
+    if (!is_last) {
+        expect(length, [](int, std::size_t i) { return brought(0, i); });
+        return;
+    }
+    for (int const device : devices_) {
+        values got(length);
+        ASSERT_EQ(ompx_target_get(got.data(), -1, ompx_get_rank_num(), g_outside, device,
+                                  sizeof(g_outside)),
+                  0);
+        values wanted(length);
+        for (std::size_t i = 0; i < length; ++i) {
+            wanted[i] = size_ == num_own() ? 0 : brought(0, i);
+        }
+        EXPECT_EQ(got, wanted);
+    }
+}
+
 TEST_F(device_collectives, past_the_end_of_what_is_mapped_is_an_error_here) {
     std::int32_t *const b = buffer_.data();
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length + 1, OMPX_INT32, OMPX_SUM, group_),
