@@ -87,6 +87,7 @@ protected:
     }
     [[nodiscard]] std::vector<list> own_lists(bool sends) const {
         std::vector<list> made;
+        made.reserve(devices_.size());
         for (int place = 0; place < num_own(); ++place) {
             made.push_back(list_of(first_ + place, sends));
         }
@@ -101,7 +102,7 @@ TEST_F(blocks_on_devices, gather_to_one_and_to_all) {
         int const from = blocks.holder(i);
         return from < 0 ? brought(member, i) : brought(from, src_at + i - blocks.at(from));
     };
-    through_host counted;
+    through_host const counted;
     fill();
     ASSERT_EQ(ompx_target_allgatherv(b, blocks.nbytes.data(), blocks.offsets.data(), b + src_at,
                                      all, group_),
@@ -125,7 +126,7 @@ TEST_F(blocks_on_devices, scatter) {
     list of_root; // its gap counts
     int const root_rank = ompx_get_num_ranks() - 1;
     of_root = shared_list(static_cast<std::size_t>(root_rank) + 1);
-    through_host counted;
+    through_host const counted;
     fill();
     ASSERT_EQ(ompx_target_scatterv(b, b + src_at, blocks.nbytes.data(), blocks.offsets.data(), all,
                                    root, group_),
@@ -138,7 +139,7 @@ TEST_F(blocks_on_devices, scatter) {
 }
 
 TEST_F(blocks_on_devices, everybody_to_everybody) {
-    through_host counted;
+    through_host const counted;
     fill();
     ASSERT_EQ(alltoallv(own_lists(false), own_lists(true)), 0) << ompx_last_error();
     expect(src_at, [&](int member, std::size_t i) {
@@ -164,7 +165,7 @@ TEST_F(blocks_on_devices, own_block_in_place) {
                         : brought(from, shared_list(gap).at(from) + i - blocks.at(from));
     };
     std::int32_t *const own = b + blocks.at(first_);
-    through_host counted;
+    through_host const counted;
     fill();
     ASSERT_EQ(
         ompx_target_allgatherv(b, blocks.nbytes.data(), blocks.offsets.data(), own, all, group_),

@@ -171,7 +171,7 @@ TEST_F(device_collectives, scans_give_the_bits_of_calls_of_ranks) {
 TEST_F(device_collectives, all_blocks_in_place) {
     std::int32_t *const b = buffer_.data();
     auto const block = length / static_cast<std::size_t>(size_);
-    through_host counted;
+    through_host const counted;
     fill();
     ASSERT_EQ(ompx_target_reduce_scatter(b, b, all, block, OMPX_INT32, OMPX_SUM, group_), 0);
     expect(length, [&](int member, std::size_t i) {
@@ -208,7 +208,7 @@ TEST_F(device_collectives, larger_blocks_change_places_piece_by_piece) {
         }
         scripted::write(arrays.back(), made);
     }
-    through_host counted;
+    through_host const counted;
     ASSERT_EQ(ompx_target_alltoall(host.data(), host.data(), all, block * sizeof(host[0]), group_),
               0);
     counted.check();
