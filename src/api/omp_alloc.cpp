@@ -101,6 +101,16 @@ Function next(const char *name) {
     return reinterpret_cast<Function>(api::next_symbol(name));
 }
 
+/// What an allocation with this handle makes. omp_null_allocator stands for the calling thread's
+/// default allocator, which may be one of DiOMP's: OpenMP takes any handle for it.
+ompx_mem_kind_t kind_to_make(allocator_handle allocator) {
+    if (allocator != null_allocator) {
+        return api::kind_of_allocator(allocator);
+    }
+    static auto *const ask = next<allocator_handle (*)()>("omp_get_default_allocator");
+    return ask != nullptr ? api::kind_of_allocator(ask()) : OMPX_MEM_NONE;
+}
+
 void *forward_realloc(void *ptr, std::size_t nbytes, allocator_handle allocator,
                       allocator_handle free_allocator) {
     static auto *const forward =
@@ -176,7 +186,7 @@ void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind) noexcept
 int ompx_free(void *ptr) noexcept { return release("ompx_free", DIOMP_SITE, ptr); }
 
 OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate("omp_alloc", DIOMP_SITE, kind, nbytes, 0);
     }
     static auto *const forward = next<void *(*)(size_t, allocator_handle)>("omp_alloc");
@@ -184,7 +194,7 @@ OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
 }
 
 OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate("omp_aligned_alloc", DIOMP_SITE, kind, nbytes, alignment);
     }
     static auto *const forward =
@@ -194,7 +204,7 @@ OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_han
 }
 
 OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate_zeroed("omp_calloc", DIOMP_SITE, kind, product(count, size), 0);
     }
     static auto *const forward = next<void *(*)(size_t, size_t, allocator_handle)>("omp_calloc");
@@ -203,7 +213,7 @@ OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator
 
 OMPX_API_ void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
                                    allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate_zeroed("omp_aligned_calloc", DIOMP_SITE, kind, product(count, size),
                                alignment);
     }
@@ -231,7 +241,8 @@ OMPX_API_ void omp_free(void *ptr, allocator_handle allocator) {
 
 OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator,
                             allocator_handle free_allocator) {
-    ompx_mem_kind_t const kind = api::kind_of_allocator(allocator);
+    ompx_mem_kind_t const kind =
+        ptr == nullptr ? kind_to_make(allocator) : api::kind_of_allocator(allocator);
     if (ptr == nullptr && kind != OMPX_MEM_NONE) {
         return allocate("omp_realloc", DIOMP_SITE, kind, nbytes, 0);
     }
@@ -268,7 +279,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
 // number.
 
 OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, 0);
     }
     static auto *const forward = next<void *(*)(int, size_t, allocator_handle)>("__kmpc_alloc");
@@ -277,7 +288,7 @@ OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocat
 
 OMPX_API_ void *__kmpc_aligned_alloc(int thread, size_t alignment, size_t nbytes,
                                      allocator_handle allocator) {
-    if (ompx_mem_kind_t const kind = api::kind_of_allocator(allocator); kind != OMPX_MEM_NONE) {
+    if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
         return allocate("#pragma omp allocate", DIOMP_SITE, kind, nbytes, alignment);
     }
     static auto *const forward =

@@ -170,6 +170,28 @@ static void openmps_own_allocators(void) {
     omp_destroy_allocator(page);
 }
 
+/* Where no allocator is named the thread's default one is meant, also if it is one of DiOMP's. */
+static void default_allocator(omp_allocator_handle_t allocator, ompx_mem_kind_t kind) {
+    omp_allocator_handle_t const usual = omp_get_default_allocator();
+    omp_set_default_allocator(allocator);
+    void *made[] = {omp_alloc(100, omp_null_allocator),
+                    omp_aligned_alloc(4096, 100, omp_null_allocator),
+                    omp_calloc(10, 10, omp_null_allocator),
+                    omp_aligned_calloc(4096, 10, 10, omp_null_allocator),
+                    omp_realloc(NULL, 100, omp_null_allocator, omp_null_allocator)};
+#if defined(__clang__)
+    int array[LENGTH];
+#pragma omp allocate(array)
+    CHECK(kind_of(array) == kind);
+    check_reachable(array);
+#endif
+    for (int i = 0; i < 5; ++i) {
+        CHECK(made[i] != NULL && kind_of(made[i]) == kind);
+        omp_free(made[i], omp_null_allocator);
+    }
+    omp_set_default_allocator(usual);
+}
+
 /* From OpenMP's memory into global memory and back: omp_realloc may change the allocator. */
 static void reallocation_between_allocators(void) {
     size_t const before = segment().num_allocations;
@@ -245,6 +267,8 @@ int main(void) {
     reallocation(ompx_symmetric_mem_alloc, OMPX_MEM_SYMMETRIC);
     reallocation(ompx_local_mem_alloc, OMPX_MEM_LOCAL);
     reallocation_between_allocators();
+    default_allocator(ompx_symmetric_mem_alloc, OMPX_MEM_SYMMETRIC);
+    default_allocator(ompx_asymmetric_mem_alloc, OMPX_MEM_ASYMMETRIC);
 #if defined(__clang__)
     pragma_on_a_local_array();
 #endif
