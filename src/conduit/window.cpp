@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -114,10 +115,20 @@ result<unique_fd> make_file(std::size_t nbytes) {
     if (!fd.valid()) {
         return system_error("memfd_create", errno);
     }
+    std::string const what =
+        fmt::format("reserving {} for the segments of this node", format_size(nbytes));
+    // A larger file would not be an error but the end of the process, by SIGXFSZ.
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < nbytes) {
+        return error(OMPX_ERR_SYSTEM,
+                     fmt::format("{}: files are limited to {} here (ulimit -f), and memory files "
+                                 "count",
+                                 what, format_size(limit.rlim_cur)),
+                     "raise the limit (ulimit -f unlimited), or set DIOMP_SEGMENT_SIZE to a "
+                     "smaller value");
+    }
     if (::ftruncate(fd.get(), static_cast<off_t>(nbytes)) != 0) {
-        return system_error(
-            fmt::format("reserving {} for the segments of this node", format_size(nbytes)), errno,
-            "set DIOMP_SEGMENT_SIZE to a smaller value");
+        return system_error(what, errno, "set DIOMP_SEGMENT_SIZE to a smaller value");
     }
     return fd;
 }
