@@ -39,6 +39,17 @@ TEST(options, the_program_keeps_its_own_options) {
     EXPECT_THAT(options.command, ElementsAre("./app", "-n", "7", "--timeout", "x", "--", "y"));
 }
 
+TEST(options, np_may_be_written_as_mpirun_has_it) {
+    EXPECT_EQ(accepted({"-np", "4", "./app"}).ranks, 4);
+    auto const options = accepted({"--tag-output", "-x", "A=-np", "--timeout=9", "--bind-to",
+                                   "none", "-np", "3", "-q", "./app", "-np", "7"});
+    EXPECT_EQ(options.ranks, 3);
+    EXPECT_TRUE(options.tag_output && options.quiet);
+    EXPECT_THAT(options.command, ElementsAre("./app", "-np", "7"));
+    EXPECT_THAT(accepted({"-n2", "--", "app", "-np"}).command, ElementsAre("app", "-np"));
+    EXPECT_THAT(refused({"-np"}), HasSubstr("--np"));
+}
+
 TEST(options, two_dashes_end_the_options) {
     EXPECT_THAT(accepted({"--np", "2", "--", "app", "-x"}).command, ElementsAre("app", "-x"));
 }
@@ -80,7 +91,7 @@ TEST(options, all_options) {
 }
 
 TEST(options, misuse_is_refused_with_its_reason) {
-    EXPECT_THAT(refused({"app"}), HasSubstr("--np is required"));
+    EXPECT_THAT(refused({"app"}), HasSubstr("Give -n N"));
     EXPECT_THAT(refused({"-n", "2"}), HasSubstr("no program"));
     EXPECT_THAT(refused({"-n", "0", "app"}), HasSubstr("not in range"));
     EXPECT_THAT(refused({"-n", "two", "app"}), HasSubstr("two"));

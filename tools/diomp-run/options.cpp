@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -145,6 +146,23 @@ void declare(CLI::App &app, run_options &options) {
                "fails,\n128 + signal if it was killed, 124 after --timeout.");
 }
 
+/// The words behind argv[0] in reverse, as CLI11 takes them. Who comes from mpirun writes -np N,
+/// which would be a number of ranks called "p". What follows the options is the program's own.
+std::vector<std::string> words_in_reverse(const CLI::App &app, int argc, const char *const *argv) {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    for (std::size_t i = 0; i < words.size() && words[i].starts_with("-") && words[i] != "--";
+         ++i) {
+        if (words[i] == "-np") {
+            words[i] = "--np";
+        }
+        // With a value behind it in the same word it is not found.
+        const CLI::Option *const known = app.get_option_no_throw(words[i]);
+        i += known != nullptr && known->get_items_expected_max() > 0 ? 1 : 0;
+    }
+    std::ranges::reverse(words);
+    return words;
+}
+
 } // namespace
 
 std::variant<run_options, int> parse_command_line(int argc, const char *const *argv) {
@@ -153,7 +171,7 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
     app.formatter(std::make_shared<formatter>());
     declare(app, options);
     try {
-        app.parse(argc, argv);
+        app.parse(words_in_reverse(app, argc, argv));
     } catch (const CLI::Success &request) {
         return app.exit(request);
     } catch (const CLI::ParseError &misuse) {
@@ -164,7 +182,7 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         options.ranks = 1; // a program that knows nothing of ranks
     }
     if (options.ranks == 0 && options.hosts.empty()) {
-        std::fputs("diomp-run: --np is required\nTry 'diomp-run --help'.\n", stderr);
+        std::fputs("diomp-run: how many ranks? Give -n N\nTry 'diomp-run --help'.\n", stderr);
         return status_usage;
     }
     if (options.remote_shell.empty()) {
