@@ -128,6 +128,19 @@ class job_test(job_case):
     def test_reader_that_leaves_ends_the_job(self):
         self.check_reader_that_leaves("-n", "2")
 
+    def test_output_that_cannot_be_written_is_told(self):
+        with tempfile.NamedTemporaryFile() as file:
+            for script, why in (("> /dev/full", "No space left on device"),
+                                (f"> {file.name}", "File too large")):
+                status, _, err = self.limited("ulimit -f 8", f"-n 2 yes {script}")
+                self.assertEqual(status, 128 + signal.SIGPIPE)
+                self.assertEqual(err, f"diomp-run: cannot write the ranks' output: {why}\n")
+
+    def test_too_few_descriptors_are_told_with_what_to_raise(self):
+        status, _, err = self.limited("ulimit -n 20", "-n 8 true")
+        self.assertEqual(status, 1)
+        self.assertRegex(self.one_message(err), r"Too many open files; .*ulimit -n")
+
     def test_stdin_goes_to_rank_zero(self):
         status, out, _ = self.shell(3, 'echo "$DIOMP_RANK:$(cat)"', input="hello")
         self.assertEqual((status, sorted(out.splitlines())), (0, ["0:hello", "1:", "2:"]))

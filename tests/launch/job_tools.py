@@ -53,6 +53,14 @@ class job_case(unittest.TestCase):
     def shell(self, ranks, script, *options, **how):
         return self.run_job("-n", str(ranks), *options, "--", "sh", "-c", script, **how)
 
+    def limited(self, limits, line):
+        """diomp-run under the limits that shell commands set."""
+        process = subprocess.Popen(["sh", "-c", f"{limits}; exec {RUN} {line}"], env=self.environment, text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.started.append(process)
+        out, err = process.communicate(timeout=LIMIT_S)
+        return process.returncode, out, err
+
     def marked(self):
         return processes.carrying(*self.mark)
 

@@ -16,6 +16,15 @@ TEST(report, says_how_a_process_ended) {
               "was killed by signal 6 (SIGABRT, Aborted; core dumped)");
 }
 
+TEST(report, errors_with_what_to_do_about_them) {
+    EXPECT_EQ(describe(error(OMPX_ERR_SYSTEM, "no room")), "no room");
+    EXPECT_EQ(describe(error(OMPX_ERR_SYSTEM, "no room", "make some")), "no room; make some");
+    EXPECT_EQ(describe(system_error("pipe2", EMFILE)),
+              "pipe2: Too many open files; raise the limit on open files (ulimit -n)");
+    EXPECT_EQ(describe(system_error("pipe2", EMFILE, "fewer ranks")),
+              "pipe2: Too many open files; fewer ranks");
+}
+
 TEST(report, exit_statuses_are_the_shells) {
     EXPECT_EQ((exit_info{3, 0, false}.status()), 3);
     EXPECT_EQ((exit_info{0, SIGKILL, false}.status()), 137);

@@ -35,9 +35,7 @@ int run_agent() { return agent().run(); }
 
 int agent::run() {
     if (auto ready = set_up(); !ready) {
-        std::fprintf(stderr, "diomp-run: %s%s%s\n", ready.failure().message().c_str(),
-                     ready.failure().remedy().empty() ? "" : "; ",
-                     ready.failure().remedy().c_str());
+        std::fprintf(stderr, "diomp-run: %s\n", describe(ready.failure()).c_str());
         return 1;
     }
     while (!over_ || (node_ && !node_->over())) {

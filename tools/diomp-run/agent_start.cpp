@@ -113,11 +113,9 @@ void agent::report_start(const status &started) {
     if (started.ok()) {
         return;
     }
-    const error &why = started.failure();
     frame_writer frame(frame_type::start_failed);
     frame.number(static_cast<std::uint8_t>(failure_status_));
-    frame.text(fmt::format("{}: {}{}{}", setup_.host, why.message(),
-                           why.remedy().empty() ? "" : "; ", why.remedy()));
+    frame.text(fmt::format("{}: {}", setup_.host, describe(started.failure())));
     head_->send(frame.take());
 }
 

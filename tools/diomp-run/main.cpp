@@ -6,6 +6,7 @@
 #include "host_list.h"
 #include "job.h"
 #include "options.h"
+#include "report.h"
 
 #include <cstdio>
 #include <string_view>
@@ -14,7 +15,7 @@
 namespace {
 
 int refuse(const diomp::error &why) {
-    std::fprintf(stderr, "diomp-run: %s; %s\n", why.message().c_str(), why.remedy().c_str());
+    std::fprintf(stderr, "diomp-run: %s\n", diomp::run::describe(why).c_str());
     return diomp::run::status_usage;
 }
 

@@ -238,4 +238,9 @@ void output_hub::finish() {
 
 bool output_hub::reader_gone() const { return streams_.front()->destination.broken(); }
 
+int output_hub::output_error() const {
+    int const error = streams_.front()->destination.error();
+    return error == EPIPE ? 0 : error;
+}
+
 } // namespace diomp::run

@@ -44,6 +44,8 @@ public:
     void finish();
     /// Nobody reads diomp-run's output any more.
     [[nodiscard]] bool reader_gone() const;
+    /// Why the ranks' standard output is not all there, if it is for another reason: an errno.
+    [[nodiscard]] int output_error() const;
 
 private:
     struct stream;

@@ -54,6 +54,7 @@ result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
     struct sigaction ignore{};
     ignore.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignore, nullptr); // write() tells
+    sigaction(SIGXFSZ, &ignore, nullptr); // as well
     port->signals_ = unique_fd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!port->signals_) {
         return system_error("signalfd", errno);

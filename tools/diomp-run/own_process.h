@@ -19,7 +19,8 @@ rlimit raise_open_files(std::size_t wanted);
 /// The path of this program.
 [[nodiscard]] std::string own_program();
 
-/// The signals that diomp-run acts on, as events of the loop. SIGPIPE is ignored.
+/// The signals that diomp-run acts on, as events of the loop. SIGPIPE and SIGXFSZ are
+/// ignored.
 class signal_port {
 public:
     using handler = std::function<void(const signalfd_siginfo &)>;

@@ -39,4 +39,8 @@ std::string describe(const exit_info &how) {
                        how.core_dumped ? "; core dumped" : "");
 }
 
+std::string describe(const error &why) {
+    return why.remedy().empty() ? why.message() : why.message() + "; " + why.remedy();
+}
+
 } // namespace diomp::run

@@ -2,6 +2,8 @@
 // How processes end, in words and as exit statuses.
 #pragma once
 
+#include "base/result.h"
+
 #include <csignal>
 #include <optional>
 #include <string>
@@ -28,5 +30,7 @@ std::optional<exit_info> peek_exit(pid_t pid);
 std::string signal_name(int signal);
 /// "was killed by signal 11 (SIGSEGV, Segmentation fault; core dumped)", "exited with status 3".
 std::string describe(const exit_info &how);
+/// What went wrong, and what to do about it where that is known.
+std::string describe(const error &why);
 
 } // namespace diomp::run

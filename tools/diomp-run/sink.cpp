@@ -16,7 +16,7 @@ constexpr std::size_t safe_write_bytes = 4096;
 } // namespace
 
 void sink::write(std::string_view text) {
-    if (broken_) {
+    if (broken()) {
         return;
     }
     queue_ += text;
@@ -27,7 +27,7 @@ void sink::write(std::string_view text) {
 
 void sink::write_some() {
     bool const was_congested = congested();
-    while (sent_ < queue_.size() && !broken_) {
+    while (sent_ < queue_.size() && !broken()) {
         pollfd ready{fd_, POLLOUT, 0};
         if (poll(&ready, 1, 0) == 0) {
             break;
@@ -39,10 +39,10 @@ void sink::write_some() {
         } else if (errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
-            broken_ = true; // EPIPE, or a full disk: nobody will get this text
+            error_ = errno; // EPIPE, or a full disk: nobody will get this text
         }
     }
-    if (sent_ == queue_.size() || broken_) {
+    if (sent_ == queue_.size() || broken()) {
         queue_.clear();
         sent_ = 0;
         loop_.remove(registered_);
@@ -57,7 +57,7 @@ void sink::write_some() {
             registered_ = added ? added.value() : event_loop::token::none;
         }
     }
-    if (on_change && (was_congested != congested() || broken_)) {
+    if (on_change && (was_congested != congested() || broken())) {
         on_change();
     }
 }
@@ -72,7 +72,7 @@ void sink::drain() {
             pollfd ready{fd_, POLLOUT, 0};
             poll(&ready, 1, -1);
         } else if (errno != EINTR) {
-            broken_ = true;
+            error_ = errno;
             break;
         }
     }

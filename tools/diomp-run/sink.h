@@ -22,8 +22,10 @@ public:
     std::function<void()> on_change;
     /// So much is waiting that ranks should not be read for now.
     [[nodiscard]] bool congested() const { return queue_.size() - sent_ > high_water_bytes; }
-    /// The reader has gone; text is dropped.
-    [[nodiscard]] bool broken() const { return broken_; }
+    /// The reader has gone, or the disk is full; text is dropped.
+    [[nodiscard]] bool broken() const { return error_ != 0; }
+    /// The errno of the write that failed, 0 if none has.
+    [[nodiscard]] int error() const { return error_; }
     /// Writes what is waiting, blocking for as long as the reader is there.
     void drain();
 
@@ -36,7 +38,7 @@ private:
     event_loop::token registered_ = event_loop::token::none;
     std::string queue_;
     std::size_t sent_ = 0; ///< bytes at the front of queue_ that are out
-    bool broken_ = false;
+    int error_ = 0;
 };
 
 } // namespace diomp::run

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <unistd.h>
 
 namespace diomp::run {
@@ -34,7 +35,7 @@ int supervisor::run() {
         ready = set_up();
     }
     if (!ready) {
-        std::fprintf(stderr, "diomp-run: %s\n", ready.failure().message().c_str());
+        std::fprintf(stderr, "diomp-run: %s\n", describe(ready.failure()).c_str());
         return 1;
     }
     auto started = start_services();
@@ -60,6 +61,10 @@ int supervisor::run() {
     output_->finish();
     if (output_->reader_gone() && !exit_status_) {
         exit_status_ = status_signal_base + SIGPIPE;
+    }
+    if (int const error = output_->output_error(); error != 0 && !options_.quiet) {
+        std::fprintf(stderr, "diomp-run: cannot write the ranks' output: %s\n",
+                     std::strerror(error));
     }
     output_.reset();
     return exit_status_.value_or(0);
@@ -188,8 +193,7 @@ void supervisor::fail(int exit_status, const std::string &message, stacks wanted
 /// What keeps a job from starting is said with --quiet too.
 void supervisor::fail_start(const error &why) {
     if (phase_ == phase::running) {
-        output_->message(why.remedy().empty() ? why.message()
-                                              : why.message() + "; " + why.remedy());
+        output_->message(describe(why));
         exit_status_ = exit_status_.value_or(1);
         end(SIGTERM, true);
     }
