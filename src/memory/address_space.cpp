@@ -8,6 +8,11 @@
 namespace diomp::memory {
 namespace {
 
+error nothing_there() {
+    return {OMPX_ERR_ADDRESS, "the address is in no allocation",
+            "the memory was freed, or the address is wrong"};
+}
+
 error past_end(std::string what, std::uint64_t available, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
@@ -65,6 +70,9 @@ result<place> address_space::locate_own(world_rank peer, std::uint64_t offset, s
         return place_at(peer, segment_of(peer) + offset);
     }
     auto const view = own_.find_asymmetric(offset, peer);
+    if (!view && !own_.find(offset)) {
+        return nothing_there();
+    }
     if (!view) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("the address is in local memory of this rank, rank {}: rank {} "
@@ -188,8 +196,7 @@ result<place> address_space::locate_private(world_rank peer, std::uint64_t addre
 status address_space::check_own_allocation(std::uint64_t offset, std::size_t nbytes) const {
     auto const found = own_.find(offset);
     if (!found) {
-        return error(OMPX_ERR_ADDRESS, "the address is in no allocation",
-                     "the memory was freed, or the address is wrong");
+        return nothing_there();
     }
     std::uint64_t const inside = offset - found->offset;
     if (inside > found->nbytes || nbytes > found->nbytes - inside) {
@@ -210,8 +217,7 @@ result<address_space::part> address_space::counterpart(world_rank peer, const vo
     }
     auto const own = own_.find(*offset);
     if (!own) {
-        return error(OMPX_ERR_ADDRESS, "the address is in no allocation",
-                     "the memory was freed, or the address is wrong");
+        return nothing_there();
     }
     std::uint64_t const inside = *offset - own->offset;
     std::size_t const left = own->nbytes - std::min<std::uint64_t>(inside, own->nbytes);

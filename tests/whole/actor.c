@@ -37,6 +37,11 @@ static void double_free(void) {
     CHECK(ompx_free(p) == 0);
     ompx_free(p);
 }
+static void use_after_free(void) {
+    void *p = ompx_alloc(100, 0, OMPX_MEM_LOCAL);
+    CHECK(ompx_free(p) == 0);
+    ompx_put(0, p, local, 8);
+}
 static void free_inside(void) { ompx_free(memory + 64); }
 static void unlock_not_held(void) { ompx_unlock(0); }
 static void unknown_type(void) { ompx_atomic_add(0, memory, local, 999); }
@@ -336,6 +341,7 @@ static struct behaviour {
                         {"past_the_segment", past_the_segment, 1},
                         {"past_the_allocation", past_the_allocation, 1},
                         {"double_free", double_free, 1},
+                        {"use_after_free", use_after_free, 1},
                         {"free_inside", free_inside, 1},
                         {"unlock_not_held", unlock_not_held, 1},
                         {"unknown_type", unknown_type, 1},

@@ -71,6 +71,9 @@ class errors_test(jobs.jobs):
     def test_double_free(self):
         self.ends("double_free", "ompx_free", "ptr=0x.*", "freed before", "once")
 
+    def test_use_after_free(self):
+        self.ends("use_after_free", "ompx_put", "rank=0, .*, nbytes=8", "the address is in no allocation", "freed")
+
     def test_free_inside_an_allocation(self):
         self.ends("free_inside", "ompx_free", "ptr=0x.*", "64 bytes inside an allocation",
                   "the address that the allocation returned")
