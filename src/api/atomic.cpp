@@ -27,11 +27,19 @@ bool compare(T current, ompx_cmp_t cmp, T value) {
     return false;
 }
 
+bool is_comparison(ompx_cmp_t cmp) { return cmp >= OMPX_CMP_EQ && cmp <= OMPX_CMP_LE; }
+
+std::string describe(ompx_cmp_t cmp) {
+    constexpr const char *names[] = {"EQ", "NE", "GT", "GE", "LT", "LE"};
+    return is_comparison(cmp) ? fmt::format("OMPX_CMP_{}", names[cmp])
+                              : std::to_string(static_cast<int>(cmp));
+}
+
 template <typename T>
 status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cmp,
                   const void *value) {
     constexpr const char *words[] = {"==", "!=", ">", ">=", "<", "<="};
-    if (cmp < OMPX_CMP_EQ || cmp > OMPX_CMP_LE) {
+    if (!is_comparison(cmp)) {
         return error(OMPX_ERR_ARG, fmt::format("{} is no comparison", static_cast<int>(cmp)),
                      "pass one of OMPX_CMP_EQ .. LE");
     }
@@ -47,17 +55,17 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
     auto const ready = [&] {
         return compare(__atomic_load_n(cell, __ATOMIC_ACQUIRE), cmp, wanted);
     };
-    auto const describe = [&] {
+    auto const waiting = [&] {
         return fmt::format("waiting for {} {} {} (it is {})", variable, words[cmp], wanted,
                            __atomic_load_n(cell, __ATOMIC_RELAXED));
     };
     // Of a remote rank the signal comes by message, else by a store.
-    return running.transfers().all_direct() ? running.engine().wait(ready, describe)
-                                            : running.engine().wait_for_message(ready, describe);
+    return running.transfers().all_direct() ? running.engine().wait(ready, waiting)
+                                            : running.engine().wait_for_message(ready, waiting);
 }
 
 std::string describe_atomic(int rank, const void *target, ompx_type_t type) {
-    return fmt::format("rank={}, target={}, type={}", rank, target, type);
+    return fmt::format("rank={}, target={}, type={}", rank, target, sync::type_name(type));
 }
 
 } // namespace
@@ -68,7 +76,10 @@ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
                       ompx_op_t op) noexcept {
     return api::call(
         "ompx_atomic_fetch", DIOMP_SITE,
-        [&] { return fmt::format("{}, op={}", describe_atomic(rank, target, type), op); },
+        [&] {
+            return fmt::format("{}, op={}", describe_atomic(rank, target, type),
+                               sync::operator_name(op));
+        },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(target, "target"));
@@ -100,8 +111,8 @@ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value) noe
     return api::call(
         "ompx_signal_wait", DIOMP_SITE,
         [&] {
-            return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal),
-                               static_cast<int>(cmp), value);
+            return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal), describe(cmp),
+                               value);
         },
         [&](runtime::runtime &running, api::account &) -> status {
             DIOMP_TRY(api::check_pointer(signal, "signal"));
@@ -114,8 +125,8 @@ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
     return api::call(
         "ompx_wait_until", DIOMP_SITE,
         [&] {
-            return fmt::format("variable={}, type={}, cmp={}", variable, type,
-                               static_cast<int>(cmp));
+            return fmt::format("variable={}, type={}, cmp={}", variable, sync::type_name(type),
+                               describe(cmp));
         },
         [&](runtime::runtime &running, api::account &) -> status {
             DIOMP_TRY(api::check_pointer(variable, "variable"));

@@ -13,15 +13,7 @@ using sync::operation;
 namespace {
 
 std::string describe(const request &asked, ompx_group_t group) {
-    std::string text = fmt::format("dst={}, src={}, amount={}", asked.dst, asked.src, asked.amount);
-    if (asked.op != 0) {
-        text += fmt::format(", type={}, op={}", sync::type_name(asked.type), asked.op);
-    }
-    if (asked.root >= 0) {
-        text += fmt::format(", root={}", asked.root);
-    }
-    return text + (group == nullptr ? ", group=world"
-                                    : fmt::format(", group={}", static_cast<void *>(group)));
+    return fmt::format("dst={}, src={}, {}", asked.dst, asked.src, api::describe(asked, group));
 }
 
 std::size_t bytes_of(const request &asked) {

@@ -142,7 +142,9 @@ int ompx_get_rank_device(int index) noexcept {
             if (index < 0 || static_cast<std::size_t>(index) >= num) {
                 return error(OMPX_ERR_ARG,
                              fmt::format("this rank drives {} device{}", num, num == 1 ? "" : "s"),
-                             "pass an index from 0 to ompx_get_num_rank_devices() - 1");
+                             num == 0 ? "compile with clang and -fopenmp-targets=..., start with "
+                                        "diomp-run, and look at OMP_TARGET_OFFLOAD"
+                                      : "pass an index from 0 to ompx_get_num_rank_devices() - 1");
             }
             device = chosen.value()[static_cast<std::size_t>(index)];
             return {};

@@ -23,6 +23,20 @@ collective::block_list copy_lists(const size_lists &from, std::size_t num) {
 
 } // namespace
 
+std::string describe(const collective::request &asked, ompx_group_t group) {
+    std::string text = fmt::format("{}={}", asked.type == 0 ? "nbytes" : "count", asked.amount);
+    if (asked.op != 0) {
+        text += fmt::format(", type={}, op={}", sync::type_name(asked.type),
+                            collective::user_operators::is_user_defined(asked.op)
+                                ? "user-defined"
+                                : sync::operator_name(asked.op));
+    }
+    if (asked.root >= 0) {
+        text += fmt::format(", root={}", asked.root);
+    }
+    return text + (group == nullptr ? ", group=world" : fmt::format(", group={}", fmt::ptr(group)));
+}
+
 status read_lists(called &from, const group::group &members) {
     using sync::operation;
     operation const what = from.asked.what;

@@ -48,6 +48,9 @@ struct called {
     size_lists of_src;
 };
 
+/// "count=1, type=OMPX_DOUBLE, op=OMPX_SUM, group=world": all but the buffers, for messages.
+std::string describe(const collective::request &asked, ompx_group_t group);
+
 /// Takes the lists over into the request, if it is a v form. OMPX_ERR_ARG: a list is missing.
 status read_lists(called &from, const group::group &members);
 

@@ -81,7 +81,8 @@ inline error rank_error(int rank, int size) {
     return {
         OMPX_ERR_RANK,
         fmt::format("rank {} is outside the world of {} rank{}", rank, size, size == 1 ? "" : "s"),
-        fmt::format("pass a rank from 0 to {}", size - 1)};
+        size == 1 ? std::string("pass 0, or start more ranks: diomp-run -n N ./program")
+                  : fmt::format("pass a rank from 0 to {}", size - 1)};
 }
 
 inline status check_rank(runtime::runtime &running, int rank) {

@@ -13,17 +13,10 @@ using sync::operation;
 namespace {
 
 std::string describe(const request &asked, int device, ompx_group_t group) {
-    std::string text = fmt::format(
-        "dst={}, src={}, device={}, amount={}", fmt::ptr(asked.dst), asked.src,
-        device == OMPX_GROUP_DEVICES ? std::string("OMPX_GROUP_DEVICES") : std::to_string(device),
-        asked.amount);
-    if (asked.op != 0) {
-        text += fmt::format(", type={}, op={}", sync::type_name(asked.type), asked.op);
-    }
-    if (asked.root >= 0) {
-        text += fmt::format(", root={}", asked.root);
-    }
-    return text + (group == nullptr ? ", group=world" : fmt::format(", group={}", fmt::ptr(group)));
+    return fmt::format("dst={}, src={}, device={}, {}", fmt::ptr(asked.dst), asked.src,
+                       device == OMPX_GROUP_DEVICES ? std::string("OMPX_GROUP_DEVICES")
+                                                    : std::to_string(device),
+                       api::describe(asked, group));
 }
 
 /// Finds the group and completes the request, then use(group, device).

@@ -73,20 +73,18 @@ result<reducer> user_operators::resolve(ompx_type_t type, ompx_op_t op) const {
     if ((op < OMPX_SUM || op > OMPX_LOR) && op != OMPX_AVG) {
         bool const atomic_only = op == OMPX_REPLACE || op == OMPX_NO_OP;
         return error(OMPX_ERR_ARG,
-                     atomic_only ? fmt::format("{} is for atomics only",
-                                               sync::operator_name(static_cast<std::uint8_t>(op)))
+                     atomic_only ? fmt::format("{} is for atomics only", sync::operator_name(op))
                                  : fmt::format("unknown operator {}", op),
                      "use one of OMPX_SUM .. OMPX_LOR, OMPX_AVG, or one that ompx_op_create made");
     }
     made.combine = find_kernel(type, op == OMPX_AVG ? OMPX_SUM : op);
     made.average = op == OMPX_AVG ? find_average(type) : nullptr;
     if (made.combine == nullptr) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("{} has no meaning for {}",
-                                 sync::operator_name(static_cast<std::uint8_t>(op)),
-                                 sync::type_name(type)),
-                     "bitwise operators need integers; minimum and maximum need an order; a type "
-                     "of a size needs a user-defined operator");
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("{} has no meaning for {}", sync::operator_name(op), sync::type_name(type)),
+            "bitwise operators need integers; minimum and maximum need an order; a type "
+            "of a size needs a user-defined operator");
     }
     return made;
 }

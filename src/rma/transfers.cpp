@@ -141,7 +141,8 @@ result<memory::place> transfers::locate_atomic(world_rank peer, void *target, st
         return error(
             OMPX_ERR_ARG,
             fmt::format("the target of an atomic operation on {} bytes is not aligned to its size",
-                        size));
+                        size),
+            "declare it with its type, or align the allocation");
     }
     return space_.locate(peer, target, size);
 }

@@ -70,12 +70,13 @@ std::string type_name(ompx_type_t type) {
                                                   : fmt::format("unknown type {}", type);
 }
 
-std::string operator_name(std::uint8_t reduction) {
-    if (reduction == call_signature::user_operator) {
+std::string operator_name(ompx_op_t op) {
+    if (op == call_signature::user_operator) {
         return "user-defined";
     }
-    return reduction < operator_names.size() ? operator_names[reduction]
-                                             : fmt::format("unknown operator {}", reduction);
+    auto const index = static_cast<std::size_t>(op);
+    return index < operator_names.size() ? operator_names[index]
+                                         : fmt::format("unknown operator {}", op);
 }
 
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }

@@ -83,6 +83,6 @@ error disagreement(world_rank one, const call_signature &made, world_rank other,
 
 /// "OMPX_DOUBLE", "OMPX_TYPE_OF_SIZE(24)"; "OMPX_SUM", "user-defined".
 std::string type_name(ompx_type_t type);
-std::string operator_name(std::uint8_t reduction);
+std::string operator_name(ompx_op_t op);
 
 } // namespace diomp::sync

@@ -40,10 +40,11 @@ protected:
 TEST_F(misuse, rank_out_of_range) {
     for (int const rank : {-1, ranks, 1 << 30}) {
         EXPECT_EQ(ompx_put(rank, memory, local, 8), OMPX_ERR_RANK);
-        EXPECT_THAT(text(),
-                    AllOf(HasSubstr(rank_is_named()), HasSubstr("ompx_put"),
-                          HasSubstr("rank=" + std::to_string(rank)), HasSubstr("nbytes=8"),
-                          HasSubstr("remedy"), HasSubstr("0 to " + std::to_string(ranks - 1))));
+        EXPECT_THAT(text(), AllOf(HasSubstr(rank_is_named()), HasSubstr("ompx_put"),
+                                  HasSubstr("rank=" + std::to_string(rank)), HasSubstr("nbytes=8"),
+                                  HasSubstr("remedy"),
+                                  HasSubstr(ranks == 1 ? "diomp-run -n N"
+                                                       : "0 to " + std::to_string(ranks - 1))));
         EXPECT_EQ(ompx_get(local, rank, memory, 8), OMPX_ERR_RANK);
         std::int64_t one = 1;
         EXPECT_EQ(ompx_atomic_add(rank, memory, &one, OMPX_INT64), OMPX_ERR_RANK);
@@ -208,11 +209,19 @@ TEST_F(misuse, types_and_operators) {
     std::int64_t const one = 1;
     EXPECT_EQ(ompx_atomic_add(me, memory, &one, 999), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_atomic_fetch(me, memory, &one, nullptr, OMPX_INT64, OMPX_LAND), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), HasSubstr("type=OMPX_INT64, op=OMPX_LAND)"));
+    double sum = 0;
+    EXPECT_EQ(ompx_allreduce(&sum, &sum, 1, OMPX_DOUBLE, OMPX_BOR, nullptr), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), HasSubstr("count=1, type=OMPX_DOUBLE, op=OMPX_BOR, group=world)"));
     EXPECT_EQ(ompx_waitRMA(0), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_waitRMA(64), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_waitRMA(OMPX_RMA_PUT | OMPX_RMA_GET), 0);
     EXPECT_EQ(ompx_wait_until(memory, OMPX_DOUBLE, OMPX_CMP_EQ, &one), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), HasSubstr("type=OMPX_DOUBLE, cmp=OMPX_CMP_EQ)"));
     EXPECT_EQ(ompx_wait_until(memory, OMPX_INT64, static_cast<ompx_cmp_t>(7), &one), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), HasSubstr("cmp=7)"));
+    EXPECT_EQ(ompx_get_rank_device(0), OMPX_ERR_ARG); // this program has none
+    EXPECT_THAT(text(), AllOf(HasSubstr("drives 0 devices"), HasSubstr("-fopenmp-targets")));
 }
 
 TEST_F(misuse, registration) {

@@ -83,7 +83,7 @@ class errors_test(jobs.jobs):
                   "lock it first")
 
     def test_unknown_type(self):
-        self.ends("unknown_type", "ompx_atomic_fetch", "rank=0, .*type=999.*", "type 999", "OMPX_INT32")
+        self.ends("unknown_type", "ompx_atomic_fetch", "rank=0, .*type=unknown type 999, op=OMPX_SUM", "type 999", "OMPX_INT32")
 
     def test_running_out(self):
         self.ends("out_of_memory", "ompx_alloc", "nbytes=8388608, .*local",
@@ -113,7 +113,7 @@ class errors_test(jobs.jobs):
                   f"disagree about a collective call: {either}", "same order", who="[0-2]")
 
     def test_differing_counts(self):
-        self.disagree("differing_counts", "ompx_bcast", ".*amount=(16|24).*",
+        self.disagree("differing_counts", "ompx_bcast", ".*nbytes=(16|24).*",
                       "ompx_bcast(root=0, nbytes=16)", "ompx_bcast(root=0, nbytes=24)")
 
     def test_early_exit_of_a_rank(self):
