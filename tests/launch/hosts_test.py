@@ -145,6 +145,20 @@ class hosts_test(job_case):
         status, out, err = self.hosts("a,b", "--agent-program", path, "echo", "x")
         self.assertEqual((status, out, err), (0, "x\nx\n", ""))
 
+    def test_this_machine_needs_no_remote_shell_unless_one_is_named(self):
+        self.assertEqual(self.where("localhost:2"), ["localhost", "localhost"])
+        own = f"localhost:1,{os.uname().nodename}:1"
+        del self.environment["DIOMP_RSH"]
+        self.script("ssh", "#!/bin/sh\nexit 255\n")
+        self.environment["PATH"] = f"{self.place.name}:{self.environment['PATH']}"
+        status, out, err = self.hosts(own, "sh", "-c", 'echo "$DIOMP_RANK"')
+        self.assertEqual((status, sorted(out.split()), err), (0, ["0", "1"], ""))
+        status, _, err = self.hosts("localhost,elsewhere.invalid", "true")
+        self.assertEqual(status, 1)
+        self.assertIn("cannot reach host elsewhere.invalid", self.one_message(err))
+        status, _, err = self.hosts("localhost", "--agent-program", "/no/such/program", "true")
+        self.assertIn("host localhost cannot execute /no/such/program", self.one_message(err))
+
     def test_head_address(self):
         for address in ("127.0.0.1", "localhost", "lo"):
             self.assertEqual(self.hosts("a,b", "--head-address", address, "true"), (0, "", ""))

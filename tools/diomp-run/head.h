@@ -43,6 +43,7 @@ private:
     struct host {
         host_share share;
         stage at = stage::waiting;
+        bool here = false; ///< needs no remote shell
         bool in_fence = false;
         bool shows = false; ///< its ranks have been asked for their stacks, and are not done
         pid_t shell = -1;   ///< the remote shell; leads a group
@@ -62,6 +63,7 @@ private:
     status set_up() override;
     status start() override;
     void start_more();
+    status find_shell(int &exit_status);
     status start_agent(std::size_t index);
     void on_accept();
     void greet(unique_fd socket);

@@ -79,12 +79,10 @@ status head::set_up() {
 status head::start() {
     exit_status_ = status_usage; // until the command line has proved right
     int exit_status = status_usage;
-    auto shell = find_remote_shell(options_.remote_shell, exit_status);
-    if (!shell) {
+    if (auto found = find_shell(exit_status); !found) {
         exit_status_ = exit_status;
-        return shell.take_failure();
+        return found;
     }
-    shell_ = shell.take();
     program_ = options_.agent_program.empty() ? own_program() : options_.agent_program;
     auto door = open_listener(options_.head_address);
     if (!door) {
@@ -102,6 +100,22 @@ status head::start() {
     last_tick_ = clock::now();
     tick_->arm(heartbeat_interval(lost_after_s_));
     start_more();
+    return {};
+}
+
+/// None is needed for this machine. One that the user names is used for all hosts: it may do more
+/// than to log in.
+status head::find_shell(int &exit_status) {
+    bool const named = options_.remote_shell != default_remote_shell;
+    for (host &each : hosts_) {
+        each.here = !named && is_own_name(each.share.name);
+    }
+    if (std::ranges::all_of(hosts_, &host::here)) {
+        return {};
+    }
+    auto found = find_remote_shell(options_.remote_shell, exit_status);
+    DIOMP_TRY(found);
+    shell_ = found.take();
     return {};
 }
 
@@ -134,9 +148,14 @@ status head::start_agent(std::size_t index) {
     }
     which.shell_output = number.value();
     spawn_request request;
-    request.path = shell_.path;
-    request.arguments = shell_.words;
-    request.arguments.push_back(which.share.name);
+    if (which.here) {
+        request.path = "/bin/sh";
+        request.arguments = {"sh", "-c"};
+    } else {
+        request.path = shell_.path;
+        request.arguments = shell_.words;
+        request.arguments.push_back(which.share.name);
+    }
     request.arguments.push_back(
         remote_command(program_, {"--agent"}, std::getenv("LD_LIBRARY_PATH")));
     for (char **each = environ; *each != nullptr; ++each) {
@@ -168,7 +187,7 @@ status head::start_agent(std::size_t index) {
         output_->message(fmt::format("host {}: ranks {} to {}, started by {} (pid {})",
                                      which.share.name, which.share.first_rank,
                                      which.share.first_rank + which.share.ranks - 1,
-                                     shell_.words.front(), which.shell));
+                                     request.arguments.front(), which.shell));
     }
     return {};
 }
@@ -284,7 +303,7 @@ void head::on_shell_exit(std::size_t index) {
 
 std::string head::explain_shell_exit(const host &which, const exit_info &how) const {
     const std::string &name = which.share.name;
-    const std::string &shell = shell_.words.front();
+    std::string const shell = which.here ? "sh" : shell_.words.front();
     if (how.signal == 0 && how.code == 255) {
         return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
                            "true` works without a password",

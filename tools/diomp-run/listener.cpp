@@ -132,10 +132,13 @@ bool is_loopback(const sockaddr *address) {
 
 } // namespace
 
+bool is_own_name(const std::string &name) {
+    return name == "localhost" || name == launch::host_name();
+}
+
 host_place find_host(const std::string &name) {
     host_place found;
-    // Also where nobody resolves it.
-    found.here = name == "localhost" || name == launch::host_name();
+    found.here = is_own_name(name); // also where nobody resolves it
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;

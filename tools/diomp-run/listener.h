@@ -20,6 +20,8 @@ struct listener {
 /// it to one, empty means all.
 result<listener> open_listener(const std::string &address);
 
+/// What this machine is always called, without a look-up: localhost, and its host name.
+bool is_own_name(const std::string &name);
 /// Where a host is, as this one sees it.
 struct host_place {
     bool here = false;   ///< it is this machine
