@@ -103,12 +103,15 @@ OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
  * Allocator handles for omp_alloc, omp_aligned_alloc, omp_calloc, omp_aligned_calloc, omp_realloc,
  * omp_free and `#pragma omp allocate`. OpenMP's own allocators keep working beside them.
  *
- *  symmetric   collective, same size on every rank; same offset in every segment, so one's own
- * address names every rank's copy. Freeing and reallocating are collective too. asymmetric
- * collective, sizes may differ (0 included); each rank gets its own part. A 32-byte second-level
- * pointer in symmetric memory lets the others find it (DiOMP 2024, unaligned global memory): first
- * access two transfers, later ones one. local       by one rank alone; others reach it once they
- * are given the address.
+ * - symmetric: collective, same size on every rank; same offset in every segment, so one's own
+ *   address names every rank's copy. Freeing and reallocating are collective too.
+ * - asymmetric: collective, sizes may differ (0 included); each rank gets its own part. A 32-byte
+ *   second-level pointer in symmetric memory lets the others find it (DiOMP 2024, unaligned global
+ *   memory): first access two transfers, later ones one.
+ * - local: by one rank alone; others reach it once they are given the address.
+ *
+ * omp_set_default_allocator takes them as well; omp_null_allocator then stands for one. C's free(),
+ * delete and Fortran's deallocate do not know this memory and may end the program.
  *
  * An allocation of 0 bytes gives a unique pointer that may be freed. Failure gives NULL (and an
  * error as above). Alignment is at least 64 bytes. omp_realloc on asymmetric memory is not
@@ -359,7 +362,8 @@ enum { OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7
 OMPX_API_ int ompx_waitRMA(int kind) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_waitALLRMA(void) OMPX_NOEXCEPT_;
 
-/** Collective. Returns when every member has entered; includes a fence. */
+/** Collective. Returns when every member has entered; includes a fence. Without _group, too:
+ * ompx_barrier(group), ompx_fence(group). */
 OMPX_API_ int ompx_barrier(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_;
 

@@ -51,7 +51,17 @@ def parse(source):
                 comment = text
             elif start > 0 and not text.startswith("SPDX") and len(text) > 80:
                 yield ("note", text)
-        elif re.match(r"^(OMPX_API_|typedef (enum|struct) )", line):
+        elif re.match(r"#define \w*[^_\W](?=[( ])(?!\(\.\.\.)", line):
+            yield ("entry", comment, re.sub(r"\s+", " ", line))
+            comment = ""
+        elif line.startswith("static inline "):
+            start = i
+            while "{" not in lines[i]:
+                i += 1
+            head = "\n".join(lines[start : i + 1]).removeprefix("static inline ").split("{")[0]
+            yield ("entry", comment, declaration(head) + ";")
+            comment = ""
+        elif re.match(r"^(OMPX_API_|typedef |enum \{)", line):
             start, depth = i, 0
             while True:
                 depth += lines[i].count("{") - lines[i].count("}")
@@ -73,9 +83,18 @@ def parse(source):
         i += 1
 
 
-def page():
-    source = re.sub(r'^#include "(diomp/\w+\.h)"$', lambda match: (ROOT / "include" / match.group(1)).read_text(),
-                    HEADER.read_text(), flags=re.M)
+def whole_header():
+    return re.sub(r'^#include "(diomp/\w+\.h)"$', lambda match: (ROOT / "include" / match.group(1)).read_text(),
+                  HEADER.read_text(), flags=re.M)
+
+
+def missing(source, made):
+    """Names that the header gives to programs and the page does not have."""
+    code = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
+    return sorted(set(re.findall(r"\b(?:ompx|OMPX)_\w*[^_\W]\b", code)) - set(re.findall(r"\w+", made)))
+
+
+def page(source):
     head = comment_text(re.search(r"/\*\*\n \* @file diomp\.h\n(.*?)\*/", source, re.S).group(1).split("\n"))
     out = ["<!-- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception -->",
            "<!-- Made by scripts/api-reference.py from include/diomp.h; change the header. -->", "# C interface", "", head, ""]
@@ -104,7 +123,11 @@ def page():
 
 
 def main():
-    made = page()
+    source = whole_header()
+    made = page(source)
+    if lost := missing(source, made):
+        print(f"docs/api.md does not show {', '.join(lost)}: scripts/api-reference.py does not see them", file=sys.stderr)
+        return 1
     if "--check" in sys.argv[1:]:
         if not PAGE.exists() or PAGE.read_text() != made:
             print("docs/api.md is not what include/diomp.h says: run scripts/api-reference.py", file=sys.stderr)
