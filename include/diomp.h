@@ -394,9 +394,9 @@ inline int ompx_fence(ompx_group_t group) noexcept { return ompx_fence_group(gro
 inline int ompx_barrier(ompx_group_t group) noexcept { return ompx_barrier_group(group); }
 #else
 /* ompx_barrier() and ompx_barrier(group), as the papers write it. */
-#define OMPX_FIRST_(first, ...) first
-#define ompx_fence(...) ompx_fence_group(OMPX_FIRST_(__VA_ARGS__ __VA_OPT__(, ) NULL, NULL))
-#define ompx_barrier(...) ompx_barrier_group(OMPX_FIRST_(__VA_ARGS__ __VA_OPT__(, ) NULL, NULL))
+#define OMPX_GROUP_OR_WORLD_(...) (((ompx_group_t[2]){NULL, __VA_ARGS__})[1])
+#define ompx_fence(...) ompx_fence_group(OMPX_GROUP_OR_WORLD_(__VA_ARGS__))
+#define ompx_barrier(...) ompx_barrier_group(OMPX_GROUP_OR_WORLD_(__VA_ARGS__))
 #endif
 
 #if defined(DIOMP_COMPAT)
