@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <ranges>
 #include <string>
+#include <vector>
 
 namespace diomp {
 inline namespace v0 {
@@ -170,6 +171,25 @@ void exscan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
                               type, op, group.handle()));
 }
 
+/// Of one value per rank.
+template <transferable T, operator_on<T> Op>
+    requires(!std::ranges::range<T>)
+[[nodiscard]] T scan(const T &value, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<T>(what);
+    T combined = value;
+    detail::check(ompx_scan(&combined, &value, 1, type, op, group.handle()));
+    return combined;
+}
+/// Member 0 gets T{}.
+template <transferable T, operator_on<T> Op>
+    requires(!std::ranges::range<T>)
+[[nodiscard]] T exscan(const T &value, const Op &what, group_ref group = {}) {
+    const auto [type, op] = detail::reduction_of<T>(what);
+    T combined{};
+    detail::check(ompx_exscan(&combined, &value, 1, type, op, group.handle()));
+    return combined;
+}
+
 /// dst, at the root only: the blocks of all members in order.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>
@@ -180,6 +200,15 @@ void gather(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
     }
     detail::check(ompx_gather(std::ranges::data(dst), std::ranges::data(src),
                               detail::nbytes_of(src), root, group.handle()));
+}
+
+/// Of one value per rank, in order; empty elsewhere than at the root.
+template <transferable T>
+    requires(!std::ranges::range<T> && !std::same_as<T, bool>)
+[[nodiscard]] std::vector<T> gather(const T &value, int root = 0, group_ref group = {}) {
+    std::vector<T> all(group.rank() == root ? static_cast<std::size_t>(group.size()) : 0);
+    detail::check(ompx_gather(all.data(), &value, sizeof(T), root, group.handle()));
+    return all;
 }
 
 /// src, at the root only: one block for each member.
@@ -202,6 +231,15 @@ void allgather(Dst &&dst, const Src &src, group_ref group = {}) {
                         detail::size_of(src) * static_cast<std::size_t>(group.size()));
     detail::check(ompx_allgather(std::ranges::data(dst), std::ranges::data(src),
                                  detail::nbytes_of(src), group.handle()));
+}
+
+/// Of one value per rank, in order.
+template <transferable T>
+    requires(!std::ranges::range<T> && !std::same_as<T, bool>)
+[[nodiscard]] std::vector<T> allgather(const T &value, group_ref group = {}) {
+    std::vector<T> all(static_cast<std::size_t>(group.size()));
+    detail::check(ompx_allgather(all.data(), &value, sizeof(T), group.handle()));
+    return all;
 }
 
 /// src: one block for each member; dst: this member's block of the reduction.

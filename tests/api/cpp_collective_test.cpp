@@ -105,6 +105,26 @@ TEST_F(cpp_collective, reduce_gather_and_scatter_at_a_root) {
     EXPECT_EQ(mine, source);
 }
 
+TEST_F(cpp_collective, one_value_per_rank) {
+    struct place {
+        int rank;
+        double of;
+    };
+    const auto all = diomp::allgather(place{me, 0.5 * me});
+    ASSERT_EQ(all.size(), size);
+    const auto at_last = diomp::gather(me + 10, ranks - 1);
+    EXPECT_EQ(at_last.size(), me == ranks - 1 ? size : 0);
+    for (std::size_t rank = 0; rank < size; ++rank) {
+        EXPECT_EQ(all[rank].rank, static_cast<int>(rank));
+        EXPECT_EQ(all[rank].of, 0.5 * static_cast<double>(rank));
+        EXPECT_TRUE(at_last.empty() || at_last[rank] == static_cast<int>(rank) + 10);
+    }
+    EXPECT_EQ(diomp::scan(me + 1, diomp::op::sum), (me + 1) * (me + 2) / 2);
+    EXPECT_EQ(diomp::exscan(me + 1, diomp::op::sum), me * (me + 1) / 2);
+    const auto half = diomp::group::split({}, me % 2, me);
+    EXPECT_EQ(diomp::allgather(me, half).front(), me % 2);
+}
+
 TEST_F(cpp_collective, allgather_alltoall_and_reduce_scatter) {
     const std::array<int, 1> one{me * 3};
     std::vector<int> all(size);
