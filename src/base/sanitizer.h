@@ -17,9 +17,19 @@
 #if DIOMP_THREAD_SANITIZER
 extern "C" void __tsan_acquire(void *address);
 extern "C" void __tsan_release(void *address);
+#else
+// NOLINTNEXTLINE(readability-identifier-naming): the name is theirs
+extern "C" void __tsan_acquire(void *address) __attribute__((weak));
 #endif
 
 namespace diomp {
+
+/// Also where only the program is compiled for it.
+#if DIOMP_THREAD_SANITIZER
+constexpr bool has_thread_sanitizer() { return true; }
+#else
+inline bool has_thread_sanitizer() { return &__tsan_acquire != nullptr; }
+#endif
 
 // The thread sanitizer knows one process. If a thread writes, meets another rank, and that rank's
 // message makes a second thread of this process read, the order went through the other process.

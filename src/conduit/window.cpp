@@ -180,23 +180,16 @@ std::string occupant_of(std::uintptr_t begin, std::uintptr_t end) {
 } // namespace
 
 std::uint64_t window::default_base() {
-#if DIOMP_THREAD_SANITIZER
-    // The only large hole that ThreadSanitizer counts as application memory. It ends at
-    // 0x5a0000000000, and there are two windows in it (offload/remote/world.cpp).
-    return 0x580000000000;
-#else
+    // The only large hole that clang's and gcc's ThreadSanitizer count as application memory. It
+    // ends at 0x555555554000, where Linux puts position-independent programs, and there are two
+    // windows in it (offload/remote/world.cpp).
+    constexpr std::uint64_t inside_thread_sanitizer = 0x550000000000;
     // Above AddressSanitizer's shadow, below where Linux puts position-independent programs.
-    return 0x200000000000;
-#endif
+    constexpr std::uint64_t usual = 0x200000000000;
+    return has_thread_sanitizer() ? inside_thread_sanitizer : usual;
 }
 
-std::uint64_t window::max_span() {
-#if DIOMP_THREAD_SANITIZER
-    return std::uint64_t{1} << 40;
-#else
-    return std::uint64_t{32} << 40;
-#endif
-}
+std::uint64_t window::max_span() { return std::uint64_t{has_thread_sanitizer() ? 1U : 32U} << 40; }
 
 result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
                                                const window_options &options) {
