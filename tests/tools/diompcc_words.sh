@@ -70,8 +70,10 @@ expect nolink
 first=$("$bin/diompcc" a.o -lomp | grep -E -m 1 '^<-l(diomp|omp)>$')
 [ "$first" = "<-ldiomp>" ] || wrong "libdiomp is not before libomp"
 
-"$bin/diompcc" -static a.o >/dev/null 2>"$work/err" && wrong "-static accepted"
-grep -q 'linked dynamically' "$work/err" || wrong "-static: no reason given"
+for word in -static -static-pie; do
+    "$bin/diompcc" "$word" a.o >/dev/null 2>"$work/err" && wrong "$word accepted"
+    grep -q 'linked dynamically' "$work/err" || wrong "$word: no reason given"
+done
 DIOMP_CC=no-such-compiler "$bin/diompcc" a.c 2>"$work/err" && wrong "a missing compiler accepted"
 grep -q 'no-such-compiler is not installed' "$work/err" || wrong "missing compiler: no reason given"
 DIOMP_CC="env X=1 $work/compiler" "$bin/diompcc" -c a.c | grep -qx '<-c>' || wrong "a compiler with options"
