@@ -50,6 +50,14 @@ TEST(options, np_may_be_written_as_mpirun_has_it) {
     EXPECT_THAT(refused({"-np"}), HasSubstr("--np"));
 }
 
+TEST(options, a_second_program_is_refused) {
+    std::string const why = refused({"-n", "2", "./a", "x", ":", "-n", "1", "./b"});
+    EXPECT_THAT(why, HasSubstr("all ranks run one program, ./a"));
+    EXPECT_THAT(why, HasSubstr("\": -n\""));
+    EXPECT_THAT(accepted({"-n2", "./a", ":", "x"}).command, ElementsAre("./a", ":", "x"));
+    EXPECT_THAT(accepted({"-n2", "--", "./a", ":", "-n"}).command, ElementsAre("./a", ":", "-n"));
+}
+
 TEST(options, two_dashes_end_the_options) {
     EXPECT_THAT(accepted({"--np", "2", "--", "app", "-x"}).command, ElementsAre("app", "-x"));
 }

@@ -163,6 +163,29 @@ std::vector<std::string> words_in_reverse(const CLI::App &app, int argc, const c
     return words;
 }
 
+/// What is wrong with the words behind the options; "" if nothing is. After "--" all are the
+/// program's own.
+std::string objection_to(const std::vector<std::string> &command) {
+    bool const is_marked = !command.empty() && command.front() == "--";
+    if (command.size() == (is_marked ? 1 : 0)) {
+        return "no program given";
+    }
+    const std::string &program = command[is_marked ? 1 : 0];
+    if (program.starts_with("-") && program.size() > 1) {
+        return "unknown option " + program;
+    }
+    auto const next = std::ranges::adjacent_find(command, [](const auto &word, const auto &behind) {
+        return word == ":" && (behind == "-n" || behind == "-np" || behind == "--np");
+    });
+    if (!is_marked && next != command.end()) {
+        return fmt::format("all ranks run one program, {}: start no second one with \"{} {}\", "
+                           "but let ranks choose their part by their number (after -- all words "
+                           "are the program's)",
+                           program, *next, *std::next(next));
+    }
+    return {};
+}
+
 } // namespace
 
 std::variant<run_options, int> parse_command_line(int argc, const char *const *argv) {
@@ -195,17 +218,13 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
                                          std::to_string(options.devices_per_rank));
     }
     options.command = app.remaining();
-    if (!options.command.empty() && options.command.front() == "--") {
+    std::string const objection = objection_to(options.command);
+    if (!objection.empty()) {
+        std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", objection.c_str());
+        return status_usage;
+    }
+    if (options.command.front() == "--") {
         options.command.erase(options.command.begin());
-    }
-    if (options.command.empty()) {
-        std::fputs("diomp-run: no program given\nTry 'diomp-run --help'.\n", stderr);
-        return status_usage;
-    }
-    if (options.command.front().starts_with("-") && options.command.front().size() > 1) {
-        std::fprintf(stderr, "diomp-run: unknown option %s\nTry 'diomp-run --help'.\n",
-                     options.command.front().c_str());
-        return status_usage;
     }
     return options;
 }
