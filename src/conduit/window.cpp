@@ -36,6 +36,12 @@ constexpr std::size_t round_up(std::size_t value, std::size_t granule) {
 }
 constexpr int exchange_timeout_ms = 30000;
 
+/// The only large hole that clang's and gcc's ThreadSanitizer count as application memory. It ends
+/// where Linux puts the first position-independent programs, and there are two windows in it
+/// (offload/remote/world.cpp).
+constexpr std::uint64_t thread_sanitizer_hole = 0x550000000000;
+constexpr std::uint64_t first_program = 0x555555554000;
+
 std::size_t physical_memory_bytes() {
     return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -180,16 +186,16 @@ std::string occupant_of(std::uintptr_t begin, std::uintptr_t end) {
 } // namespace
 
 std::uint64_t window::default_base() {
-    // The only large hole that clang's and gcc's ThreadSanitizer count as application memory. It
-    // ends at 0x555555554000, where Linux puts position-independent programs, and there are two
-    // windows in it (offload/remote/world.cpp).
-    constexpr std::uint64_t inside_thread_sanitizer = 0x550000000000;
     // Above AddressSanitizer's shadow, below where Linux puts position-independent programs.
     constexpr std::uint64_t usual = 0x200000000000;
-    return has_thread_sanitizer() ? inside_thread_sanitizer : usual;
+    return has_thread_sanitizer() ? thread_sanitizer_hole : usual;
 }
 
-std::uint64_t window::max_span() { return std::uint64_t{has_thread_sanitizer() ? 1U : 32U} << 40; }
+std::uint64_t window::max_span() {
+    constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+    constexpr std::uint64_t room = (first_program - thread_sanitizer_hole) / 2 / gib * gib;
+    return has_thread_sanitizer() ? room : 32 * 1024 * gib;
+}
 
 result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
                                                const window_options &options) {
