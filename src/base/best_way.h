@@ -55,8 +55,8 @@ public:
 
     static constexpr int run_length = 4;
     static constexpr int trial_length = 2 * run_length; ///< the preferred way, then another one
-    static constexpr double hopeless = 1.3;             ///< times worse twice: no third use
-    static constexpr int least_pause = 32;              ///< uses between rounds
+    static constexpr double hopeless = 1.15;            ///< times worse twice: no third use
+    static constexpr int least_pause = 64;              ///< uses between rounds
     static constexpr int longest_pause = 1024;
 
 private:

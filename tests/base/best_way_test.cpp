@@ -48,7 +48,7 @@ TEST(best_way, what_is_much_worse_is_used_twice_and_no_more) {
     best_way ways;
     EXPECT_EQ(use(ways, best_way::trial_length, [](int way) { return way == 0 ? 1.0 : 1.5; }), 2);
     best_way close;
-    EXPECT_EQ(use(close, best_way::trial_length, [](int way) { return way == 0 ? 1.0 : 1.2; }),
+    EXPECT_EQ(use(close, best_way::trial_length, [](int way) { return way == 0 ? 1.0 : 1.1; }),
               best_way::run_length);
 }
 
