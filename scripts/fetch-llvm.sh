@@ -53,7 +53,8 @@ set -- -qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/sou
 echo "fetch-llvm.sh: fetching the source of $package $version" >&2
 (
     cd "$work"
-    # Package sources of others need not have source packages: what matters is whether ours comes.
+    # Package sources of others need not have source packages: what matters is whether ours comes. The distribution's
+    # own changes to it are not needed.
     apt-get "$@" update >log 2>&1 || true
     apt-get "$@" source --tar-only --download-only "$package=$version" >>log 2>&1 ||
         apt-get "$@" source --tar-only --download-only "$package" >>log 2>&1

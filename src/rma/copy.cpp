@@ -30,15 +30,10 @@ struct learned_ways {
     std::array<best_way, num_learned> by_size;
 
     learned_ways() {
-        // The processor's own loop spares itself reading what it overwrites, as streaming does, and
-        // keeps what fits into the caches: the likeliest to be confirmed.
-        bool const has_string = loops::has_quick_strings();
         for (std::size_t i = 0; i < num_learned; ++i) {
-            bool const is_large = (least_learned << i) >= default_stream_threshold();
-            by_size[i] = best_way(has_string ? string
-                                  : is_large ? streaming
-                                             : cached,
-                                  has_string ? 3 : 2);
+            by_size[i] =
+                best_way((least_learned << i) >= default_stream_threshold() ? streaming : cached,
+                         loops::has_quick_strings() ? 3 : 2);
         }
     }
 };
