@@ -117,7 +117,10 @@ public:
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
         near_->sleep(seen, limit);
     }
-    void wake() override { near_->wake(); }
+    void wake() override {
+        near_->wake();
+        far_->wake_napping();
+    }
     void begin_polling() override {
         near_->begin_polling();
         far_->begin_polling();
@@ -127,6 +130,12 @@ public:
         bool const waiting = near_->end_polling();
         return waiting || far_->has_messages();
     }
+    void nap(std::uint32_t seen, std::chrono::microseconds limit) override {
+        if (!far_->nap(limit, [&] { return near_->activity() != seen; })) {
+            near_->sleep(seen, limit);
+        }
+    }
+    void wake_napping() override { far_->wake_napping(); }
 
     void report_failures_to(const failure_sink &sink) override { far_->report_failures_to(sink); }
     std::string describe_path(world_rank peer) const override {

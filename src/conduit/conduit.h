@@ -228,6 +228,11 @@ public:
     /// sleeper. end_polling returns true if messages are waiting that nobody was woken for.
     virtual void begin_polling() = 0;
     [[nodiscard]] virtual bool end_polling() = 0;
+    /// As sleep(), of a thread that waits for an operation: ends also when a network has something
+    /// for this rank, and may end late, after `limit`, when the rank itself is woken.
+    virtual void nap(std::uint32_t seen, std::chrono::microseconds limit) { sleep(seen, limit); }
+    /// Ends nap(): another thread has done something that may have been waited for.
+    virtual void wake_napping() {}
 
     /// Before the first transfer. Conduits that cannot lose a peer ignore it.
     virtual void report_failures_to(const failure_sink & /*sink*/) {}

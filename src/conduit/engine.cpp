@@ -31,6 +31,11 @@ constexpr microseconds first_nap{50};
 constexpr microseconds longest_nap{1000};
 /// A yield that changes nothing takes a fraction of this, a switch to another thread and back more.
 constexpr std::chrono::nanoseconds core_was_wanted{3000};
+/// A yield that lasts this long has given a time slice to a program that computes, and the next one
+/// would again. Who sleeps instead has the core as soon as it is woken: that is done so many times,
+/// then one yields and sees whether the program is still there.
+constexpr std::chrono::nanoseconds slice_was_lost{300000};
+constexpr int naps_for_lost_slice = 64;
 
 /// Keeps the promise of begin_polling.
 class polling_scope {
@@ -201,6 +206,7 @@ void engine::serve() {
             return;
         }
         if (poll()) {
+            conduit_.wake_napping();
             continue;
         }
         // With messages waiting for room at a peer, or transfers that another thread may have
@@ -237,6 +243,27 @@ void engine::learn_from_yield(std::chrono::nanoseconds lasted) {
     }
 }
 
+bool engine::is_to_sleep(bool is_first) {
+    if (options_.spin_count == 0) { // who gets the core is another rank, perhaps the awaited one
+        ::sched_yield();
+        return false;
+    }
+    if (num_naps_left_.load(std::memory_order_relaxed) > 0) {
+        return true;
+    }
+    auto const before = clock::now();
+    ::sched_yield();
+    auto const lasted = clock::now() - before;
+    if (lasted > slice_was_lost) {
+        num_naps_left_.store(naps_for_lost_slice, std::memory_order_relaxed);
+        return true;
+    }
+    if (is_first) {
+        learn_from_yield(lasted);
+    }
+    return false;
+}
+
 std::string engine::explain(function_ref<std::string()> describe) const {
     std::string const outstanding = conduit_.describe_outstanding();
     return outstanding.empty() ? describe()
@@ -253,6 +280,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
     microseconds nap = first_nap;
     bool warned = options_.warn_after_s <= 0;
     bool has_yielded = false;
+    bool sleeps = false;
     bool const is_crowded = spin_count_.load(std::memory_order_relaxed) * 2 <= options_.spin_count;
     for (int round = 1;; ++round) {
         if (ready()) {
@@ -264,15 +292,10 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         } else if (round <= spins || (!is_crowded && round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
-        } else if (!has_yielded) {
-            has_yielded = true;
-            auto const before = clock::now();
-            ::sched_yield();
-            learn_from_yield(clock::now() - before);
-        } else {
-            ::sched_yield();
+        } else if (!sleeps) {
+            sleeps = is_to_sleep(!std::exchange(has_yielded, true));
         }
-        if (round % yields_per_look != 0) {
+        if (round % yields_per_look != 0 && !sleeps) {
             continue;
         }
         if (here.is_asked()) [[unlikely]] {
@@ -300,16 +323,20 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             quiet_since = now;
             nap = first_nap;
         }
-        if (now - quiet_since > nap_after) {
+        if (sleeps || now - quiet_since > nap_after) {
             std::uint32_t const seen = conduit_.activity();
             polling.leave();
             // A true answer is the last one: whoever took something to give it cannot repeat it.
             if (ready()) {
                 return {};
             }
-            conduit_.sleep(seen, nap);
+            conduit_.nap(seen, nap);
             polling.enter();
-            nap = std::min(nap * 2, longest_nap);
+            if (sleeps && num_naps_left_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
+                sleeps = false;
+            }
+            // Not much beyond the end of a short wait.
+            nap = std::clamp(waited / 8, first_nap, std::min(nap * 2, longest_nap));
             round = std::max(spins, yields_per_look) / yields_per_look * yields_per_look +
                     yields_per_look - 1; // one yield, then look at the clock again
         }

@@ -147,6 +147,8 @@ private:
     /// Polls `spins` times with messages before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins);
     void learn_from_yield(std::chrono::nanoseconds lasted);
+    /// Yields, unless the wait is to sleep instead, beside a program that computes: then true.
+    bool is_to_sleep(bool is_first);
     /// What a long wait is for, and what the conduit waits for meanwhile.
     [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     bool flush_outbox();
@@ -157,6 +159,7 @@ private:
     engine_options options_;
     /// At most options_.spin_count; less while others want our core.
     std::atomic<int> spin_count_;
+    std::atomic<int> num_naps_left_{0}; ///< instead of yields
     std::vector<handler> handlers_;
     std::vector<bulk_placer> placers_; ///< of the same handlers; most are empty
     std::mutex outbox_mutex_;          ///< leaf lock

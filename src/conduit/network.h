@@ -78,6 +78,11 @@ public:
     /// While a thread is between these two the network leaves progress to it.
     virtual void begin_polling() = 0;
     virtual void end_polling() = 0;
+    /// Sleeps until there is something to do, the time is over or wake_napping() is called, unless
+    /// `is_over`, which a caller of that makes true before. False: this network cannot.
+    virtual bool nap(std::chrono::microseconds limit, function_ref<bool()> is_over) = 0;
+    /// Ends nap().
+    virtual void wake_napping() = 0;
     /// Messages have arrived and wait for poll().
     [[nodiscard]] virtual bool has_messages() const = 0;
     virtual void report_failures_to(const failure_sink &sink) = 0;

@@ -6,10 +6,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace diomp::conduit {
 
 status network_frame::start_thread(int event_fd) {
+    event_fd_ = event_fd;
+    nap_bell_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!nap_bell_.valid()) {
+        return system_error("eventfd", errno);
+    }
     network_thread_work work;
     work.is_polled = [this] { return attendance_.is_kept(); };
     work.serve = [this] {
@@ -18,14 +28,47 @@ status network_frame::start_thread(int event_fd) {
         if (arrivals_.take_bulk_news() || has_messages()) {
             ring_();
         }
+        if (moved) {
+            wake_napping();
+        }
         return moved;
     };
-    work.arm = [this] { return arm(); };
+    work.arm = [this] { return arm_alone(); };
     work.watch = [this] { return choose_sleep(watch_peers()); };
     auto started = network_thread::start(event_fd, std::move(work));
     DIOMP_TRY(started);
     thread_ = started.take();
     return {};
+}
+
+bool network_frame::arm_alone() {
+    std::lock_guard const guard(arm_mutex_);
+    return arm();
+}
+
+bool network_frame::nap(std::chrono::microseconds limit, function_ref<bool()> is_over) {
+    if (event_fd_ < 0) {
+        return false;
+    }
+    num_napping_.fetch_add(1, std::memory_order_seq_cst);
+    if (!is_over() && arm_alone()) {
+        pollfd watched[2] = {{nap_bell_.get(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
+        auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+        timespec const longest{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
+        if (::ppoll(watched, 2, &longest, nullptr) > 0 && (watched[0].revents & POLLIN) != 0) {
+            std::uint64_t count = 0;
+            [[maybe_unused]] auto const taken = ::read(nap_bell_.get(), &count, sizeof(count));
+        }
+    }
+    num_napping_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+}
+
+void network_frame::wake_napping() {
+    if (num_napping_.load(std::memory_order_seq_cst) > 0) [[unlikely]] {
+        std::uint64_t const one = 1;
+        [[maybe_unused]] auto const written = ::write(nap_bell_.get(), &one, sizeof(one));
+    }
 }
 
 int network_frame::watch_peers() {

@@ -25,6 +25,8 @@ public:
         attendance_.end();
         nudge();
     }
+    bool nap(std::chrono::microseconds limit, function_ref<bool()> is_over) final;
+    void wake_napping() final;
     [[nodiscard]] bool has_messages() const override { return arrivals_.has_messages(); }
     void report_failures_to(const failure_sink &sink) final;
     [[nodiscard]] std::string describe_outstanding() const override {
@@ -55,11 +57,13 @@ protected:
     /// Gives a peer up. Any thread, without locks.
     void lose(network_peer &lost, const std::string &why);
 
+    /// Prepares for sleeping on the descriptor. False: there is something to do. One thread at a
+    /// time.
+    virtual bool arm() { return true; }
+
     // The network thread's:
     /// Does what there is to do. True if there was something.
     virtual bool serve() = 0;
-    /// Prepares for sleeping on the descriptor. False: there is something to do.
-    virtual bool arm() { return true; }
     /// For how many milliseconds the thread may sleep, of which the watch allows `limit_ms`; -1: as
     /// long as nothing comes.
     virtual int choose_sleep(int limit_ms) { return limit_ms; }
@@ -81,12 +85,17 @@ protected:
 private:
     int hand_over_messages(message_sink sink);
     int watch_peers();
+    bool arm_alone();
 
     launch::launcher &launcher_;
     doorbell ring_;
     double timeout_s_;
     watch watch_;
     attendance attendance_;
+    std::mutex arm_mutex_;
+    int event_fd_ = -1; ///< what the thread and those who nap sleep on; -1: nothing
+    unique_fd nap_bell_;
+    std::atomic<int> num_napping_{0};
     arrivals arrivals_;
     std::atomic_flag receiving_;
     std::vector<std::byte> taken_messages_; ///< under receiving_

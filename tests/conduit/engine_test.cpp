@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <pthread.h>
+#include <sched.h>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -67,6 +72,62 @@ TEST(engine, a_wait_that_naps_keeps_its_promises_to_poll) {
     EXPECT_TRUE(rank.engine.wait(has_napped, describe).ok());
     EXPECT_GT(rank.transport.num_begun, 3);
     EXPECT_EQ(rank.transport.num_begun, rank.transport.num_ended);
+}
+
+/// A thread that never sleeps, and the calling one, on one core.
+class busy_neighbour {
+public:
+    busy_neighbour() : thread_([this] { compute(); }) {
+        ::sched_getaffinity(0, sizeof(before_), &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(::sched_getcpu(), &one);
+        is_here_ = ::pthread_setaffinity_np(thread_.native_handle(), sizeof(one), &one) == 0 &&
+                   ::sched_setaffinity(0, sizeof(one), &one) == 0;
+    }
+    ~busy_neighbour() {
+        is_over_ = true;
+        ::sched_setaffinity(0, sizeof(before_), &before_);
+        thread_.join();
+    }
+    busy_neighbour(const busy_neighbour &) = delete;
+    busy_neighbour &operator=(const busy_neighbour &) = delete;
+
+    [[nodiscard]] bool is_here() const { return is_here_; }
+
+private:
+    void compute() {
+        while (!is_over_) {
+        }
+    }
+
+    std::atomic<bool> is_over_{false};
+    bool is_here_ = false;
+    cpu_set_t before_{};
+    std::thread thread_; ///< last: it uses the others
+};
+
+// A yield gives the neighbour a time slice, and 64 of them pass before such a wait looks at the
+// clock.
+TEST(engine, a_wait_beside_a_program_that_never_sleeps_sleeps_instead_of_yielding) {
+    constexpr int looks_of_yielding_wait = 64;
+    lonely_rank rank;
+    busy_neighbour const neighbour;
+    if (!neighbour.is_here()) {
+        GTEST_SKIP() << "the system does not bind threads to cores";
+    }
+    int fewest_looks = looks_of_yielding_wait;
+    for (int attempt = 0; attempt < 20 && fewest_looks >= looks_of_yielding_wait; ++attempt) {
+        int looks = 0;
+        int const naps_before = rank.transport.num_sleeps;
+        auto const has_napped = [&] {
+            ++looks;
+            return rank.transport.num_sleeps > naps_before;
+        };
+        EXPECT_TRUE(rank.engine.wait(has_napped, describe).ok());
+        fewest_looks = std::min(fewest_looks, looks);
+    }
+    EXPECT_LT(fewest_looks, looks_of_yielding_wait);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -304,6 +305,30 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     }
     ours().meet();
     ours().conduit().receive_bulk_with({}, {});
+    ours().meet();
+}
+
+TEST(messages, a_napping_rank_is_woken_by_the_network) {
+    if (ours().is_direct(next()) || std::getenv("DIOMP_NODE_SIZE") != nullptr) {
+        GTEST_SKIP() << "neighbours ring for the progress thread, which wakes who naps";
+    }
+    bool has_come = false;
+    ours().on_message([&](const message &) { has_come = true; });
+    ours().meet();
+    auto const begin = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * ours().rank()));
+    ours().send(next(), 0, {});
+    auto &conduit = ours().conduit();
+    for (;;) {
+        std::uint32_t const seen = conduit.activity();
+        if (ours().poll() == 0 && !has_come) {
+            conduit.nap(seen, microseconds{20'000'000});
+        }
+        if (has_come) {
+            break;
+        }
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     ours().meet();
 }
 
