@@ -21,12 +21,14 @@ std::size_t bytes_of(const request &asked) {
 }
 
 /// Host memory belongs to a rank, so these calls count ranks.
+// One result, returned where it was made: its copy, in wider loads than its members were stored
+// with, would wait for all stores before it, also for a line that the last call has sent far away.
 result<group::group *> find_ranks(runtime::runtime &running, ompx_group_t group,
                                   const request &asked) {
     auto found = running.groups().find(group);
     if (found && !found.value()->endpoints().empty() && asked.what != operation::barrier) {
-        return error(OMPX_ERR_ARG, "the group has endpoints as members, and this call is of ranks",
-                     "use the ompx_target_ form, or a group of ranks");
+        found = error(OMPX_ERR_ARG, "the group has endpoints as members, and this call is of ranks",
+                      "use the ompx_target_ form, or a group of ranks");
     }
     return found;
 }

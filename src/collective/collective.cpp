@@ -167,9 +167,7 @@ status run_ranks(group::group &members, const request &asked, const options &cho
 status collectives::run_common(group::group &members, const request &asked) {
     execution call{members.here(), asked, options_, signature_of(asked), {}};
     if (is_reduction(asked.what)) {
-        auto resolved = operators_.resolve(asked.type, asked.op);
-        DIOMP_TRY(resolved);
-        call.reduce = resolved.value();
+        DIOMP_TRY(operators_.resolve(asked.type, asked.op, call.reduce));
         call.unit_bytes = call.reduce.element_bytes;
     }
     return run_here(call);

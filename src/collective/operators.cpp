@@ -51,6 +51,12 @@ status user_operators::free(ompx_op_t op) {
 
 result<reducer> user_operators::resolve(ompx_type_t type, ompx_op_t op) const {
     reducer made;
+    DIOMP_TRY(resolve(type, op, made));
+    return made;
+}
+
+status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) const {
+    made = {};
     made.type = type;
     made.element_bytes = ompx_type_size(type);
     if (made.element_bytes == 0) {
@@ -68,7 +74,7 @@ result<reducer> user_operators::resolve(ompx_type_t type, ompx_op_t op) const {
         made.user = entries_[place].function;
         made.context = entries_[place].context;
         made.commutative = entries_[place].commutative;
-        return made;
+        return {};
     }
     if ((op < OMPX_SUM || op > OMPX_LOR) && op != OMPX_AVG) {
         bool const atomic_only = op == OMPX_REPLACE || op == OMPX_NO_OP;
@@ -86,7 +92,7 @@ result<reducer> user_operators::resolve(ompx_type_t type, ompx_op_t op) const {
             "bitwise operators need integers; minimum and maximum need an order; a type "
             "of a size needs a user-defined operator");
     }
-    return made;
+    return {};
 }
 
 } // namespace diomp::collective

@@ -23,11 +23,11 @@ struct reducer {
     combine_function combine = nullptr; ///< predefined
     ompx_op_function_t user = nullptr;
     void *context = nullptr;
-    ompx_type_t type = 0;
     std::size_t element_bytes = 0;
-    bool commutative = true;
     /// OMPX_AVG: what makes the average of a sum; null: nothing. Once, where the result is.
     average_function average = nullptr;
+    ompx_type_t type = 0;
+    bool commutative = true;
 
     void apply(void *out, const void *a, const void *b, std::size_t count) const;
 };
@@ -46,6 +46,8 @@ public:
     status free(ompx_op_t op);
     /// The reducer of any operator, predefined or user-defined, or why there is none.
     result<reducer> resolve(ompx_type_t type, ompx_op_t op) const;
+    /// The same into `made`, all of it.
+    status resolve(ompx_type_t type, ompx_op_t op, reducer &made) const;
 
     [[nodiscard]] static bool is_user_defined(ompx_op_t op) { return op >= first_handle; }
 

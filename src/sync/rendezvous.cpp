@@ -11,12 +11,24 @@
 namespace diomp::sync {
 namespace {
 
+/// So many calls before it is written a line is asked for.
+constexpr std::uint64_t lines_ahead = 8;
+
 /// Different sequences of calls have different digests, but for one in 2^64.
 std::uint64_t extend(std::uint64_t digest, const call_signature &call) {
     std::uint64_t const news =
         static_cast<std::uint64_t>(call.what) << 32 | static_cast<std::uint32_t>(call.root);
     std::uint64_t const mixed = (digest ^ news) * 0x9e3779b97f4a7c15U;
     return mixed ^ mixed >> 29U;
+}
+
+/// What the caller has just written, word by word.
+template <typename Words>
+void copy(Words &to, const Words &from) {
+    static_assert(sizeof(Words) % sizeof(std::uint64_t) == 0);
+    copy_words(reinterpret_cast<std::uint64_t *>(&to),
+               reinterpret_cast<const std::uint64_t *>(&from),
+               sizeof(Words) / sizeof(std::uint64_t));
 }
 
 } // namespace
@@ -35,7 +47,7 @@ rendezvous::rendezvous(conduit::engine &engine, std::span<std::byte *const> area
 // entered e + 1. It looks only when what it knows does not suffice, and then waits for less than it
 // could: looking is what costs.
 status rendezvous::enter(const call_signature &call, const meeting_payload &payload,
-                         std::span<const std::byte> wide) {
+                         std::span<const std::byte> wide, bool posts) {
     std::uint64_t const epoch = epoch_ + 1;
     if (epoch + 1 >= known_entered_ + num_lines) [[unlikely]] {
         DIOMP_TRY(await_all(epoch - num_lines / 2));
@@ -45,19 +57,28 @@ status rendezvous::enter(const call_signature &call, const meeting_payload &payl
         DIOMP_TRY(settle_slowly());
     }
     epoch_ = epoch;
-    own_call_ = call;
-    own_payload_ = payload;
+    copy(own_call_, call);
+    copy(own_payload_, payload);
     area &mine = *areas_[self_];
     if (!wide.empty()) {
         std::memcpy(mine.wide[epoch % num_lines], wide.data(), wide.size());
     }
     digest_ = extend(digest_, call);
     mine.digests[epoch % num_lines].store(digest_, std::memory_order_relaxed);
-    line &own = mine.lines[epoch % num_lines];
-    own.call = call;
-    own.payload = payload;
+    line &own = mine.lines[place_of(epoch)];
+    copy(own.call, call);
+    copy(own.payload, payload);
     order_going_out();
     own.epoch.store(epoch, std::memory_order_release);
+    // Who posts is ahead of its readers and needs lines more quickly than they come from another
+    // core one by one. In a meeting one is enough, and asked for without the right to write it does
+    // not keep the others' lines waiting.
+    const line &later = mine.lines[place_of(epoch + lines_ahead)];
+    if (posts) {
+        prefetch_for_writing(&later);
+    } else {
+        __builtin_prefetch(&later);
+    }
     begin_to_write(mine, epoch + 1, wide.size());
     return {};
 }
@@ -66,7 +87,7 @@ status rendezvous::enter(const call_signature &call, const meeting_payload &payl
 // meeting lasts; prefetching them for writing does so less quickly.
 void rendezvous::begin_to_write(area &mine, std::uint64_t epoch, std::size_t nbytes_wide) {
     auto const touch = [](void *word) { *static_cast<volatile std::uint64_t *>(word) = 0; };
-    touch(&mine.lines[epoch % num_lines].payload.back());
+    touch(&mine.lines[place_of(epoch)].payload.back());
     for (std::size_t at = 0; at < nbytes_wide; at += cache_line_bytes) {
         touch(mine.wide[epoch % num_lines] + at);
     }
@@ -74,7 +95,7 @@ void rendezvous::begin_to_write(area &mine, std::uint64_t epoch, std::size_t nby
 
 status rendezvous::meet(const call_signature &call, const meeting_payload &payload,
                         std::span<const std::byte> wide) {
-    DIOMP_TRY(enter(call, payload, wide));
+    DIOMP_TRY(enter(call, payload, wide, false));
     std::size_t differing = 0;
     DIOMP_TRY(complete(differing));
     order_coming_in();
@@ -88,7 +109,7 @@ status rendezvous::meet(const call_signature &call, const meeting_payload &paylo
 
 status rendezvous::post(const call_signature &call, const meeting_payload &payload,
                         std::span<const std::byte> wide) {
-    DIOMP_TRY(enter(call, payload, wide));
+    DIOMP_TRY(enter(call, payload, wide, true));
     return late_ ? late_report() : status{};
 }
 
@@ -148,6 +169,8 @@ status rendezvous::late_report() {
 
 status rendezvous::await(group_rank member) {
     std::size_t const index = member.index();
+    // Who is waited for may be ahead; if it is not, the line is asked for again when it is needed.
+    __builtin_prefetch(&line_of(index, epoch_ + 2));
     DIOMP_TRY(engine_.wait([this, index] { return has_entered(index, epoch_); },
                            [this] { return describe_missing(epoch_); }));
     if (!(line_of(index, epoch_).call == own_call_)) [[unlikely]] {
@@ -189,7 +212,10 @@ status rendezvous::settle_slowly() {
     return {};
 }
 
+// A look before the other has written takes the line away from it, and it has to get it back first:
+// so not at once, the others are likely to enter at the same time.
 status rendezvous::await_all(std::uint64_t epoch) {
+    cpu_relax();
     std::size_t next = 0;
     return engine_.wait(
         [this, epoch, &next] {

@@ -11,6 +11,9 @@
 // migratory lines do), and between cores that are far apart getting it back costs as much as the
 // meeting. And it begins to write its next line while it waits, so that the line is there in time.
 //
+// Lines that follow each other do not lie side by side: where they do, the processors of those who
+// read fetch ahead, and take away lines that are about to be written.
+//
 // Up to flat_limit members everybody polls everybody's line: one cache line travels between each
 // pair, one step. Above that member 0 polls all lines and announces the result in its own area: two
 // steps, 2 (n - 1) lines.
@@ -121,14 +124,16 @@ private:
     };
     static_assert(sizeof(line) == cache_line_bytes && sizeof(area) == area_bytes);
 
+    /// Of a meeting's line and wide data.
+    static std::size_t place_of(std::uint64_t epoch);
     [[nodiscard]] const line &line_of(std::size_t member, std::uint64_t epoch) const {
-        return areas_[member]->lines[epoch % num_lines];
+        return areas_[member]->lines[place_of(epoch)];
     }
     [[nodiscard]] bool has_entered(std::size_t member, std::uint64_t epoch) const {
         return line_of(member, epoch).epoch.load(std::memory_order_acquire) >= epoch;
     }
     status enter(const call_signature &call, const meeting_payload &payload,
-                 std::span<const std::byte> wide);
+                 std::span<const std::byte> wide, bool posts);
     static void begin_to_write(area &mine, std::uint64_t epoch, std::size_t nbytes_wide);
     status settle_slowly();
     /// Waits for the end of the full meeting that this member has entered last.
@@ -159,5 +164,20 @@ private:
     bool compares_posts_ = true;
     bool unannounced_ = false; ///< member 0 owes the others the end of the last meeting
 };
+
+/// The bits of their number in reverse order: no distance that a processor would recognise.
+inline constexpr auto places_of_lines = [] {
+    std::array<std::uint8_t, rendezvous::num_lines> places{};
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        for (std::size_t bit = 1; bit < places.size(); bit *= 2) {
+            places[i] = static_cast<std::uint8_t>(places[i] * 2 + ((i & bit) != 0 ? 1 : 0));
+        }
+    }
+    return places;
+}();
+
+inline std::size_t rendezvous::place_of(std::uint64_t epoch) {
+    return places_of_lines[epoch % num_lines];
+}
 
 } // namespace diomp::sync
