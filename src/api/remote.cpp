@@ -3,6 +3,7 @@
 // that are no ranks at all: nothing here starts the runtime.
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/standard_descriptors.h"
 #include "offload/remote/client.h"
 #include "offload/remote/queue.h"
 #include "offload/remote_table.h"
@@ -70,6 +71,7 @@ int wanted() {
 }
 
 int open() {
+    diomp::fill_standard_descriptors();
     auto made = connect();
     if (!made) {
         return fail(made.failure());
