@@ -31,6 +31,13 @@ class remote_process_test(remote_case):
         status, out, err = self.run_client(port, [PROCESS, "closed_output"])
         self.assertEqual((status, len(out), err), (0, 1000 * 1000 + len("on the host\n"), "answer 2\n"))
 
+    def test_what_a_region_printed_before_it_crashed(self):
+        lender = service(self)
+        for _ in range(5):
+            client = self.start_client(lender, [PROCESS, "prints_and_crashes"])
+            self.assert_ends_with_error(client, "^the last words\n")
+            self.assertEqual(self.last_output, "of a region\n")
+
 
 if __name__ == "__main__":
     unittest.main()
