@@ -2,12 +2,44 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that fork, close descriptors, crash after they have printed, or require shared memory."""
 import os
+import signal
 import unittest
 
 from services import LIMIT_S, PROCESS, remote_case, service
 
 
 class remote_process_test(remote_case):
+    def check_output(self, services, mode, expected, **variables):
+        status, out, err = self.run_client(services, [PROCESS, mode], variables)
+        self.assertEqual((status, sorted(out.splitlines())), (0, sorted(expected)), err)
+        return err
+
+    def test_a_child_that_exits_leaves_the_devices_alone(self):
+        expected = ["parent 4", "child ended with 3", "parent 4"]
+        self.assertEqual(self.check_output(service(self, devices=2), "child_exits", expected), "")
+
+    def test_a_child_is_told_that_devices_are_its_parents(self):
+        expected = ["parent 4", "child failed: 1", "parent 4"]
+        err = self.check_output(service(self, devices=2), "child_uses_what_was_used", expected)
+        self.assertRegex(err, "this process was forked by one that had used remote devices before.*remedy: use them in the child first")
+
+    def test_children_have_sessions_of_their_own(self):
+        lender = service(self, devices=2)
+        self.assertEqual(self.check_output(lender, "children_use", ["parent 4"] * 2 + ["child 4"] * 3), "")
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+
+    def test_children_on_devices_of_an_llvm_plugin(self):
+        lender = service(self, devices="host")
+        self.check_output(f"{lender.name}*2", "children_use", ["parent 4"] * 2 + ["child 4"] * 3)
+
+    def test_a_session_ends_with_its_client_though_a_child_stays(self):
+        client = self.start_client(service(self), [PROCESS, "child_stays"])
+        session = self.session_of(client)
+        _, child = client.stdout.readline().split()
+        client.kill()
+        self.assert_gone(session)
+        os.kill(int(child), signal.SIGKILL)
+
     def run_without(self, descriptors, services, mode):
         """(status, standard error) of a client that is started with descriptors that are closed."""
         client = self.start_client(services, [PROCESS, mode], preexec_fn=lambda: [os.close(each) for each in descriptors])
