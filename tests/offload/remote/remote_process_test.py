@@ -5,7 +5,7 @@ import os
 import signal
 import unittest
 
-from services import LIMIT_S, PROCESS, remote_case, service
+from services import LIMIT_S, PROCESS, SHARED_MEMORY, remote_case, service
 
 
 class remote_process_test(remote_case):
@@ -69,6 +69,17 @@ class remote_process_test(remote_case):
             client = self.start_client(lender, [PROCESS, "prints_and_crashes"])
             self.assert_ends_with_error(client, "^the last words\n")
             self.assertEqual(self.last_output, "of a region\n")
+
+    def test_shared_memory_is_on_the_host(self):
+        lender = service(self)
+        status, out, err = self.run_client(lender, [SHARED_MEMORY])
+        self.assertEqual((status, out), (0, "2 on the host\n"), err)
+        self.assertEqual(err, "diomp: warning: remote devices are not used: the program requires unified_shared_memory\n")
+        status, out, err = self.run_client(lender, [SHARED_MEMORY], {"OMP_TARGET_OFFLOAD": "MANDATORY"})
+        self.assertNotEqual(status, 0)
+        self.assertIn("offloading is mandatory", err)
+        status, out, err = self.run_client(lender, [SHARED_MEMORY], {"DIOMP_LOCAL_DEVICES": "on"})
+        self.assertEqual((status, out), (0, "2 on a device\n"), err)
 
 
 if __name__ == "__main__":

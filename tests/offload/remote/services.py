@@ -25,6 +25,7 @@ MISUSE = os.environ["DIOMP_TEST_MISUSE"]
 EVENTS = os.environ["DIOMP_TEST_EVENTS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
 PROCESS = os.environ["DIOMP_TEST_PROCESS"]
+SHARED_MEMORY = os.environ["DIOMP_TEST_SHARED_MEMORY"]
 MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
