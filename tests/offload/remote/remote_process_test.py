@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs that fork, close descriptors, crash after they have printed, or require shared memory."""
+"""Programs that fork, close descriptors, load libraries late, crash after they have printed, or require shared memory."""
 import os
+import shutil
 import signal
 import unittest
+from pathlib import Path
 
-from services import LIMIT_S, PROCESS, SHARED_MEMORY, remote_case, service
+from services import LATE, LATE_LIBRARY, LIMIT_S, PROCESS, SHARED_MEMORY, remote_case, service
 
 
 class remote_process_test(remote_case):
@@ -69,6 +71,16 @@ class remote_process_test(remote_case):
             client = self.start_client(lender, [PROCESS, "prints_and_crashes"])
             self.assert_ends_with_error(client, "^the last words\n")
             self.assertEqual(self.last_output, "of a region\n")
+
+    def test_libraries_with_the_same_regions_that_are_loaded_late_and_again(self):
+        """Each has its own variables on a device, and once more when it has been closed."""
+        other = Path(self.folder, "another.so")
+        shutil.copy(LATE_LIBRARY, other)
+        words = [*LATE, LATE_LIBRARY, str(other)]
+        expected = (0, "11 11 12\n" * 4, "")
+        self.assertEqual(self.run_client("", words, {"DIOMP_LOCAL_DEVICES": "on"}), expected)
+        self.assertEqual(self.run_client(service(self, devices=2), words), expected)
+        self.assertEqual(self.run_client(f"{service(self, devices='host').name}*2", words), expected)
 
     def test_shared_memory_is_on_the_host(self):
         lender = service(self)

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -46,14 +47,17 @@ const diomp_remote_table *diomp::remoteTable() {
       Path.resize(Path.rfind('/') == std::string::npos ? 0 : Path.rfind('/'));
       // Before main, as a rule: nobody else looks at the environment yet.
       setenv(DIOMP_REMOTE_LOADING, "1", 1);
-      void *Library =
-          dlopen((Path + "/../libdiomp.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
+      Path += "/../libdiomp.so.0";
+      void *Library = dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      std::string Why = Library ? "" : dlerror();
       if (!Library)
         Library = dlopen("libdiomp.so.0", RTLD_NOW | RTLD_LOCAL);
       unsetenv(DIOMP_REMOTE_LOADING);
       if (!Library) {
+        if (access(Path.c_str(), F_OK) != 0)
+          Why = dlerror();
         std::fprintf(stderr, "diomp: error: no remote devices: %s\n",
-                     dlerror());
+                     Why.c_str());
         return nullptr;
       }
       Symbol = dlsym(Library, "diomp_remote_table");
