@@ -12,16 +12,16 @@ import argparse
 import json
 import os
 import re
-import secrets
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import offload_columns
+from offload_columns import LLVM, TARGET
+
 ROOT = Path(__file__).resolve().parent.parent
-LLVM = Path("/usr/lib/llvm-19")
 LIT = LLVM / "build/utils/lit/lit.py"
-TARGET = "x86_64-pc-linux-gnu"
 
 SITE = """
 config.bin_llvm_tools_dir = "{llvm}/bin"
@@ -84,30 +84,6 @@ def run(tests, library, environment, arguments):
         return {each["name"].split(" :: ")[-1]: each["code"] for each in json.loads(results.read_text())["tests"]}
 
 
-class Service:
-    """A device service with four devices, as LLVM has host devices."""
-
-    def __init__(self, build):
-        self.token = secrets.token_hex(16)
-        self.process = subprocess.Popen(
-            [build / "bin/diomp-deviced", "--port", "0", "--print-port", "--devices", "4", "--end-with-parent",
-             "--memory", "4G"],
-            env=dict(os.environ, DIOMP_TOKEN=self.token, OMP_NUM_THREADS="4"),  # tests want two and more
-            stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline())
-
-    def environment(self):
-        return {"DIOMP_REMOTE_DEVICES": f"localhost:{self.port}", "DIOMP_LOCAL_DEVICES": "off",
-                "DIOMP_TOKEN": self.token}
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", type=Path)
@@ -117,30 +93,10 @@ def main():
     source = Path(subprocess.run([ROOT / "scripts/fetch-llvm.sh", "--folder"], check=True, capture_output=True,
                                  text=True).stdout.strip())
     tests = source / "offload/test"
-    ours = (arguments.build / "lib/diomp").resolve()
-    runtime = (arguments.build / "lib/libdiomp.so").resolve()
-    for needed in (tests / "lit.cfg", LIT, ours / "libomptarget.so", runtime):
-        if not needed.exists():
-            sys.exit(f"offload-conformance.py: {needed.name} is missing (make build)")
-    columns = {
-        "packaged": run(tests, LLVM / "lib", {}, arguments),
-        "ours": run(tests, ours, {}, arguments),
-        "ours, runtime": run(tests, ours, {"LD_PRELOAD": str(runtime)}, arguments),
-    }
-    with Service(arguments.build) as service:
-        columns["remote"] = run(tests, ours, service.environment(), arguments)
-    worse = []
-    for name, code in columns["packaged"].items():
-        lost = [column for column in columns if code in ("PASS", "XFAIL") and columns[column].get(name) != code
-                and not (column == "remote" and SHARED_MEMORY.search(name))]
-        if lost:
-            worse.append(name)
-            print(f"{name}: passes with the packaged library, not with: {', '.join(lost)}")
-    for column, codes in columns.items():
-        count = {code: list(codes.values()).count(code) for code in sorted(set(codes.values()))}
-        print(f"{column:14} " + ", ".join(f"{number} {code.lower()}" for code, number in count.items()))
-    print(f"{len(worse)} tests are worse with ours")
-    return 1 if worse else 0
+    offload_columns.require(tests / "lit.cfg", LIT)
+    columns = offload_columns.measure(arguments.build,
+                                      lambda library, environment: run(tests, library, environment, arguments))
+    return offload_columns.report(columns, ("PASS", "XFAIL"), SHARED_MEMORY)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,18 @@
 // that are no ranks at all: nothing here starts the runtime.
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/standard_descriptors.h"
 #include "offload/remote/client.h"
 #include "offload/remote/queue.h"
 #include "offload/remote_table.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <mutex>
+#include <pthread.h>
 #include <string>
 
 namespace {
@@ -20,6 +25,12 @@ using diomp::status;
 namespace remote = diomp::offload::remote;
 
 std::unique_ptr<remote::client> connected;
+/// In a forked child, `connected` is the parent's: its connections and threads are not here.
+std::atomic<bool> is_inherited = false;
+/// Something in this process's memory means something on a device.
+std::atomic<bool> is_used = false;
+std::mutex connecting;               ///< in a child
+remote::client *of_parent = nullptr; ///< never destroyed
 /// Behind a pointer, since the static block for thread-local data is small.
 thread_local std::unique_ptr<std::string> last_failure;
 
@@ -64,21 +75,78 @@ result<std::unique_ptr<remote::client>> connect() {
     return remote::client::connect(chosen);
 }
 
+void leave_to_parent() {
+    if (connected) {
+        connected->close_in_child();
+        is_inherited.store(true, std::memory_order_release);
+    }
+}
+
+/// A child of a process that has used no device yet gets sessions of its own.
+status connect_again() {
+    std::lock_guard const guard(connecting);
+    if (!is_inherited.load(std::memory_order_acquire)) {
+        return {};
+    }
+    if (is_used.load(std::memory_order_relaxed)) {
+        return error(OMPX_ERR_STATE,
+                     "this process was forked by one that had used remote devices before",
+                     "use them in the child first, or execute a program there");
+    }
+    auto made = connect();
+    DIOMP_TRY(made);
+    if (made.value()->num_devices() != connected->num_devices()) {
+        return error(OMPX_ERR_STATE, "the services no longer lend as many devices as before fork");
+    }
+    of_parent = connected.release(); // its descriptions are still looked at
+    connected = made.take();
+    is_inherited.store(false, std::memory_order_release);
+    return {};
+}
+
+/// Before a device is used.
+status make_ready() {
+    if (is_inherited.load(std::memory_order_acquire)) {
+        DIOMP_TRY(connect_again());
+    }
+    if (!is_used.load(std::memory_order_relaxed)) {
+        is_used.store(true, std::memory_order_relaxed);
+    }
+    return {};
+}
+
+template <typename Work>
+int attempt(Work &&work) {
+    if (status const ready = make_ready(); !ready) {
+        return fail(ready.failure());
+    }
+    return outcome(work());
+}
+
 int wanted() {
     char const *const services = std::getenv("DIOMP_REMOTE_DEVICES");
     return services != nullptr && *services != '\0' ? 1 : 0;
 }
 
 int open() {
+    diomp::fill_standard_descriptors();
     auto made = connect();
     if (!made) {
         return fail(made.failure());
     }
     connected = made.take();
+    static int const prepared = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
+    if (prepared != 0) {
+        diomp::log(diomp::log_level::warn, "pthread_atfork: {}", ::strerrordesc_np(prepared));
+    }
     return static_cast<int>(connected->num_devices());
 }
 
 void close() {
+    if (is_inherited.load(std::memory_order_acquire)) {
+        of_parent = connected.release();
+        return;
+    }
     status const settled = connected ? connected->settle() : status();
     connected.reset();
     if (!settled) {
@@ -99,6 +167,10 @@ int describe(int device, diomp_remote_device *into) {
 }
 
 std::uint64_t allocate(int device, std::uint64_t nbytes) {
+    if (status const ready = make_ready(); !ready) {
+        fail(ready.failure());
+        return 0;
+    }
     auto address = device_at(device).allocate(nbytes);
     if (!address) {
         fail(address.failure());
@@ -108,7 +180,10 @@ std::uint64_t allocate(int device, std::uint64_t nbytes) {
 }
 
 int release(int device, std::uint64_t address) {
-    return connected->release(device_at(device), address)
+    // What libomptarget has kept is freed at the end, in a forked child too, where it is the
+    // parent's.
+    return is_inherited.load(std::memory_order_acquire) ||
+                   connected->release(device_at(device), address)
                ? 0
                : fail(error(OMPX_ERR_ARG,
                             device_at(device).label() + ": no allocation begins at this address"));
@@ -116,6 +191,9 @@ int release(int device, std::uint64_t address) {
 
 int load(int device, const void *image, std::uint64_t nbytes, const char *const *names,
          const std::uint64_t *sizes, std::size_t num_symbols, std::uint64_t *addresses) {
+    if (status const ready = make_ready(); !ready) {
+        return fail(ready.failure());
+    }
     std::vector<remote::symbol> symbols;
     symbols.reserve(num_symbols);
     for (std::size_t i = 0; i < num_symbols; ++i) {
@@ -129,16 +207,21 @@ int load(int device, const void *image, std::uint64_t nbytes, const char *const 
     return 0;
 }
 
-void *queue(int device) { return &connected->take_queue(device_at(device)); }
+/// Not null where there is none: whoever uses it asks again.
+void *queue(int device) {
+    static char none;
+    return make_ready() ? static_cast<void *>(&connected->take_queue(device_at(device))) : &none;
+}
 
 int put(void *queue, std::uint64_t to, const void *from, std::uint64_t nbytes) {
-    return outcome(as_queue(queue).put(to, from, nbytes));
+    return attempt([&] { return as_queue(queue).put(to, from, nbytes); });
 }
 int get(void *queue, void *to, std::uint64_t from, std::uint64_t nbytes) {
-    return outcome(as_queue(queue).get(to, from, nbytes));
+    return attempt([&] { return as_queue(queue).get(to, from, nbytes); });
 }
 int copy(void *queue, int to_device, std::uint64_t to, std::uint64_t from, std::uint64_t nbytes) {
-    return outcome(as_queue(queue).copy(device_at(to_device).rank(), to, from, nbytes));
+    return attempt(
+        [&] { return as_queue(queue).copy(device_at(to_device).rank(), to, from, nbytes); });
 }
 
 int launch_kernel(void *queue, const diomp_remote_launch *launch) {
@@ -151,16 +234,21 @@ int launch_kernel(void *queue, const diomp_remote_launch *launch) {
     arguments.dynamic_memory_bytes = launch->dynamic_memory_bytes;
     arguments.arguments = {static_cast<const char *>(launch->arguments),
                            launch->num_arguments * sizeof(std::uint64_t)};
-    return outcome(as_queue(queue).launch(arguments));
+    return attempt([&] { return as_queue(queue).launch(arguments); });
 }
 
 int wait(void *queue) {
-    int const code = outcome(as_queue(queue).synchronize());
-    connected->give_back(as_queue(queue));
-    return code;
+    return attempt([&] {
+        status done = as_queue(queue).synchronize();
+        connected->give_back(as_queue(queue));
+        return done;
+    });
 }
 
 int query(void *queue) {
+    if (status const ready = make_ready(); !ready) {
+        return fail(ready.failure());
+    }
     auto done = as_queue(queue).test();
     if (!done) {
         return fail(done.failure());
@@ -174,11 +262,13 @@ int query(void *queue) {
 void *event() { return new remote::event; }
 void forget_event(void *event) { delete &as_event(event); }
 int record_event(void *event, void *queue) {
-    as_event(event) = as_queue(queue).record();
-    return 0;
+    return attempt([&] {
+        as_event(event) = as_queue(queue).record();
+        return status();
+    });
 }
 int wait_event(void *event, void *queue) {
-    return outcome(as_queue(queue).wait_for(as_event(event)));
+    return attempt([&] { return as_queue(queue).wait_for(as_event(event)); });
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "base/biased_mutex.h"
 #include "base/log.h"
+#include "base/standard_descriptors.h"
 #include "launch/nodes.h"
 
 #include <algorithm>
@@ -143,6 +144,7 @@ status start_runtime() {
         break;
     }
     biased_mutex::prepare(); // before a library starts a thread
+    fill_standard_descriptors();
     auto launcher = launch::connect();
     DIOMP_TRY(launcher);
     auto const &job = launcher.value()->info();

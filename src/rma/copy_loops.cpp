@@ -11,7 +11,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 
 #if defined(__x86_64__) && !DIOMP_THREAD_SANITIZER
 #include <cpuid.h>
@@ -243,9 +242,10 @@ void start_streaming(void *destination, const void *source, std::size_t nbytes) 
 void end_streaming() { _mm_sfence(); }
 
 void calibrate() {
-    static std::once_flag once;
+    // Not std::call_once: its thread-local data of libstdc++ is out of our static reach where that
+    // has been loaded late.
     if (most_vectors() != 0) {
-        std::call_once(once, try_all);
+        [[maybe_unused]] static bool const once = (try_all(), true);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "attached.h"
 #include "base/log.h"
 #include "base/service_thread.h"
+#include "base/standard_descriptors.h"
 #include "command_line.h"
 #include "devices.h"
 #include "offload/remote/client.h"
@@ -177,6 +178,7 @@ diomp::status run(const command_line &chosen) {
 } // namespace
 
 int main(int argc, char **argv) {
+    diomp::fill_standard_descriptors();
     auto const served = run(diomp::deviced::parse_command_line(argc, argv));
     return served ? 0 : complain(served.failure());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "agent.h"
 
+#include "base/standard_descriptors.h"
 #include "head_connection.h"
 #include "launch/host.h"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -16,16 +15,6 @@ constexpr std::array<int, 9> watched_signals{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                              SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
 
 } // namespace
-
-void fill_standard_descriptors() {
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-}
 
 rlimit raise_open_files(std::size_t wanted) {
     rlimit original{};

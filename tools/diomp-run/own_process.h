@@ -11,8 +11,6 @@
 
 namespace diomp::run {
 
-/// Descriptors 0 to 2 must be taken, or a pipe of ours would get one of these numbers.
-void fill_standard_descriptors();
 /// Allows for `wanted` open descriptors where the hard limit does. The limits as they were.
 rlimit raise_open_files(std::size_t wanted);
 

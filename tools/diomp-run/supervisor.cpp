@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "supervisor.h"
 
+#include "base/standard_descriptors.h"
 #include "launch/host.h"
 #include "listener.h"
 #include "node.h"

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 
 namespace diomp::offload::remote {
 namespace {
@@ -105,6 +106,10 @@ status client::build_world(const options &chosen) {
                               });
     DIOMP_TRY(made);
     world_ = made.take();
+    // A forked child may have sessions of its own, in the same place.
+    conduit::window const &memory = world_->window();
+    ::madvise(memory.slot(world_rank(0)),
+              static_cast<std::size_t>(memory.num_slots()) * memory.slot_bytes(), MADV_DONTFORK);
     for (auto const &each : devices_) {
         each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
                             each->label());
@@ -136,6 +141,12 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
     made->split_threshold_bytes_ = std::min(made->split_threshold_bytes_, most);
     made->thread_ = start_service_thread("diomp-remote", [self = made.get()] { self->listen(); });
     return made;
+}
+
+void client::close_in_child() {
+    for (auto const &each : devices_) {
+        ::close(each->link().fd());
+    }
 }
 
 void client::wake_listener() {

@@ -145,6 +145,10 @@ public:
     client(const client &) = delete;
     client &operator=(const client &) = delete;
 
+    /// For a child that is forked: drops what would keep the sessions alive when this process ends.
+    /// Nothing else can be done with the copy there.
+    void close_in_child();
+
     [[nodiscard]] std::size_t num_devices() const { return devices_.size(); }
     [[nodiscard]] remote_device &device(std::size_t index) { return *devices_[index]; }
     /// nullptr: no device of this client.

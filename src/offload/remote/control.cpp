@@ -136,7 +136,11 @@ status control_link::send(std::string_view packet) {
             continue;
         }
         if (sent < 0) {
-            return lost(::strerrordesc_np(errno));
+            int const code = errno;
+            if (code == EAGAIN) {
+                shut(); // nothing can follow half a frame
+            }
+            return lost(::strerrordesc_np(code));
         }
         while (message.msg_iovlen > 0 && sent >= static_cast<ssize_t>(message.msg_iov->iov_len)) {
             sent -= static_cast<ssize_t>(message.msg_iov->iov_len);
@@ -181,6 +185,11 @@ result<std::string> control_link::receive(double timeout_s) {
     std::string packet(length, '\0');
     DIOMP_TRY(read_fully(packet.data(), length, timeout_s));
     return packet;
+}
+
+void control_link::limit_sending(std::chrono::milliseconds most) const {
+    timeval const limit{most.count() / 1000, most.count() % 1000 * 1000};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
 void control_link::shut() const { ::shutdown(socket_.get(), SHUT_RDWR); }

@@ -6,6 +6,7 @@
 #include "base/unique_fd.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -33,6 +34,9 @@ public:
     result<std::string> receive(double timeout_s = 0);
     /// The largest frame that is taken; more is an error and the end of the connection.
     void limit_frames(std::size_t nbytes) { most_bytes_ = nbytes; }
+
+    /// A send that takes longer is an error, and the end of the connection.
+    void limit_sending(std::chrono::milliseconds most) const;
 
     [[nodiscard]] int fd() const { return socket_.get(); }
     /// Ends both directions: a receive that blocks returns. Any thread.

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <link.h>
 #include <sys/stat.h>
 
@@ -102,28 +103,47 @@ void image_set::note_data(void *handle) {
         &looking);
 }
 
+result<void *> image_set::open(const std::string &file, const remote::image_id &id) {
+    std::string name = file;
+    bool const is_again = known_.contains(id);
+    if (is_again) {
+        // The loader would give the one that it has.
+        name += "-XXXXXX";
+        unique_fd const fd(::mkostemp(name.data(), O_CLOEXEC));
+        std::error_code failure;
+        if (!fd.valid() ||
+            !std::filesystem::copy_file(
+                file, name, std::filesystem::copy_options::overwrite_existing, failure)) {
+            return system_error(fmt::format("copying an image to {}", name),
+                                fd.valid() ? failure.value() : errno);
+        }
+    }
+    void *const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (is_again) {
+        ::unlink(name.c_str());
+    }
+    if (handle == nullptr) {
+        char const *const why = ::dlerror();
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("the image cannot be loaded: {}", why != nullptr ? why : "?"));
+    }
+    known_.insert(id);
+    return handle;
+}
+
 result<std::vector<remote::place>> image_set::load(const std::string &file,
                                                    const remote::image_id &id,
                                                    const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
-    auto [place, is_new] = handles_.try_emplace(id, nullptr);
-    if (is_new) {
-        void *const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr) {
-            handles_.erase(place);
-            char const *const why = ::dlerror();
-            return error(OMPX_ERR_UNSUPPORTED,
-                         fmt::format("the image cannot be loaded: {}", why != nullptr ? why : "?"));
-        }
-        place->second = handle;
-        order_.push_back(handle);
-        note_data(handle);
-    }
+    auto opened = open(file, id);
+    DIOMP_TRY(opened);
+    void *const handle = opened.value();
+    handles_.push_back(handle);
+    note_data(handle);
     std::vector<remote::place> places;
     places.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
-        auto const address =
-            reinterpret_cast<std::uint64_t>(::dlsym(place->second, each.name.c_str()));
+        auto const address = reinterpret_cast<std::uint64_t>(::dlsym(handle, each.name.c_str()));
         places.push_back({address, is_variable(address, each.nbytes)});
         names_.emplace(address, each.name);
     }
@@ -149,11 +169,11 @@ const std::string *image_set::name_of(std::uint64_t function) const {
 
 void image_set::unload() {
     std::lock_guard const guard(mutex_);
-    while (!order_.empty()) {
-        ::dlclose(order_.back());
-        order_.pop_back();
+    while (!handles_.empty()) {
+        ::dlclose(handles_.back());
+        handles_.pop_back();
     }
-    handles_.clear();
+    known_.clear();
     data_.clear();
     names_.clear();
 }

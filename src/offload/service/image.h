@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,9 @@ std::map<std::string, std::uint64_t> variables_in(std::string_view image);
 /// Any thread.
 class image_set {
 public:
-    /// Runs the image's constructors. OMPX_ERR_UNSUPPORTED: the system's loader refuses it.
+    /// Runs the image's constructors. What is loaded again, by another library of the program that
+    /// has the same image, has variables of its own. OMPX_ERR_UNSUPPORTED: the system's loader
+    /// refuses it.
     result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols);
     /// Whether the range lies in data of a loaded image.
@@ -56,13 +59,14 @@ private:
             return address >= begin && address <= end && nbytes <= end - address;
         }
     };
+    result<void *> open(const std::string &file, const remote::image_id &id); ///< with mutex_
     void note_data(void *handle);
     [[nodiscard]] bool is_variable(std::uint64_t address,
                                    std::size_t nbytes) const; ///< with mutex_
 
     mutable std::mutex mutex_;
-    std::map<remote::image_id, void *> handles_;
-    std::vector<void *> order_;
+    std::set<remote::image_id> known_;
+    std::vector<void *> handles_; ///< in the order of loading
     std::vector<range> data_;
     std::map<std::uint64_t, std::string> names_;
 };

@@ -12,17 +12,45 @@
 
 namespace diomp::offload::service {
 
-result<std::unique_ptr<output>> output::redirect(remote::control_link &client) {
-    std::unique_ptr<output> made(new output(client));
-    std::fflush(nullptr);
+result<output_pipes> output_pipes::make() {
+    output_pipes made;
     for (std::size_t i = 0; i < 2; ++i) {
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0) {
             return system_error("pipe", errno);
         }
-        unique_fd const theirs(ends[1]);
-        made->pipes_[i] = unique_fd(ends[0]);
+        made.read[i] = unique_fd(ends[0]);
+        made.write[i] = unique_fd(ends[1]);
         ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    }
+    return made;
+}
+
+std::array<std::uint64_t, 2> output_pipes::send_to(remote::control_link &client) const {
+    std::array<std::uint64_t, 2> sent{};
+    for (std::size_t i = 0; i < 2; ++i) {
+        char bytes[16384];
+        for (;;) {
+            ssize_t const got = ::read(read[i].get(), bytes, sizeof bytes);
+            if (got <= 0) {
+                break;
+            }
+            packet_writer packet(remote::frame::output);
+            packet.number(static_cast<std::uint8_t>(i + 1));
+            packet.bytes({bytes, static_cast<std::size_t>(got)});
+            if (client.send(packet.take())) {
+                sent[i] += static_cast<std::uint64_t>(got);
+            }
+        }
+    }
+    return sent;
+}
+
+result<std::unique_ptr<output>> output::redirect(remote::control_link &client, output_pipes pipes) {
+    std::unique_ptr<output> made(new output(client, std::move(pipes)));
+    std::fflush(nullptr);
+    for (std::size_t i = 0; i < 2; ++i) {
+        unique_fd const theirs = std::move(made->pipes_.write[i]);
         if (::dup2(theirs.get(), i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
             return system_error("dup2", errno);
         }
@@ -52,27 +80,16 @@ std::array<std::uint64_t, 2> output::flush() {
 }
 
 void output::send_pending() {
-    for (std::size_t i = 0; i < 2; ++i) {
-        char bytes[16384];
-        for (;;) {
-            ssize_t const got = ::read(pipes_[i].get(), bytes, sizeof bytes);
-            if (got <= 0) {
-                break;
-            }
-            packet_writer packet(remote::frame::output);
-            packet.number(static_cast<std::uint8_t>(i + 1));
-            packet.bytes({bytes, static_cast<std::size_t>(got)});
-            if (client_.send(packet.take())) {
-                sent_[i] += static_cast<std::uint64_t>(got);
-            }
-        }
-    }
+    auto const sent = pipes_.send_to(client_);
+    sent_[0] += sent[0];
+    sent_[1] += sent[1];
 }
 
 void output::serve() {
     for (;;) {
-        pollfd entries[] = {
-            {pipes_[0].get(), POLLIN, 0}, {pipes_[1].get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+        pollfd entries[] = {{pipes_.read[0].get(), POLLIN, 0},
+                            {pipes_.read[1].get(), POLLIN, 0},
+                            {stop_.get(), POLLIN, 0}};
         if (::poll(entries, 3, -1) < 0 && errno != EINTR) {
             return;
         }

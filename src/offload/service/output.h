@@ -15,10 +15,21 @@
 
 namespace diomp::offload::service {
 
+/// What a session prints to, [standard output, standard error].
+struct output_pipes {
+    static result<output_pipes> make();
+    /// Sends what is in them now.
+    std::array<std::uint64_t, 2> send_to(remote::control_link &client) const;
+
+    std::array<unique_fd, 2> read; ///< do not block
+    std::array<unique_fd, 2> write;
+};
+
 class output {
 public:
     /// From now on the process prints to the client.
-    static result<std::unique_ptr<output>> redirect(remote::control_link &client);
+    static result<std::unique_ptr<output>> redirect(remote::control_link &client,
+                                                    output_pipes pipes);
     /// Ends the thread; what has been printed is sent before.
     ~output();
     output(const output &) = delete;
@@ -29,12 +40,13 @@ public:
     std::array<std::uint64_t, 2> flush();
 
 private:
-    explicit output(remote::control_link &client) : client_(client) {}
+    output(remote::control_link &client, output_pipes pipes)
+        : client_(client), pipes_(std::move(pipes)) {}
     void send_pending(); ///< with mutex_
     void serve();
 
     remote::control_link &client_;
-    std::array<unique_fd, 2> pipes_; ///< our ends, which do not block
+    output_pipes pipes_; ///< ends to read from
     unique_fd stop_;
     std::mutex mutex_;
     std::array<std::uint64_t, 2> sent_{};

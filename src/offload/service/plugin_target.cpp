@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -169,26 +170,23 @@ private:
     allocations symbols_{[](std::uint64_t) {}};   ///< of images, but for kernels
     allocations variables_{[](std::uint64_t) {}}; ///< among them
     mutable std::mutex mutex_;                    ///< over the rest
-    std::map<remote::image_id, image> images_;
+    std::deque<image> images_; ///< which LLVM's plugin looks at for as long as they are loaded
     std::unordered_map<std::uint64_t, std::string> kernels_;
 };
 
 result<std::vector<remote::place>> plugin_target::load(const std::string &file,
-                                                       const remote::image_id &id,
+                                                       const remote::image_id & /*id*/,
                                                        const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
-    auto [place, is_new] = images_.try_emplace(id);
-    image &loaded = place->second;
-    if (is_new) {
-        std::ifstream stream(file, std::ios::binary);
-        loaded.bytes.assign(std::istreambuf_iterator<char>(stream), {});
-        loaded.handle = plugins->load(device_, loaded.bytes.data(), loaded.bytes.size());
-        if (loaded.handle == nullptr) {
-            images_.erase(place);
-            return error(OMPX_ERR_UNSUPPORTED, "the device does not take the image");
-        }
-        loaded.variables = variables_in(loaded.bytes);
+    image &loaded = images_.emplace_back();
+    std::ifstream stream(file, std::ios::binary);
+    loaded.bytes.assign(std::istreambuf_iterator<char>(stream), {});
+    loaded.handle = plugins->load(device_, loaded.bytes.data(), loaded.bytes.size());
+    if (loaded.handle == nullptr) {
+        images_.pop_back();
+        return error(OMPX_ERR_UNSUPPORTED, "the device does not take the image");
     }
+    loaded.variables = variables_in(loaded.bytes);
     std::vector<remote::place> places;
     places.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {

@@ -35,6 +35,8 @@ activity_board *make_board() {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_strangers = 64;
+/// Of a client that reads nothing while its session's end is told.
+constexpr std::chrono::milliseconds patience_with_reader{200};
 
 std::string describe_end(int wait_status, const activity_board &board) {
     std::string text;
@@ -67,14 +69,15 @@ void bind_to(const std::vector<int> &processors) {
 } // namespace
 
 struct server::session_process {
-    session_process(remote::control_link link, activity_board *shared)
-        : client(std::move(link)), board(shared) {}
+    session_process(remote::control_link link, activity_board *shared, output_pipes made)
+        : client(std::move(link)), board(shared), pipes(std::move(made)) {}
     ~session_process() { ::munmap(board, sizeof *board); }
     session_process(const session_process &) = delete;
     session_process &operator=(const session_process &) = delete;
 
     remote::control_link client;
     activity_board *board;
+    output_pipes pipes;
 };
 
 /// Connected, and has not said who it is yet. It cannot hold up anybody else.
@@ -168,11 +171,13 @@ void server::greet(remote::control_link client) {
 }
 
 void server::start_session(remote::control_link client, const lent_device &device) {
-    activity_board *const board = make_board();
+    auto pipes = output_pipes::make();
+    activity_board *const board = pipes ? make_board() : nullptr;
     if (board == nullptr) {
+        log(log_level::error, "a session cannot be started: no memory or descriptors");
         return;
     }
-    auto session = std::make_unique<session_process>(std::move(client), board);
+    auto session = std::make_unique<session_process>(std::move(client), board, pipes.take());
     pid_t const service = ::getpid();
     pid_t const pid = ::fork();
     if (pid == 0) {
@@ -186,6 +191,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         listener_.reset();
         for (auto const &[other, process] : sessions_) {
             ::close(process->client.fd());
+            process->pipes = {};
         }
         strangers_.clear();
         bind_to(device.processors);
@@ -197,6 +203,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         options.least_kernel_time_s = chosen_.least_kernel_time_s;
         options.network_device_memory = chosen_.network_device_memory;
         options.board = board;
+        options.pipes = &session->pipes;
         status const served = serve(session->client, options);
         std::_Exit(served ? 0 : 1);
     }
@@ -204,6 +211,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         log(log_level::error, "a session cannot be started: {}", ::strerrordesc_np(errno));
         return;
     }
+    session->pipes.write = {};
     had_session_ = true;
     sessions_.emplace(pid, std::move(session));
 }
@@ -220,6 +228,8 @@ void server::reap() {
             !found->second->board->describe().empty()) {
             std::string const why = describe_end(how, *found->second->board);
             log(log_level::info, "a session is over: {}", why);
+            found->second->client.limit_sending(patience_with_reader);
+            found->second->pipes.send_to(found->second->client);
             packet_writer packet(remote::frame::ended);
             packet.text(why);
             static_cast<void>(found->second->client.send(packet.take()));

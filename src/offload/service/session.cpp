@@ -47,7 +47,7 @@ status session::join() {
         size > (1U << 16)) {
         return error(OMPX_ERR_ARG, "the client does not say which rank of what world this is");
     }
-    auto redirected = output::redirect(client_);
+    auto redirected = output::redirect(client_, std::move(*options_.pipes));
     DIOMP_TRY(redirected);
     output_ = redirected.take();
     if (options_.kind == "cpu") {

@@ -6,6 +6,7 @@
 #include "offload/remote/control.h"
 #include "offload/service/executor.h"
 #include "offload/service/image.h"
+#include "offload/service/output.h"
 
 #include <cstddef>
 #include <string>
@@ -22,6 +23,8 @@ struct session_options {
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
     /// Shared with the service.
     activity_board *board = nullptr;
+    /// The service has the ends to read from, too: it sends what a session that crashes has left.
+    output_pipes *pipes = nullptr;
 };
 
 /// Serves a client that has been welcomed, until it says stop or is gone. The process prints to

@@ -199,6 +199,8 @@ private:
     options.memory_bytes = memory_bytes;
     options.timeout_s = limit_s;
     options.board = &board;
+    auto pipes = service::output_pipes::make().take();
+    options.pipes = &pipes;
     remote::control_link client{std::move(socket)};
     std::_Exit(serve(client, options) ? 0 : 1);
 }

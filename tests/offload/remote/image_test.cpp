@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -156,13 +157,29 @@ TEST(image_set_test, finds_symbols_and_data_of_a_library) {
     int elsewhere = 0;
     EXPECT_FALSE(images.has(reinterpret_cast<std::uint64_t>(&elsewhere), 1));
     EXPECT_FALSE(images.has(0, 1));
-    // The same image again, and other symbols of it.
-    auto const again = images.load("/not/looked/at", id, {{"tan", 0}});
-    ASSERT_TRUE(again.ok());
-    EXPECT_NE(again.value()[0].address, 0U);
     images.unload();
     EXPECT_FALSE(images.has(cosine, 1));
     EXPECT_EQ(images.name_of(cosine), nullptr);
+}
+
+/// As by two libraries of a program, or one that is closed and opened again.
+TEST_F(image_cache_test, an_image_that_is_loaded_again_has_its_own_variables) {
+    std::string const image = content_of(std::getenv("DIOMP_TEST_IMAGE"));
+    auto const id = remote::identify(image);
+    auto const file = cache_->add(id, image);
+    ASSERT_TRUE(file.ok());
+    image_set images;
+    std::set<int *> counts;
+    for (int round = 0; round < 3; ++round) {
+        auto const found = images.load(file.value(), id, {{"count", sizeof(int)}});
+        ASSERT_TRUE(found.ok()) << found.failure().message();
+        EXPECT_TRUE(found.value()[0].is_variable);
+        EXPECT_TRUE(images.has(found.value()[0].address, sizeof(int)));
+        auto *const count = reinterpret_cast<int *>(found.value()[0].address);
+        EXPECT_TRUE(counts.insert(count).second);
+        EXPECT_EQ(++*count, **counts.begin());
+    }
+    EXPECT_EQ(num_files(), 1);
 }
 
 TEST_F(image_cache_test, what_is_no_library_is_not_loaded) {

@@ -24,6 +24,10 @@ EXERCISE = os.environ["DIOMP_TEST_EXERCISE"]
 MISUSE = os.environ["DIOMP_TEST_MISUSE"]
 EVENTS = os.environ["DIOMP_TEST_EVENTS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
+LATE = [os.environ["DIOMP_TEST_LATE"], str(Path(LIBRARIES, "libomptarget.so"))]
+LATE_LIBRARY = os.environ["DIOMP_TEST_LATE_LIBRARY"]
+PROCESS = os.environ["DIOMP_TEST_PROCESS"]
+SHARED_MEMORY = os.environ["DIOMP_TEST_SHARED_MEMORY"]
 MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
@@ -79,11 +83,12 @@ class remote_case(unittest.TestCase):
         self.started.append(process)
         return process
 
-    def start_client(self, services, words, variables=()):
+    def start_client(self, services, words, variables=(), **how):
         """On remote devices alone, unless `variables` say otherwise."""
         return self.start(words, {
             "DIOMP_REMOTE_DEVICES": services if isinstance(services, str) else services.name,
-            "DIOMP_TOKEN": "a token", "DIOMP_LOCAL_DEVICES": "off", "LD_LIBRARY_PATH": LIBRARIES, **dict(variables)})
+            "DIOMP_TOKEN": "a token", "DIOMP_LOCAL_DEVICES": "off", "LD_LIBRARY_PATH": LIBRARIES, **dict(variables)},
+            **how)
 
     def run_client(self, services, words, variables=()):
         """(status, standard output, standard error)"""

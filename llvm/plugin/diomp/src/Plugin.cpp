@@ -21,6 +21,8 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace llvm;
@@ -45,14 +47,17 @@ const diomp_remote_table *diomp::remoteTable() {
       Path.resize(Path.rfind('/') == std::string::npos ? 0 : Path.rfind('/'));
       // Before main, as a rule: nobody else looks at the environment yet.
       setenv(DIOMP_REMOTE_LOADING, "1", 1);
-      void *Library =
-          dlopen((Path + "/../libdiomp.so.0").c_str(), RTLD_NOW | RTLD_LOCAL);
+      Path += "/../libdiomp.so.0";
+      void *Library = dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      std::string Why = Library ? "" : dlerror();
       if (!Library)
         Library = dlopen("libdiomp.so.0", RTLD_NOW | RTLD_LOCAL);
       unsetenv(DIOMP_REMOTE_LOADING);
       if (!Library) {
+        if (access(Path.c_str(), F_OK) != 0)
+          Why = dlerror();
         std::fprintf(stderr, "diomp: error: no remote devices: %s\n",
-                     dlerror());
+                     Why.c_str());
         return nullptr;
       }
       Symbol = dlsym(Library, "diomp_remote_table");
@@ -171,6 +176,40 @@ bool localDevicesAreHidden() {
   return Hidden;
 }
 
+/// Of the library that is being registered.
+int64_t Requirements = OMP_REQ_UNDEFINED;
+
+int64_t requirementsOf(const __tgt_bin_desc &Desc) {
+  int64_t Found = OMP_REQ_UNDEFINED;
+  for (const __tgt_offload_entry *Entry = Desc.HostEntriesBegin;
+       Entry < Desc.HostEntriesEnd; ++Entry)
+    if (Entry->flags == OMP_REGISTER_REQUIRES)
+      Found |= Entry->data;
+  return Found;
+}
+
+/// Whether there is a device, or will be one for an image of \p Desc.
+bool findsDevice(PluginManager &Manager, const __tgt_bin_desc &Desc) {
+  if (Manager.getNumDevices() > 0)
+    return true;
+  for (int32_t I = 0; I < Desc.NumDeviceImages; ++I) {
+    __tgt_device_image *Image = &Desc.DeviceImages[I];
+    for (GenericPluginTy &Plugin : Manager.plugins()) {
+      if (!Plugin.is_plugin_compatible(Image))
+        continue;
+      if (!Plugin.is_initialized())
+        if (auto Err = Plugin.init()) {
+          consumeError(std::move(Err));
+          continue;
+        }
+      for (int32_t Id = 0; Id < Plugin.number_of_devices(); ++Id)
+        if (Plugin.is_device_compatible(Id, Image))
+          return true;
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 extern "C" GenericPluginTy *createPlugin_diomp() {
@@ -204,9 +243,11 @@ extern "C" int32_t WRAP(
                Plugin, Image);
   if (DiompPluginTy::machineOf(*Image) == ELF::EM_NONE || !diomp::remoteTable())
     return false;
-  if (PM->getRequirements() & OMP_REQ_UNIFIED_SHARED_MEMORY) {
-    std::fprintf(stderr, "diomp: warning: remote devices are not used: the "
-                         "program requires unified_shared_memory\n");
+  if (Requirements & OMP_REQ_UNIFIED_SHARED_MEMORY) {
+    static bool IsSaid = false;
+    if (!std::exchange(IsSaid, true))
+      std::fprintf(stderr, "diomp: warning: remote devices are not used: the "
+                           "program requires unified_shared_memory\n");
     return false;
   }
   return true;
@@ -225,7 +266,14 @@ extern "C" int32_t WRAP(
 extern "C" void
 WRAP(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
                                                      __tgt_bin_desc *Desc) {
-  REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(Manager, Desc);
+  Requirements = Manager->getRequirements() | requirementsOf(*Desc);
+  // Without any device, LLVM 19 takes it that all of them share memory with the
+  // host, and ends a program that requires something, which could run on the
+  // host.
+  const bool IsForHost =
+      (Requirements & ~OMP_REQ_NONE) && !findsDevice(*Manager, *Desc);
+  if (!IsForHost)
+    REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(Manager, Desc);
   if (Ours && Ours->is_initialized())
     Ours->reportIdleDevices();
 }

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What offload-conformance.py and offload-vv.py share: libraries and devices that the same tests run with, side by side."""
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+LLVM = Path("/usr/lib/llvm-19")
+TARGET = "x86_64-pc-linux-gnu"
+
+
+class Service:
+    """A device service with four devices, as LLVM has host devices."""
+
+    def __init__(self, build):
+        self.token = secrets.token_hex(16)
+        self.process = subprocess.Popen(
+            [build / "bin/diomp-deviced", "--port", "0", "--print-port", "--devices", "4", "--end-with-parent",
+             "--memory", "4G"],
+            env=dict(os.environ, DIOMP_TOKEN=self.token, OMP_NUM_THREADS="4"),  # tests want two and more
+            stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    def environment(self):
+        return {"DIOMP_REMOTE_DEVICES": f"localhost:{self.port}", "DIOMP_LOCAL_DEVICES": "off",
+                "DIOMP_TOKEN": self.token}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def require(*files):
+    for needed in files:
+        if not needed.exists():
+            sys.exit(f"{Path(sys.argv[0]).name}: {needed.name} is missing")
+
+
+def measure(build, run):
+    """{column: what `run(folder of libomptarget, environment)` gives}"""
+    ours = (build / "lib/diomp").resolve()
+    runtime = (build / "lib/libdiomp.so").resolve()
+    require(ours / "libomptarget.so", runtime)
+    columns = {
+        "packaged": run(LLVM / "lib", {}),
+        "ours": run(ours, {}),
+        "ours, runtime": run(ours, {"LD_PRELOAD": str(runtime)}),
+    }
+    with Service(build) as service:
+        columns["remote"] = run(ours, service.environment())
+    return columns
+
+
+def report(columns, passes, shared_memory):
+    """Prints tests whose code is one of `passes` with the packaged library and another one with ours; remote devices
+    need not pass those that `shared_memory` matches. The exit status."""
+    worse = 0
+    for name, code in columns["packaged"].items():
+        lost = [column for column in columns if code in passes and columns[column].get(name) != code
+                and not (column == "remote" and shared_memory.search(name))]
+        if lost:
+            worse += 1
+            print(f"{name}: passes with the packaged library, not with: {', '.join(lost)}")
+    for column, codes in columns.items():
+        count = {code: list(codes.values()).count(code) for code in sorted(set(codes.values()))}
+        print(f"{column:14} " + ", ".join(f"{number} {code.lower()}" for code, number in count.items()))
+    print(f"{worse} tests are worse with ours")
+    return 1 if worse else 0
