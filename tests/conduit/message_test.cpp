@@ -309,7 +309,11 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
 }
 
 TEST(messages, a_napping_rank_is_woken_by_the_network) {
-    if (ours().is_direct(next()) || std::getenv("DIOMP_NODE_SIZE") != nullptr) {
+    bool has_neighbours = std::getenv("DIOMP_NODE_SIZE") != nullptr; // perhaps others only
+    for (int peer = 0; peer < ours().size(); ++peer) {
+        has_neighbours = has_neighbours || (peer != ours().rank() && ours().is_direct(peer));
+    }
+    if (has_neighbours) {
         GTEST_SKIP() << "neighbours ring for the progress thread, which wakes who naps";
     }
     bool has_come = false;
