@@ -1,38 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Compiles the runtime's own kernels for NVIDIA's GPUs to PTX, which the driver compiles for the device it finds. Needs a
-# clang that knows the target, and no CUDA; without it the runtime has no kernels and reduces on the processor.
-set(DIOMP_GPU_KERNELS AUTO CACHE STRING "Kernels for NVIDIA GPUs in the runtime: AUTO (where a clang can compile them), ON or OFF")
+# Compiles the runtime's own kernels: for NVIDIA's GPUs to PTX, which the driver compiles for the device it finds, for AMD's
+# to one code object per architecture, bundled as HIP's runtime expects it. Needs a clang that knows the targets and, for
+# AMD's, lld and clang-offload-bundler; no CUDA and no ROCm. Without kernels the runtime reduces on the processor.
+set(DIOMP_GPU_KERNELS AUTO CACHE STRING "Kernels for GPUs in the runtime: AUTO (what a clang here can compile), ON (for NVIDIA and AMD) or OFF")
 set_property(CACHE DIOMP_GPU_KERNELS PROPERTY STRINGS AUTO ON OFF)
-set(DIOMP_HAVE_GPU_KERNELS OFF)
+set(DIOMP_AMD_KERNEL_ARCHS "gfx906;gfx908;gfx90a;gfx942" CACHE STRING "Architectures of the kernels for AMD's GPUs")
+set(DIOMP_HAVE_PTX_KERNELS OFF)
+set(DIOMP_HAVE_AMD_KERNELS OFF)
 if(DIOMP_GPU_KERNELS STREQUAL "OFF")
   return()
 endif()
 
-find_program(DIOMP_KERNEL_COMPILER NAMES clang++-19 clang++ DOC "A clang with the target nvptx64")
-if(DIOMP_KERNEL_COMPILER)
-  execute_process(COMMAND "${DIOMP_KERNEL_COMPILER}" --print-targets
-    OUTPUT_VARIABLE targets ERROR_QUIET)
-  if(targets MATCHES "nvptx64")
-    set(DIOMP_HAVE_GPU_KERNELS ON)
-  endif()
-endif()
-if(NOT DIOMP_HAVE_GPU_KERNELS)
+# diomp_kernels_missing(VENDOR WHAT): that there will be none for the vendor, and why.
+function(diomp_kernels_missing vendor what)
   if(DIOMP_GPU_KERNELS STREQUAL "ON")
-    message(FATAL_ERROR "DIOMP_GPU_KERNELS=ON: no clang++ with the target nvptx64 was found (DIOMP_KERNEL_COMPILER)")
+    message(FATAL_ERROR "DIOMP_GPU_KERNELS=ON: no ${what} was found (DIOMP_KERNEL_COMPILER)")
   endif()
-  message(STATUS "Kernels for NVIDIA GPUs: none, no clang++ with the target nvptx64")
-  return()
+  message(STATUS "Kernels for ${vendor} GPUs: none, no ${what}")
+endfunction()
+
+find_program(DIOMP_KERNEL_COMPILER NAMES clang++-19 clang++ DOC "A clang with the targets nvptx64 and amdgcn")
+set(targets "")
+if(DIOMP_KERNEL_COMPILER)
+  execute_process(COMMAND "${DIOMP_KERNEL_COMPILER}" --print-targets OUTPUT_VARIABLE targets ERROR_QUIET)
+endif()
+set(kernel_folder "${PROJECT_SOURCE_DIR}/src/device/kernels")
+set(kernel_headers "${kernel_folder}/reduction_loops.h" "${kernel_folder}/reduction.h" "${PROJECT_SOURCE_DIR}/src/base/small_floats.h")
+# Without contraction, so that results have the processor's bits.
+set(kernel_flags -std=c++20 -O2 -fno-unroll-loops -ffreestanding -nostdinc -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra
+  "-I${PROJECT_SOURCE_DIR}/src")
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/kernels")
+set(kernel_files "")
+
+if(targets MATCHES "nvptx64")
+  set(DIOMP_HAVE_PTX_KERNELS ON)
+  set(DIOMP_REDUCTION_PTX "${PROJECT_BINARY_DIR}/kernels/reduction.ptx")
+  # sm_70 is the oldest that a device may be.
+  add_custom_command(OUTPUT "${DIOMP_REDUCTION_PTX}"
+    COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${kernel_flags}
+      -S -o "${DIOMP_REDUCTION_PTX}" "${kernel_folder}/reduction_nvptx.cpp"
+    DEPENDS "${kernel_folder}/reduction_nvptx.cpp" ${kernel_headers} COMMENT "Compiling kernels for NVIDIA GPUs" VERBATIM)
+  list(APPEND kernel_files "${DIOMP_REDUCTION_PTX}")
+else()
+  diomp_kernels_missing(NVIDIA "clang++ with the target nvptx64")
 endif()
 
-# sm_70 is the oldest that a device may be. Without contraction, so that results have the processor's bits.
-set(DIOMP_REDUCTION_PTX "${PROJECT_BINARY_DIR}/kernels/reduction.ptx")
-set(kernel_sources "${PROJECT_SOURCE_DIR}/src/device/kernels/reduction_nvptx.cpp"
-  "${PROJECT_SOURCE_DIR}/src/device/kernels/reduction_loops.h" "${PROJECT_SOURCE_DIR}/src/device/kernels/reduction.h"
-  "${PROJECT_SOURCE_DIR}/src/base/small_floats.h")
-add_custom_command(OUTPUT "${DIOMP_REDUCTION_PTX}"
-  COMMAND ${CMAKE_COMMAND} -E make_directory "${PROJECT_BINARY_DIR}/kernels"
-  COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 -std=c++20 -O2 -fno-unroll-loops
-    -ffreestanding -nostdinc -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra "-I${PROJECT_SOURCE_DIR}/src"
-    -S -o "${DIOMP_REDUCTION_PTX}" "${PROJECT_SOURCE_DIR}/src/device/kernels/reduction_nvptx.cpp"
-  DEPENDS ${kernel_sources} COMMENT "Compiling kernels for NVIDIA GPUs" VERBATIM)
-add_custom_target(diomp_kernels DEPENDS "${DIOMP_REDUCTION_PTX}")
+# What clang calls for HIP; it looks beside itself first.
+set(amd_tools_found ON)
+foreach(tool lld clang-offload-bundler)
+  set(found "")
+  if(DIOMP_KERNEL_COMPILER)
+    execute_process(COMMAND "${DIOMP_KERNEL_COMPILER}" --print-prog-name=${tool} OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(NOT IS_ABSOLUTE "${found}")
+    set(amd_tools_found OFF)
+  endif()
+endforeach()
+if(targets MATCHES "amdgcn" AND amd_tools_found)
+  set(DIOMP_HAVE_AMD_KERNELS ON)
+  set(DIOMP_REDUCTION_AMDGPU "${PROJECT_BINARY_DIR}/kernels/reduction.hipfb")
+  list(TRANSFORM DIOMP_AMD_KERNEL_ARCHS PREPEND "--offload-arch=" OUTPUT_VARIABLE architectures)
+  add_custom_command(OUTPUT "${DIOMP_REDUCTION_AMDGPU}"
+    COMMAND "${DIOMP_KERNEL_COMPILER}" -x hip --offload-device-only -nogpulib -nogpuinc ${architectures} ${kernel_flags}
+      -Xoffload-linker -s -o "${DIOMP_REDUCTION_AMDGPU}" "${kernel_folder}/reduction_amdgpu.cpp"
+    DEPENDS "${kernel_folder}/reduction_amdgpu.cpp" ${kernel_headers} COMMENT "Compiling kernels for AMD GPUs" VERBATIM)
+  list(APPEND kernel_files "${DIOMP_REDUCTION_AMDGPU}")
+else()
+  diomp_kernels_missing(AMD "clang++ with the target amdgcn, lld and clang-offload-bundler beside it")
+endif()
+add_custom_target(diomp_kernels DEPENDS ${kernel_files})

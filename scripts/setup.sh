@@ -12,6 +12,7 @@ set -eu
 build_packages='
 clang-19              compiler; brings libstdc++ and the linker
 clang-tools-19        clang-offload-packager and clang-linker-wrapper, which programs with target regions are linked with
+lld-19                device code for AMD GPUs is linked with it, the runtime's own kernels too
 libomp-19-dev         omp.h and the OpenMP runtime that programs run on
 llvm-19               llvm-symbolizer, for backtraces and the call sites of DIOMP_STATS
 cmake                 build system
@@ -41,7 +42,6 @@ libgmock-dev          mocks in the unit tests
 clang-format-19       formatting check
 clang-tidy-19         lint
 libclang-rt-19-dev    run-time libraries of the address, undefined-behaviour and thread sanitizers
-lld-19                device code for AMD GPUs is linked with it
 rocm-device-libs      mathematical functions for AMD GPUs
 binutils-aarch64-linux-gnu  links code for 64-bit Arm, see scripts/dpu-sysroot.sh
 qemu-user-static      runs it here

@@ -64,7 +64,7 @@ EXPORTED int ncclCommInitRankConfig(void **into, int count, unique_id id, int ra
     if (rank < 0 || rank >= count || count > most_ranks) {
         return fail(complain(__func__, "rank or count", invalid_argument));
     }
-    int const device = cuda().current();
+    int const device = devices().current();
     if (device < 0) {
         return fail(complain(__func__, "no device is current", unhandled_cuda_error));
     }
@@ -110,7 +110,7 @@ EXPORTED int ncclCommDestroy(void *comm) {
     if (!of->ready() || has_work(*of)) {
         complain(__func__, "work is under way", 0);
     }
-    if (cuda().current() != of->device) {
+    if (devices().current() != of->device) {
         complain(__func__, "another device is current", 0);
     }
     leave(of);

@@ -189,7 +189,7 @@ void apply_async_failure(communicator &of);
 /// What is on streams stays in memory, and completes without doing anything.
 void leave(const std::shared_ptr<communicator> &of);
 
-/// What CUDA's stand-in does for us.
+/// What the devices' stand-in does for us.
 struct driver {
     int (*current)();
     int (*stream_device)(void *stream);
@@ -197,7 +197,7 @@ struct driver {
     int (*may_touch)(int device, const void *where);
     void (*copy)(void *dst, const void *src, std::size_t size);
 };
-const driver &cuda();
+const driver &devices();
 
 std::size_t size_of(int type);
 /// into[i] = into[i] op with[i].

@@ -20,21 +20,22 @@ int complain(const char *function, const std::string &text, int code) {
     return code;
 }
 
-const driver &cuda() {
+const driver &devices() {
     static const driver only = [] {
-        void *const library = ::dlopen(FAKE_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-        auto const find = [library]<typename F>(F *&into, const char *name) {
-            into = reinterpret_cast<F *>(library == nullptr ? nullptr : ::dlsym(library, name));
+        void *const library = ::dlopen(FAKE_DEVICES_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+        auto const find = [library]<typename F>(F *&into, const std::string &name) {
+            into = reinterpret_cast<F *>(
+                library == nullptr ? nullptr : ::dlsym(library, (FAKE_DEVICES + name).c_str()));
             if (into == nullptr) {
                 std::abort();
             }
         };
         driver found{};
-        find(found.current, "fake_cuda_current");
-        find(found.stream_device, "fake_cuda_stream_device");
-        find(found.enqueue, "fake_cuda_enqueue");
-        find(found.may_touch, "fake_cuda_may_touch");
-        find(found.copy, "fake_cuda_copy");
+        find(found.current, "_current");
+        find(found.stream_device, "_stream_device");
+        find(found.enqueue, "_enqueue");
+        find(found.may_touch, "_may_touch");
+        find(found.copy, "_copy");
         return found;
     }();
     return only;
@@ -126,11 +127,12 @@ bool reachable(const char *function, const void *where, const communicator &of) 
     if (where == nullptr) {
         return true;
     }
-    if (cuda().may_touch(of.device, where) == 0) {
+    if (devices().may_touch(of.device, where) == 0) {
         return false;
     }
     for (auto const &each : siblings(of.id)) {
-        if (cuda().may_touch(each->device, where) == 0 && !is_set_to("FAKE_CUDA_PEERS", "none")) {
+        if (devices().may_touch(each->device, where) == 0 &&
+            !is_set_to("FAKE_CUDA_PEERS", "none")) {
             complain(function, "a buffer is closed to another endpoint of the process", 0);
         }
     }
@@ -147,7 +149,7 @@ int check_request(const char *function, const request &what, const communicator 
     if (what.peer >= of.count || what.type < 0 || what.type > 9 || what.op < 0 || what.op > 4) {
         return complain(function, "peer, type or operator", invalid_argument);
     }
-    if (cuda().stream_device(stream) != of.device) {
+    if (devices().stream_device(stream) != of.device) {
         return complain(function, "the stream is of another device", invalid_usage);
     }
     if (open_group().depth == 0 && siblings(of.id).size() > 1) {
@@ -246,7 +248,7 @@ int end_group() {
     if (ended.failure != ok) {
         return ended.failure;
     }
-    if (cuda().current() < 0) {
+    if (devices().current() < 0) {
         complain("ncclGroupEnd", "no device is current: one would be started", 0);
     }
     check_whole(ended.issued);
@@ -286,7 +288,7 @@ void progress(const std::shared_ptr<communicator> &of) {
         of->connected = true;
     }
     for (auto &each : of->held) {
-        cuda().enqueue(each->stream, ask, each.get());
+        devices().enqueue(each->stream, ask, each.get());
         of->started.push_back(std::move(each));
     }
     of->held.clear();

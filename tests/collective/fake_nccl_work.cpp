@@ -203,12 +203,12 @@ void deliver(meeting &where, const request &what, int rank, int count) {
     std::size_t const nbytes = what.count * size_of(what.type);
     switch (what.what) {
     case kind::broadcast:
-        cuda().copy(what.to, where.stage(what.peer), nbytes);
+        devices().copy(what.to, where.stage(what.peer), nbytes);
         return;
     case kind::all_gather:
         for (int each = 0; each < count; ++each) {
-            cuda().copy(static_cast<char *>(what.to) + static_cast<std::size_t>(each) * nbytes,
-                        where.stage(each), nbytes);
+            devices().copy(static_cast<char *>(what.to) + static_cast<std::size_t>(each) * nbytes,
+                           where.stage(each), nbytes);
         }
         return;
     case kind::reduce:
@@ -219,7 +219,7 @@ void deliver(meeting &where, const request &what, int rank, int count) {
     default:
         std::size_t const offset =
             what.what == kind::reduce_scatter ? static_cast<std::size_t>(rank) * nbytes : 0;
-        cuda().copy(what.to, combined(where, what, offset, count).data(), nbytes);
+        devices().copy(what.to, combined(where, what, offset, count).data(), nbytes);
     }
 }
 
@@ -238,7 +238,7 @@ bool operation::advance_collective() {
         }
         std::size_t const nbytes =
             blocks_brought(what, of->rank, of->count) * what.count * size_of(what.type);
-        cuda().copy(of->where->stage(of->rank), what.from, nbytes);
+        devices().copy(of->where->stage(of->rank), what.from, nbytes);
         self.latest = what;
         self.arrived.store(number);
         arrived = true;
@@ -294,7 +294,7 @@ bool operation::advance_pairs() {
         if (sends) {
             between.count = what.count;
             between.type = what.type;
-            cuda().copy(of->where->box_data(from, to), what.from, nbytes);
+            devices().copy(of->where->box_data(from, to), what.from, nbytes);
             between.sent.fetch_add(1);
         } else {
             if (of->failure != ok) {
@@ -308,7 +308,7 @@ bool operation::advance_pairs() {
                 of->failure = invalid_usage;
                 return false;
             }
-            cuda().copy(what.to, of->where->box_data(from, to), nbytes);
+            devices().copy(what.to, of->where->box_data(from, to), nbytes);
             between.taken.fetch_add(1);
         }
         over[i] = true;

@@ -27,7 +27,7 @@
 // that the two are compared by what they exchange.
 #pragma once
 
-#include "device/kernels/reduction.h"
+#include "device/stand_in_kernels.h"
 #include "support/stand_in.h"
 
 #include <cstddef>
@@ -124,8 +124,6 @@ struct allocation {
 
 using work_function = int (*)(void *argument); ///< 1: complete, 0: ask again
 
-/// One of the runtime's kernels.
-struct kernel;
 struct module {
     int device = 0;
     std::string text;
@@ -133,13 +131,13 @@ struct module {
 /// With what a function of a module was asked for and is launched.
 struct function {
     const module *in = nullptr;
-    const kernel *runs = nullptr;
+    const stand_in::kernel *runs = nullptr;
 };
 struct launch {
-    const kernel *runs = nullptr;
+    const stand_in::kernel *runs = nullptr;
     unsigned num_blocks = 0;
     unsigned block_threads = 0;
-    diomp::device::kernels::reduction_arguments with;
+    stand_in::reduction_arguments with;
 };
 
 /// A copy, work, or a kernel.

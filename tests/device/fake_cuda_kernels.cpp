@@ -1,48 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The stand-in's modules and kernels: every thread of a launch runs, one after the other, the loop
-// that is compiled for GPUs.
+// The stand-in's modules and kernels.
 #include "device/fake_cuda.h"
-#include "device/kernels/reduction_loops.h"
 
 #include <cstring>
 #include <vector>
 
 namespace fake_cuda {
 
-using diomp::device::kernels::reduction_arguments;
-
-struct kernel {
-    const char *name;
-    std::size_t element_bytes;
-    void (*run)(const reduction_arguments &all);
-};
+using stand_in::find_kernel;
+using stand_in::reduction_arguments;
 
 namespace {
-
-/// Of the thread that runs, under the mutex.
-unsigned long long g_thread = 0;
-unsigned long long g_num_threads = 1;
-
-struct threads {
-    static unsigned long long first() { return g_thread; }
-    static unsigned long long step() { return g_num_threads; }
-};
-
-namespace kernels = diomp::device::kernels;
-
-#define FAKE_CUDA_KERNEL(op, element)                                                              \
-    {"diomp_reduce_" #op "_" #element, sizeof(kernels::element),                                   \
-     kernels::reduce<threads, kernels::op, kernels::element>},
-constexpr kernel all_kernels[] = {DIOMP_REDUCTIONS(FAKE_CUDA_KERNEL)};
-
-const kernel *find_kernel(const std::string &name) {
-    for (kernel const &each : all_kernels) {
-        if (name == each.name) {
-            return &each;
-        }
-    }
-    return nullptr;
-}
 
 /// Whether the launch's device may touch all that the kernel will.
 bool may_run(int device, const launch &what) {
@@ -78,10 +46,8 @@ void carry_out(const launch &what) {
     for (std::size_t i = 0; i < with.num_sources; ++i) {
         with.sources[i] = fetch(with.sources[i]);
     }
-    g_num_threads = static_cast<unsigned long long>(what.num_blocks) * what.block_threads;
-    for (g_thread = 0; g_thread < g_num_threads; ++g_thread) {
-        what.runs->run(with);
-    }
+    stand_in::run_threads(*what.runs, with,
+                          static_cast<unsigned long long>(what.num_blocks) * what.block_threads);
     transfer(false, what.with.dst, here[what.with.dst], nbytes);
 }
 

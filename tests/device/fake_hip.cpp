@@ -1,82 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A stand-in for HIP's runtime, after the pattern of fake_cuda.h and smaller: host memory stands
-// for device memory, in memfds, so that an interprocess handle can open it. Copies are carried out
-// at the second question or when somebody waits.
-//
-//     FAKE_HIP_DEVICES=n        number of devices, 2; 0: hipGetDeviceCount says so with an error
-//     FAKE_HIP_VERSION=n        what hipRuntimeGetVersion says, 60100000
-//     FAKE_HIP_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
-#include "support/stand_in.h"
+#include "device/fake_hip.h"
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <map>
-#include <mutex>
-#include <set>
-#include <string>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
-#include <vector>
 
-namespace {
+namespace fake_hip {
 
-constexpr int ok = 0;
-constexpr int invalid_value = 1;
-constexpr int out_of_memory = 2;
-constexpr int no_device = 100;
-constexpr int invalid_device = 101;
-constexpr int not_ready = 600;
-constexpr int already_enabled = 704;
-constexpr std::size_t device_bytes = std::size_t{64} << 20;
-
-struct allocation {
-    std::size_t size;
-    int fd;
-    int device;
-    bool opened;
-};
-struct copy {
-    void *dst;
-    const void *src;
-    std::size_t size;
-};
-struct stream {
-    int device;
-    int questions;
-    std::vector<copy> pending;
-};
-struct token {
-    char bytes[64];
-};
-struct words {
-    int process;
-    int fd;
-    std::size_t size;
-};
-
-struct world {
-    std::mutex mutex;
-    std::map<char *, allocation> allocations;
-    std::map<void *, std::size_t> host_allocations;
-    std::set<void *> registered;
-    std::set<stream *> streams;
-    std::set<std::pair<int, int>> reaches; ///< (device, peer)
-    std::string complaints;
-    stand_in::failure demanded{"FAKE_HIP_FAIL"};
-};
 world &all() {
     static world *const only = new world; // never destroyed: may be called at the end
     return *only;
 }
 thread_local int current = 0;
 
+namespace {
+
 int num_devices() { return stand_in::number_of("FAKE_HIP_DEVICES", 2); }
+std::size_t device_bytes() {
+    return static_cast<std::size_t>(stand_in::number_of("FAKE_HIP_MEBIBYTES", 64)) << 20;
+}
 bool exists(int device) { return device >= 0 && device < num_devices(); }
+
+} // namespace
 
 int complain(const char *function, const char *text, int code) {
     all().complaints += std::string(function) + ": " + text + "\n";
@@ -99,11 +49,30 @@ bool may_touch(int device, const void *where) {
            all().reaches.contains({device, of->device});
 }
 
-void carry_out(stream &of) {
-    for (copy const &each : of.pending) {
-        std::memmove(each.dst, each.src, each.size);
+namespace {
+
+/// As far as it goes; true: nothing is left. Foreign work is asked without the mutex, since it
+/// copies; a stream is used by one thread at a time.
+bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
+    while (!of.pending.empty()) {
+        work const next = of.pending.front();
+        if (next.kernel) {
+            stand_in::run_threads(*next.kernel->runs, next.kernel->with, next.kernel->num_threads);
+        } else if (next.foreign != nullptr) {
+            guard.unlock();
+            int const complete = next.foreign(next.argument);
+            guard.lock();
+            if (complete == 0) {
+                return false;
+            }
+        } else {
+            bool const by_host = holding(next.dst) == nullptr || holding(next.src) == nullptr;
+            all().host_bytes += by_host ? next.size : 0;
+            std::memmove(next.dst, next.src, next.size);
+        }
+        of.pending.pop_front();
     }
-    of.pending.clear();
+    return true;
 }
 
 int give_back(const char *function, void *base, bool opened) {
@@ -126,18 +95,49 @@ std::size_t used_on(int device) {
 }
 
 } // namespace
+} // namespace fake_hip
 
-#define EXPORTED extern "C" __attribute__((visibility("default")))
-#define FAKE_HIP_ENTER                                                                             \
-    std::lock_guard const guard(all().mutex);                                                      \
-    if (int const demanded_ = all().demanded.of(__func__)) {                                       \
-        return demanded_;                                                                          \
-    }
+using namespace fake_hip;
 
 EXPORTED const char *fake_hip_complaints() { return all().complaints.c_str(); }
 EXPORTED int fake_hip_alive() {
     return static_cast<int>(all().allocations.size() + all().host_allocations.size() +
-                            all().registered.size() + all().streams.size());
+                            all().registered.size() + all().streams.size() + all().modules.size());
+}
+
+/// Ranges of host memory that are pinned although HIP has not allocated them.
+EXPORTED int fake_hip_num_registered() { return static_cast<int>(all().registered.size()); }
+/// Copied by streams between devices and the host, so far.
+EXPORTED std::size_t fake_hip_host_bytes() { return all().host_bytes; }
+/// Kernels launched in this process.
+EXPORTED int fake_hip_launches() { return all().launches; }
+/// What a kernel would do.
+EXPORTED void fake_hip_copy(void *dst, const void *src, std::size_t size) {
+    std::memcpy(dst, src, size);
+}
+
+// For stand-ins of libraries above HIP.
+/// The thread's device.
+EXPORTED int fake_hip_current() { return current; }
+/// -1: no stream.
+EXPORTED int fake_hip_stream_device(void *of) {
+    std::lock_guard const guard(all().mutex);
+    auto *const asked = static_cast<stream *>(of);
+    return all().streams.contains(asked) ? asked->device : -1;
+}
+EXPORTED int fake_hip_may_touch(int device, const void *where) {
+    std::lock_guard const guard(all().mutex);
+    return may_touch(device, where) ? 1 : 0;
+}
+EXPORTED int fake_hip_enqueue(void *on, work_function work, void *argument) {
+    std::lock_guard const guard(all().mutex);
+    auto *const of = static_cast<stream *>(on);
+    if (!all().streams.contains(of)) {
+        return complain(__func__, "no such stream", invalid_value);
+    }
+    of->pending.push_back({nullptr, nullptr, 0, {}, work, argument});
+    of->questions = 0;
+    return ok;
 }
 
 EXPORTED int hipRuntimeGetVersion(int *version) {
@@ -200,8 +200,8 @@ EXPORTED int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 EXPORTED int hipMemGetInfo(std::size_t *free_bytes, std::size_t *total_bytes) {
     FAKE_HIP_ENTER
-    *total_bytes = device_bytes;
-    *free_bytes = device_bytes - used_on(current);
+    *total_bytes = device_bytes();
+    *free_bytes = device_bytes() - used_on(current);
     return ok;
 }
 EXPORTED int hipMalloc(void **base, std::size_t size) {
@@ -209,7 +209,7 @@ EXPORTED int hipMalloc(void **base, std::size_t size) {
     if (size == 0) {
         return complain(__func__, "nothing", invalid_value);
     }
-    if (used_on(current) + size > device_bytes) {
+    if (used_on(current) + size > device_bytes()) {
         return out_of_memory;
     }
     int const fd = ::memfd_create("fake-hip", MFD_CLOEXEC);
@@ -340,13 +340,16 @@ EXPORTED int hipStreamQuery(void *of) {
     if (!asked->pending.empty() && ++asked->questions < 2) {
         return not_ready;
     }
-    carry_out(*asked);
-    return ok;
+    return carry_out(*asked, guard) ? ok : not_ready;
 }
 #ifndef FAKE_HIP_LACKS_SYNCHRONIZE
 EXPORTED int hipStreamSynchronize(void *of) {
     FAKE_HIP_ENTER
-    carry_out(*static_cast<stream *>(of));
+    while (!carry_out(*static_cast<stream *>(of), guard)) {
+        guard.unlock();
+        ::sched_yield();
+        guard.lock();
+    }
     return ok;
 }
 #endif

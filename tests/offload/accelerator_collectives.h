@@ -109,7 +109,7 @@ public:
     [[nodiscard]] std::size_t bytes() const { return now() - before_; }
 
 private:
-    static std::size_t now() { return scripted::ask_stand_in<std::size_t>("fake_cuda_host_bytes"); }
+    static std::size_t now() { return scripted::ask_stand_in<std::size_t>("_host_bytes"); }
 
     std::size_t before_ = now();
 };

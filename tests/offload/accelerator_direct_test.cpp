@@ -10,7 +10,7 @@
 namespace diomp::test {
 namespace {
 
-int launches() { return scripted::ask_stand_in<int>("fake_cuda_launches"); }
+int launches() { return scripted::ask_stand_in<int>("_launches"); }
 
 TEST_F(device_collectives, reductions_run_where_they_are_expected) {
     if (kernels().empty()) {
@@ -233,13 +233,13 @@ TEST_F(device_collectives, device_that_fails_is_an_error_on_all_and_the_group_go
     fill();
     bool const is_first = ompx_get_rank_num() == 0;
     if (is_first) {
-        ::setenv("FAKE_CUDA_FAIL", "cuLaunchKernel=700", 1);
+        scripted::fail_launches();
     }
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_),
               OMPX_ERR_SYSTEM);
-    EXPECT_THAT(ompx_last_error(),
-                testing::HasSubstr(is_first ? "cuLaunchKernel" : "a device of rank 0 failed"));
-    ::unsetenv("FAKE_CUDA_FAIL");
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr(is_first ? scripted::used().launch
+                                                               : "a device of rank 0 failed"));
+    scripted::fail_nothing();
     fill();
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
     expect(length, [&](int, std::size_t i) { return sum(i); });

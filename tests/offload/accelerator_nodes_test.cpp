@@ -143,12 +143,12 @@ TEST_F(devices_on_nodes, device_that_fails_is_an_error_everywhere_and_the_group_
     ASSERT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
     int const failing = ompx_get_num_ranks() - 1;
     if (ompx_get_rank_num() == failing) {
-        ::setenv("FAKE_CUDA_FAIL", "cuLaunchKernel=700", 1);
+        scripted::fail_launches();
     }
     fill();
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_),
               OMPX_ERR_SYSTEM);
-    ::unsetenv("FAKE_CUDA_FAIL");
+    scripted::fail_nothing();
     fill();
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
     expect(length, [&](int, std::size_t i) { return sum(i); });

@@ -280,6 +280,6 @@ TEST(accelerator_library, DISABLED_that_is_missing_is_said_and_left_to_libomptar
     EXPECT_THAT(ompx_last_error(), testing::HasSubstr("see the warnings of the runtime"));
 }
 
-TEST(accelerator_memory, rules_of_cuda_are_kept) { EXPECT_STREQ(scripted::complaints(), ""); }
+TEST(accelerator_memory, rules_of_the_vendor_are_kept) { EXPECT_STREQ(scripted::complaints(), ""); }
 
 } // namespace

@@ -35,12 +35,25 @@ namespace {
 
 template <typename... Arguments>
 int driver(const char *name, Arguments... arguments) {
-    static void *const library = ::dlopen(std::getenv("DIOMP_CUDA_LIBRARY"), RTLD_NOW);
-    return reinterpret_cast<int (*)(Arguments...)>(::dlsym(library, name))(arguments...);
+    return scripted::in_stand_in<int(Arguments...)>(name)(arguments...);
 }
 
-/// A global of a module: memory that CUDA shares with no other process.
+char *make_hip_global(int device, std::size_t nbytes) {
+    int before = 0;
+    void *made = nullptr;
+    if (driver("hipGetDevice", &before) != 0 || driver("hipSetDevice", device) != 0) {
+        return nullptr;
+    }
+    driver("hipMalloc", &made, nbytes);
+    driver("hipSetDevice", before);
+    return static_cast<char *>(made);
+}
+
+/// A global of a module: memory that is shared with no other process.
 char *make_global(int device, std::size_t nbytes) {
+    if (std::string(scripted::used().plugin) == "amdgpu") {
+        return make_hip_global(device, nbytes);
+    }
     void *context = nullptr;
     unsigned long long made = 0;
     if (driver("cuInit", 0U) != 0 || driver("cuDevicePrimaryCtxRetain", &context, device) != 0 ||

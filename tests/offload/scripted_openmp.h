@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A stand-in for libomptarget with CUDA devices: it asks the runtime for memory as ours does, and
-// answers the runtime's questions. The devices are those of tests/device/fake_cuda.h, whose memory
-// the processor cannot touch; device_array reads and writes it as a kernel would.
+// A stand-in for libomptarget with CUDA or HIP devices: it asks the runtime for memory as ours
+// does, and answers the runtime's questions. The devices are those of tests/device/fake_cuda.h,
+// whose memory the processor cannot touch, or with SCRIPTED_VENDOR=hip those of fake_hip.cpp; read
+// and write touch it as a kernel would.
 //
-// The including program exports the functions (ENABLE_EXPORTS) and sets DIOMP_CUDA_LIBRARY.
+// The including program exports the functions (ENABLE_EXPORTS); DIOMP_CUDA_LIBRARY or
+// DIOMP_HIP_LIBRARY says where the stand-in is.
 #pragma once
 
 #include "diomp.h"
@@ -15,12 +17,39 @@
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 extern "C" const diomp_offload_table *diomp_offload_table();
 
 namespace scripted {
+
+struct vendor {
+    const char *plugin;   ///< LLVM's
+    const char *library;  ///< variable with the stand-in's path
+    const char *stand_in; ///< what the names of its own functions begin with
+    const char *devices;  ///< variable with their number
+    const char *failing;  ///< variable that lets calls fail
+    const char *launch;   ///< the call that launches a kernel
+};
+/// Whose devices they are.
+inline const vendor &used() {
+    static constexpr vendor cuda{"cuda",           "DIOMP_CUDA_LIBRARY",
+                                 "fake_cuda",      "FAKE_CUDA_DEVICES",
+                                 "FAKE_CUDA_FAIL", "cuLaunchKernel"};
+    static constexpr vendor hip{"amdgpu",           "DIOMP_HIP_LIBRARY", "fake_hip",
+                                "FAKE_HIP_DEVICES", "FAKE_HIP_FAIL",     "hipModuleLaunchKernel"};
+    static const char *const set = std::getenv("SCRIPTED_VENDOR");
+    return set != nullptr && std::string(set) == "hip" ? hip : cuda;
+}
+/// A function of the stand-in: one of the vendor's, or with `name` "_..." one of its own.
+template <typename Function>
+Function *in_stand_in(const std::string &name) {
+    static void *const library = ::dlopen(std::getenv(used().library), RTLD_NOW);
+    return reinterpret_cast<Function *>(
+        ::dlsym(library, name.front() == '_' ? (used().stand_in + name).c_str() : name.c_str()));
+}
 
 /// Mapped sections: (device, host address) to size and device address.
 struct section {
@@ -31,13 +60,13 @@ inline std::mutex g_mutex;
 inline std::map<std::pair<int, std::uintptr_t>, section> g_sections;
 
 inline int num_devices() {
-    const char *const set = std::getenv("FAKE_CUDA_DEVICES");
+    const char *const set = std::getenv(used().devices);
     return set == nullptr ? 2 : std::atoi(set);
 }
 
 inline void *allocate(std::size_t nbytes, int device, const void *host) {
-    diomp_offload_request const request{"cuda", device, device, static_cast<std::int64_t>(nbytes),
-                                        host};
+    diomp_offload_request const request{used().plugin, device, device,
+                                        static_cast<std::int64_t>(nbytes), host};
     return diomp_offload_table()->allocate(&request);
 }
 
@@ -80,9 +109,7 @@ inline void declare(const void *host, std::size_t nbytes, const char *name) {
 
 /// A kernel's work.
 inline void copy(void *dst, const void *src, std::size_t nbytes) {
-    static auto *const function = reinterpret_cast<void (*)(void *, const void *, std::size_t)>(
-        ::dlsym(::dlopen(std::getenv("DIOMP_CUDA_LIBRARY"), RTLD_NOW), "fake_cuda_copy"));
-    function(dst, src, nbytes);
+    in_stand_in<void(void *, const void *, std::size_t)>("_copy")(dst, src, nbytes);
 }
 
 template <typename T>
@@ -99,12 +126,17 @@ void write(void *device_address, const std::vector<T> &values) {
 
 template <typename Answer>
 Answer ask_stand_in(const char *question) {
-    void *const library = ::dlopen(std::getenv("DIOMP_CUDA_LIBRARY"), RTLD_NOW);
-    return reinterpret_cast<Answer (*)()>(::dlsym(library, question))();
+    return in_stand_in<Answer()>(question)();
 }
-/// What broke the rules of CUDA so far.
-inline const char *complaints() { return ask_stand_in<const char *>("fake_cuda_complaints"); }
-/// Ranges of host memory that are pinned although CUDA has not allocated them.
-inline int num_registered() { return ask_stand_in<int>("fake_cuda_num_registered"); }
+/// What broke the vendor's rules so far.
+inline const char *complaints() { return ask_stand_in<const char *>("_complaints"); }
+/// Ranges of host memory that are pinned although the vendor's library has not allocated them.
+inline int num_registered() { return ask_stand_in<int>("_num_registered"); }
+
+/// Launches of kernels by this process, until fail_nothing.
+inline void fail_launches() {
+    ::setenv(used().failing, (std::string(used().launch) + "=700").c_str(), 1);
+}
+inline void fail_nothing() { ::unsetenv(used().failing); }
 
 } // namespace scripted

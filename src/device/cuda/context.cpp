@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/context.h"
 
+#include "device/kernels/embedded.h"
+
 #include <algorithm>
 
 namespace diomp::device::cuda {
@@ -14,9 +16,9 @@ result<std::shared_ptr<context>> context::retain(std::shared_ptr<const library> 
 }
 
 context::~context() {
-    if (kernels_.is_loaded()) {
+    if (kernels_.loaded() != nullptr) {
         auto const inside = current::enter(*this);
-        kernels_.unload(*driver_);
+        report(*driver_, driver_->module_unload(kernels_.loaded()), "cuModuleUnload");
     }
     report(*driver_, driver_->primary_context_release(device_), "cuDevicePrimaryCtxRelease");
 }
@@ -31,6 +33,25 @@ context::current::~current() {
         context_handle was = nullptr;
         report(*of_->driver_, of_->driver_->context_pop(&was), "cuCtxPopCurrent");
     }
+}
+
+result<kernel_handle> context::kernel(const std::string &name) {
+    auto const load = [&]() -> result<module_handle> {
+        const char *const text = kernels::reduction_ptx();
+        if (text == nullptr) {
+            return error(OMPX_ERR_UNSUPPORTED, "this build of the runtime has no kernels for them");
+        }
+        module_handle loaded = nullptr;
+        DIOMP_TRY(check(*driver_, driver_->module_load_data(&loaded, text), "cuModuleLoadData"));
+        return loaded;
+    };
+    auto const find_in = [&](module_handle in) -> result<kernel_handle> {
+        kernel_handle found = nullptr;
+        DIOMP_TRY(check(*driver_, driver_->module_get_function(&found, in, name.c_str()),
+                        "cuModuleGetFunction"));
+        return found;
+    };
+    return kernels_.find(name, load, find_in);
 }
 
 status context::open_to(const context &reader) {

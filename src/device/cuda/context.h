@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "device/cuda/kernels.h"
 #include "device/cuda/library.h"
+#include "device/kernels/kernel_module.h"
 
 #include <memory>
 #include <mutex>
@@ -54,9 +54,7 @@ public:
     };
 
     /// One of the runtime's kernels. The context is current.
-    result<kernel_handle> kernel(const std::string &name) {
-        return kernels_.find(*driver_, device_, name);
-    }
+    result<kernel_handle> kernel(const std::string &name);
 
     /// Lets `reader` use all memory of this device, now and later. Once is enough; more is
     /// harmless.
@@ -70,12 +68,13 @@ public:
 
 private:
     context(std::shared_ptr<const library> driver, ordinal device, context_handle handle)
-        : driver_(std::move(driver)), device_(device), handle_(handle), readers_{device} {}
+        : driver_(std::move(driver)), device_(device), handle_(handle),
+          kernels_("CUDA device " + std::to_string(device)), readers_{device} {}
 
     std::shared_ptr<const library> driver_;
     ordinal device_;
     context_handle handle_;
-    kernel_module kernels_;
+    kernels::kernel_module kernels_;
     std::mutex mutex_;                 ///< over the rest; the driver is called under it
     std::vector<ordinal> readers_;     ///< this device first
     std::vector<mapped_memory *> all_; ///< each forgets itself in time

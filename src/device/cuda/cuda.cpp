@@ -2,9 +2,9 @@
 #include "device/cuda/cuda.h"
 
 #include "base/settings.h"
-#include "device/cuda/kernels.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/queue.h"
+#include "device/kernels/choice.h"
 #include "device/numa.h"
 
 namespace diomp::device::cuda {
@@ -130,7 +130,7 @@ result<std::unique_ptr<queue>> cuda_backend::make_queue(device_id device) {
 }
 
 bool cuda_backend::can_reduce(device_id device, const reduction &how) {
-    auto const chosen = choose_kernel(how);
+    auto const chosen = kernels::choose(how);
     if (!chosen) {
         return false;
     }

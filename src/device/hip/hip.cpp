@@ -4,9 +4,17 @@
 #include "base/settings.h"
 #include "device/hip/memory.h"
 #include "device/hip/queue.h"
+#include "device/kernels/choice.h"
 #include "device/numa.h"
 
 namespace diomp::device::hip {
+
+hip_backend::hip_backend(std::shared_ptr<const library> runtime, int num_devices)
+    : runtime_(std::move(runtime)), num_devices_(num_devices) {
+    for (int device = 0; device < num_devices; ++device) {
+        kernels_.push_back(std::make_shared<device_kernels>(runtime_, device));
+    }
+}
 
 result<properties> hip_backend::describe(device_id device) {
     DIOMP_TRY(check_device(*this, device));
@@ -81,7 +89,17 @@ result<bool> hip_backend::can_reach(device_id device, device_id other) {
 
 result<std::unique_ptr<queue>> hip_backend::make_queue(device_id device) {
     DIOMP_TRY(check_device(*this, device));
-    return hip::make_queue(runtime_, device.value());
+    return hip::make_queue(runtime_, device.value(),
+                           kernels_[static_cast<std::size_t>(device.value())]);
+}
+
+bool hip_backend::can_reduce(device_id device, const reduction &how) {
+    auto const chosen = kernels::choose(how);
+    if (!chosen || !check_device(*this, device)) {
+        return false;
+    }
+    auto inside = current_device::enter(*runtime_, device.value());
+    return inside && kernels_[static_cast<std::size_t>(device.value())]->find(chosen->name);
 }
 
 namespace {

@@ -4,16 +4,17 @@
 #pragma once
 
 #include "device/device.h"
+#include "device/hip/kernels.h"
 #include "device/hip/library.h"
 
 #include <memory>
+#include <vector>
 
 namespace diomp::device::hip {
 
 class hip_backend final : public backend {
 public:
-    hip_backend(std::shared_ptr<const library> runtime, int num_devices)
-        : runtime_(std::move(runtime)), num_devices_(num_devices) {}
+    hip_backend(std::shared_ptr<const library> runtime, int num_devices);
 
     [[nodiscard]] const char *name() const override { return "hip"; }
     [[nodiscard]] int num_devices() const override { return num_devices_; }
@@ -24,6 +25,7 @@ public:
                                                      const shared_handle &handle) override;
     result<bool> can_reach(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
+    bool can_reduce(device_id device, const reduction &how) override;
     result<std::unique_ptr<current_scope>> make_current(device_id device) override;
     result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
     result<pinned_memory> pin(void *base, std::size_t nbytes) override;
@@ -32,6 +34,7 @@ public:
 private:
     std::shared_ptr<const library> runtime_;
     int const num_devices_;
+    std::vector<std::shared_ptr<device_kernels>> kernels_; ///< [device]
 };
 
 } // namespace diomp::device::hip

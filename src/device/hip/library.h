@@ -17,6 +17,8 @@ namespace diomp::device::hip {
 
 using code = int;             ///< hipError_t
 using stream_handle = void *; ///< hipStream_t
+using module_handle = void *; ///< hipModule_t
+using kernel_handle = void *; ///< hipFunction_t
 
 inline constexpr code success = 0;
 inline constexpr code out_of_memory = 2;
@@ -73,7 +75,15 @@ struct uuid {
     each(stream_create, hipStreamCreateWithFlags, (stream_handle * into, unsigned flags));         \
     each(stream_destroy, hipStreamDestroy, (stream_handle of));                                    \
     each(stream_query, hipStreamQuery, (stream_handle of));                                        \
-    each(stream_synchronize, hipStreamSynchronize, (stream_handle of))
+    each(stream_synchronize, hipStreamSynchronize, (stream_handle of));                            \
+    each(module_load_data, hipModuleLoadData, (module_handle * into, const void *image));          \
+    each(module_unload, hipModuleUnload, (module_handle of));                                      \
+    each(module_get_function, hipModuleGetFunction,                                                \
+         (kernel_handle * into, module_handle of, const char *name));                              \
+    each(launch_kernel, hipModuleLaunchKernel,                                                     \
+         (kernel_handle of, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+          unsigned block_y, unsigned block_z, unsigned shared_bytes, stream_handle on,             \
+          void **parameters, void **extra))
 
 using word_function = const char *(code what); ///< hipGetErrorName and hipGetErrorString
 

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/hip/queue.h"
 
+#include "device/kernels/choice.h"
+
 #include <fmt/core.h>
+
+#include <span>
 
 namespace diomp::device::hip {
 namespace {
 
 class hip_queue final : public queue {
 public:
-    hip_queue(std::shared_ptr<const library> runtime, int device, stream_handle stream)
-        : runtime_(std::move(runtime)), device_(device), stream_(stream) {}
+    hip_queue(std::shared_ptr<const library> runtime, int device, stream_handle stream,
+              std::shared_ptr<device_kernels> kernels)
+        : runtime_(std::move(runtime)), device_(device), stream_(stream),
+          kernels_(std::move(kernels)) {}
     ~hip_queue() override {
         auto const inside = current_device::enter(*runtime_, device_);
         report(*runtime_, runtime_->stream_destroy(stream_), "hipStreamDestroy");
@@ -31,6 +37,30 @@ public:
         return {};
     }
 
+    status reduce(const reduction &how, void *dst, std::span<const void *const> sources,
+                  std::size_t count) override {
+        if (count == 0) {
+            return {};
+        }
+        auto const chosen = kernels::choose(how);
+        if (!chosen) {
+            return queue::reduce(how, dst, sources, count);
+        }
+        auto prepared = kernels::prepare(*chosen, how.divisor, dst, sources, count);
+        DIOMP_TRY(prepared);
+        auto inside = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(inside);
+        auto kernel = kernels_->find(chosen->name);
+        DIOMP_TRY(kernel);
+        kernels::launch &launch = prepared.value();
+        void *parameters[] = {&launch.arguments};
+        return check(*runtime_,
+                     runtime_->launch_kernel(kernel.value(), launch.num_blocks, 1, 1,
+                                             kernels::launch::block_threads, 1, 1, 0, stream_,
+                                             parameters, nullptr),
+                     "hipModuleLaunchKernel");
+    }
+
     result<bool> is_idle() override {
         code const outcome = runtime_->stream_query(stream_); // of any thread and device
         if (outcome == not_ready) {
@@ -50,18 +80,20 @@ private:
     std::shared_ptr<const library> runtime_;
     int const device_;
     stream_handle const stream_;
+    std::shared_ptr<device_kernels> kernels_;
 };
 
 } // namespace
 
-result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime,
-                                          int device) {
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime, int device,
+                                          std::shared_ptr<device_kernels> kernels) {
     auto inside = current_device::enter(*runtime, device);
     DIOMP_TRY(inside);
     stream_handle stream = nullptr;
     DIOMP_TRY(check(*runtime, runtime->stream_create(&stream, stream_non_blocking),
                     "hipStreamCreateWithFlags"));
-    return std::unique_ptr<queue>(std::make_unique<hip_queue>(runtime, device, stream));
+    return std::unique_ptr<queue>(
+        std::make_unique<hip_queue>(runtime, device, stream, std::move(kernels)));
 }
 
 } // namespace diomp::device::hip

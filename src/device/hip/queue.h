@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "device/hip/kernels.h"
 #include "device/hip/library.h"
 
 #include <memory>
@@ -9,7 +10,7 @@
 namespace diomp::device::hip {
 
 /// A stream that does not meet in the default stream with the program's kernels.
-result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime,
-                                          int device);
+result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime, int device,
+                                          std::shared_ptr<device_kernels> kernels);
 
 } // namespace diomp::device::hip

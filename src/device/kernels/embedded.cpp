@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/kernels/embedded.h"
 
-#if defined(DIOMP_REDUCTION_PTX)
 // clang-format off
-__asm__(".pushsection .rodata\n"
-        ".globl diomp_reduction_ptx\n"
-        ".hidden diomp_reduction_ptx\n"
-        "diomp_reduction_ptx:\n"
-        ".incbin \"" DIOMP_REDUCTION_PTX "\"\n"
-        ".byte 0\n"
-        ".popsection\n");
+#define DIOMP_EMBED(name, alignment, file)                                                         \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".balign " #alignment "\n"                                                             \
+            ".globl " #name "\n"                                                                   \
+            ".hidden " #name "\n"                                                                  \
+            #name ":\n"                                                                            \
+            ".incbin \"" file "\"\n"                                                               \
+            ".byte 0\n"                                                                            \
+            ".popsection\n");                                                                      \
+    extern "C" __attribute__((visibility("hidden"))) const char name[]
 // clang-format on
-extern "C" __attribute__((visibility("hidden"))) const char diomp_reduction_ptx[];
+
+#if defined(DIOMP_REDUCTION_PTX)
+DIOMP_EMBED(diomp_reduction_ptx, 1, DIOMP_REDUCTION_PTX);
+#endif
+#if defined(DIOMP_REDUCTION_AMDGPU)
+DIOMP_EMBED(diomp_reduction_amdgpu, 4096, DIOMP_REDUCTION_AMDGPU);
 #endif
 
 namespace diomp::device::kernels {
@@ -19,6 +26,14 @@ namespace diomp::device::kernels {
 const char *reduction_ptx() {
 #if defined(DIOMP_REDUCTION_PTX)
     return diomp_reduction_ptx;
+#else
+    return nullptr;
+#endif
+}
+
+const void *reduction_amdgpu() {
+#if defined(DIOMP_REDUCTION_AMDGPU)
+    return diomp_reduction_amdgpu;
 #else
     return nullptr;
 #endif

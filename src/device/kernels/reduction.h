@@ -9,6 +9,7 @@ namespace diomp::device::kernels {
 /// order. dst may be one of the sources.
 struct reduction_arguments {
     static constexpr unsigned most_sources = 64;
+    static constexpr unsigned block_threads = 256; ///< of every launch
 
     unsigned long long count = 0; ///< elements
     unsigned long long packs = 0; ///< of 16 bytes, at the beginning; 0 if an address is not aligned

@@ -6,7 +6,7 @@
 #include "base/small_floats.h"
 #include "device/kernels/reduction.h"
 
-#if defined(__NVPTX__)
+#if defined(__NVPTX__) || defined(__AMDGPU__)
 #define DIOMP_GLOBAL __attribute__((address_space(1)))
 #else
 #define DIOMP_GLOBAL

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/cuda/kernels.h"
+#include "device/kernels/choice.h"
 
-#include "base/log.h"
-#include "device/kernels/embedded.h"
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
 
-namespace diomp::device::cuda {
+namespace diomp::device::kernels {
 namespace {
+
+constexpr std::size_t pack_bytes = 16;
+static_assert(queue::most_sources == reduction_arguments::most_sources);
 
 /// A type as kernels know it.
 struct element {
@@ -91,7 +94,7 @@ std::optional<kernel_choice> choose_complex(ompx_op_t op, bool is_double) {
 
 } // namespace
 
-std::optional<kernel_choice> choose_kernel(const reduction &how) {
+std::optional<kernel_choice> choose(const reduction &how) {
     if (word_of(how.op) == nullptr) {
         return std::nullopt;
     }
@@ -125,38 +128,29 @@ std::optional<kernel_choice> choose_kernel(const reduction &how) {
     }
 }
 
-status kernel_module::load(const library &driver) {
-    const char *const text = kernels::reduction_ptx();
-    if (text == nullptr) {
-        return error(OMPX_ERR_UNSUPPORTED, "this build of the runtime has no kernels for GPUs");
+result<launch> prepare(const kernel_choice &by, std::size_t divisor, void *dst,
+                       std::span<const void *const> sources, std::size_t count) {
+    if (dst == nullptr || sources.empty() || sources.size() > queue::most_sources) {
+        return error(OMPX_ERR_ARG, fmt::format("a reduction of {} arrays: 1 to {} are possible",
+                                               sources.size(), queue::most_sources));
     }
-    return check(driver, driver.module_load_data(&module_, text), "cuModuleLoadData");
+    launch made;
+    reduction_arguments &all = made.arguments;
+    all.count = count * by.per_element;
+    all.divisor = divisor;
+    all.num_sources = sources.size();
+    all.dst = reinterpret_cast<std::uintptr_t>(dst);
+    auto bits = all.dst;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        all.sources[i] = reinterpret_cast<std::uintptr_t>(sources[i]);
+        bits |= all.sources[i];
+    }
+    all.packs = bits % pack_bytes == 0 ? all.count * by.element_bytes / pack_bytes : 0;
+    std::size_t const steps =
+        std::max<std::size_t>(all.packs, all.count - all.packs * (pack_bytes / by.element_bytes));
+    made.num_blocks = static_cast<unsigned>(std::clamp<std::size_t>(
+        (steps + launch::block_threads - 1) / launch::block_threads, 1, launch::most_blocks));
+    return made;
 }
 
-result<kernel_handle> kernel_module::find(const library &driver, ordinal device,
-                                          const std::string &name) {
-    std::lock_guard const guard(mutex_);
-    if (module_ == nullptr && !failure_) {
-        if (status loaded = load(driver); !loaded) {
-            failure_ = loaded.take_failure();
-            log(log_level::info, "CUDA device {} does not reduce: {}", device, failure_->message());
-        }
-    }
-    if (failure_) {
-        return error(failure_->code(), failure_->message(), failure_->remedy());
-    }
-    auto const known = known_.find(name);
-    if (known != known_.end()) {
-        return known->second;
-    }
-    kernel_handle found = nullptr;
-    DIOMP_TRY(check(driver, driver.module_get_function(&found, module_, name.c_str()),
-                    "cuModuleGetFunction"));
-    return known_[name] = found;
-}
-
-void kernel_module::unload(const library &driver) noexcept {
-    report(driver, driver.module_unload(module_), "cuModuleUnload");
-}
-
-} // namespace diomp::device::cuda
+} // namespace diomp::device::kernels

@@ -1,40 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The CUDA backend's reductions on the stand-in, which runs the kernels' source: every type and
-// operator against the collectives' loops for the processor, bit by bit.
+// Reductions on the vendors' stand-ins, which run the kernels' source: every type and operator
+// against the collectives' loops for the processor, bit by bit.
 #include "collective/operators.h"
-#include "device/cuda_fixture.h"
+#include "device/device.h"
 #include "device/kernels/embedded.h"
 
+#include <gmock/gmock.h>
+
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
 #include <random>
 #include <vector>
 
 namespace diomp::device {
 namespace {
 
-using test::mebibyte;
 using ::testing::HasSubstr;
 using bytes = std::vector<std::byte>;
 
+constexpr std::size_t reserved_bytes = std::size_t{2} << 20;
 constexpr ompx_op_t all_operators[] = {OMPX_SUM, OMPX_PROD, OMPX_MIN,  OMPX_MAX, OMPX_BAND,
                                        OMPX_BOR, OMPX_BXOR, OMPX_LAND, OMPX_LOR, OMPX_AVG};
 
-class cuda_reduce_test : public test::cuda_test {
+/// What differs between the vendors.
+struct vendor {
+    const char *name;
+    const char *library;
+    const char *stand_in; ///< what its own functions' names begin with
+    result<std::unique_ptr<backend>> (*create)(const library_path_option &option);
+    const void *kernels; ///< null: this build has none
+    const char *failing; ///< the variable that lets calls fail
+    const char *load;
+    const char *launch;
+};
+const vendor cuda{
+    "cuda",           FAKE_CUDA_LIBRARY,  "fake_cuda",     create_cuda, kernels::reduction_ptx(),
+    "FAKE_CUDA_FAIL", "cuModuleLoadData", "cuLaunchKernel"};
+const vendor hip{"hip",
+                 FAKE_HIP_LIBRARY,
+                 "fake_hip",
+                 create_hip,
+                 kernels::reduction_amdgpu(),
+                 "FAKE_HIP_FAIL",
+                 "hipModuleLoadData",
+                 "hipModuleLaunchKernel"};
+
+class device_reduce_test : public ::testing::TestWithParam<vendor> {
 protected:
+    static constexpr device_id zero = device_id(0);
+    static constexpr device_id next = device_id(1);
+
     void SetUp() override {
-        cuda_test::SetUp();
-        if (kernels::reduction_ptx() == nullptr) {
+        ::unsetenv(GetParam().failing);
+        ::unsetenv("FAKE_HIP_ARCH");
+        stand_in_ = ::dlopen(GetParam().library, RTLD_NOW | RTLD_LOCAL);
+        ASSERT_NE(stand_in_, nullptr) << ::dlerror();
+        if (GetParam().kernels == nullptr) {
             GTEST_SKIP() << "this build has no kernels";
         }
-        create();
-        memory_ = reserve(zero, 2 * mebibyte);
-        ASSERT_TRUE(memory_->commit(0, 2 * mebibyte).ok());
+        backend_ = GetParam().create({.path = GetParam().library}).take();
+        memory_ = backend_->reserve(zero, reserved_bytes).take();
+        ASSERT_TRUE(memory_->commit(0, reserved_bytes).ok());
         queue_ = backend_->make_queue(zero).take();
     }
     void TearDown() override {
+        ::unsetenv(GetParam().failing);
         queue_.reset();
         memory_.reset();
-        cuda_test::TearDown();
+        backend_.reset();
+        EXPECT_STREQ(ask<const char *>("_complaints"), "");
+        EXPECT_EQ(ask<int>("_alive"), 0) << "not given back";
+    }
+    void fail(const char *call, const char *code) {
+        ::setenv(GetParam().failing, (std::string(call) + '=' + code).c_str(), 1);
     }
 
     /// Any bits for numbers, infinities and NaNs included; 0 and 1 for bool.
@@ -128,12 +168,20 @@ protected:
         return true;
     }
 
+    template <typename T>
+    T ask(const char *what) {
+        std::string const name = std::string(GetParam().stand_in) + what;
+        return reinterpret_cast<T (*)()>(::dlsym(stand_in_, name.c_str()))();
+    }
+
+    void *stand_in_ = nullptr;
+    std::unique_ptr<backend> backend_;
     std::unique_ptr<memory> memory_;
     std::unique_ptr<queue> queue_;
     std::mt19937 random_{7};
 };
 
-TEST_F(cuda_reduce_test, every_type_and_operator_gives_the_bits_of_the_processor) {
+TEST_P(device_reduce_test, every_type_and_operator_gives_the_bits_of_the_processor) {
     int num_reduced = 0;
     for (ompx_type_t type = OMPX_INT8; type <= OMPX_BOOL; ++type) {
         for (ompx_op_t const op : all_operators) {
@@ -156,7 +204,7 @@ TEST_F(cuda_reduce_test, every_type_and_operator_gives_the_bits_of_the_processor
     EXPECT_EQ(num_reduced, 8 * 10 + 4 * 7 + 2 * 3 + 7);
 }
 
-TEST_F(cuda_reduce_test, any_number_of_arrays_of_any_length) {
+TEST_P(device_reduce_test, any_number_of_arrays_of_any_length) {
     for (std::size_t const num : {1U, 2U, 5U, 64U}) {
         for (std::size_t const count : {1U, 3U, 4U, 255U, 1024U, 2047U}) {
             compare({OMPX_FLOAT, OMPX_SUM}, num, count, 16384, 64);
@@ -165,13 +213,13 @@ TEST_F(cuda_reduce_test, any_number_of_arrays_of_any_length) {
     compare({OMPX_INT16, OMPX_MAX}, 3, 200000, 400000, 0); // more elements than threads; in place
 }
 
-TEST_F(cuda_reduce_test, addresses_that_are_not_aligned_are_reduced_one_by_one) {
+TEST_P(device_reduce_test, addresses_that_are_not_aligned_are_reduced_one_by_one) {
     compare({OMPX_FLOAT, OMPX_SUM}, 3, 1000, 4004, 3);
     compare({OMPX_INT8, OMPX_BXOR}, 3, 999, 1001, 2);
     compare({OMPX_DOUBLE_COMPLEX, OMPX_PROD}, 3, 50, 808, 3);
 }
 
-TEST_F(cuda_reduce_test, reductions_and_copies_of_a_queue_come_in_order) {
+TEST_P(device_reduce_test, reductions_and_copies_of_a_queue_come_in_order) {
     using words = std::vector<std::uint32_t>;
     words const first(100, 5);
     words const second(100, 8);
@@ -187,7 +235,7 @@ TEST_F(cuda_reduce_test, reductions_and_copies_of_a_queue_come_in_order) {
     EXPECT_EQ(result, words(100, 13));
 }
 
-TEST_F(cuda_reduce_test, arguments_that_make_no_sense_are_errors) {
+TEST_P(device_reduce_test, arguments_that_make_no_sense_are_errors) {
     const void *source = memory_->base();
     reduction const how{OMPX_FLOAT, OMPX_SUM};
     EXPECT_EQ(queue_->reduce(how, nullptr, {&source, 1}, 1).failure().code(), OMPX_ERR_ARG);
@@ -200,27 +248,49 @@ TEST_F(cuda_reduce_test, arguments_that_make_no_sense_are_errors) {
     EXPECT_FALSE(backend_->can_reduce(zero, {OMPX_INT32, OMPX_REPLACE}));
 }
 
-TEST_F(cuda_reduce_test, driver_that_does_not_take_the_kernels_leaves_the_copies) {
-    ::setenv("FAKE_CUDA_FAIL", "cuModuleLoadData=222", 1);
+TEST_P(device_reduce_test, driver_that_does_not_take_the_kernels_leaves_the_copies) {
+    fail(GetParam().load, "222");
     reduction const how{OMPX_FLOAT, OMPX_SUM};
     EXPECT_FALSE(backend_->can_reduce(zero, how));
-    ::unsetenv("FAKE_CUDA_FAIL");
+    ::unsetenv(GetParam().failing);
     const void *source = memory_->base();
     status const failed = queue_->reduce(how, memory_->base(), {&source, 1}, 1);
     ASSERT_FALSE(failed.ok()); // asked once
-    EXPECT_THAT(failed.failure().message(), HasSubstr("cuModuleLoadData"));
-    EXPECT_TRUE(backend_->can_reduce(one, how)); // another device has its own
+    EXPECT_THAT(failed.failure().message(), HasSubstr(GetParam().load));
+    EXPECT_TRUE(backend_->can_reduce(next, how)); // another device has its own
     write(0, bytes(100));
 }
 
-TEST_F(cuda_reduce_test, launch_that_fails_names_the_call) {
-    ::setenv("FAKE_CUDA_FAIL", "cuLaunchKernel=700", 1);
+TEST_P(device_reduce_test, launch_that_fails_names_the_call) {
+    fail(GetParam().launch, "700");
     const void *source = memory_->base();
     status const failed = queue_->reduce({OMPX_FLOAT, OMPX_SUM}, memory_->base(), {&source, 1}, 1);
     ASSERT_FALSE(failed.ok());
     EXPECT_EQ(failed.failure().code(), OMPX_ERR_SYSTEM);
-    EXPECT_THAT(failed.failure().message(), HasSubstr("cuLaunchKernel"));
+    EXPECT_THAT(failed.failure().message(), HasSubstr(GetParam().launch));
 }
+
+INSTANTIATE_TEST_SUITE_P(all, device_reduce_test, ::testing::Values(cuda, hip),
+                         [](auto const &of) { return of.param.name; });
+
+class hip_images_test : public device_reduce_test {};
+
+TEST_P(hip_images_test, each_architecture_of_the_build_has_one) {
+    reduction const how{OMPX_BFLOAT16, OMPX_AVG};
+    for (const char *const arch : {DIOMP_AMD_KERNEL_ARCHS}) {
+        ::setenv("FAKE_HIP_ARCH", arch, 1);
+        EXPECT_TRUE(hip.create({.path = hip.library}).value()->can_reduce(zero, how)) << arch;
+    }
+    ::setenv("FAKE_HIP_ARCH", "gfx803", 1);
+    EXPECT_FALSE(backend_->can_reduce(zero, how));
+    const void *source = memory_->base();
+    status const failed = queue_->reduce(how, memory_->base(), {&source, 1}, 1);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_THAT(failed.failure().message(), HasSubstr("hipModuleLoadData"));
+}
+
+INSTANTIATE_TEST_SUITE_P(all, hip_images_test, ::testing::Values(hip),
+                         [](auto const &of) { return of.param.name; });
 
 } // namespace
 } // namespace diomp::device

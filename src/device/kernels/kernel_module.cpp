@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device/kernels/kernel_module.h"
+
+#include "base/log.h"
+
+namespace diomp::device::kernels {
+
+result<kernel_module::handle> kernel_module::find(const std::string &name,
+                                                  function_ref<result<handle>()> load,
+                                                  function_ref<result<handle>(handle)> find_in) {
+    std::lock_guard const guard(mutex_);
+    if (module_ == nullptr && !failure_) {
+        if (auto loaded = load(); loaded) {
+            module_ = loaded.value();
+        } else {
+            failure_ = loaded.take_failure();
+            log(log_level::info, "{} does not reduce: {}", device_, failure_->message());
+        }
+    }
+    if (failure_) {
+        return error(failure_->code(), failure_->message(), failure_->remedy());
+    }
+    auto const known = known_.find(name);
+    if (known != known_.end()) {
+        return known->second;
+    }
+    auto found = find_in(module_);
+    DIOMP_TRY(found);
+    return known_[name] = found.value();
+}
+
+} // namespace diomp::device::kernels
