@@ -5,8 +5,8 @@
 // Glossary: a body runs an operation `iterations` times back to back and returns the seconds that
 // the loop took. A sample is one run of a body; its value is seconds / iterations. Counted: the
 // loop and what it calls. Not counted: one untimed iteration before each sample, the barrier before
-// a distributed loop, and the clock (two reads per sample). Reported: median, 10th and 90th
-// percentile of the samples.
+// a distributed loop, the clock (two reads per sample), and a warm-up. Reported: median, 10th and
+// 90th percentile of the samples.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,7 @@ struct sampling {
     double min_time_s = 0.01; ///< each sample lasts at least this long ...
     int samples = 9;
     std::uint64_t min_iterations = 2; ///< ... and runs at least so many iterations
+    double warm_up_s = 0;             ///< see warm_up()
 };
 
 struct timing {
@@ -85,10 +86,23 @@ inline std::uint64_t calibrate(const body &run, const sampling &how) {
     }
 }
 
+/// Runs the body until warm_up_s have been spent so in this process: where ranks share cores, the
+/// system takes a tenth of a second to spread them evenly.
+inline void warm_up(const body &run, const sampling &how) {
+    static double spent_s = 0;
+    if (spent_s < how.warm_up_s) {
+        const std::uint64_t iterations = calibrate(run, how);
+        while (spent_s < how.warm_up_s) {
+            spent_s += run(iterations);
+        }
+    }
+}
+
 /// Measures bodies against each other: sample 1 of each, sample 2 of each, ... so that a machine
 /// that changes its pace does so for all of them. A body that is so slow that its samples take 20
 /// times what they should gets 3 samples. Decisions rest on what bodies return, see calibrate().
 inline std::vector<timing> measure(std::span<const body> bodies, const sampling &how) {
+    warm_up(bodies.front(), how);
     std::vector<std::uint64_t> iterations;
     iterations.reserve(bodies.size());
     for (const body &run : bodies) {

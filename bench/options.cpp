@@ -36,6 +36,9 @@ void declare_measurement(CLI::App &app, options &into) {
     app.add_option("--repeat", into.how.samples, "samples per measurement")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
+    app.add_option("--warm-up", into.how.warm_up_s, "seconds before the first measurement")
+        ->check(CLI::Range(0.0, 60.0))
+        ->capture_default_str();
     app.add_option("--json", into.json, "write the rows to this file as JSON");
     app.add_option("--csv", into.csv, "write the rows to this file as CSV");
 }

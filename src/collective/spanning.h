@@ -12,8 +12,9 @@
 //              one member
 //              per node
 //              < 128 KiB   agreement; recursive doubling         2 log2 N
-//              larger      agreement; each node reduces a part   log2 N + 2 (N - 1), b / N bytes
-//                          and sends it to all
+//              larger      agreement; each node reduces a part   log2 N + 2 (N - 1), b / N bytes;
+//                          and sends it to all                   where all nodes have m members
+//                                                                m times as many of b / (N m)
 //  alltoall    any         agreement; everybody to everybody     log2 N + one per pair of members
 //  others      any         agreement; everybody sends the        log2 N + N - 1
 //                          others what is for them

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Allreduce over several nodes: the operands of a node are combined by the call for one node, the
-// results of the nodes by their leaders, in the order of the nodes.
+// results of the nodes by their leaders, in the order of the nodes. Large data is cut into columns,
+// one for each of the first members of a node, who do that side by side: one process seldom fills
+// a network, and where ranks share cores all have the same to do.
 #include "collective/spanning_blocks.h"
 
 #include <algorithm>
@@ -17,6 +19,8 @@ using sync::operation;
 
 /// From here on each node reduces a part for all; below, all reduce all.
 constexpr std::size_t part_from_bytes = std::size_t{128} << 10;
+/// A column has so much at least.
+constexpr std::size_t column_bytes = std::size_t{32} << 10;
 
 // What the leaders do in an allreduce. The constructors tell where letters are wanted, in all
 // rounds at once and before the data is there, so that nobody waits for that later.
@@ -112,21 +116,24 @@ private:
     std::deque<stream> rounds_; ///< the last one unfolds
 };
 
-/// Each node reduces one part of the data. It gets that part from all others letter by letter,
-/// combines each letter when it is there, and sends the result at once. In `aside` there is room
-/// for the own part from every node.
+/// Each node reduces one part of a column. Its member there gets that part from all others letter
+/// by letter, combines each letter when it is there, and sends the result at once. In `aside` there
+/// is room for the own part from every node.
 class splitting {
 public:
-    splitting(spanning_call &call, const std::byte *operand, std::byte *data, std::size_t count,
-              std::byte *aside, stream::readiness how)
-        : call_(call), operand_(operand), data_(data), count_(count), aside_(aside),
-          own_(call.own_node()), mine_(part_of(own_)), stride_(round_up(mine_.size())),
-          operands_(call, how), results_(call, how), first_operand_(call.num_nodes()) {
+    /// [node] of `speakers`: whose column it is there.
+    splitting(spanning_call &call, const std::vector<std::uint32_t> &speakers,
+              const std::byte *operand, std::byte *data, std::size_t count, std::byte *aside,
+              stream::readiness how)
+        : call_(call), speakers_(speakers), operand_(operand), data_(data), count_(count),
+          aside_(aside), own_(call.own_node()), mine_(part_of(own_)),
+          stride_(round_up(mine_.size())), operands_(call, how), results_(call, how),
+          first_operand_(call.num_nodes()) {
         for (std::size_t i = 1; i < call.num_nodes(); ++i) {
             std::size_t const node = (own_ + i) % call.num_nodes();
             first_operand_[node] =
-                operands_.expect(leader(node), {aside_ + node * stride_, mine_.size()});
-            results_.expect(leader(node), part_of(node));
+                operands_.expect(speakers_[node], {aside_ + node * stride_, mine_.size()});
+            results_.expect(speakers_[node], part_of(node));
         }
     }
 
@@ -148,7 +155,7 @@ public:
                 });
             for (std::size_t i = 1; i < call_.num_nodes(); ++i) {
                 std::size_t const node = (own_ + i) % call_.num_nodes();
-                DIOMP_TRY(results_.send_letter(leader(node), mine_, letter));
+                DIOMP_TRY(results_.send_letter(speakers_[node], mine_, letter));
             }
         }
         DIOMP_TRY(results_.await_all());
@@ -156,9 +163,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t leader(std::size_t node) const {
-        return call_.layout().leaders[node];
-    }
     [[nodiscard]] std::span<std::byte> part_of(std::size_t node) const {
         std::size_t const unit = call_.unit_bytes;
         std::size_t const grain = std::max<std::size_t>(1, cache_line_bytes / unit);
@@ -181,7 +185,7 @@ private:
             for (std::size_t i = 1; i < num; ++i) {
                 std::size_t const node = (own_ + i) % num;
                 if (letter < stream::num_letters(part_of(node).size())) {
-                    DIOMP_TRY(operands_.send_letter(leader(node), operand_of(node), letter));
+                    DIOMP_TRY(operands_.send_letter(speakers_[node], operand_of(node), letter));
                 }
             }
         }
@@ -189,6 +193,7 @@ private:
     }
 
     spanning_call &call_;
+    const std::vector<std::uint32_t> &speakers_;
     const std::byte *operand_;
     std::byte *data_;
     std::size_t count_;
@@ -206,42 +211,121 @@ bool may_split(const spanning_call &call, std::size_t nbytes) {
     return nbytes >= part_from_bytes && stream::letter_bytes % call.unit_bytes == 0;
 }
 
+/// Of `nbytes` that are split: one for each member of a node, if they are alike, or one.
+std::size_t num_columns(const spanning_call &call, std::size_t nbytes) {
+    auto const [fewest, most] = std::ranges::minmax(call.layout().sizes);
+    return fewest == most && nbytes / most >= column_bytes ? most : 1;
+}
+
+/// Columns of a piece of the data, and the near calls before and after they are reduced. They are
+/// equal but for the last, which has the rest.
+class columns {
+public:
+    columns(spanning_call &call, range piece, std::size_t num)
+        : call_(call), num_(num), base_(piece.begin * call.unit_bytes), count_(piece.count) {
+        std::size_t const grain = std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes);
+        each_ = num == 1 ? count_ : count_ / num / grain * grain;
+    }
+
+    [[nodiscard]] std::size_t count_of(std::size_t place) const {
+        return place + 1 < num_ ? each_ : count_ - (num_ - 1) * each_;
+    }
+    /// In dst and src.
+    [[nodiscard]] std::size_t offset_of(std::size_t place) const {
+        return base_ + place * each_ * call_.unit_bytes;
+    }
+    /// The node's operands, into dst of the members whose columns they are.
+    status reduce_near() const {
+        if (num_ == 1) {
+            return reduce_to(0, base_, count_);
+        }
+        if (each_ > 0) {
+            DIOMP_TRY(call_.run_near(operation::reduce_scatter, call_.dst() + own_offset(),
+                                     call_.src() + base_, each_));
+        }
+        return rest() == 0 ? status() : reduce_to(num_ - 1, rest_offset(), rest());
+    }
+    status bcast_near() const {
+        if (num_ == 1) {
+            return bcast_from(0, base_, count_);
+        }
+        if (each_ > 0) {
+            DIOMP_TRY(call_.run_near(operation::allgather, call_.dst() + base_,
+                                     call_.dst() + own_offset(), each_ * call_.unit_bytes));
+        }
+        return rest() == 0 ? status() : bcast_from(num_ - 1, rest_offset(), rest());
+    }
+
+private:
+    [[nodiscard]] std::size_t own_offset() const { return offset_of(call_.layout().own_place); }
+    [[nodiscard]] std::size_t rest() const { return count_ - num_ * each_; }
+    [[nodiscard]] std::size_t rest_offset() const { return offset_of(num_); }
+    status reduce_to(std::size_t place, std::size_t at, std::size_t count) const {
+        return call_.run_near(operation::reduce, call_.dst() + at, call_.src() + at, count,
+                              static_cast<int>(place));
+    }
+    status bcast_from(std::size_t place, std::size_t at, std::size_t count) const {
+        return call_.run_near(operation::bcast, call_.dst() + at, nullptr, count * call_.unit_bytes,
+                              static_cast<int>(place));
+    }
+
+    spanning_call &call_;
+    std::size_t num_;
+    std::size_t base_; ///< bytes
+    std::size_t count_;
+    std::size_t each_ = 0;
+};
+
+/// Operands that are split take turns of so much in every column.
+chunking cut_columns(const spanning_call &call) {
+    chunking pieces = cut_operand(call);
+    pieces.chunk *= num_columns(call, call.block_bytes());
+    return pieces;
+}
+
 } // namespace
 
-// In dst of the leaders.
+// In dst of all that have a column.
 status spanning_allreduce(spanning_call &call) {
     group::bridge &across = call.across;
     if (call.needs_rank_order()) {
         DIOMP_TRY(across.meet_begun());
         return reduce_in_rank_order(call, call.src(), true);
     }
-    std::size_t const rounds = doubling::num_rounds(call.num_nodes());
-    chunking const pieces = cut_operand(call);
-    std::size_t const nbytes = std::min(pieces.chunk, pieces.total) * call.unit_bytes;
-    bool const splits = may_split(call, nbytes);
-    std::size_t const aside_bytes =
-        splits ? nbytes * 2 + 2 * cache_line_bytes * call.num_nodes() : rounds * round_up(nbytes);
-    std::byte *const aside = across.is_leader() ? across.scratch(aside_bytes) : nullptr;
+    std::size_t const unit = call.unit_bytes;
+    bool const splits = may_split(call, call.block_bytes());
+    chunking const pieces = splits ? cut_columns(call) : cut_operand(call);
+    std::size_t const nbytes = std::min(pieces.chunk, pieces.total) * unit;
+    std::size_t const num = splits ? num_columns(call, nbytes) : 1;
+    std::size_t const place = call.layout().own_place;
+    bool const has_column = place < num;
+    std::vector<std::uint32_t> const speakers =
+        splits && has_column ? call.layout().members_at(place) : std::vector<std::uint32_t>();
+    std::size_t const lines = 2 * cache_line_bytes * (call.num_nodes() + num);
+    std::size_t const aside_bytes = splits
+                                        ? 2 * (nbytes / num + num * unit) + lines
+                                        : doubling::num_rounds(call.num_nodes()) * round_up(nbytes);
+    std::byte *const aside = has_column ? across.scratch(aside_bytes) : nullptr;
     // A node's only operand is read where it lies.
     bool const is_alone = call.num_here() == 1;
     for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
         range const piece = pieces[i];
-        std::size_t const at = piece.begin * call.unit_bytes;
-        std::byte *const data = call.dst() + at;
-        const std::byte *const operand = is_alone ? call.src() + at : data;
+        columns const cut(call, piece, num);
+        std::byte *const data = call.dst() + (has_column ? cut.offset_of(place) : 0);
+        const std::byte *const operand = is_alone ? call.src() + cut.offset_of(place) : data;
         std::optional<doubling> doubled;
         std::optional<splitting> split;
         auto const how = i == 0 ? stream::readiness::agreed : stream::readiness::told;
-        if (across.is_leader() && splits) {
-            split.emplace(call, operand, data, piece.count, aside, how);
-        } else if (across.is_leader()) {
+        if (has_column && splits) {
+            split.emplace(call, speakers, operand, data, cut.count_of(place), aside, how);
+        } else if (has_column) {
             doubled.emplace(call, operand, data, piece.count, aside, how);
         }
         if (i == 0) {
             DIOMP_TRY(across.meet_begun());
         }
         if (!is_alone) {
-            DIOMP_TRY(call.run_near(operation::reduce, data, call.src() + at, piece.count, 0));
+            DIOMP_TRY(cut.reduce_near());
         }
         if (split) {
             DIOMP_TRY(split->run());
@@ -249,8 +333,7 @@ status spanning_allreduce(spanning_call &call) {
             DIOMP_TRY(doubled->run());
         }
         if (!is_alone) {
-            DIOMP_TRY(
-                call.run_near(operation::bcast, data, nullptr, piece.count * call.unit_bytes, 0));
+            DIOMP_TRY(cut.bcast_near());
         }
     }
     return {};

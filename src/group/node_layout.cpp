@@ -109,6 +109,24 @@ std::vector<std::uint32_t> node_layout::members_of(std::size_t node) const {
     return members;
 }
 
+std::vector<std::uint32_t> node_layout::members_at(std::size_t place) const {
+    std::vector<std::uint32_t> found = leaders;
+    if (contiguous) {
+        for (std::uint32_t &member : found) {
+            member += static_cast<std::uint32_t>(place);
+        }
+        return found;
+    }
+    std::vector<std::uint32_t> seen(num_nodes());
+    for (std::uint32_t member = 0; member < node_of.size(); ++member) {
+        std::size_t const on = node_of[member];
+        if (seen[on]++ == place) {
+            found[on] = member;
+        }
+    }
+    return found;
+}
+
 node_layout lay_out(std::span<const world_rank> members, std::size_t self, const node_map &nodes) {
     node_layout made;
     std::unordered_map<std::int32_t, std::uint32_t> number_of;

@@ -56,6 +56,9 @@ struct node_layout {
     }
     /// Members on a node, ascending. Linear in the group's size unless contiguous.
     [[nodiscard]] std::vector<std::uint32_t> members_of(std::size_t node) const;
+    /// [node] the member at `place` there; every node must have one. Linear in the group's size
+    /// unless contiguous or place 0.
+    [[nodiscard]] std::vector<std::uint32_t> members_at(std::size_t place) const;
 };
 
 node_layout lay_out(std::span<const world_rank> members, std::size_t self, const node_map &nodes);

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace diomp::collective {
 namespace {
 
@@ -104,6 +106,72 @@ INSTANTIATE_TEST_SUITE_P(nodes, collective_sizes,
                                          nodes{0, 1, 0, 1}, nodes{0, 1, 2, 3, 4},
                                          nodes{2, 1, 1, 0, 2, 0, 2},
                                          nodes{0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 5}));
+
+class collective_columns : public collective_sizes {};
+INSTANTIATE_TEST_SUITE_P(nodes, collective_columns,
+                         testing::Values(nodes{0, 0, 1, 1}, nodes{0, 1, 0, 1},
+                                         nodes{0, 0, 0, 1, 1, 1}, nodes{0, 0, 1},
+                                         nodes{0, 0, 1, 1, 2, 2, 3, 3}));
+
+/// What a member brings, as all operands of one place are below 100 the sum is exact in any type.
+std::int8_t column_value(std::size_t member, std::size_t i) {
+    return static_cast<std::int8_t>((i * 7 + member * 3) % 13);
+}
+template <typename T>
+void expect_column_sums(collectives &all, group::group &world, ompx_type_t type, std::size_t count,
+                        bool in_place, std::byte *memory) {
+    T *const dst = reinterpret_cast<T *>(memory);
+    T *const src = in_place ? dst : dst + count + 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        src[i] = column_value(world.self().index(), i);
+    }
+    T const guard = column_value(5, count);
+    dst[count] = guard;
+    status const ran = all.run(world, {.what = operation::allreduce,
+                                       .dst = dst,
+                                       .src = src,
+                                       .amount = count,
+                                       .type = type,
+                                       .op = OMPX_SUM});
+    ASSERT_TRUE(ran.ok()) << ran.failure().message();
+    std::size_t wrong = dst[count] == guard ? 0 : 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        int sum = 0;
+        for (std::size_t member = 0; member < world.size(); ++member) {
+            sum += column_value(member, i);
+        }
+        wrong += dst[i] == static_cast<T>(sum) ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0U) << count << " elements of type " << type;
+}
+
+// One or more pieces, columns that are equal and that are not, a last piece of a few elements.
+TEST_P(collective_columns, large_allreduces_are_right) {
+    thread_groups job(make_ranks(), workspace_bytes, GetParam());
+    std::size_t const per_node =
+        GetParam().size() / std::set(GetParam().begin(), GetParam().end()).size();
+    job.run([&](world_rank self) {
+        collectives all(options_for(job));
+        storage memory(job, self, workspace_bytes);
+        group::group &world = job.registry(self).world();
+        constexpr std::size_t mebibyte = std::size_t{1} << 20;
+        std::size_t const piece = per_node * mebibyte;
+        for (std::size_t const nbytes :
+             {mebibyte / 8 + 8, mebibyte / 4 + 104, mebibyte, piece + 8, 2 * piece + 6216}) {
+            if (2 * nbytes + 64 > slot_bytes - workspace_bytes) {
+                continue; // three members on a node
+            }
+            for (bool const is_global : {false, true}) {
+                std::byte *const here = memory.at(is_global);
+                expect_column_sums<double>(all, world, OMPX_DOUBLE, nbytes / 8, is_global, here);
+                if (nbytes < mebibyte) {
+                    expect_column_sums<std::int8_t>(all, world, OMPX_INT8, nbytes - 1, !is_global,
+                                                    here);
+                }
+            }
+        }
+    });
+}
 
 // 2x2 matrices do not commute.
 struct matrix {
