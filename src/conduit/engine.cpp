@@ -32,9 +32,11 @@ constexpr microseconds longest_nap{1000};
 /// A yield that changes nothing takes a fraction of this, a switch to another thread and back more.
 constexpr std::chrono::nanoseconds core_was_wanted{3000};
 /// A yield that lasts this long has given a time slice to a program that computes, and the next one
-/// would again. Who sleeps instead has the core as soon as it is woken: that is done so many times,
-/// then one yields and sees whether the program is still there.
-constexpr std::chrono::nanoseconds slice_was_lost{300000};
+/// would again (a rank on the same core that has its own part of a call to do is quicker). Who
+/// sleeps instead has the core as soon as it is woken: that is done so many times, then one yields
+/// and sees whether the program is still there; a part of its slice tells that.
+constexpr std::chrono::nanoseconds slice_was_lost{1000000};
+constexpr std::chrono::nanoseconds slice_is_lost_again{300000};
 constexpr int naps_for_lost_slice = 64;
 
 /// Keeps the promise of begin_polling.
@@ -254,7 +256,12 @@ bool engine::is_to_sleep(bool is_first) {
     auto const before = clock::now();
     ::sched_yield();
     auto const lasted = clock::now() - before;
-    if (lasted > slice_was_lost) {
+    bool const is_again = has_lost_slice_.load(std::memory_order_relaxed);
+    bool const is_lost = lasted > (is_again ? slice_is_lost_again : slice_was_lost);
+    if (is_lost != is_again) {
+        has_lost_slice_.store(is_lost, std::memory_order_relaxed);
+    }
+    if (is_lost) {
         num_naps_left_.store(naps_for_lost_slice, std::memory_order_relaxed);
         return true;
     }

@@ -159,7 +159,8 @@ private:
     engine_options options_;
     /// At most options_.spin_count; less while others want our core.
     std::atomic<int> spin_count_;
-    std::atomic<int> num_naps_left_{0}; ///< instead of yields
+    std::atomic<int> num_naps_left_{0};       ///< instead of yields
+    std::atomic<bool> has_lost_slice_{false}; ///< at the last yield
     std::vector<handler> handlers_;
     std::vector<bulk_placer> placers_; ///< of the same handlers; most are empty
     std::mutex outbox_mutex_;          ///< leaf lock
