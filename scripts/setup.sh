@@ -12,7 +12,7 @@ set -eu
 build_packages='
 clang-19              compiler; brings libstdc++ and the linker
 clang-tools-19        clang-offload-packager and clang-linker-wrapper, which programs with target regions are linked with
-lld-19                device code for AMD GPUs is linked with it, the runtime's own kernels too
+lld-19                device code for AMD GPUs is linked with it, that of the runtime too
 libomp-19-dev         omp.h and the OpenMP runtime that programs run on
 llvm-19               llvm-symbolizer, for backtraces and the call sites of DIOMP_STATS
 cmake                 build system
