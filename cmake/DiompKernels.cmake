@@ -7,6 +7,9 @@ set_property(CACHE DIOMP_GPU_KERNELS PROPERTY STRINGS AUTO ON OFF)
 set(DIOMP_AMD_KERNEL_ARCHS "gfx906;gfx908;gfx90a;gfx942" CACHE STRING "Architectures of the kernels for AMD's GPUs")
 set(DIOMP_HAVE_PTX_KERNELS OFF)
 set(DIOMP_HAVE_AMD_KERNELS OFF)
+# What the runtime embeds, and the macros that say where it is.
+set(DIOMP_KERNEL_FILES "")
+set(DIOMP_KERNEL_MACROS "")
 if(DIOMP_GPU_KERNELS STREQUAL "OFF")
   return()
 endif()
@@ -30,7 +33,6 @@ set(kernel_headers "${kernel_folder}/reduction_loops.h" "${kernel_folder}/reduct
 set(kernel_flags -std=c++20 -O2 -fno-unroll-loops -ffreestanding -nostdinc -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra
   "-I${PROJECT_SOURCE_DIR}/src")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/kernels")
-set(kernel_files "")
 
 if(targets MATCHES "nvptx64")
   set(DIOMP_HAVE_PTX_KERNELS ON)
@@ -40,7 +42,8 @@ if(targets MATCHES "nvptx64")
     COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${kernel_flags}
       -S -o "${DIOMP_REDUCTION_PTX}" "${kernel_folder}/reduction_nvptx.cpp"
     DEPENDS "${kernel_folder}/reduction_nvptx.cpp" ${kernel_headers} COMMENT "Compiling kernels for NVIDIA GPUs" VERBATIM)
-  list(APPEND kernel_files "${DIOMP_REDUCTION_PTX}")
+  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_PTX}")
+  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_PTX=\"${DIOMP_REDUCTION_PTX}\"")
 else()
   diomp_kernels_missing(NVIDIA "clang++ with the target nvptx64")
 endif()
@@ -64,8 +67,9 @@ if(targets MATCHES "amdgcn" AND amd_tools_found)
     COMMAND "${DIOMP_KERNEL_COMPILER}" -x hip --offload-device-only -nogpulib -nogpuinc ${architectures} ${kernel_flags}
       -Xoffload-linker -s -o "${DIOMP_REDUCTION_AMDGPU}" "${kernel_folder}/reduction_amdgpu.cpp"
     DEPENDS "${kernel_folder}/reduction_amdgpu.cpp" ${kernel_headers} COMMENT "Compiling kernels for AMD GPUs" VERBATIM)
-  list(APPEND kernel_files "${DIOMP_REDUCTION_AMDGPU}")
+  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_AMDGPU}")
+  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_AMDGPU=\"${DIOMP_REDUCTION_AMDGPU}\"")
 else()
   diomp_kernels_missing(AMD "clang++ with the target amdgcn, lld and clang-offload-bundler beside it")
 endif()
-add_custom_target(diomp_kernels DEPENDS ${kernel_files})
+add_custom_target(diomp_kernels DEPENDS ${DIOMP_KERNEL_FILES})

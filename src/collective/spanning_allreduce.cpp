@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Allreduce over several nodes: the operands of a node are combined by the call for one node, the
 // results of the nodes by their leaders, in the order of the nodes. Large data is cut into columns,
-// one for each of the first members of a node, who do that side by side: one process seldom fills
-// a network, and where ranks share cores all have the same to do.
+// one for each member of a node where nodes have equally many, who do that side by side: one
+// process seldom fills a network, and where ranks share cores all have the same to do.
 #include "collective/spanning_blocks.h"
 
 #include <algorithm>
@@ -276,13 +276,6 @@ private:
     std::size_t each_ = 0;
 };
 
-/// Operands that are split take turns of so much in every column.
-chunking cut_columns(const spanning_call &call) {
-    chunking pieces = cut_operand(call);
-    pieces.chunk *= num_columns(call, call.block_bytes());
-    return pieces;
-}
-
 } // namespace
 
 // In dst of all that have a column.
@@ -294,9 +287,10 @@ status spanning_allreduce(spanning_call &call) {
     }
     std::size_t const unit = call.unit_bytes;
     bool const splits = may_split(call, call.block_bytes());
-    chunking const pieces = splits ? cut_columns(call) : cut_operand(call);
+    std::size_t const num = splits ? num_columns(call, call.block_bytes()) : 1;
+    chunking pieces = cut_operand(call);
+    pieces.chunk *= num;
     std::size_t const nbytes = std::min(pieces.chunk, pieces.total) * unit;
-    std::size_t const num = splits ? num_columns(call, nbytes) : 1;
     std::size_t const place = call.layout().own_place;
     bool const has_column = place < num;
     std::vector<std::uint32_t> const speakers =

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <numeric>
 #include <sstream>
 
 namespace diomp::bench {
@@ -49,6 +50,20 @@ TEST(calibrate, fills_the_sample_time) {
 TEST(calibrate, a_slow_operation_runs_the_least_iterations) {
     std::vector<std::uint64_t> calls;
     EXPECT_EQ(calibrate(steady(1.0, calls), {.min_time_s = 1e-2, .min_iterations = 2}), 2u);
+}
+
+TEST(warm_up, is_spent_once_in_a_process) {
+    std::vector<std::uint64_t> calls;
+    sampling const how{.min_time_s = 1e-2, .warm_up_s = 1.0};
+    const auto seconds = [&calls] {
+        return 1e-3 * static_cast<double>(std::accumulate(calls.begin(), calls.end(), 0UL));
+    };
+    warm_up(steady(1e-3, calls), how);
+    EXPECT_GE(seconds(), 1.0);
+    EXPECT_LT(seconds(), 1.2);
+    calls.clear();
+    warm_up(steady(1e-3, calls), how);
+    EXPECT_TRUE(calls.empty());
 }
 
 TEST(measure, takes_samples_of_several_bodies_in_turn) {

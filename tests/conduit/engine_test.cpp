@@ -77,7 +77,9 @@ TEST(engine, a_wait_that_naps_keeps_its_promises_to_poll) {
 /// A thread that never sleeps, and the calling one, on one core.
 class busy_neighbour {
 public:
-    busy_neighbour() : thread_([this] { compute(); }) {
+    /// It yields after so long; by default never.
+    explicit busy_neighbour(std::chrono::microseconds burst = std::chrono::hours(1))
+        : burst_(burst), thread_([this] { compute(); }) {
         ::sched_getaffinity(0, sizeof(before_), &before_);
         cpu_set_t one;
         CPU_ZERO(&one);
@@ -98,9 +100,14 @@ public:
 private:
     void compute() {
         while (!is_over_) {
+            auto const begin = std::chrono::steady_clock::now();
+            while (!is_over_ && std::chrono::steady_clock::now() - begin < burst_) {
+            }
+            ::sched_yield();
         }
     }
 
+    std::chrono::microseconds const burst_;
     std::atomic<bool> is_over_{false};
     bool is_here_ = false;
     cpu_set_t before_{};
@@ -128,6 +135,25 @@ TEST(engine, a_wait_beside_a_program_that_never_sleeps_sleeps_instead_of_yieldin
         fewest_looks = std::min(fewest_looks, looks);
     }
     EXPECT_LT(fewest_looks, looks_of_yielding_wait);
+}
+
+// As ranks do that share a core and a large collective.
+TEST(engine, a_wait_beside_a_thread_that_works_half_a_millisecond_at_a_time_yields) {
+    busy_neighbour const neighbour(std::chrono::microseconds(500));
+    if (!neighbour.is_here()) {
+        GTEST_SKIP() << "the system does not bind threads to cores";
+    }
+    int fewest_naps = 1;
+    for (int attempt = 0; attempt < 50 && fewest_naps > 0; ++attempt) { // others want the core too
+        lonely_rank rank;
+        auto const begin = std::chrono::steady_clock::now();
+        auto const is_over = [begin] { // before any wait naps
+            return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(3);
+        };
+        EXPECT_TRUE(rank.engine.wait(is_over, describe).ok());
+        fewest_naps = std::min(fewest_naps, rank.transport.num_sleeps);
+    }
+    EXPECT_EQ(fewest_naps, 0);
 }
 
 } // namespace

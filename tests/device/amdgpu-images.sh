@@ -3,18 +3,19 @@
 # Whether the bundle of kernels that is embedded in the runtime has, for each architecture, a code object of that
 # architecture with all kernels, without memory for what should be in registers.
 #
-#   amdgpu-images.sh FILE.hipfb ARCH...
+#   amdgpu-images.sh CLANG FILE.hipfb ARCH...
 set -eu
-bundle=$1
-shift
+clang=$1
+bundle=$2
+shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-tools=$(clang++-19 --print-prog-name=llvm-readelf)
+readelf=$("$clang" --print-prog-name=llvm-readelf)
 wanted=0
 for arch in "$@"; do
-    "$(clang++-19 --print-prog-name=clang-offload-bundler)" --unbundle --type=o --input="$bundle" --output="$work/image" \
+    "$("$clang" --print-prog-name=clang-offload-bundler)" --unbundle --type=o --input="$bundle" --output="$work/image" \
         --targets="hipv4-amdgcn-amd-amdhsa--$arch"
-    "$tools" --notes --file-header "$work/image" >"$work/notes"
+    "$readelf" --notes --file-header "$work/image" >"$work/notes"
     grep -Eq "Flags:.*$arch(,|\$)" "$work/notes" || { grep Flags: "$work/notes" && echo "not for $arch" && exit 1; }
     kernels=$(grep -c '\.symbol: *diomp_reduce_.*\.kd' "$work/notes")
     clean=$(grep -c '\.private_segment_fixed_size: 0$' "$work/notes")

@@ -36,22 +36,8 @@ context::current::~current() {
 }
 
 result<kernel_handle> context::kernel(const std::string &name) {
-    auto const load = [&]() -> result<module_handle> {
-        const char *const text = kernels::reduction_ptx();
-        if (text == nullptr) {
-            return error(OMPX_ERR_UNSUPPORTED, "this build of the runtime has no kernels for them");
-        }
-        module_handle loaded = nullptr;
-        DIOMP_TRY(check(*driver_, driver_->module_load_data(&loaded, text), "cuModuleLoadData"));
-        return loaded;
-    };
-    auto const find_in = [&](module_handle in) -> result<kernel_handle> {
-        kernel_handle found = nullptr;
-        DIOMP_TRY(check(*driver_, driver_->module_get_function(&found, in, name.c_str()),
-                        "cuModuleGetFunction"));
-        return found;
-    };
-    return kernels_.find(name, load, find_in);
+    return kernels_.find(*driver_, name, kernels::reduction_ptx(),
+                         {"cuModuleLoadData", "cuModuleGetFunction"});
 }
 
 status context::open_to(const context &reader) {

@@ -43,15 +43,11 @@ public:
         if (count == 0) {
             return {};
         }
-        auto const chosen = kernels::choose(how);
-        if (!chosen) {
-            return queue::reduce(how, dst, sources, count);
-        }
-        auto prepared = kernels::prepare(*chosen, how.divisor, dst, sources, count);
+        auto prepared = kernels::prepare(how, dst, sources, count);
         DIOMP_TRY(prepared);
         auto inside = context::current::enter(*on_);
         DIOMP_TRY(inside);
-        auto kernel = on_->kernel(chosen->name);
+        auto kernel = on_->kernel(prepared.value().kernel);
         DIOMP_TRY(kernel);
         kernels::launch &launch = prepared.value();
         void *parameters[] = {&launch.arguments};

@@ -42,15 +42,11 @@ public:
         if (count == 0) {
             return {};
         }
-        auto const chosen = kernels::choose(how);
-        if (!chosen) {
-            return queue::reduce(how, dst, sources, count);
-        }
-        auto prepared = kernels::prepare(*chosen, how.divisor, dst, sources, count);
+        auto prepared = kernels::prepare(how, dst, sources, count);
         DIOMP_TRY(prepared);
         auto inside = current_device::enter(*runtime_, device_);
         DIOMP_TRY(inside);
-        auto kernel = kernels_->find(chosen->name);
+        auto kernel = kernels_->find(prepared.value().kernel);
         DIOMP_TRY(kernel);
         kernels::launch &launch = prepared.value();
         void *parameters[] = {&launch.arguments};

@@ -128,16 +128,20 @@ std::optional<kernel_choice> choose(const reduction &how) {
     }
 }
 
-result<launch> prepare(const kernel_choice &by, std::size_t divisor, void *dst,
-                       std::span<const void *const> sources, std::size_t count) {
+result<launch> prepare(const reduction &how, void *dst, std::span<const void *const> sources,
+                       std::size_t count) {
+    auto const by = choose(how);
+    if (!by) {
+        return error(OMPX_ERR_UNSUPPORTED, "there is no kernel for this type and operator");
+    }
     if (dst == nullptr || sources.empty() || sources.size() > queue::most_sources) {
         return error(OMPX_ERR_ARG, fmt::format("a reduction of {} arrays: 1 to {} are possible",
                                                sources.size(), queue::most_sources));
     }
-    launch made;
+    launch made{.kernel = by->name, .arguments = {}};
     reduction_arguments &all = made.arguments;
-    all.count = count * by.per_element;
-    all.divisor = divisor;
+    all.count = count * by->per_element;
+    all.divisor = how.divisor;
     all.num_sources = sources.size();
     all.dst = reinterpret_cast<std::uintptr_t>(dst);
     auto bits = all.dst;
@@ -145,9 +149,9 @@ result<launch> prepare(const kernel_choice &by, std::size_t divisor, void *dst,
         all.sources[i] = reinterpret_cast<std::uintptr_t>(sources[i]);
         bits |= all.sources[i];
     }
-    all.packs = bits % pack_bytes == 0 ? all.count * by.element_bytes / pack_bytes : 0;
+    all.packs = bits % pack_bytes == 0 ? all.count * by->element_bytes / pack_bytes : 0;
     std::size_t const steps =
-        std::max<std::size_t>(all.packs, all.count - all.packs * (pack_bytes / by.element_bytes));
+        std::max<std::size_t>(all.packs, all.count - all.packs * (pack_bytes / by->element_bytes));
     made.num_blocks = static_cast<unsigned>(std::clamp<std::size_t>(
         (steps + launch::block_threads - 1) / launch::block_threads, 1, launch::most_blocks));
     return made;

@@ -28,11 +28,12 @@ struct launch {
     /// element of arrays that are longer.
     static constexpr std::size_t most_blocks = 4096;
 
+    std::string kernel;
     reduction_arguments arguments;
     unsigned num_blocks = 1;
 };
-/// Of queue::reduce with `count` > 0. OMPX_ERR_ARG as there.
-result<launch> prepare(const kernel_choice &by, std::size_t divisor, void *dst,
-                       std::span<const void *const> sources, std::size_t count);
+/// Of queue::reduce with `count` > 0. Errors as there.
+result<launch> prepare(const reduction &how, void *dst, std::span<const void *const> sources,
+                       std::size_t count);
 
 } // namespace diomp::device::kernels

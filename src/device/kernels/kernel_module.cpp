@@ -7,7 +7,7 @@ namespace diomp::device::kernels {
 
 result<kernel_module::handle> kernel_module::find(const std::string &name,
                                                   function_ref<result<handle>()> load,
-                                                  function_ref<result<handle>(handle)> find_in) {
+                                                  function_ref<result<handle>(handle)> get) {
     std::lock_guard const guard(mutex_);
     if (module_ == nullptr && !failure_) {
         if (auto loaded = load(); loaded) {
@@ -24,7 +24,7 @@ result<kernel_module::handle> kernel_module::find(const std::string &name,
     if (known != known_.end()) {
         return known->second;
     }
-    auto found = find_in(module_);
+    auto found = get(module_);
     DIOMP_TRY(found);
     return known_[name] = found.value();
 }
