@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/kernels/embedded.h"
 
+// Neither strings that are joined nor a name that is declared can stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 // clang-format off
 #define DIOMP_EMBED(name, alignment, file)                                                         \
     __asm__(".pushsection .rodata\n"                                                               \
@@ -13,6 +15,7 @@
             ".popsection\n");                                                                      \
     extern "C" __attribute__((visibility("hidden"))) const char name[]
 // clang-format on
+// NOLINTEND(bugprone-macro-parentheses)
 
 #if defined(DIOMP_REDUCTION_PTX)
 DIOMP_EMBED(diomp_reduction_ptx, 1, DIOMP_REDUCTION_PTX);
