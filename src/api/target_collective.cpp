@@ -19,43 +19,59 @@ std::string describe(const request &asked, int device, ompx_group_t group) {
                        api::describe(asked, group));
 }
 
-/// Finds the group and completes the request, then use(group, device).
-template <typename Use>
-int call(const char *function, const void *site, called wanted, int device, ompx_group_t group,
-         Use &&use) {
+/// Finds the group, completes the request by complete(group), then use(devices, group, device).
+template <typename Complete, typename Use>
+int call(const char *function, const void *site, const request &asked, int device,
+         ompx_group_t group, Complete &&complete, Use &&use) {
     return api::call(
-        function, site, [&] { return describe(wanted.asked, device, group); },
+        function, site, [&] { return describe(asked, device, group); },
         [&](runtime::runtime &running, api::account &counted) -> status {
             auto members = running.groups().find(group);
             DIOMP_TRY(members);
-            DIOMP_TRY(api::read_lists(wanted, *members.value()));
-            const request &asked = wanted.asked;
+            DIOMP_TRY(complete(*members.value()));
             counted = {"device", asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type))};
             // OpenMP has a default device for each task; a group of endpoints has its own.
             int const on = device == OMPX_GROUP_DEVICES && members.value()->endpoints().empty()
                                ? api::default_device()
                                : device;
-            return use(running.collectives_on_devices(), *members.value(), asked, on);
+            return use(running.collectives_on_devices(), *members.value(), on);
         });
 }
 
-int run(const char *function, const void *site, called wanted, int device, ompx_group_t group) {
-    return call(function, site, std::move(wanted), device, group,
-                [](runtime::device_collectives &devices, group::group &members,
-                   const request &asked, int on) { return devices.run(members, asked, on); });
+// The request stays where its members were stored, for the reason that collective.cpp gives.
+int run(const char *function, const void *site, const request &asked, int device,
+        ompx_group_t group) {
+    return call(
+        function, site, asked, device, group, [](group::group &) { return status{}; },
+        [&asked](runtime::device_collectives &devices, group::group &members, int on) {
+            return devices.run(members, asked, on);
+        });
+}
+
+/// The v forms.
+int run_lists(const char *function, const void *site, called wanted, int device,
+              ompx_group_t group) {
+    return call(
+        function, site, wanted.asked, device, group,
+        [&wanted](group::group &members) { return api::read_lists(wanted, members); },
+        [&wanted](runtime::device_collectives &devices, group::group &members, int on) {
+            return devices.run(members, wanted.asked, on);
+        });
 }
 
 int start(const char *function, const void *site, called wanted, int device, ompx_group_t group,
           ompx_event_t *event) {
-    return call(function, site, std::move(wanted), device, group,
-                [event](runtime::device_collectives &devices, group::group &members,
-                        const request &asked, int on) -> status {
-                    DIOMP_TRY(api::check_pointer(event, "event"));
-                    auto started = devices.start(members, asked, on);
-                    DIOMP_TRY(started);
-                    *event = started.value();
-                    return {};
-                });
+    return call(
+        function, site, wanted.asked, device, group,
+        [&wanted](group::group &members) { return api::read_lists(wanted, members); },
+        [&wanted, event](runtime::device_collectives &devices, group::group &members,
+                         int on) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            auto started = devices.start(members, wanted.asked, on);
+            DIOMP_TRY(started);
+            *event = started.value();
+            return {};
+        });
 }
 
 } // namespace
@@ -110,31 +126,33 @@ int ompx_target_alltoall(void *dst, const void *src, int device, size_t nbytes,
 
 int ompx_target_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
                         int device, int root, ompx_group_t group) noexcept {
-    return run("ompx_target_gatherv", DIOMP_SITE,
-               {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, device, group);
+    return run_lists("ompx_target_gatherv", DIOMP_SITE,
+                     {move(operation::gatherv, dst, src, 0, root), {nbytes, offsets}, {}}, device,
+                     group);
 }
 
 int ompx_target_scatterv(void *dst, const void *src, const size_t *nbytes, const size_t *offsets,
                          int device, int root, ompx_group_t group) noexcept {
-    return run("ompx_target_scatterv", DIOMP_SITE,
-               {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, device,
-               group);
+    return run_lists("ompx_target_scatterv", DIOMP_SITE,
+                     {move(operation::scatterv, dst, src, 0, root), {}, {nbytes, offsets}}, device,
+                     group);
 }
 
 int ompx_target_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
                            int device, ompx_group_t group) noexcept {
-    return run("ompx_target_allgatherv", DIOMP_SITE,
-               {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, device, group);
+    return run_lists("ompx_target_allgatherv", DIOMP_SITE,
+                     {move(operation::allgatherv, dst, src, 0), {nbytes, offsets}, {}}, device,
+                     group);
 }
 
 int ompx_target_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
                           const void *src, const size_t *src_nbytes, const size_t *src_offsets,
                           int device, ompx_group_t group) noexcept {
-    return run("ompx_target_alltoallv", DIOMP_SITE,
-               {move(operation::alltoallv, dst, src, 0),
-                {dst_nbytes, dst_offsets},
-                {src_nbytes, src_offsets}},
-               device, group);
+    return run_lists("ompx_target_alltoallv", DIOMP_SITE,
+                     {move(operation::alltoallv, dst, src, 0),
+                      {dst_nbytes, dst_offsets},
+                      {src_nbytes, src_offsets}},
+                     device, group);
 }
 
 int ompx_target_scan(void *dst, const void *src, int device, size_t count, ompx_type_t type,

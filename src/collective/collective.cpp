@@ -122,6 +122,12 @@ bool is_common(const group::group &members, const request &asked) {
            asked.op != OMPX_AVG;
 }
 
+/// One call by each rank, as if it were of ranks.
+bool is_of_ranks(const roles &who, const request &asked) {
+    return who.one_each() && asked.what != operation::barrier && !has_block_lists(asked.what) &&
+           !is_scan(asked.what);
+}
+
 } // namespace
 
 status run_here(execution &call) {
@@ -175,6 +181,9 @@ status collectives::run_common(group::group &members, const request &asked) {
 
 status collectives::run(group::group &members, const request &asked) {
     auto const turn = members.enter();
+    if (is_of_ranks(roles(members), asked) && is_common(members, asked)) [[likely]] {
+        return run_common(members, asked);
+    }
     endpoint_buffers const own{asked.dst, asked.src, nullptr};
     return run_in_turn(members, asked, {&own, 1});
 }
@@ -231,7 +240,7 @@ status collectives::run_in_turn(group::group &members, const request &asked,
         return members.meet({.what = operation::barrier});
     }
     roles const who(members);
-    bool const as_ranks = who.one_each() && !has_block_lists(asked.what) && !is_scan(asked.what);
+    bool const as_ranks = is_of_ranks(who, asked);
     bool const is_moved =
         as_ranks && (own.front().dst != asked.dst || own.front().src != asked.src);
     request moved;

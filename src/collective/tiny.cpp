@@ -7,8 +7,30 @@ namespace {
 
 using sync::operation;
 
+bool is_from_root(operation what) { return what == operation::bcast || what == operation::scatter; }
+
+/// Only a root needs data, or only a root has some.
+bool is_rooted(const execution &call) {
+    return (is_from_root(call.asked.what) || call.asked.what == operation::reduce ||
+            call.asked.what == operation::gather) &&
+           !call.chosen.check_all_members;
+}
+
+/// What a member brings of its own.
+std::size_t brought_bytes(const execution &call) {
+    return call.asked.what == operation::scatter ? call.block_bytes() * call.size()
+                                                 : call.block_bytes();
+}
+
+bool is_brief(const execution &call) {
+    return is_rooted(call) && brought_bytes(call) <= sizeof(std::uint64_t);
+}
+
 /// What a member brought to the last meeting.
 const std::byte *brought_by(const execution &call, std::size_t member, std::size_t nbytes) {
+    if (is_brief(call)) {
+        return call.members.brief_of(member);
+    }
     return nbytes <= sizeof(sync::meeting_payload)
                ? reinterpret_cast<const std::byte *>(call.members.payload_of(member).data())
                : call.members.wide_of(member);
@@ -26,9 +48,8 @@ void reduce_all(const execution &call) {
     std::memcpy(call.dst(), result, call.block_bytes());
 }
 
-// Who has a root waits for no more than it needs: the root for all, or the others for the root.
-// With checks everybody waits for everybody, so that everybody learns of a mismatch.
-status meet_loosely(execution &call, std::span<const std::byte> data) {
+/// With the member's own line, and what is wide beside it.
+status meet_by_line(execution &call, std::span<const std::byte> data) {
     sync::meeting_payload own{};
     if (data.size() <= sizeof(own)) {
         if (!data.empty()) {
@@ -36,19 +57,31 @@ status meet_loosely(execution &call, std::span<const std::byte> data) {
         }
         data = {};
     }
-    operation const what = call.asked.what;
-    bool const rooted = what == operation::bcast || what == operation::reduce ||
-                        what == operation::gather || what == operation::scatter;
-    if (!rooted || call.chosen.check_all_members) {
-        return call.members.meet(call.signature, own, data);
+    return is_rooted(call) ? call.members.post(call.signature, own, data)
+                           : call.members.meet(call.signature, own, data);
+}
+
+status post_brief(execution &call, std::span<const std::byte> data) {
+    if (data.empty()) {
+        return call.members.post(call.signature, {}, {});
     }
-    DIOMP_TRY(call.members.post(call.signature, own, data));
-    bool const from_root = what == operation::bcast || what == operation::scatter;
-    if (from_root) {
-        return call.is_root() ? status{} : call.members.await(call.root());
+    std::uint64_t word = 0;
+    std::memcpy(&word, data.data(), data.size());
+    return call.members.post_brief(call.signature, word);
+}
+
+// Who has a root waits for no more than it needs: the root for all, or the others for the root.
+// With checks everybody waits for everybody, so that everybody learns of a mismatch.
+status meet_loosely(execution &call, std::span<const std::byte> data) {
+    bool const brief = is_brief(call);
+    DIOMP_TRY(brief ? post_brief(call, data) : meet_by_line(call, data));
+    if (!is_rooted(call) || call.is_root() == is_from_root(call.asked.what)) {
+        return {};
     }
-    for (std::size_t member = 0; call.is_root() && member < call.size(); ++member) {
-        DIOMP_TRY(call.members.await(member));
+    std::size_t const first = call.is_root() ? 0 : call.root();
+    std::size_t const end = call.is_root() ? call.size() : first + 1;
+    for (std::size_t member = first; member < end; ++member) {
+        DIOMP_TRY(brief ? call.members.await_brief(member) : call.members.await(member));
     }
     return {};
 }

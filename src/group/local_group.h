@@ -82,6 +82,15 @@ public:
                 std::span<const std::byte> wide) {
         return rendezvous_.post(call, payload, wide);
     }
+    status post_brief(const sync::call_signature &call, std::uint64_t word) {
+        return rendezvous_.post_brief(call, word);
+    }
+    status await_brief(std::size_t member) {
+        return rendezvous_.await_brief(group_rank{static_cast<int>(member)});
+    }
+    [[nodiscard]] const std::byte *brief_of(std::size_t member) const {
+        return rendezvous_.brief_of(group_rank{static_cast<int>(member)});
+    }
     status await(std::size_t member) {
         return rendezvous_.await(group_rank{static_cast<int>(member)});
     }

@@ -288,14 +288,15 @@ bool device_collectives::is_found(const found_call &last, const group::group &me
            last.epoch == devices_.epoch() && last.device == device && asked.blocks == nullptr &&
            last.asked.what == asked.what && last.asked.dst == asked.dst &&
            last.asked.src == asked.src && last.asked.amount == asked.amount &&
-           last.asked.type == asked.type && last.asked.root == asked.root;
+           last.asked.type == asked.type && last.asked.op == asked.op &&
+           last.asked.root == asked.root;
 }
 
 status device_collectives::run(group::group &members, const request &asked, int device) {
     found_call const &last = last_found();
     if (is_found(last, members, asked, device)) [[likely]] {
         auto const turn = members.enter();
-        return collectives_.run_in_turn(members, asked, last.own);
+        return collectives_.run_in_turn(members, last.seen, last.own);
     }
     return run_unknown(members, asked, device);
 }
@@ -324,9 +325,12 @@ status device_collectives::run_unknown(group::group &members, const request &ask
                 last.device = device;
                 last.asked = asked;
                 last.own = own.value();
+                last.seen = asked;
+                last.seen.dst = last.own.front().dst;
+                last.seen.src = last.own.front().src;
                 // Without an epoch nobody says when memory is freed.
                 last.by = epoch == 0 || asked.blocks != nullptr ? nullptr : this;
-                return collectives_.run_in_turn(members, asked, last.own);
+                return collectives_.run_in_turn(members, last.seen, last.own);
             }
         }
         auto call = find_all(members, asked, device);

@@ -84,7 +84,10 @@ private:
         std::uint64_t version = 0; ///< of the vendors' choices
         std::uint64_t epoch = 0;   ///< of device memory
         int device = 0;
-        collective::request asked;
+        collective::request asked; ///< as the program gave it
+        /// With the first endpoint's buffers, made beforehand: to copy a request that has just been
+        /// stored costs a small call half its time.
+        collective::request seen;
         std::array<collective::endpoint_buffers, most_fast> buffers;
         std::span<const collective::endpoint_buffers> own;
     };

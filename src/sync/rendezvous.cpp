@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace diomp::sync {
@@ -173,11 +174,61 @@ status rendezvous::await(group_rank member) {
     __builtin_prefetch(&line_of(index, epoch_ + 2));
     DIOMP_TRY(engine_.wait([this, index] { return has_entered(index, epoch_); },
                            [this] { return describe_missing(epoch_); }));
-    if (!(line_of(index, epoch_).call == own_call_)) [[unlikely]] {
+    return compare_with(index);
+}
+
+status rendezvous::compare_with(std::size_t member) {
+    if (!(line_of(member, epoch_).call == own_call_)) [[unlikely]] {
         reported_ = epoch_;
-        return mismatch(std::min(index, self_), std::max(index, self_), epoch_);
+        return mismatch(std::min(member, self_), std::max(member, self_), epoch_);
     }
     return {};
+}
+
+// Equal tags of different calls or meetings: one in 2^64, as with the digests.
+std::uint64_t rendezvous::tag_of(const call_signature &call) const {
+    struct words {
+        std::uint64_t low, high;
+    };
+    auto const [low, high] = std::bit_cast<words>(call);
+    std::uint64_t const mixed = (low + epoch_ * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
+    return (mixed ^ mixed >> 31U) + high * 0x94d049bb133111ebU;
+}
+
+status rendezvous::post_brief(const call_signature &call, std::uint64_t word) {
+    DIOMP_TRY(enter(call, {}, {}, true));
+    brief &own = areas_[self_]->briefs[place_of_brief(epoch_)];
+    own.word = word;
+    own.tag.store(tag_of(call), std::memory_order_release);
+    if (epoch_ % briefs_per_line == 0) {
+        prefetch_for_writing(&brief_at(self_, epoch_ + 2 * briefs_per_line));
+    }
+    return late_ ? late_report() : status{};
+}
+
+// A member that made another call may have posted in another way: its line tells, looked at now and
+// then.
+status rendezvous::await_brief(group_rank member) {
+    constexpr unsigned looks_before_line = 16;
+    std::size_t const index = member.index();
+    const brief &awaited = brief_at(index, epoch_);
+    std::uint64_t const tag = tag_of(own_call_);
+    if (epoch_ % briefs_per_line == 0) {
+        __builtin_prefetch(&brief_at(index, epoch_ + 2 * briefs_per_line));
+    }
+    unsigned looks = 0;
+    bool differs = false;
+    DIOMP_TRY(engine_.wait(
+        [&] {
+            if (awaited.tag.load(std::memory_order_acquire) == tag) [[likely]] {
+                return true;
+            }
+            differs = ++looks % looks_before_line == 0 && has_entered(index, epoch_) &&
+                      !(line_of(index, epoch_).call == own_call_);
+            return differs;
+        },
+        [this] { return describe_missing(epoch_); }));
+    return differs ? compare_with(index) : status{};
 }
 
 status rendezvous::complete(std::size_t &differing) {

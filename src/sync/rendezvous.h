@@ -6,6 +6,7 @@
 // line: epoch, signature and payload of one member for one meeting; a ring of them, so that a
 // member may be some meetings ahead of one that still reads. full meeting: everybody waits for
 // everybody. post: a meeting in which each member waits only for those whose payload it needs.
+// brief word: eight bytes of a post that are all that its readers look at.
 //
 // A member does not read its own line: the first reader may have taken it away (processors with
 // migratory lines do), and between cores that are far apart getting it back costs as much as the
@@ -50,7 +51,7 @@ public:
     static constexpr std::size_t wide_bytes = 256;
     /// Bytes and alignment (a cache line) of a member's area.
     static constexpr std::size_t area_bytes =
-        (num_lines + 2) * cache_line_bytes + num_lines * (wide_bytes + sizeof(std::uint64_t));
+        (num_lines + 2) * cache_line_bytes + num_lines * (wide_bytes + 3 * sizeof(std::uint64_t));
 
     /// areas and members: [group rank]. `self` is the caller's place in them.
     rendezvous(conduit::engine &engine, std::span<std::byte *const> areas,
@@ -74,6 +75,16 @@ public:
     /// that do not wait for each other notice at their next full meeting, or when they look up:
     /// that call is made, and then reports the earlier one.
     status await(group_rank member);
+    /// The same with a brief word, for members that expect it by await_brief. Four calls share a
+    /// line, and who waits looks at no other: between cores that are far apart a line takes as long
+    /// as several calls.
+    status post_brief(const call_signature &call, std::uint64_t word);
+    status await_brief(group_rank member);
+    /// The member's word of the last meeting, after await_brief; valid until the caller's next one.
+    [[nodiscard]] const std::byte *brief_of(group_rank member) const {
+        return reinterpret_cast<const std::byte *>(
+            &areas_[member.index()]->briefs[place_of_brief(epoch_)].word);
+    }
     /// For callers that wait and compare by themselves, after post: whether the member has entered
     /// the last meeting.
     [[nodiscard]] bool has_entered(group_rank member) const {
@@ -111,6 +122,12 @@ private:
         call_signature call;
         meeting_payload payload;
     };
+    /// What others need to know of a post with one word: the tag tells the meeting and the call.
+    struct brief {
+        std::atomic<std::uint64_t> tag;
+        std::uint64_t word;
+    };
+    static constexpr std::size_t briefs_per_line = cache_line_bytes / sizeof(brief);
     struct alignas(cache_line_bytes) announcement {
         std::atomic<std::uint64_t> epoch;
         std::uint64_t differing; ///< member whose call differs from member 0's; 0: none
@@ -118,6 +135,7 @@ private:
     struct area {
         line lines[num_lines];
         announcement announced[2]; ///< of full meetings, by member 0, in large groups
+        brief briefs[num_lines];
         std::byte wide[num_lines][wide_bytes];
         /// Of operation and root of all calls up to that of the line.
         std::atomic<std::uint64_t> digests[num_lines];
@@ -126,6 +144,12 @@ private:
 
     /// Of a meeting's line and wide data.
     static std::size_t place_of(std::uint64_t epoch);
+    /// Those of a line follow each other, the lines do not.
+    static std::size_t place_of_brief(std::uint64_t epoch);
+    [[nodiscard]] std::uint64_t tag_of(const call_signature &call) const;
+    [[nodiscard]] const brief &brief_at(std::size_t member, std::uint64_t epoch) const {
+        return areas_[member]->briefs[place_of_brief(epoch)];
+    }
     [[nodiscard]] const line &line_of(std::size_t member, std::uint64_t epoch) const {
         return areas_[member]->lines[place_of(epoch)];
     }
@@ -144,6 +168,7 @@ private:
     void compare_posts(std::uint64_t epoch);
     /// The disagreement about an earlier call that was found meanwhile, if any.
     status late_report();
+    status compare_with(std::size_t member);
     status await_all(std::uint64_t epoch);
     status await_announcement(std::uint64_t epoch, std::size_t &differing);
     [[nodiscard]] std::size_t find_differing() const;
@@ -178,6 +203,13 @@ inline constexpr auto places_of_lines = [] {
 
 inline std::size_t rendezvous::place_of(std::uint64_t epoch) {
     return places_of_lines[epoch % num_lines];
+}
+
+inline std::size_t rendezvous::place_of_brief(std::uint64_t epoch) {
+    // Of the bits that are reversed the lower ones are those of the line: none of it is lost.
+    std::uint64_t const line = epoch / briefs_per_line;
+    return places_of_lines[line * briefs_per_line % num_lines] * briefs_per_line +
+           epoch % briefs_per_line;
 }
 
 } // namespace diomp::sync

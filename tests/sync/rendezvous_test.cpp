@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <numeric>
+#include <cstring>
+#include <functional>
+#include <vector>
 
 namespace diomp::sync {
 namespace {
@@ -104,6 +106,87 @@ TEST_P(rendezvous_sizes, different_calls_are_told_to_all_and_the_next_meeting_wo
                     std::to_string(odd_one) +
                     " made ompx_allreduce(count=4, type=OMPX_DOUBLE, op=OMPX_SUM)");
             EXPECT_TRUE(world.of(self).meet(barrier).ok());
+        }
+    });
+}
+
+constexpr call_signature word_from_last{.what = operation::bcast, .root = 0, .amount = 8};
+constexpr call_signature words_to_first{.what = operation::gather, .root = 0, .amount = 8};
+
+std::uint64_t word_of(std::size_t member, std::uint64_t round) { return round << 8U | member; }
+
+std::uint64_t read_brief(const rendezvous &from, std::size_t member) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from.brief_of(group_rank{static_cast<int>(member)}), sizeof(word));
+    return word;
+}
+
+// Several rings of calls, among calls of other kinds, so that words stand at every place of a line.
+TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    std::atomic<int> wrong{0};
+    ranks.run([&](world_rank self) {
+        rendezvous &own = world.of(self);
+        std::size_t const last = own.num_members() - 1;
+        for (std::uint64_t round = 0; round < 1000; ++round) {
+            bool const sends = self.index() == last;
+            wrong += (sends ? own.post_brief(word_from_last, word_of(last, round))
+                            : own.post(word_from_last, {}))
+                         ? 0
+                         : 1;
+            if (!sends) {
+                wrong += own.await_brief(group_rank{static_cast<int>(last)}) ? 0 : 1;
+                wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
+            }
+            if (round % 3 != 0) {
+                continue;
+            }
+            wrong += own.post_brief(words_to_first, word_of(self.index(), ~round)) ? 0 : 1;
+            for (std::size_t each = 0; self.index() == 0 && each <= last; ++each) {
+                wrong += own.await_brief(group_rank{static_cast<int>(each)}) ? 0 : 1;
+                wrong += read_brief(own, each) == word_of(each, ~round) ? 0 : 1;
+            }
+            if (round % 7 == 0) {
+                wrong += own.meet(barrier) ? 0 : 1;
+            }
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
+// Whoever expects a word learns of another call, brief or not, and the next one works.
+TEST_P(rendezvous_sizes, who_expects_a_brief_word_learns_of_another_call) {
+    if (GetParam() == 1) {
+        return; // nobody to disagree with
+    }
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    group_rank const last{GetParam() - 1};
+    std::vector<std::function<status(rendezvous &)>> const others{
+        [](rendezvous &own) { return own.post({.what = operation::allgather, .amount = 8}, {}); },
+        [](rendezvous &own) {
+            return own.post_brief({.what = operation::bcast, .root = 0, .amount = 4}, 5);
+        },
+        [](rendezvous &own) {
+            return own.post_brief({.what = operation::bcast, .root = 1, .amount = 8}, 5);
+        }};
+    ranks.run([&](world_rank self) {
+        rendezvous &own = world.of(self);
+        for (std::size_t round = 0; round < 30; ++round) {
+            if (self.index() == last.index()) {
+                EXPECT_TRUE(others[round % others.size()](own).ok());
+            } else {
+                EXPECT_TRUE(own.post(word_from_last, {}).ok());
+                status const told = own.await_brief(last);
+                ASSERT_FALSE(told.ok());
+                EXPECT_EQ(told.failure().code(), OMPX_ERR_MISMATCH);
+                EXPECT_THAT(told.failure().message(), HasSubstr("ompx_bcast(root=0, nbytes=8)"));
+            }
+            // Those that have not been told by a word may be told here.
+            status const met = own.meet(barrier);
+            EXPECT_TRUE(met.ok() || met.failure().code() == OMPX_ERR_MISMATCH);
+            EXPECT_TRUE(own.meet(barrier).ok());
         }
     });
 }
