@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/flight.h"
 
+#include "base/cpu.h"
+
 #include <fmt/core.h>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <mutex>
+#include <pthread.h>
 #include <vector>
 
 namespace diomp::conduit {
@@ -14,6 +20,11 @@ class flight_pool {
 public:
     static std::unique_ptr<flight::state> take() {
         flight_pool &pool = only();
+        std::unique_ptr<flight::state> mine(
+            pool.own_place().exchange(nullptr, std::memory_order_acquire));
+        if (mine != nullptr) [[likely]] {
+            return mine;
+        }
         std::lock_guard const guard(pool.mutex_);
         if (pool.free_.empty()) {
             return std::make_unique<flight::state>();
@@ -26,9 +37,18 @@ public:
     static void give_back(std::unique_ptr<flight::state> state) {
         flight_pool &pool = only();
         bool const done = state->count.is_done();
-        std::lock_guard const guard(pool.mutex_);
         if (done) {
             state->count.failure.store(0, std::memory_order_relaxed);
+            flight::state *none = nullptr;
+            if (pool.own_place().compare_exchange_strong(
+                    none, state.get(), std::memory_order_release, std::memory_order_relaxed))
+                [[likely]] {
+                static_cast<void>(state.release());
+                return;
+            }
+        }
+        std::lock_guard const guard(pool.mutex_);
+        if (done) {
             pool.free_.push_back(std::move(state));
             return;
         }
@@ -43,7 +63,18 @@ private:
         return *pool;
     }
 
-    std::mutex mutex_; ///< leaf lock
+    struct alignas(cache_line_bytes) place {
+        std::atomic<flight::state *> state{nullptr};
+    };
+    /// Of the calling thread, and perhaps of some others.
+    std::atomic<flight::state *> &own_place() {
+        // Threads lie pages apart, at least.
+        auto const where = static_cast<std::uint64_t>(::pthread_self()) >> 12U;
+        return places_[(where * 0x9e3779b97f4a7c15U) >> 59U].state;
+    }
+
+    std::array<place, 32> places_; ///< a thread's last state, so that threads do not meet
+    std::mutex mutex_;             ///< leaf lock over the others
     std::vector<std::unique_ptr<flight::state>> free_;
     std::vector<std::unique_ptr<flight::state>> given_up_;
 };

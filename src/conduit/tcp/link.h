@@ -5,6 +5,7 @@
 // where they lie. The body of a frame goes straight to where its taker wants it.
 #pragma once
 
+#include "base/short_mutex.h"
 #include "base/unique_fd.h"
 #include "conduit/tcp/wire.h"
 
@@ -210,7 +211,7 @@ private:
     // Who sends gathers, for a moment; who writes takes all that has gathered, and others gather on
     // while the system is at it. Locked in this order, receive_mutex_ before both.
     std::mutex write_mutex_;
-    std::mutex gather_mutex_;
+    short_mutex gather_mutex_;
     std::atomic<bool> is_ship_wanted_{false};
     std::atomic<bool> is_full_{false}; ///< there was no room the last time
     // Under gather_mutex_:
