@@ -8,6 +8,8 @@ PEERS = ["openmpi", "mpich", "openshmem"]
 LARGE = 64 * 1024
 # At least 0.97 of the limit's bandwidth.
 LIMIT_FACTOR = 1 / 0.97
+# Two that both copy at the speed of the memory are as quick as each other: a ratio that prints as 1.00.
+TIE_FACTOR = 1.005
 
 
 def against_peers(us, factor=1.0):
@@ -43,7 +45,7 @@ def transfer_goal(results, row):
     limit = copy_limit(results, row, "diomp")
     if size < LARGE or limit is None:
         return None
-    return ">= 0.97 limit, <= peers", [(us["diomp"] / limit, LIMIT_FACTOR), against_peers(us)]
+    return ">= 0.97 limit, <= peers", [(us["diomp"] / limit, LIMIT_FACTOR), against_peers(us, TIE_FACTOR)]
 
 
 def collective_goal(row):

@@ -2,9 +2,9 @@
 // Which of a few ways to do the same is quickest on this machine, learned from what they take: for
 // choices that depend on where the system has put ranks, which may change while they run.
 //
-// A trial is a run of the preferred way and one of another; the quicker one is preferred from then
-// on. A round of trials goes through all others without a pause; then the preferred way is used
-// alone, the longer the more often it has been confirmed.
+// A trial is a run of the preferred way and one of another; if that is quicker by more than what
+// runs differ by it is preferred from then on. A round of trials goes through all others without a
+// pause; then the preferred way is used alone, the longer the more often it has been confirmed.
 #pragma once
 
 #include <algorithm>
@@ -56,6 +56,7 @@ public:
     static constexpr int run_length = 4;
     static constexpr int trial_length = 2 * run_length; ///< the preferred way, then another one
     static constexpr double hopeless = 1.15;            ///< times worse twice: no third use
+    static constexpr double worth_a_change = 1.03;      ///< times the other's cost
     static constexpr int least_pause = 64;              ///< uses between rounds
     static constexpr int longest_pause = 1024;
 
@@ -64,11 +65,8 @@ private:
     [[nodiscard]] int challenger() const { return (champion_ + trial_) % num_ways_; }
 
     void conclude() {
-        auto const median = [](auto &three) {
-            std::ranges::sort(three);
-            return three[1];
-        };
-        if (median(costs_[0]) > median(costs_[1])) {
+        // Whatever disturbs a use makes it longer.
+        if (std::ranges::min(costs_[0]) > worth_a_change * std::ranges::min(costs_[1])) {
             preferred_ = challenger();
         }
         if (++trial_ < num_ways_) {
