@@ -16,9 +16,11 @@ namespace diomp {
 class best_way {
 public:
     best_way() = default;
-    /// `preferred` is taken to be the best one until something is known.
-    explicit best_way(int preferred, int num_ways = 2)
-        : num_ways_(num_ways), champion_(preferred), preferred_(preferred) {}
+    /// `preferred` is taken to be the best one until something is known. The first `num_cold` uses
+    /// are not compared: they touch memory for the first time.
+    explicit best_way(int preferred, int num_ways = 2, int num_cold = 0)
+        : num_ways_(num_ways), champion_(preferred), preferred_(preferred),
+          position_(num_cold > 0 ? trial_length : 0), left_(num_cold) {}
 
     /// For the next time.
     [[nodiscard]] int choice() const {

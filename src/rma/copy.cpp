@@ -23,6 +23,7 @@ bool overlap(const void *a, const void *b, std::size_t nbytes) {
 /// From where on threads learn: below, the lines of both sides stay in the core's own cache.
 constexpr std::size_t least_learned = std::size_t{1} << 20;
 constexpr std::size_t num_learned = 12; ///< powers of two, the last one for all above
+constexpr int num_cold = 16;            ///< copies before the first trial
 
 /// What a thread has learned about copies.
 struct learned_ways {
@@ -36,7 +37,7 @@ struct learned_ways {
             by_size[i] = best_way(is_long       ? streaming
                                   : has_strings ? string
                                                 : cached,
-                                  has_strings ? 3 : 2);
+                                  has_strings ? 3 : 2, num_cold);
         }
     }
 };

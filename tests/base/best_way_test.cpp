@@ -100,6 +100,20 @@ TEST(best_way, the_quickest_of_three_is_taken_after_one_round) {
     }
 }
 
+TEST(best_way, what_cold_uses_take_is_not_compared) {
+    constexpr int num_cold = 5;
+    best_way ways(1, 3, num_cold);
+    EXPECT_EQ(use(ways, num_cold, [](int) { return 100.0; }), num_cold);
+    EXPECT_EQ(settle(ways, 2 * best_way::trial_length, {1.2, 1.0, 1.1}), 1);
+    EXPECT_EQ(ways.is_trying(), false);
+}
+
+TEST(best_way, a_little_better_is_not_worth_a_change) {
+    best_way ways;
+    EXPECT_EQ(settle(ways, 5000, {1.02, 1.0}), 0);
+    EXPECT_EQ(settle(ways, 5000, {1.04, 1.0}), 1);
+}
+
 TEST(best_way, it_follows_a_machine_that_changes_among_three) {
     best_way ways(0, 3);
     EXPECT_EQ(settle(ways, 5000, {1.0, 2.0, 2.0}), 0);
