@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A mutex for sections of some ten instructions that several threads enter often: who finds it
-// taken looks again for a while before it sleeps. With std::mutex two threads that send small
-// messages in turn spend most of their time in the kernel, putting each other to sleep.
+// taken looks again for a while before it sleeps. With std::mutex threads that send small messages
+// side by side put each other to sleep in the kernel (docs/benchmarks.md).
 #pragma once
 
 #include <pthread.h>

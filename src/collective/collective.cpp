@@ -181,6 +181,7 @@ status collectives::run_common(group::group &members, const request &asked) {
 
 status collectives::run(group::group &members, const request &asked) {
     auto const turn = members.enter();
+    // Without a copy of the buffers that were stored one by one, for the same reason.
     if (is_of_ranks(roles(members), asked) && is_common(members, asked)) [[likely]] {
         return run_common(members, asked);
     }

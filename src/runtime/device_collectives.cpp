@@ -286,17 +286,16 @@ bool device_collectives::is_found(const found_call &last, const group::group &me
                                   const request &asked, int device) const {
     return last.by == this && last.of == &members && last.version == vendors_.version() &&
            last.epoch == devices_.epoch() && last.device == device && asked.blocks == nullptr &&
-           last.asked.what == asked.what && last.asked.dst == asked.dst &&
-           last.asked.src == asked.src && last.asked.amount == asked.amount &&
-           last.asked.type == asked.type && last.asked.op == asked.op &&
-           last.asked.root == asked.root;
+           last.asked.what == asked.what && last.dst == asked.dst && last.src == asked.src &&
+           last.asked.amount == asked.amount && last.asked.type == asked.type &&
+           last.asked.op == asked.op && last.asked.root == asked.root;
 }
 
 status device_collectives::run(group::group &members, const request &asked, int device) {
     found_call const &last = last_found();
     if (is_found(last, members, asked, device)) [[likely]] {
         auto const turn = members.enter();
-        return collectives_.run_in_turn(members, last.seen, last.own);
+        return collectives_.run_in_turn(members, last.asked, last.own);
     }
     return run_unknown(members, asked, device);
 }
@@ -323,14 +322,15 @@ status device_collectives::run_unknown(group::group &members, const request &ask
                 last.version = version;
                 last.epoch = epoch;
                 last.device = device;
-                last.asked = asked;
+                last.dst = asked.dst;
+                last.src = asked.src;
                 last.own = own.value();
-                last.seen = asked;
-                last.seen.dst = last.own.front().dst;
-                last.seen.src = last.own.front().src;
+                last.asked = asked;
+                last.asked.dst = last.own.front().dst;
+                last.asked.src = last.own.front().src;
                 // Without an epoch nobody says when memory is freed.
                 last.by = epoch == 0 || asked.blocks != nullptr ? nullptr : this;
-                return collectives_.run_in_turn(members, last.seen, last.own);
+                return collectives_.run_in_turn(members, last.asked, last.own);
             }
         }
         auto call = find_all(members, asked, device);

@@ -84,10 +84,11 @@ private:
         std::uint64_t version = 0; ///< of the vendors' choices
         std::uint64_t epoch = 0;   ///< of device memory
         int device = 0;
-        collective::request asked; ///< as the program gave it
-        /// With the first endpoint's buffers, made beforehand: to copy a request that has just been
-        /// stored costs a small call half its time.
-        collective::request seen;
+        void *dst = nullptr; ///< as the program gave it
+        const void *src = nullptr;
+        /// With the first endpoint's buffers: a request that has just been stored is not to be
+        /// copied (docs/collectives.md).
+        collective::request asked;
         std::array<collective::endpoint_buffers, most_fast> buffers;
         std::span<const collective::endpoint_buffers> own;
     };

@@ -196,7 +196,7 @@ std::uint64_t rendezvous::tag_of(const call_signature &call) const {
 }
 
 status rendezvous::post_brief(const call_signature &call, std::uint64_t word) {
-    DIOMP_TRY(enter(call, {}, {}, true));
+    DIOMP_TRY(enter(call, {word}, {}, true));
     brief &own = areas_[self_]->briefs[place_of_brief(epoch_)];
     own.word = word;
     own.tag.store(tag_of(call), std::memory_order_release);
@@ -206,29 +206,28 @@ status rendezvous::post_brief(const call_signature &call, std::uint64_t word) {
     return late_ ? late_report() : status{};
 }
 
-// A member that made another call may have posted in another way: its line tells, looked at now and
-// then.
+// A member that made another call, or checks more than this one, has posted in another way: its
+// line tells, looked at now and then.
 status rendezvous::await_brief(group_rank member) {
     constexpr unsigned looks_before_line = 16;
     std::size_t const index = member.index();
     const brief &awaited = brief_at(index, epoch_);
-    std::uint64_t const tag = tag_of(own_call_);
+    awaited_tag_ = tag_of(own_call_);
     if (epoch_ % briefs_per_line == 0) {
         __builtin_prefetch(&brief_at(index, epoch_ + 2 * briefs_per_line));
     }
     unsigned looks = 0;
-    bool differs = false;
+    bool by_line = false;
     DIOMP_TRY(engine_.wait(
         [&] {
-            if (awaited.tag.load(std::memory_order_acquire) == tag) [[likely]] {
+            if (awaited.tag.load(std::memory_order_acquire) == awaited_tag_) [[likely]] {
                 return true;
             }
-            differs = ++looks % looks_before_line == 0 && has_entered(index, epoch_) &&
-                      !(line_of(index, epoch_).call == own_call_);
-            return differs;
+            by_line = ++looks % looks_before_line == 0 && has_entered(index, epoch_);
+            return by_line;
         },
         [this] { return describe_missing(epoch_); }));
-    return differs ? compare_with(index) : status{};
+    return by_line ? compare_with(index) : status{};
 }
 
 status rendezvous::complete(std::size_t &differing) {

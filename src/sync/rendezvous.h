@@ -75,15 +75,17 @@ public:
     /// that do not wait for each other notice at their next full meeting, or when they look up:
     /// that call is made, and then reports the earlier one.
     status await(group_rank member);
-    /// The same with a brief word, for members that expect it by await_brief. Four calls share a
-    /// line, and who waits looks at no other: between cores that are far apart a line takes as long
-    /// as several calls.
+    /// The same with a brief word, which is also the first of the payload, for members that expect
+    /// it by await_brief. Four calls share a line, and who waits looks at no other as a rule:
+    /// between cores that are far apart a line takes as long as several calls.
     status post_brief(const call_signature &call, std::uint64_t word);
     status await_brief(group_rank member);
     /// The member's word of the last meeting, after await_brief; valid until the caller's next one.
     [[nodiscard]] const std::byte *brief_of(group_rank member) const {
-        return reinterpret_cast<const std::byte *>(
-            &areas_[member.index()]->briefs[place_of_brief(epoch_)].word);
+        const brief &told = brief_at(member.index(), epoch_);
+        bool const is_there = told.tag.load(std::memory_order_acquire) == awaited_tag_;
+        return reinterpret_cast<const std::byte *>(is_there ? &told.word
+                                                            : payload_of(member).data());
     }
     /// For callers that wait and compare by themselves, after post: whether the member has entered
     /// the last meeting.
@@ -184,6 +186,7 @@ private:
     meeting_payload own_payload_{};
     std::uint64_t digest_ = 0;        ///< as in the area
     std::uint64_t known_entered_ = 0; ///< every member has entered this meeting
+    std::uint64_t awaited_tag_ = 0;   ///< of the last await_brief
     std::uint64_t reported_ = 0;      ///< the last meeting whose mismatch await told
     std::optional<error> late_;       ///< of an earlier post
     bool compares_posts_ = true;

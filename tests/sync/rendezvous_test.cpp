@@ -138,6 +138,8 @@ TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
             if (!sends) {
                 wrong += own.await_brief(group_rank{static_cast<int>(last)}) ? 0 : 1;
                 wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
+                auto const sender = group_rank{static_cast<int>(last)};
+                wrong += own.payload_of(sender)[0] == word_of(last, round) ? 0 : 1;
             }
             if (round % 3 != 0) {
                 continue;
@@ -150,6 +152,28 @@ TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
             if (round % 7 == 0) {
                 wrong += own.meet(barrier) ? 0 : 1;
             }
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+}
+
+// As members do that compare with everybody.
+TEST_P(rendezvous_sizes, a_brief_word_may_also_come_by_line) {
+    thread_ranks ranks(GetParam());
+    world_meeting world(ranks);
+    std::atomic<int> wrong{0};
+    ranks.run([&](world_rank self) {
+        rendezvous &own = world.of(self);
+        std::size_t const last = own.num_members() - 1;
+        for (std::uint64_t round = 0; round < 300; ++round) {
+            if (self.index() == last) {
+                meeting_payload const word{word_of(last, round)};
+                wrong += own.post(word_from_last, word) ? 0 : 1;
+                continue;
+            }
+            wrong += own.post(word_from_last, {}) ? 0 : 1;
+            wrong += own.await_brief(group_rank{static_cast<int>(last)}) ? 0 : 1;
+            wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
         }
     });
     EXPECT_EQ(wrong, 0);
