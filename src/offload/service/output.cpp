@@ -4,13 +4,45 @@
 #include "base/service_thread.h"
 #include "offload/remote/protocol.h"
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 namespace diomp::offload::service {
+namespace {
+
+// What has been taken out of a pipe and not been sent yet would be lost with the process; what is
+// still in it the server sends. So a crash waits until nothing is in hand, and from then on nothing
+// is taken. One session per process.
+std::atomic<bool> g_is_crashing{false};
+std::atomic<bool> g_is_in_hand{false};
+/// A client may have stopped reading.
+constexpr int most_waits = 1000;
+
+void wait_before_crash(int signal) {
+    g_is_crashing.store(true);
+    timespec const one_ms{0, 1000000};
+    for (int i = 0; i < most_waits && g_is_in_hand.load(); ++i) {
+        ::nanosleep(&one_ms, nullptr);
+    }
+    ::raise(signal); // which has its default action again
+}
+
+void watch_for_crashes() {
+    struct sigaction action{};
+    action.sa_handler = wait_before_crash;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    for (int const signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
+        ::sigaction(signal, &action, nullptr);
+    }
+}
+
+} // namespace
 
 result<output_pipes> output_pipes::make() {
     output_pipes made;
@@ -59,6 +91,7 @@ result<std::unique_ptr<output>> output::redirect(remote::control_link &client, o
     if (!made->stop_.valid()) {
         return system_error("eventfd", errno);
     }
+    watch_for_crashes();
     made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
     return made;
 }
@@ -80,9 +113,13 @@ std::array<std::uint64_t, 2> output::flush() {
 }
 
 void output::send_pending() {
-    auto const sent = pipes_.send_to(client_);
-    sent_[0] += sent[0];
-    sent_[1] += sent[1];
+    g_is_in_hand.store(true);
+    if (!g_is_crashing.load()) {
+        auto const sent = pipes_.send_to(client_);
+        sent_[0] += sent[0];
+        sent_[1] += sent[1];
+    }
+    g_is_in_hand.store(false);
 }
 
 void output::serve() {
@@ -95,6 +132,9 @@ void output::serve() {
         }
         if (entries[2].revents != 0) {
             return;
+        }
+        if (g_is_crashing.load()) {
+            return; // the pipes stay readable
         }
         std::lock_guard const guard(mutex_);
         send_pending();

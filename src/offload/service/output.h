@@ -27,7 +27,8 @@ struct output_pipes {
 
 class output {
 public:
-    /// From now on the process prints to the client.
+    /// From now on the process prints to the client, also what it prints before it crashes: signals
+    /// that end it wait for what is on its way.
     static result<std::unique_ptr<output>> redirect(remote::control_link &client,
                                                     output_pipes pipes);
     /// Ends the thread; what has been printed is sent before.
