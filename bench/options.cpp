@@ -55,6 +55,11 @@ void declare_benchmarks(CLI::App &app, options &into) {
     app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
+    app.add_option("--window-places", into.window_places,
+                   "places that the transfers of a window of bandwidth go to, in turn; 1: all to "
+                   "one, as in other libraries' tests")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
     declare_measurement(app, into);
     app.require_subcommand(1, 0);
     app.fallthrough();

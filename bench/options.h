@@ -16,6 +16,7 @@ struct options {
     bool all = false;                    ///< `all` was one of them
     std::vector<std::size_t> sizes;      ///< empty: each benchmark's own
     std::vector<int> threads{1, 2};
+    std::size_t window_places = 64; ///< that transfers of a window take turns at
     sampling how;
     std::string json;
     std::string csv;

@@ -180,42 +180,44 @@ void bench_signal(session<Library> &with) {
     }
 }
 
-/// One iteration starts `window` transfers to different places and completes them together; the row
-/// gives the time per transfer.
+/// One iteration starts `window` transfers, to different places unless told otherwise, and
+/// completes them together; the row gives the time per transfer.
 template <typename Library>
 void bench_bandwidth(session<Library> &with) {
     Library &library = with.library;
     const int target = with.target();
     for (const std::size_t size : transfer_sizes(with.wanted)) {
         const std::size_t window = std::clamp<std::size_t>(with.largest_bytes / size, 1, 64);
-        const buffer local = private_buffer(size * window);
+        const std::size_t places = std::min(window, with.wanted.window_places);
+        const buffer local = private_buffer(size * places);
         char *const mine = local.get();
-        fill_pattern(mine, size * window, size + 2);
-        const named_body puts{"bandwidth", "put_window", alone([&, size, window] {
+        fill_pattern(mine, size * places, size + 2);
+        const named_body puts{"bandwidth", "put_window", alone([&, size, window, places] {
                                   for (std::size_t i = 0; i < window; ++i) {
-                                      library.put(target, with.put_target + i * size,
-                                                  mine + i * size, size);
+                                      const std::size_t at = i % places * size;
+                                      library.put(target, with.put_target + at, mine + at, size);
                                   }
                                   library.fence(target);
                               }),
                               window};
-        check_put(with, puts, size * window, size + 2);
+        check_put(with, puts, size * places, size + 2);
         add_rows(with, {puts}, size);
         if constexpr (requires { library.finish_gets(target); }) {
-            const named_body gets{"bandwidth", "get_window", alone([&, size, window] {
+            const named_body gets{"bandwidth", "get_window", alone([&, size, window, places] {
                                       for (std::size_t i = 0; i < window; ++i) {
-                                          library.start_get(mine + i * size, target,
-                                                            with.get_source + i * size, size);
+                                          const std::size_t at = i % places * size;
+                                          library.start_get(mine + at, target, with.get_source + at,
+                                                            size);
                                       }
                                       library.finish_gets(target);
                                   }),
                                   window};
             if (with.is_target()) {
-                fill_pattern(with.get_source, size * window, size + 3);
+                fill_pattern(with.get_source, size * places, size + 3);
             }
             add_rows(with, {gets}, size);
             if (with.starts()) {
-                with.require("get_window", pattern_error(mine, size * window, size + 3));
+                with.require("get_window", pattern_error(mine, size * places, size + 3));
             }
         }
         library.barrier();

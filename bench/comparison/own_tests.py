@@ -29,10 +29,10 @@ def give_up(program, why):
 class Gasnet:
     """testsmall and testlarge of GASNet-EX."""
 
-    conduit, name = "gasnet", "gasnet's own"
+    name = "gasnet's own"
 
-    def __init__(self, folder, start, environment):
-        self.folder, self.start, self.environment = folder, start, environment
+    def __init__(self, folder, start, environment, conduit="gasnet"):
+        self.folder, self.start, self.environment, self.conduit = folder, start, environment, conduit
 
     def lines(self, program, options):
         command = shlex.split(self.start.format(program=self.folder / program)) + options

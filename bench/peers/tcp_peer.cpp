@@ -213,8 +213,22 @@ private:
     double value_ = 0;                 ///< and brought this
 };
 
+/// Of a system that paces connections by default, without that: it would be the timer that is
+/// measured. What the socket accepts is alike.
+int new_socket() {
+    const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char congestion[16] = {};
+    socklen_t length = sizeof(congestion) - 1;
+    if (getsockopt(made, IPPROTO_TCP, TCP_CONGESTION, congestion, &length) == 0 &&
+        std::strncmp(congestion, "bbr", 3) == 0 &&
+        setsockopt(made, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) != 0) {
+        setsockopt(made, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    }
+    return made;
+}
+
 int listen_anywhere(std::uint16_t &port) {
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int listener = new_socket();
     sockaddr_in address{};
     address.sin_family = AF_INET;
     socklen_t length = sizeof(address);
@@ -235,7 +249,7 @@ int connect_to(const std::string &host, const std::string &port) {
     if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) {
         stop("no address of " + host);
     }
-    const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int made = new_socket();
     if (made < 0 || connect(made, found->ai_addr, found->ai_addrlen) != 0) {
         stop("connect to " + host);
     }

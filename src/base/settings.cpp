@@ -288,6 +288,11 @@ constexpr auto rows = std::to_array<setting_row>({
      "256K; networks with long delays want their bandwidth times their delay.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.tcp_send_buffer_bytes, t); },
      [](const settings &s) { return show_auto_size(s.tcp_send_buffer_bytes); }},
+    {"DIOMP_TCP_CONGESTION", "name", "auto",
+     "Congestion control of the TCP conduit's connections, one that the system allows. auto: the "
+     "system's own; where that is BBR, which paces, cubic or reno between hosts less than 5 ms "
+     "apart.",
+     parse_text<&settings::tcp_congestion>, show_text<&settings::tcp_congestion>},
     {"DIOMP_NETWORK_RMA", rma_choices, "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",

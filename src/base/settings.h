@@ -60,6 +60,7 @@ struct settings {
     int ucx_workers = 0;                   ///< 0: chosen from the cores
     std::string tcp_interfaces;            ///< empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
+    std::string tcp_congestion = "auto";
     std::string network_rma = "auto";
     std::string network_device_memory = "auto";
     std::string network_atomics = "messages";

@@ -257,6 +257,7 @@ struct conduit_options {
     int ucx_workers = 0;             ///< threads that inject side by side; 0: chosen from the cores
     std::string tcp_interfaces;      ///< with commas between; empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen here
+    std::string tcp_congestion = "auto";   ///< or one of the system's algorithms
     std::string network_rma = "auto";      ///< auto, rdma, messages
     std::string device_memory = "auto";    ///< auto, on, off: see conduit::reaches
     bool native_atomics = false;           ///< an error of create() where there are none

@@ -4,6 +4,7 @@
 #include "conduit/tcp/address.h"
 #include "conduit/tcp/link.h"
 #include "conduit/tcp/peer.h"
+#include "conduit/tcp/tuning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <thread>
 #include <vector>
@@ -456,6 +459,77 @@ TEST_F(tcp_link, a_closed_connection_is_noticed_after_what_it_brought) {
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("last words"));
     EXPECT_EQ(there_->what_is_wrong(), "the connection has been closed");
+}
+
+/// A connection to ourselves, and what the other end has accepted.
+struct loopback_pair {
+    explicit loopback_pair(const tcp::tuning &how) {
+        std::uint16_t port = 0;
+        auto listener = tcp::listen(port, how);
+        EXPECT_TRUE(listener.ok());
+        in6_addr loopback{};
+        ::inet_pton(AF_INET6, "::ffff:127.0.0.1", &loopback);
+        auto started = tcp::start_connecting(loopback, port, how);
+        EXPECT_TRUE(started.ok());
+        opened = started.take();
+        pollfd waiting{listener.value().get(), POLLIN, 0};
+        EXPECT_EQ(::poll(&waiting, 1, 10000), 1);
+        accepted = unique_fd(::accept(listener.value().get(), nullptr, nullptr));
+    }
+    unique_fd opened;
+    unique_fd accepted;
+};
+
+std::string system_congestion() {
+    unique_fd const probe(::socket(AF_INET, SOCK_STREAM, 0));
+    return tcp::congestion_of(probe.get());
+}
+
+TEST(tcp_tuning, near_connections_are_not_paced_and_others_are_the_systems) {
+    auto how = tcp::tuning::create(0, "auto");
+    ASSERT_TRUE(how.ok());
+    loopback_pair const pair(how.value());
+    std::string const own = system_congestion();
+    for (int const fd : {pair.opened.get(), pair.accepted.get()}) {
+        how.value().adapt(fd);
+        if (own.starts_with("bbr")) {
+            EXPECT_THAT(tcp::congestion_of(fd), testing::AnyOf("cubic", "reno"));
+        } else {
+            EXPECT_EQ(tcp::congestion_of(fd), own);
+        }
+        int on = 0;
+        socklen_t size = sizeof(on);
+        ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size);
+        EXPECT_NE(on, 0);
+        int room = 0;
+        size = sizeof(room);
+        ::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
+        EXPECT_LE(room, 2 * 256 * 1024);
+    }
+}
+
+TEST(tcp_tuning, far_connections_are_left_to_the_system) {
+    auto how = tcp::tuning::create(0, "auto", 0);
+    ASSERT_TRUE(how.ok());
+    loopback_pair const pair(how.value());
+    for (int const fd : {pair.opened.get(), pair.accepted.get()}) {
+        how.value().adapt(fd);
+        EXPECT_EQ(tcp::congestion_of(fd), system_congestion());
+    }
+}
+
+TEST(tcp_tuning, what_the_user_wants_is_taken_or_refused_with_a_remedy) {
+    auto how = tcp::tuning::create(4096, "reno");
+    ASSERT_TRUE(how.ok()) << "every system has it";
+    loopback_pair const pair(how.value());
+    how.value().adapt(pair.accepted.get());
+    EXPECT_EQ(tcp::congestion_of(pair.opened.get()), "reno");
+    EXPECT_EQ(tcp::congestion_of(pair.accepted.get()), "reno");
+
+    auto refused = tcp::tuning::create(0, "no such thing");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.failure().message(), testing::HasSubstr("'no such thing'"));
+    EXPECT_EQ(tcp::congestion_of(-1), "");
 }
 
 TEST(tcp_connecting, where_nobody_listens_another_address_may_be_tried) {

@@ -23,6 +23,18 @@ traffic *g_traffic = nullptr;
 
 std::size_t most_in_request() { return gex_AM_LUBRequestMedium(); }
 
+std::size_t num_pieces_of(std::size_t nbytes) {
+    return (nbytes + most_in_request() - 1) / most_in_request();
+}
+
+/// Of a put that has so much left. Alike at the end: the peer copies one while the next is on its
+/// way.
+std::size_t next_piece(std::size_t left) {
+    constexpr std::size_t few = 4;
+    std::size_t const pieces = num_pieces_of(left);
+    return pieces > few ? most_in_request() : (left + pieces - 1) / pieces;
+}
+
 /// Of udp it is known how many requests a peer may leave unanswered before the next one blocks.
 std::uint32_t find_num_slots() {
     constexpr std::uint32_t margin = 8;
@@ -211,7 +223,7 @@ bool traffic::send_piece_of_put(peer &to, waiting_transfer &put) {
     if (!to.take_slot(num_slots_)) {
         return false;
     }
-    std::size_t const piece = std::min(put.left, most_in_request());
+    std::size_t const piece = next_piece(put.left);
     std::uint64_t const answer_to = number_of(put.answers_to);
     gex_AM_RequestMedium4(job_.team, to.gex_rank(), put_handler,
                           const_cast<std::byte *>(put.source), piece, GEX_EVENT_NOW, 0,
@@ -243,7 +255,7 @@ void traffic::put(peer &to, std::uint64_t address, const std::byte *source, std:
     whole.address = address;
     whole.source = source;
     whole.left = nbytes;
-    whole.answers_to = to.begin_put((nbytes + most_in_request() - 1) / most_in_request(), nbytes);
+    whole.answers_to = to.begin_put(num_pieces_of(nbytes), nbytes);
     while (!to.has_backlog() && whole.left > 0 && send_piece_of_put(to, whole)) {
     }
     if (whole.left == 0) {

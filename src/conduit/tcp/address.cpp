@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/tcp/address.h"
 
-#include <climits>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <cstring>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/tcp.h>
 #include <set>
 #include <sstream>
 #include <sys/socket.h>
@@ -103,8 +101,9 @@ unique_fd new_socket(int family) {
     return unique_fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-result<unique_fd> listen_at(const endpoint &where, std::uint16_t &port) {
+result<unique_fd> listen_at(const endpoint &where, std::uint16_t &port, const tuning &how) {
     unique_fd made = new_socket(where.get()->sa_family);
+    how.prepare(made.get());
     int const off = 0;
     if (where.get()->sa_family == AF_INET6 && made.valid()) {
         ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -222,27 +221,21 @@ std::string other_end_of(int fd) {
                        : reinterpret_cast<const sockaddr_in6 &>(other.storage).sin6_addr);
 }
 
-result<unique_fd> listen(std::uint16_t &port) {
-    auto made = listen_at(make_endpoint(in6addr_any, 0), port);
+result<unique_fd> listen(std::uint16_t &port, const tuning &how) {
+    auto made = listen_at(make_endpoint(in6addr_any, 0), port, how);
     if (made.ok()) {
         return made;
     }
-    return listen_at(make_endpoint(map_ipv4({htonl(INADDR_ANY)}), 0), port);
+    return listen_at(make_endpoint(map_ipv4({htonl(INADDR_ANY)}), 0), port, how);
 }
 
-void tune(int fd, std::size_t send_buffer_bytes) {
-    int const on = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    int const size = static_cast<int>(std::min<std::size_t>(send_buffer_bytes, INT_MAX / 2));
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-}
-
-result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port) {
+result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port, const tuning &how) {
     endpoint const where = make_endpoint(to, port);
     unique_fd made = new_socket(where.get()->sa_family);
     if (!made.valid()) {
         return system_error("opening a socket", errno);
     }
+    how.prepare(made.get());
     if (::connect(made.get(), where.get(), where.size) != 0 && errno != EINPROGRESS) {
         return system_error("connecting", errno);
     }

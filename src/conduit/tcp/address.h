@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "conduit/tcp/tuning.h"
 
 #include <cstdint>
 #include <netinet/in.h>
@@ -42,11 +43,8 @@ result<std::vector<address>> own_addresses(const std::string &wanted);
 
 /// Listens on all addresses, or on IPv4 ones where there is no IPv6, at a port of the system's
 /// choice, which goes to `port`.
-result<unique_fd> listen(std::uint16_t &port);
+result<unique_fd> listen(std::uint16_t &port, const tuning &how = {});
 /// Starts to connect.
-result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port);
-/// Of a connection: what is written leaves at once, and no more than `send_buffer_bytes` waits in
-/// the system, where it would fall out of the processor's caches before it is read.
-void tune(int fd, std::size_t send_buffer_bytes);
+result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port, const tuning &how = {});
 
 } // namespace diomp::conduit::tcp

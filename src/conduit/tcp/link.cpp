@@ -22,8 +22,9 @@ const std::byte *bytes_of(const void *object) { return static_cast<const std::by
 
 } // namespace
 
-link::link(unique_fd fd, peer &target, const greeting &first, bool is_held)
-    : fd_(std::move(fd)), target_(&target), is_held_(is_held), leaving_copies_(sizeof(first)) {
+link::link(unique_fd fd, peer &target, const greeting &first, bool is_held, const tuning *how)
+    : fd_(std::move(fd)), target_(&target), tuning_(how), is_held_(is_held),
+      leaving_copies_(sizeof(first)) {
     piece hello;
     hello.copy.assign(bytes_of(&first), bytes_of(&first) + sizeof(first));
     hello.data = hello.copy.data();
@@ -154,7 +155,12 @@ std::uint64_t link::send_in_order(const frame &head, std::span<const std::byte> 
 
 /// Forgets what has left.
 void link::consume(std::size_t nbytes) {
-    is_open_.store(true, std::memory_order_relaxed);
+    if (!is_open()) {
+        is_open_.store(true, std::memory_order_relaxed);
+        if (tuning_ != nullptr) {
+            tuning_->adapt(fd_.get());
+        }
+    }
     while (nbytes > 0) {
         piece &front = leaving_.front();
         std::size_t const gone = std::min(nbytes, front.left);

@@ -7,6 +7,7 @@
 
 #include "base/short_mutex.h"
 #include "base/unique_fd.h"
+#include "conduit/tcp/tuning.h"
 #include "conduit/tcp/wire.h"
 
 #include <algorithm>
@@ -61,8 +62,9 @@ public:
     }
 
     /// A connection that is being opened; `first` leaves first. A held one lets nothing else leave
-    /// before release().
-    link(unique_fd fd, peer &target, const greeting &first, bool is_held);
+    /// before release(). `how` is told when it is open.
+    link(unique_fd fd, peer &target, const greeting &first, bool is_held,
+         const tuning *how = nullptr);
     /// One that has been accepted.
     explicit link(unique_fd fd)
         : fd_(std::move(fd)), is_open_(true), was_accepted_(true), awaits_greeting_(true) {}
@@ -199,6 +201,7 @@ private:
 
     unique_fd fd_;
     std::atomic<peer *> target_{nullptr};
+    const tuning *tuning_ = nullptr; ///< of one that is being opened
     std::atomic<bool> is_open_{false};
     bool was_accepted_ = false;
     std::atomic<state> state_{state::good};

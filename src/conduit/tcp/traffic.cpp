@@ -22,8 +22,6 @@ namespace {
 constexpr std::uint32_t every = 64;
 /// How long one address may take to answer.
 constexpr std::chrono::seconds opening_limit{3};
-/// What the level 2 caches of today's processors hold, in round figures.
-constexpr std::size_t usual_send_buffer_bytes = 256 * 1024;
 /// Connections of strangers that may wait beside those of a job's ranks.
 constexpr std::size_t most_strangers = 64;
 
@@ -43,10 +41,10 @@ result<std::string> new_cookie() {
 
 } // namespace
 
-traffic::traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
-                 arrivals &arrived, loss_sink lose)
+traffic::traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
+                 loss_sink lose)
     : launcher_(launcher), own_rank_(launcher.info().rank), arrived_(arrived),
-      lose_(std::move(lose)), send_buffer_bytes_(send_buffer_bytes),
+      lose_(std::move(lose)), tuning_(std::move(how)),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
       slot_bytes_(window.slot_bytes()), peers_(static_cast<std::size_t>(launcher.info().size)),
       links_(2 * peers_.num_ranks() + most_strangers), next_way_(peers_.num_ranks()) {}
@@ -56,15 +54,15 @@ traffic::~traffic() = default;
 result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, const window &window,
                                                  const conduit_options &options, arrivals &arrived,
                                                  loss_sink lose) {
-    std::size_t const send_buffer_bytes =
-        options.tcp_send_buffer_bytes > 0 ? options.tcp_send_buffer_bytes : usual_send_buffer_bytes;
+    auto how = tuning::create(options.tcp_send_buffer_bytes, options.tcp_congestion);
+    DIOMP_TRY(how);
     std::unique_ptr<traffic> made(
-        new traffic(launcher, window, send_buffer_bytes, arrived, std::move(lose)));
+        new traffic(launcher, window, how.take(), arrived, std::move(lose)));
     auto addresses = own_addresses(options.tcp_interfaces);
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
     made->own_card_.addresses = addresses.take();
-    auto listener = listen(made->own_card_.port);
+    auto listener = listen(made->own_card_.port, made->tuning_);
     DIOMP_TRY(listener);
     made->listener_ = listener.take();
     made->epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));
@@ -152,7 +150,7 @@ link *traffic::way_to(peer &to) {
         }
         // Any descriptor will do: open_next_way() puts the right one in its place.
         bool const is_held = own_rank_ > to.rank();
-        auto made = std::make_unique<link>(unique_fd(), to, greeting_, is_held);
+        auto made = std::make_unique<link>(unique_fd(), to, greeting_, is_held, &tuning_);
         if (has_place()) {
             if (open_next_way(*made, to)) {
                 link &added = add(std::move(made));
@@ -174,10 +172,9 @@ bool traffic::open_next_way(link &which, peer &target) {
     std::string why = which.what_is_wrong();
     while (next < ways.size()) {
         in6_addr const &way = ways[next++];
-        auto started = start_connecting(way, theirs.port);
+        auto started = start_connecting(way, theirs.port, tuning_);
         if (started.ok()) {
             log(log_level::debug, "tcp: connecting to {} at {}", target.name(), to_text(way));
-            tune(started.value().get(), send_buffer_bytes_);
             which.start_again(started.take());
             return true;
         }
@@ -218,7 +215,7 @@ void traffic::accept_all() {
         if (!next.valid()) {
             return;
         }
-        tune(next.get(), send_buffer_bytes_);
+        tuning_.adapt(next.get());
         std::lock_guard const guard(links_mutex_);
         add_accepted(std::move(next));
     }

@@ -56,8 +56,8 @@ public:
     void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
 
 private:
-    traffic(launch::launcher &launcher, const window &window, std::size_t send_buffer_bytes,
-            arrivals &arrived, loss_sink lose);
+    traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
+            loss_sink lose);
 
     std::byte *place_body(link &on, const frame &head, std::span<const std::byte> front) override;
     std::byte *place_bulk(link &on, const frame &head, std::span<const std::byte> front);
@@ -91,7 +91,7 @@ private:
     world_rank own_rank_;
     arrivals &arrived_;
     loss_sink lose_;
-    std::size_t send_buffer_bytes_;
+    tuning tuning_;
     std::uint64_t slot_begin_;
     std::size_t slot_bytes_;
     card own_card_;
