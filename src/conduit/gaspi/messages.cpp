@@ -2,9 +2,10 @@
 // Messages: records in a ring at the receiver, written from its mirror at the sender. Declared in
 // traffic.h.
 //
-// A record is written with a notification behind it that tells where the messages of this sender
-// end now. The receiver tells in the same way how far it has handled them. A record lies in one
-// piece; what is left at the ring's end is skipped by a record without a message.
+// The receiver finds a record by looking for it. In a job of many ranks that would take too long:
+// there a notification behind it tells where the messages of this sender end now. The receiver
+// tells by notification how far it has handled them. A record lies in one piece; what is left at
+// the ring's end is skipped by a record without a message.
 #include "conduit/gaspi/traffic.h"
 
 #include <GASPI.h>
@@ -17,9 +18,6 @@ namespace {
 constexpr std::size_t most_message_bytes = 8192;
 /// Of data with a message behind it.
 constexpr std::size_t most_pieces_at_once = 16;
-constexpr std::uint32_t units_for(std::size_t nbytes) {
-    return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
-}
 
 constexpr auto work_id = static_cast<gaspi_segment_id_t>(segment::work);
 
@@ -65,11 +63,16 @@ bool traffic::ship(peer &to, std::size_t most_under_way) {
     std::uint32_t const now = std::min(units, num_units() - at);
     std::uint32_t const end = (begin + now) & position_mask;
     std::size_t const offset = at * message_unit;
-    const std::byte *const from = memory_->outgoing_ring(to.rank()) + offset;
-    outcome const tried = note(
-        to, on->write_and_notify(to.rank(), memory_->place_of(from), segment::work,
-                                 memory_->remote_ring() + offset, now * message_unit,
-                                 static_cast<std::uint32_t>(self_.index()), to_notification(end)));
+    place const from = memory_->place_of(memory_->outgoing_ring(to.rank()) + offset);
+    std::uint64_t const there = memory_->remote_ring() + offset;
+    std::uint32_t const nbytes = now * message_unit;
+    outcome const tried =
+        note(to, looks_for_messages()
+                     ? on->write(to.rank(), from, segment::work, there,
+                                 {operation::what::nothing, nbytes})
+                     : on->write_and_notify(to.rank(), from, segment::work, there, nbytes,
+                                            static_cast<std::uint32_t>(self_.index()),
+                                            to_notification(end)));
     if (tried != outcome::started) {
         return false;
     }
@@ -84,14 +87,13 @@ bool traffic::ship_waiting() {
            }) > 0;
 }
 
-std::byte *traffic::append_record(peer &to, const record &head) {
-    std::byte *const there =
-        memory_->outgoing_ring(to.rank()) + to.sent % num_units() * message_unit;
-    std::memcpy(there, &head, sizeof(head));
+void traffic::append_record(peer &to, record head, std::span<const std::byte> payload) {
+    head.stamp = to_notification(to.sent);
+    write_record(memory_->outgoing_ring(to.rank()) + to.sent % num_units() * message_unit, head,
+                 payload);
     std::uint32_t const left = num_units() - to.sent % num_units();
     std::uint32_t const units = head.is_filler != 0 ? left : units_for(head.nbytes);
     to.sent.store((to.sent + units) & position_mask, std::memory_order_relaxed);
-    return there + sizeof(head);
 }
 
 bool traffic::has_room_for(peer &to, std::size_t payload_bytes) {
@@ -102,13 +104,10 @@ bool traffic::has_room_for(peer &to, std::size_t payload_bytes) {
 
 void traffic::append_message(peer &to, handler_id handler, std::span<const std::byte> payload) {
     if (num_units() - to.sent % num_units() < units_for(payload.size())) {
-        append_record(to, {0, 0, 1});
+        append_record(to, {.is_filler = 1}, {});
     }
-    std::byte *const there =
-        append_record(to, {static_cast<std::uint32_t>(payload.size()), handler, 0});
-    if (!payload.empty()) {
-        std::memcpy(there, payload.data(), payload.size());
-    }
+    append_record(to, {.nbytes = static_cast<std::uint32_t>(payload.size()), .handler = handler},
+                  payload);
 }
 
 void traffic::list_unshipped(peer &to) {
@@ -187,15 +186,33 @@ result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
     return true;
 }
 
+bool traffic::has_message_of(const peer &from) const {
+    record head{};
+    return read_record(next_record_of(from), from.taken, bytes_left_at(from.taken), head);
+}
+
 bool traffic::has_messages() const {
+    if (looks_for_messages()) {
+        return std::ranges::any_of(peers_, [&](auto &each) { return has_message_of(*each); });
+    }
     gaspi_notification_id_t first = 0;
     return gaspi_notify_waitsome(work_id, 0, static_cast<gaspi_number_t>(peers_.size()), &first,
                                  GASPI_TEST) == GASPI_SUCCESS;
 }
 
 /// Whose turn it is, so that none waits for ever behind a busy one.
-peer *traffic::next_sender(std::uint32_t &upto) {
+peer *traffic::next_sender() {
     auto const size = static_cast<std::uint32_t>(peers_.size());
+    if (looks_for_messages()) {
+        for (std::uint32_t i = 0; i < size; ++i) {
+            std::uint32_t const turn = (next_sender_ + i) % size;
+            if (has_message_of(*peers_[turn])) {
+                next_sender_ = (turn + 1) % size;
+                return peers_[turn].get();
+            }
+        }
+        return nullptr;
+    }
     gaspi_notification_id_t first = 0;
     bool const found = gaspi_notify_waitsome(work_id, next_sender_, size - next_sender_, &first,
                                              GASPI_TEST) == GASPI_SUCCESS ||
@@ -204,7 +221,7 @@ peer *traffic::next_sender(std::uint32_t &upto) {
     if (!found) {
         return nullptr;
     }
-    upto = take_notification(first);
+    take_notification(first);
     next_sender_ = (first + 1) % size;
     return peers_[first].get();
 }
@@ -217,39 +234,39 @@ int traffic::receive(message_sink sink) {
     int num_handled = 0;
     // At most once around: somebody else waits for what this thread does next.
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-        std::uint32_t upto = 0;
-        peer *const from = next_sender(upto);
+        peer *const from = next_sender();
         if (from == nullptr) {
             break;
         }
-        if (upto != 0) {
-            num_handled += receive_from(*from, to_position(upto), sink);
-        }
+        num_handled += receive_from(*from, sink);
     }
     receiver_.store({}, std::memory_order_relaxed);
     receiving_.clear(std::memory_order_release);
     return num_handled;
 }
 
-int traffic::receive_from(peer &from, std::uint32_t upto, message_sink sink) {
+std::byte *traffic::next_record_of(const peer &from) const {
+    return memory_->incoming_ring(from.rank()) + from.taken % num_units() * message_unit;
+}
+
+int traffic::receive_from(peer &from, message_sink sink) {
     from.note_sign_of_life();
     int num_handled = 0;
-    const std::byte *const ring = memory_->incoming_ring(from.rank());
-    // A notification that is older than what has been taken leads backwards.
-    while (distance(from.taken, upto) != 0 && distance(from.taken, upto) <= num_units()) {
-        std::uint32_t const at = from.taken % num_units();
-        record head{};
-        std::memcpy(&head, ring + at * message_unit, sizeof(head));
-        std::uint32_t units = num_units() - at;
+    std::uint32_t const begin = from.taken;
+    record head{};
+    // Not for ever, if more keeps coming; at least as far as a notification has told.
+    while (distance(begin, from.taken) < num_units() &&
+           read_record(next_record_of(from), from.taken, bytes_left_at(from.taken), head)) {
+        std::uint32_t units = num_units() - from.taken % num_units();
         if (head.is_filler == 0) {
             units = units_for(head.nbytes);
             sink({from.rank(),
                   head.handler,
-                  {ring + at * message_unit + sizeof(head), head.nbytes},
+                  {next_record_of(from) + sizeof(head), head.nbytes},
                   {}});
             ++num_handled;
         }
-        from.taken = (from.taken + units) & position_mask;
+        from.taken.store((from.taken + units) & position_mask, std::memory_order_relaxed);
         if (distance(from.credited, from.taken) >= num_units() / 4) {
             credit(from);
         }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "conduit/gaspi/lane.h"
+#include "conduit/gaspi/record.h"
 #include "conduit/network_peer.h"
 
 #include <array>
@@ -30,22 +31,6 @@ struct deferred {
 
 /// Puts and messages travel on different lanes, so each have markers of their own.
 enum class marker_kind : std::uint8_t { puts, messages };
-
-/// A message lies in one piece behind this; what is left at a ring's end is a filler.
-struct record {
-    std::uint32_t nbytes; ///< of the payload
-    handler_id handler;
-    std::uint16_t is_filler;
-};
-constexpr std::size_t message_unit = 64;
-/// Positions in a ring of messages count units, modulo 2^31: as a notification a position is odd,
-/// since that must not be 0.
-constexpr std::uint32_t position_mask = 0x7fffffff;
-constexpr std::uint32_t to_notification(std::uint32_t position) { return position << 1 | 1; }
-constexpr std::uint32_t to_position(std::uint32_t notification) { return notification >> 1; }
-constexpr std::uint32_t distance(std::uint32_t from, std::uint32_t to) {
-    return (to - from) & position_mask;
-}
 
 class peer final : public network_peer {
 public:
@@ -77,9 +62,9 @@ public:
     std::uint32_t shipped = 0;             ///< end of what GPI-2 has been given
     bool is_unshipped = false;             ///< listed as such
     std::atomic<std::uint32_t> handled{0}; ///< of them, as far as the peer has told
-    std::uint32_t taken = 0;     ///< end of the last message from there; under traffic's receiving
-    std::uint32_t credited = 0;  ///< what the peer has been told of that
-    std::uint32_t to_credit = 0; ///< and what it is to be told
+    std::atomic<std::uint32_t> taken{0};   ///< end of the last message from there
+    std::uint32_t credited = 0;            ///< what the peer has been told of that
+    std::uint32_t to_credit = 0;           ///< and what it is to be told
     bool owes_credit = false;
 };
 

@@ -65,6 +65,9 @@ public:
 private:
     traffic() = default;
     using outcome = lane::outcome;
+    /// Up to so many ranks a look at all rings costs less than a notification.
+    static constexpr std::size_t most_looked_at = 64;
+    [[nodiscard]] bool looks_for_messages() const { return peers_.size() <= most_looked_at; }
     static constexpr std::size_t few_writes = 6; ///< entries of a lane, two for each message
 
     [[nodiscard]] peer &peer_of(world_rank rank) const { return *peers_[rank.index()]; }
@@ -90,7 +93,7 @@ private:
     bool ship_waiting();
     void list_unshipped(peer &to);
     [[nodiscard]] lane *message_lane_for_data(peer &to);
-    std::byte *append_record(peer &to, const record &head);
+    void append_record(peer &to, record head, std::span<const std::byte> payload);
     void append_message(peer &to, handler_id handler, std::span<const std::byte> payload);
     [[nodiscard]] bool has_room_for(peer &to, std::size_t payload_bytes);
     [[nodiscard]] bool make_room(peer &to, std::size_t wanted);
@@ -103,8 +106,13 @@ private:
     void end_everything(peer &lost);
 
     // Of messages, under receiving_:
-    int receive_from(peer &from, std::uint32_t upto, message_sink sink);
-    [[nodiscard]] peer *next_sender(std::uint32_t &upto);
+    int receive_from(peer &from, message_sink sink);
+    [[nodiscard]] peer *next_sender();
+    [[nodiscard]] std::byte *next_record_of(const peer &from) const;
+    [[nodiscard]] bool has_message_of(const peer &from) const;
+    [[nodiscard]] std::size_t bytes_left_at(std::uint32_t position) const {
+        return (num_units() - position % num_units()) * message_unit;
+    }
     [[nodiscard]] std::uint32_t num_units() const {
         return static_cast<std::uint32_t>(memory_->ring_bytes() / message_unit);
     }

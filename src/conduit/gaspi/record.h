@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A message in a ring, whose arrival shows in the ring itself: a notification behind it would be an
+// operation of its own, and take as long again. GASPI promises nothing of bytes that no
+// notification follows, not even the order in which they appear, so a record carries a sum over all
+// of them and is there when the sum is right. Needs no GPI-2.
+#pragma once
+
+#include "conduit/conduit.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace diomp::conduit::gaspi {
+
+/// A message lies in one piece behind this; what is left at a ring's end is a filler.
+struct record {
+    std::uint32_t stamp; ///< its position, as a notification: what lay there before has another one
+    std::uint32_t sum;
+    std::uint32_t nbytes; ///< of the payload
+    handler_id handler;
+    std::uint16_t is_filler;
+};
+static_assert(sizeof(record) == 16);
+constexpr std::size_t message_unit = 64;
+
+/// Positions in a ring of messages count units, modulo 2^31: as a notification a position is odd,
+/// since that must not be 0.
+constexpr std::uint32_t position_mask = 0x7fffffff;
+constexpr std::uint32_t to_notification(std::uint32_t position) { return position << 1 | 1; }
+constexpr std::uint32_t to_position(std::uint32_t notification) { return notification >> 1; }
+constexpr std::uint32_t distance(std::uint32_t from, std::uint32_t to) {
+    return (to - from) & position_mask;
+}
+constexpr std::uint32_t units_for(std::size_t nbytes) {
+    return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
+}
+
+/// Over all of a record but the sum itself. Any byte that is missing changes it, by chance but for
+/// one in 2^32.
+inline std::uint32_t sum_of(const record &head, const std::byte *payload) {
+    constexpr std::uint64_t factor = 0x9e3779b97f4a7c15; // 2^64 by the golden ratio, odd
+    std::uint64_t sum = factor;
+    auto const add = [&](std::uint64_t word) {
+        sum = (sum ^ word) * factor;
+        sum ^= sum >> 32;
+    };
+    add(std::uint64_t{head.stamp} << 32 | head.nbytes);
+    add(std::uint64_t{head.handler} << 16 | head.is_filler);
+    std::size_t at = 0;
+    for (; at + sizeof(std::uint64_t) <= head.nbytes; at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, payload + at, sizeof(word));
+        add(word);
+    }
+    if (at < head.nbytes) {
+        std::uint64_t rest = 0;
+        std::memcpy(&rest, payload + at, head.nbytes - at);
+        add(rest);
+    }
+    return static_cast<std::uint32_t>(sum);
+}
+
+/// Writes a record and its payload.
+inline void write_record(std::byte *at, record head, std::span<const std::byte> payload) {
+    head.sum = sum_of(head, payload.data());
+    std::memcpy(at, &head, sizeof(head));
+    if (!payload.empty()) {
+        std::memcpy(at + sizeof(head), payload.data(), payload.size());
+    }
+}
+
+/// Whether all of the record for this position has arrived at a place that has `room` bytes; then
+/// `head` is it.
+inline bool read_record(std::byte *at, std::uint32_t position, std::size_t room, record &head) {
+    std::atomic_ref<std::uint32_t> const stamp(*reinterpret_cast<std::uint32_t *>(at));
+    if (stamp.load(std::memory_order_acquire) != to_notification(position)) {
+        return false;
+    }
+    std::memcpy(&head, at, sizeof(head));
+    return head.nbytes <= room - sizeof(head) && sum_of(head, at + sizeof(head)) == head.sum;
+}
+
+} // namespace diomp::conduit::gaspi
