@@ -41,7 +41,7 @@ TEST(gaspi_record, nothing_is_there_at_first) {
 }
 
 TEST(gaspi_record, is_there_when_its_last_byte_is_whichever_that_is) {
-    for (std::size_t const nbytes : {0, 1, 7, 8, 47, 48, 49, 1000}) {
+    for (std::size_t const nbytes : {0U, 1U, 7U, 8U, 47U, 48U, 49U, 1000U}) {
         ring sent;
         auto const payload = noise(nbytes, 1);
         gaspi::write_record(sent.bytes.data(), head_for(3, nbytes), payload);

@@ -17,11 +17,12 @@ namespace diomp::conduit::gaspi {
 
 /// A message lies in one piece behind this; what is left at a ring's end is a filler.
 struct record {
-    std::uint32_t stamp; ///< its position, as a notification: what lay there before has another one
-    std::uint32_t sum;
-    std::uint32_t nbytes; ///< of the payload
-    handler_id handler;
-    std::uint16_t is_filler;
+    /// Its position, as a notification: what lay there before has another one.
+    std::uint32_t stamp = 0;
+    std::uint32_t sum = 0;
+    std::uint32_t nbytes = 0; ///< of the payload
+    handler_id handler = 0;
+    std::uint16_t is_filler = 0;
 };
 static_assert(sizeof(record) == 16);
 constexpr std::size_t message_unit = 64;

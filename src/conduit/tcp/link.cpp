@@ -33,16 +33,11 @@ link::link(unique_fd fd, peer &target, const greeting &first, bool is_held, cons
     count_leaving();
 }
 
-// Inlined, gcc 12 takes the vector's growth for an overflow.
-[[gnu::noinline]] void link::append(const void *bytes, std::size_t nbytes) {
-    gathered_.insert(gathered_.end(), bytes_of(bytes), bytes_of(bytes) + nbytes);
-}
-
 void link::count_gathered() {
     num_gathered_copies_.store(queued_copies_ + gathered_.size(), std::memory_order_relaxed);
     bool const has_any = !is_held_ && (!queue_.empty() || !gathered_.empty());
     has_gathered_.store(has_any, std::memory_order_release);
-    if (unsettled_ != nullptr && has_any && !is_counted_) {
+    if (unsettled_ != nullptr && (has_any || has_nested()) && !is_counted_) {
         is_counted_ = true;
         unsettled_->fetch_add(1, std::memory_order_release);
     }
@@ -56,8 +51,8 @@ void link::count_leaving() {
 void link::settle() {
     count_gathered();
     count_leaving();
-    bool const is_unsettled = has_gathered_.load(std::memory_order_relaxed) || !leaving_.empty() ||
-                              (condition() != state::good && !is_buried());
+    bool const is_unsettled = has_gathered_.load(std::memory_order_relaxed) || has_nested() ||
+                              !leaving_.empty() || (condition() != state::good && !is_buried());
     if (unsettled_ != nullptr && is_unsettled != is_counted_) {
         is_counted_ = is_unsettled;
         unsettled_->fetch_add(is_unsettled ? 1 : -1, std::memory_order_release);
@@ -85,7 +80,7 @@ void link::set_aside(std::vector<std::byte> &&next_buffer) {
         return;
     }
     piece next;
-    next.copy = std::exchange(gathered_, std::move(next_buffer));
+    next.copy = gathered_.take(std::move(next_buffer));
     next.data = next.copy.data();
     next.left = next.copy.size();
     queued_copies_ += next.left;
@@ -103,6 +98,10 @@ void link::send(const frame &head, std::span<const std::byte> front, const void 
 
 std::uint64_t link::send_put(const frame &head, const void *data, completion &source_free,
                              std::atomic<std::uint64_t> &num_puts, bool brings_flush) {
+    if (!brings_flush && head.nbytes <= most_nested && is_shared()) {
+        nest_put(head, data, num_puts);
+        return 0;
+    }
     return send_in_order(head, {}, data, head.nbytes, &source_free, &num_puts, brings_flush);
 }
 
@@ -123,12 +122,15 @@ std::uint64_t link::send_in_order(const frame &head, std::span<const std::byte> 
         if (condition() == state::broken) {
             return 0;
         }
-        append(&head, sizeof(head));
-        if (!front.empty()) {
-            append(front.data(), front.size());
+        bool const copies = !brings_flush && is_copied(head.what, nbytes);
+        if (copies && num_puts != nullptr) {
+            gathered_.append_put(head, data, most_copied_of_puts);
+        } else {
+            gathered_.append(&head, sizeof(head));
+            gathered_.append(front.data(), front.size());
+            gathered_.append(data, copies ? nbytes : 0);
         }
-        if (!brings_flush && is_copied(head.what, nbytes)) {
-            append(data, nbytes);
+        if (copies) {
             is_enough = gathered_.size() >=
                         (nbytes > most_copied ? most_gathered_before_flush : most_gathered);
         } else {
@@ -143,7 +145,7 @@ std::uint64_t link::send_in_order(const frame &head, std::span<const std::byte> 
         if (brings_flush) {
             asked = number;
             frame const flush{.what = kind::flush, .number = number};
-            append(&flush, sizeof(flush));
+            gathered_.append(&flush, sizeof(flush));
         }
         count_gathered();
     }
@@ -289,6 +291,7 @@ bool link::give_way_to(link &next) {
         settle();
         next.count_gathered();
     }
+    collect_puts();
     next.ship();
     return true;
 }

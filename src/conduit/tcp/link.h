@@ -7,6 +7,7 @@
 
 #include "base/short_mutex.h"
 #include "base/unique_fd.h"
+#include "conduit/tcp/gathering.h"
 #include "conduit/tcp/tuning.h"
 #include "conduit/tcp/wire.h"
 
@@ -57,6 +58,8 @@ public:
     /// less than a packet for the flush that follows most of them.
     static constexpr std::size_t most_copied = 8 * 1024;
     static constexpr std::size_t most_copied_of_puts = 64 * 1024;
+    /// Puts up to this size wait apart where several threads put.
+    static constexpr std::size_t most_nested = 1024;
     static constexpr bool is_copied(kind what, std::size_t nbytes) {
         return nbytes <= (what == kind::put ? most_copied_of_puts : most_copied);
     }
@@ -81,11 +84,13 @@ public:
     /// The same with a part in front of the data that is copied.
     void send(const frame &head, std::span<const std::byte> front, const void *data,
               std::size_t nbytes, completion *source_free);
-    /// The same with a put, counted in `num_puts` when it has its place in the row. If
-    /// `brings_flush` a flush leaves with it, and the data is not copied; returns its number, else
-    /// 0.
+    /// The same with a put, counted in `num_puts` when it has its place in the row; small ones of
+    /// threads that put side by side have none before collect_puts(). If `brings_flush` a flush
+    /// leaves with it, and the data is not copied; returns its number, else 0.
     std::uint64_t send_put(const frame &head, const void *data, completion &source_free,
                            std::atomic<std::uint64_t> &num_puts, bool brings_flush);
+    /// Gives all puts that have been sent so far their places.
+    void collect_puts();
     /// Writes what waits, as far as there is room, or has another thread do it that is writing.
     /// True if anything went here.
     bool ship();
@@ -171,11 +176,18 @@ private:
         completion *source_free = nullptr;
     };
 
+    [[nodiscard]] bool is_shared();
+    void share();
+    [[nodiscard]] bool has_nested() const {
+        return num_nested_.load(std::memory_order_acquire) > 0;
+    }
+    void nest_put(const frame &head, const void *data, std::atomic<std::uint64_t> &num_puts);
+    void empty_nest(put_nest &full); ///< under its mutex
+    void place_puts(const gathering &puts, std::uint64_t num, std::atomic<std::uint64_t> &counter);
     std::uint64_t send_in_order(const frame &head, std::span<const std::byte> front,
                                 const void *data, std::size_t nbytes, completion *source_free,
                                 std::atomic<std::uint64_t> *num_puts, bool brings_flush);
     // Under gather_mutex_:
-    void append(const void *bytes, std::size_t nbytes);
     void set_aside(std::vector<std::byte> &&next_buffer);
     void count_gathered();
     // Under write_mutex_:
@@ -219,8 +231,8 @@ private:
     std::atomic<bool> is_full_{false}; ///< there was no room the last time
     // Under gather_mutex_:
     std::deque<piece> queue_;
-    std::vector<std::byte> gathered_; ///< behind it
-    std::size_t queued_copies_ = 0;   ///< bytes
+    gathering gathered_;            ///< behind it
+    std::size_t queued_copies_ = 0; ///< bytes
     std::atomic<int> *unsettled_ = nullptr;
     bool is_counted_ = false; ///< there
     bool is_held_ = false;    ///< nothing is taken
@@ -229,6 +241,11 @@ private:
     std::deque<piece> leaving_; ///< before queue_
     std::size_t leaving_copies_ = 0;
     std::vector<std::byte> spare_; ///< empty; for the memory
+
+    std::atomic<::pthread_t> first_putter_{};
+    std::atomic<put_nests *> nests_{nullptr}; ///< once several threads have put
+    std::unique_ptr<put_nests> nests_owner_;  ///< under gather_mutex_
+    std::atomic<int> num_nested_{0};          ///< nests with something
 
     std::atomic<bool> has_gathered_{false};
     std::atomic<bool> has_leaving_{false};

@@ -18,6 +18,12 @@ public:
 
     /// The connection; nullptr before the first request of either side.
     [[nodiscard]] link *way() const { return way_.load(std::memory_order_acquire); }
+    /// As link::collect_puts: before a flush.
+    void collect_puts() const {
+        if (link *const by = way(); by != nullptr) {
+            by->collect_puts();
+        }
+    }
     void go_by(link &chosen) { way_.store(&chosen, std::memory_order_release); }
 
     /// Puts that have been queued; counted in the order in which they leave.

@@ -165,6 +165,7 @@ status tcp_network::flush(world_rank rank, completion &done) {
     if (known->is_failed()) {
         return known->gone();
     }
+    known->collect_puts();
     if (std::uint64_t number = 0; known->begin_flush(done, number)) {
         ask_for_flush(*known->way(), number);
     }
@@ -173,6 +174,7 @@ status tcp_network::flush(world_rank rank, completion &done) {
 
 status tcp_network::flush_all(completion &done) {
     for (auto const &known : traffic_->spoken_to()) {
+        known->collect_puts();
         if (std::uint64_t number = 0; known->begin_flush(done, number)) {
             ask_for_flush(*known->way(), number);
         }

@@ -237,12 +237,15 @@ bool traffic::look_at_descriptors() {
     return moved;
 }
 
-bool traffic::ship_all() {
+bool traffic::ship_all(bool also_nested) {
     if (num_unsettled_.load(std::memory_order_acquire) == 0) {
         return false;
     }
     bool moved = false;
     for (auto const &each : links()) {
+        if (also_nested) {
+            each->collect_puts();
+        }
         if (each->has_waiting()) {
             moved = each->ship() || moved;
         }
@@ -257,7 +260,7 @@ bool traffic::advance() {
     // Counts may get lost.
     std::uint32_t const turn = num_advances_.load(std::memory_order_relaxed) + 1;
     num_advances_.store(turn, std::memory_order_relaxed);
-    bool moved = ship_all();
+    bool moved = ship_all(turn % every == 0);
     // To read one is quicker than to ask whether it has something, unless others want to write
     // there.
     link *const only = sole_link();
@@ -289,7 +292,7 @@ bool traffic::look_at_openings() {
 
 bool traffic::serve() {
     bool const moved = look_at_descriptors();
-    return ship_all() || moved;
+    return ship_all(true) || moved;
 }
 
 bool traffic::arm() {

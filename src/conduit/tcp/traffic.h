@@ -83,7 +83,7 @@ private:
     void watch_descriptor(int operation, link &which, bool for_room) const;
     void accept_all();
     bool look_at_descriptors();
-    bool ship_all();
+    bool ship_all(bool also_nested = false);
     void mend(link &which);
     bool open_next_way(link &which, peer &target);
 
