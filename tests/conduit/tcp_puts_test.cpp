@@ -231,6 +231,45 @@ TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
     EXPECT_LT(taker.num_frames, static_cast<int>(num_threads * each / 2));
 }
 
+// A flush covers what another thread has put before, also while a third one gives it its place.
+TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
+    tcp::link sender(std::move(here_), peer_, {}, false);
+    tcp::link receiver(std::move(there_));
+    constexpr std::uint64_t num = 3000;
+    memory taker(peer_, 1);
+    put(sender, 0, std::byte{1});
+    std::atomic<std::uint64_t> put_so_far{0};
+    std::atomic<std::uint64_t> seen_so_far{0};
+    std::thread writer([&] {
+        for (std::uint64_t i = 1; i <= num; ++i) {
+            put(sender, 0, std::byte{1});
+            put_so_far = i;
+            while (seen_so_far < i) {
+                std::this_thread::yield();
+            }
+        }
+    });
+    std::thread poller([&] {
+        while (seen_so_far < num) {
+            sender.collect_puts();
+            sender.ship();
+            receiver.receive(taker);
+        }
+    });
+    std::uint64_t num_missing = 0;
+    for (std::uint64_t i = 1; i <= num; ++i) {
+        while (put_so_far < i) {
+            std::this_thread::yield();
+        }
+        sender.collect_puts();
+        num_missing += num_puts_ < i + 1 ? 1 : 0;
+        seen_so_far = i;
+    }
+    writer.join();
+    poller.join();
+    EXPECT_EQ(num_missing, 0);
+}
+
 TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
     tcp::link held(std::move(here_), peer_, {}, true);
     unique_fd other_here;

@@ -73,7 +73,6 @@ void link::empty_nest(put_nest &full) {
     link *next = nullptr;
     {
         std::lock_guard const guard(gather_mutex_);
-        num_nested_.fetch_sub(1, std::memory_order_release);
         next = successor_.load(std::memory_order_relaxed);
         if (next == nullptr) {
             place_puts(full.puts, full.num_puts, *full.counter);
@@ -85,6 +84,8 @@ void link::empty_nest(put_nest &full) {
     }
     full.puts.clear();
     full.num_puts = 0;
+    // Last: who sees no nest in use must see their puts counted.
+    num_nested_.fetch_sub(1, std::memory_order_release);
 }
 
 /// Under gather_mutex_.
