@@ -2,14 +2,13 @@
 #include "conduit/flight.h"
 
 #include "base/cpu.h"
+#include "base/thread_place.h"
 
 #include <fmt/core.h>
 
 #include <array>
 #include <atomic>
-#include <cstdint>
 #include <mutex>
-#include <pthread.h>
 #include <vector>
 
 namespace diomp::conduit {
@@ -63,18 +62,15 @@ private:
         return *pool;
     }
 
+    static constexpr std::size_t num_places = 32;
     struct alignas(cache_line_bytes) place {
         std::atomic<flight::state *> state{nullptr};
     };
     /// Of the calling thread, and perhaps of some others.
-    std::atomic<flight::state *> &own_place() {
-        // Threads lie pages apart, at least.
-        auto const where = static_cast<std::uint64_t>(::pthread_self()) >> 12U;
-        return places_[(where * 0x9e3779b97f4a7c15U) >> 59U].state;
-    }
+    std::atomic<flight::state *> &own_place() { return places_[thread_place<num_places>()].state; }
 
-    std::array<place, 32> places_; ///< a thread's last state, so that threads do not meet
-    std::mutex mutex_;             ///< leaf lock over the others
+    std::array<place, num_places> places_; ///< a thread's last state, so that threads do not meet
+    std::mutex mutex_;                     ///< leaf lock over the others
     std::vector<std::unique_ptr<flight::state>> free_;
     std::vector<std::unique_ptr<flight::state>> given_up_;
 };

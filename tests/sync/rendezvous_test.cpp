@@ -121,16 +121,25 @@ std::uint64_t read_brief(const rendezvous &from, std::size_t member) {
     return word;
 }
 
-// Several rings of calls, among calls of other kinds, so that words stand at every place of a line.
-TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
-    thread_ranks ranks(GetParam());
+/// What all members together count; each is given its own place and the last one.
+template <typename Member>
+int sum_over_members(int num, Member &&count) {
+    thread_ranks ranks(num);
     world_meeting world(ranks);
-    std::atomic<int> wrong{0};
+    std::atomic<int> sum{0};
     ranks.run([&](world_rank self) {
         rendezvous &own = world.of(self);
-        std::size_t const last = own.num_members() - 1;
+        sum += count(own, self.index(), own.num_members() - 1);
+    });
+    return sum;
+}
+
+// Several rings of calls, among calls of other kinds, so that words stand at every place of a line.
+TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
+    auto const member = [](rendezvous &own, std::size_t self, std::size_t last) {
+        int wrong = 0;
         for (std::uint64_t round = 0; round < 1000; ++round) {
-            bool const sends = self.index() == last;
+            bool const sends = self == last;
             wrong += (sends ? own.post_brief(word_from_last, word_of(last, round))
                             : own.post(word_from_last, {}))
                          ? 0
@@ -144,8 +153,8 @@ TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
             if (round % 3 != 0) {
                 continue;
             }
-            wrong += own.post_brief(words_to_first, word_of(self.index(), ~round)) ? 0 : 1;
-            for (std::size_t each = 0; self.index() == 0 && each <= last; ++each) {
+            wrong += own.post_brief(words_to_first, word_of(self, ~round)) ? 0 : 1;
+            for (std::size_t each = 0; self == 0 && each <= last; ++each) {
                 wrong += own.await_brief(group_rank{static_cast<int>(each)}) ? 0 : 1;
                 wrong += read_brief(own, each) == word_of(each, ~round) ? 0 : 1;
             }
@@ -153,20 +162,17 @@ TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
                 wrong += own.meet(barrier) ? 0 : 1;
             }
         }
-    });
-    EXPECT_EQ(wrong, 0);
+        return wrong;
+    };
+    EXPECT_EQ(sum_over_members(GetParam(), member), 0);
 }
 
 // As members do that compare with everybody.
 TEST_P(rendezvous_sizes, a_brief_word_may_also_come_by_line) {
-    thread_ranks ranks(GetParam());
-    world_meeting world(ranks);
-    std::atomic<int> wrong{0};
-    ranks.run([&](world_rank self) {
-        rendezvous &own = world.of(self);
-        std::size_t const last = own.num_members() - 1;
+    auto const member = [](rendezvous &own, std::size_t self, std::size_t last) {
+        int wrong = 0;
         for (std::uint64_t round = 0; round < 300; ++round) {
-            if (self.index() == last) {
+            if (self == last) {
                 meeting_payload const word{word_of(last, round)};
                 wrong += own.post(word_from_last, word) ? 0 : 1;
                 continue;
@@ -175,8 +181,9 @@ TEST_P(rendezvous_sizes, a_brief_word_may_also_come_by_line) {
             wrong += own.await_brief(group_rank{static_cast<int>(last)}) ? 0 : 1;
             wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
         }
-    });
-    EXPECT_EQ(wrong, 0);
+        return wrong;
+    };
+    EXPECT_EQ(sum_over_members(GetParam(), member), 0);
 }
 
 // Whoever expects a word learns of another call, brief or not, and the next one works.

@@ -186,14 +186,14 @@ result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
     return true;
 }
 
-bool traffic::has_message_of(const peer &from) const {
-    record head{};
+bool traffic::find_record(const peer &from, record &head) const {
     return read_record(next_record_of(from), from.taken, bytes_left_at(from.taken), head);
 }
 
 bool traffic::has_messages() const {
     if (looks_for_messages()) {
-        return std::ranges::any_of(peers_, [&](auto &each) { return has_message_of(*each); });
+        record head{};
+        return std::ranges::any_of(peers_, [&](auto &each) { return find_record(*each, head); });
     }
     gaspi_notification_id_t first = 0;
     return gaspi_notify_waitsome(work_id, 0, static_cast<gaspi_number_t>(peers_.size()), &first,
@@ -203,17 +203,11 @@ bool traffic::has_messages() const {
 /// Whose turn it is, so that none waits for ever behind a busy one.
 peer *traffic::next_sender() {
     auto const size = static_cast<std::uint32_t>(peers_.size());
-    if (looks_for_messages()) {
-        for (std::uint32_t i = 0; i < size; ++i) {
-            std::uint32_t const turn = (next_sender_ + i) % size;
-            if (has_message_of(*peers_[turn])) {
-                next_sender_ = (turn + 1) % size;
-                return peers_[turn].get();
-            }
-        }
-        return nullptr;
+    gaspi_notification_id_t first = next_sender_;
+    if (looks_for_messages()) { // at each in turn; it may have sent nothing
+        next_sender_ = (first + 1) % size;
+        return peers_[first].get();
     }
-    gaspi_notification_id_t first = 0;
     bool const found = gaspi_notify_waitsome(work_id, next_sender_, size - next_sender_, &first,
                                              GASPI_TEST) == GASPI_SUCCESS ||
                        (next_sender_ > 0 && gaspi_notify_waitsome(work_id, 0, next_sender_, &first,
@@ -250,13 +244,11 @@ std::byte *traffic::next_record_of(const peer &from) const {
 }
 
 int traffic::receive_from(peer &from, message_sink sink) {
-    from.note_sign_of_life();
     int num_handled = 0;
     std::uint32_t const begin = from.taken;
     record head{};
     // Not for ever, if more keeps coming; at least as far as a notification has told.
-    while (distance(begin, from.taken) < num_units() &&
-           read_record(next_record_of(from), from.taken, bytes_left_at(from.taken), head)) {
+    while (distance(begin, from.taken) < num_units() && find_record(from, head)) {
         std::uint32_t units = num_units() - from.taken % num_units();
         if (head.is_filler == 0) {
             units = units_for(head.nbytes);
@@ -270,6 +262,9 @@ int traffic::receive_from(peer &from, message_sink sink) {
         if (distance(from.credited, from.taken) >= num_units() / 4) {
             credit(from);
         }
+    }
+    if (from.taken != begin) {
+        from.note_sign_of_life();
     }
     return num_handled;
 }

@@ -109,7 +109,8 @@ private:
     int receive_from(peer &from, message_sink sink);
     [[nodiscard]] peer *next_sender();
     [[nodiscard]] std::byte *next_record_of(const peer &from) const;
-    [[nodiscard]] bool has_message_of(const peer &from) const;
+    /// Whether the next one has arrived; then `head` is it.
+    [[nodiscard]] bool find_record(const peer &from, record &head) const;
     [[nodiscard]] std::size_t bytes_left_at(std::uint32_t position) const {
         return (num_units() - position % num_units()) * message_unit;
     }

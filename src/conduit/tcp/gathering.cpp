@@ -2,7 +2,6 @@
 #include "conduit/tcp/gathering.h"
 
 #include <cstring>
-#include <pthread.h>
 
 namespace diomp::conduit::tcp {
 
@@ -36,12 +35,6 @@ void gathering::append_put(const frame &head, const void *data, std::size_t most
         append(data, head.nbytes);
         last_put_end_ = bytes_.size();
     }
-}
-
-put_nest &put_nests::own() {
-    // Threads lie pages apart, at least.
-    auto const where = static_cast<std::uint64_t>(::pthread_self()) >> 12U;
-    return all_[(where * 0x9e3779b97f4a7c15U) >> 61U];
 }
 
 } // namespace diomp::conduit::tcp

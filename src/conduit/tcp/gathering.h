@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/short_mutex.h"
+#include "base/thread_place.h"
 #include "conduit/tcp/wire.h"
 
 #include <array>
@@ -54,14 +55,13 @@ struct alignas(cache_line_bytes) put_nest {
     std::atomic<std::uint64_t> *counter = nullptr; ///< of puts in the row
 };
 
-class put_nests {
-public:
-    /// The calling thread's.
-    [[nodiscard]] put_nest &own();
-    [[nodiscard]] std::array<put_nest, 8> &all() { return all_; }
+struct put_nests {
+    static constexpr std::size_t num = 8;
 
-private:
-    std::array<put_nest, 8> all_;
+    /// The calling thread's.
+    [[nodiscard]] put_nest &own() { return all[thread_place<num>()]; }
+
+    std::array<put_nest, num> all;
 };
 
 } // namespace diomp::conduit::tcp

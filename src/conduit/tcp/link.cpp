@@ -12,9 +12,7 @@
 namespace diomp::conduit::tcp {
 namespace {
 
-/// What gathers beyond this leaves at once; with a large put at its end, beyond the other: its
-/// flush may be next, and leave with it.
-constexpr std::size_t most_gathered = 16 * 1024;
+/// Instead of most_gathered, with a large put at the end: its flush may be next, and leave with it.
 constexpr std::size_t most_gathered_before_flush = 256 * 1024;
 constexpr std::size_t most_pieces_at_once = 32;
 

@@ -169,6 +169,8 @@ public:
         std::chrono::steady_clock::now()};
 
 private:
+    /// What gathers beyond this leaves at once.
+    static constexpr std::size_t most_gathered = 16 * 1024;
     struct piece {
         std::vector<std::byte> copy; ///< or empty:
         const std::byte *data = nullptr;

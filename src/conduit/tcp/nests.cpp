@@ -12,8 +12,6 @@ namespace {
 
 /// Of a nest: few enough to leave soon, many enough to be worth it.
 constexpr std::size_t most_in_nest = 4096;
-/// What has gathered beyond this leaves at once, as of other frames.
-constexpr std::size_t enough_to_leave = 16 * 1024;
 
 } // namespace
 
@@ -61,7 +59,7 @@ void link::nest_put(const frame &head, const void *data, std::atomic<std::uint64
         }
         if (own.puts.size() >= most_in_nest) {
             empty_nest(own);
-            is_enough = num_gathered_copies_.load(std::memory_order_relaxed) >= enough_to_leave;
+            is_enough = num_gathered_copies_.load(std::memory_order_relaxed) >= most_gathered;
         }
     }
     if (is_enough && !is_full_.load(std::memory_order_relaxed)) {
@@ -102,7 +100,7 @@ void link::collect_puts() {
     if (!has_nested()) {
         return;
     }
-    for (put_nest &each : nests_.load(std::memory_order_acquire)->all()) {
+    for (put_nest &each : nests_.load(std::memory_order_acquire)->all) {
         std::lock_guard const guard(each.mutex);
         if (!each.puts.empty()) {
             empty_nest(each);
