@@ -40,7 +40,7 @@ public:
     status close() override;
 
 private:
-    bool serve() override { return advance(); }
+    bool serve() override { return advance() || attends(); }
     /// GASNet repeats what was lost on the way only while somebody lets it work.
     int choose_sleep(int limit_ms) override { return limit_ms < 0 && is_rung_ ? -1 : 1; }
     void ping(network_peer &silent) override { traffic_->ping(static_cast<peer &>(silent)); }
@@ -54,6 +54,15 @@ private:
         bool const moved = traffic_->advance();
         return (rdma_ != nullptr && rdma_->advance()) || moved;
     }
+    /// The thread goes on looking for what comes without being seen. Threads that wait need not be
+    /// told: others ask them so often (traffic::attend) that they do not fall asleep.
+    bool attends() {
+        if (!traffic_->is_attending()) {
+            return false;
+        }
+        ::sched_yield();
+        return true;
+    }
     /// GASNet's own puts and gets go from here to there.
     bool has_rdma(const peer &to) const { return rdma_ != nullptr && to.has_segment(); }
 
@@ -66,7 +75,8 @@ status gasnet_network::start(const window &window, const std::string &rma_wish) 
     auto joined = launch::gasnet::join_through(launcher());
     DIOMP_TRY(joined);
     traffic_ = std::make_unique<traffic>(*joined.value(), launcher(), arrived());
-    auto own_transfers = rdma::create(*joined.value(), launcher().info(), window, rma_wish);
+    auto own_transfers =
+        rdma::create(*joined.value(), launcher().info(), window, rma_wish, *traffic_);
     DIOMP_TRY(own_transfers);
     rdma_ = own_transfers.take();
     DIOMP_TRY(launcher().put(host_key, launcher().info().host));
@@ -88,7 +98,7 @@ status gasnet_network::put(world_rank rank, std::uint64_t remote_address, const 
     if (nbytes == 0) {
         return {};
     }
-    if (has_rdma(to)) {
+    if (has_rdma(to) && rdma_->takes_puts()) {
         rdma_->put(to, remote_address, source, nbytes, source_free);
     } else {
         traffic_->put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
@@ -191,7 +201,7 @@ result<bool> gasnet_network::send_bulk(world_rank rank, handler_id handler,
 
 int gasnet_network::poll(message_sink sink) {
     bool moved = advance();
-    if (!moved && rdma_ != nullptr && rdma_->is_busy()) {
+    if (!moved && rdma_ != nullptr && rdma_->is_quiet()) {
         // Nothing would wake a thread that slept.
         ::sched_yield();
         moved = true;
@@ -208,7 +218,8 @@ void gasnet_network::note_handled(const message &each) {
 
 std::string gasnet_network::describe_path(world_rank rank) const {
     return fmt::format("gasnet ({}, {})", launch::gasnet::conduit_name(),
-                       has_rdma(traffic_->peer_of(rank)) ? "rdma" : "active messages");
+                       has_rdma(traffic_->peer_of(rank)) ? rdma_->description()
+                                                         : "active messages");
 }
 
 status gasnet_network::drain() {

@@ -133,6 +133,7 @@ public:
     std::uint32_t next_to_send = 0; ///< under it
     /// Messages, bulk ones too, that have not been answered.
     std::atomic<std::uint64_t> unanswered_messages{0};
+    std::atomic<std::int64_t> asked_to_attend_ns{0}; ///< traffic::attend
 
 private:
     struct early_message {

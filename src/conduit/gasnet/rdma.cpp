@@ -34,6 +34,21 @@ bool moves_alone() {
     return std::string_view(launch::gasnet::conduit_name()) == "ibv" || has_rdma_adapter();
 }
 
+rdma::manner choose_manner(std::string_view wish) {
+    using manner = rdma::manner;
+    if (wish == "messages") {
+        return manner::not_at_all;
+    }
+    if (moves_alone()) {
+        return manner::alone;
+    }
+    if (wish == "rdma") {
+        return manner::served;
+    }
+    bool const is_ucx = std::string_view(launch::gasnet::conduit_name()) == "ucx";
+    return is_ucx ? manner::served_gets : manner::not_at_all;
+}
+
 /// Calls until GASNet has room; others' requests are served meanwhile.
 template <typename Call>
 gex_Event_t insist(Call &&call) {
@@ -63,7 +78,7 @@ status rdma::bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std
 
 result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
                                            const launch::job_info &info, const window &window,
-                                           const std::string &wish) {
+                                           const std::string &wish, traffic &messages) {
     std::unique_ptr<rdma> made;
     if (GASNET_MAXEPS == 1) {
         return made;
@@ -73,11 +88,16 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
         code != GASNET_OK) {
         return refused("gex_EP_Create", code).take_failure();
     }
-    bool const is_wanted = wish == "rdma" || (wish == "auto" && moves_alone());
-    std::size_t const nbytes = is_wanted ? bytes_to_register(window, info) : 0;
+    manner const how = choose_manner(wish);
+    std::size_t nbytes = 0;
+    if (how == manner::served || how == manner::served_gets) {
+        nbytes = window.device_offset() + window.device_bytes(); // nothing pins it
+    } else if (how == manner::alone) {
+        nbytes = bytes_to_register(window, info);
+    }
     if (nbytes > 0) {
         DIOMP_TRY(bind_slot(job, endpoint, window.slot(info.rank), nbytes));
-        made.reset(new rdma);
+        made.reset(new rdma(messages, how));
         made->way_ = gex_TM_Pair(endpoint, gex_EP_QueryIndex(endpoint));
     }
     // Without a slot, too: the others wait.
@@ -85,6 +105,17 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
         return refused("gex_EP_PublishBoundSegment", code).take_failure();
     }
     return made;
+}
+
+const char *rdma::description() const {
+    switch (manner_) {
+    case manner::served:
+        return "its own puts and gets, served by the target";
+    case manner::served_gets:
+        return "active messages, its own gets";
+    default:
+        return "rdma";
+    }
 }
 
 void rdma::put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
@@ -139,6 +170,9 @@ void rdma::start(gex_Event_t event, const operation &started) {
         finish(started);
         return;
     }
+    if (manner_ != manner::alone) {
+        messages_.attend(*started.target);
+    }
     std::lock_guard const guard(mutex_);
     events_.push_back(event);
     operations_.push_back(started);
@@ -156,6 +190,17 @@ void rdma::finish(const operation &over) {
     }
 }
 
+// Those of the oldest operations, which are in the target's hands.
+void rdma::keep_targets_awake() {
+    peer *last = nullptr;
+    for (std::size_t i = 0; i < std::min(operations_.size(), most_tested); ++i) {
+        if (peer *const target = operations_[i].target; target != last) {
+            messages_.attend(*target);
+            last = target;
+        }
+    }
+}
+
 bool rdma::advance() {
     if (!is_busy()) {
         return false;
@@ -166,6 +211,9 @@ bool rdma::advance() {
     }
     std::size_t const num_tested = std::min(events_.size(), most_tested);
     if (gex_Event_TestSome(events_.data(), num_tested, 0) != GASNET_OK) {
+        if (manner_ != manner::alone) {
+            keep_targets_awake();
+        }
         return false;
     }
     std::size_t kept = 0;

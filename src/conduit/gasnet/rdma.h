@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // GASNet-EX's own puts and gets. Its first endpoint takes only a segment that GASNet has allocated;
 // further ones, which its ibv, ofi and ucx conduits have, take any memory: here, the rank's slot.
+//
+// Without an adapter that moves data alone the target's processor serves them, inside GASNet, which
+// does not tell the target of it. So whoever asks tells the target now and then to stay awake
+// (traffic::attend).
 #pragma once
 
 #include "conduit/conduit.h"
-#include "conduit/gasnet/peer.h"
+#include "conduit/gasnet/traffic.h"
 #include "launch/gasnet/client.h"
 
 namespace diomp::conduit::gasnet {
 
 class rdma {
 public:
+    enum class manner : std::uint8_t {
+        not_at_all,
+        alone,       ///< without the target's processor
+        served,      ///< with it
+        served_gets, ///< gets with it, puts not at all
+    };
+
     /// Collective. nullptr if this rank's slot is to be reached by messages only. `wish`: auto,
-    /// rdma, messages.
+    /// rdma, messages; alike on all ranks.
     static result<std::unique_ptr<rdma>> create(const launch::gasnet::client &job,
                                                 const launch::job_info &info, const window &window,
-                                                const std::string &wish);
+                                                const std::string &wish, traffic &messages);
 
     // Any thread, without locks; may run handlers. They wait while GASNet has no room.
     void put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
              completion &source_free);
     void get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
              completion &done);
+
+    /// Whether puts go so; else messages are quicker.
+    [[nodiscard]] bool takes_puts() const { return manner_ != manner::served_gets; }
 
     /// All rows in one operation of GASNet's, for which the target may have to poll.
     void put_rows(peer &to, std::uint64_t address, const void *source, const rows &shape,
@@ -35,6 +49,9 @@ public:
     [[nodiscard]] bool is_busy() const {
         return num_under_way_.load(std::memory_order_relaxed) > 0;
     }
+    [[nodiscard]] const char *description() const;
+    /// Something is under way that nobody answers.
+    [[nodiscard]] bool is_quiet() const { return manner_ == manner::alone && is_busy(); }
 
 private:
     struct operation {
@@ -44,12 +61,15 @@ private:
         get_id get;
     };
 
-    rdma() = default;
+    rdma(traffic &messages, manner how) : messages_(messages), manner_(how) {}
     static status bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
                             std::size_t nbytes);
     void start(gex_Event_t event, const operation &started);
     static void finish(const operation &over);
+    void keep_targets_awake(); ///< under mutex_
 
+    traffic &messages_;
+    manner manner_;
     gex_TM_t way_{};   ///< from our second endpoint to everybody's
     std::mutex mutex_; ///< no handler takes it
     std::vector<gex_Event_t> events_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -19,7 +20,16 @@ constexpr std::size_t message_bytes = 8192;
 /// Sources up to this size are copied where a put must wait.
 constexpr std::size_t most_kept_aside = 8192;
 
+/// For so long a rank looks for what others want, and as long as that they ask again. The first is
+/// longer than the second and a turn of a busy processor.
+constexpr std::int64_t attendance_ns = 8'000'000;
+constexpr std::int64_t ask_again_ns = 1'000'000;
+
 traffic *g_traffic = nullptr;
+
+std::int64_t now_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 std::size_t most_in_request() { return gex_AM_LUBRequestMedium(); }
 
@@ -27,12 +37,15 @@ std::size_t num_pieces_of(std::size_t nbytes) {
     return (nbytes + most_in_request() - 1) / most_in_request();
 }
 
-/// Of a put that has so much left. Alike at the end: the peer copies one while the next is on its
-/// way.
+bool is_udp() { return std::string_view(launch::gasnet::conduit_name()) == "udp"; }
+
+/// Of a put that has so much left. With udp alike at the end: the peer copies one while the next is
+/// on its way. Elsewhere as large as they can be: with ucx each takes as long as half of that.
 std::size_t next_piece(std::size_t left) {
     constexpr std::size_t few = 4;
     std::size_t const pieces = num_pieces_of(left);
-    return pieces > few ? most_in_request() : (left + pieces - 1) / pieces;
+    return pieces > few || !is_udp() ? std::min(left, most_in_request())
+                                     : (left + pieces - 1) / pieces;
 }
 
 /// Of udp it is known how many requests a peer may leave unanswered before the next one blocks.
@@ -40,7 +53,7 @@ std::uint32_t find_num_slots() {
     constexpr std::uint32_t margin = 8;
     constexpr std::uint32_t of_udp = 128;
     constexpr std::uint32_t of_others = 64;
-    if (std::string_view(launch::gasnet::conduit_name()) != "udp") {
+    if (!is_udp()) {
         return of_others;
     }
     const char *const chosen = gasnet_getenv("GASNET_NETWORKDEPTH");
@@ -59,6 +72,7 @@ enum : gex_AM_Index_t {
     credit_handler,
     ping_handler,
     pong_handler,
+    attend_handler,
 };
 
 /// 64 bits in two arguments.
@@ -154,6 +168,12 @@ void on_ping(gex_Token_t token) {
     gex_AM_ReplyShort1(token, pong_handler, 0, handled);
 }
 
+void on_attend(gex_Token_t token) {
+    g_traffic->heard(source_of(token));
+    g_traffic->begin_attending();
+    gex_AM_ReplyShort1(token, pong_handler, 0, 0);
+}
+
 void on_pong(gex_Token_t token, gex_AM_Arg_t nbytes) {
     peer &from = g_traffic->heard(source_of(token));
     from.free_slot();
@@ -182,6 +202,7 @@ void register_handlers(gex_EP_t endpoint) {
         entry(credit_handler, on_credit, brief | request, 1, "diomp credit"),
         entry(ping_handler, on_ping, brief | request, 0, "diomp ping"),
         entry(pong_handler, on_pong, brief | reply, 1, "diomp pong"),
+        entry(attend_handler, on_attend, brief | request, 0, "diomp attend"),
     };
     gex_EP_RegisterHandlers(endpoint, table.data(), table.size());
 }
@@ -346,6 +367,35 @@ void traffic::ping(peer &to) {
     if (to.take_slot(num_slots_)) {
         gex_AM_RequestShort0(job_.team, to.gex_rank(), ping_handler, 0);
     }
+}
+
+void traffic::attend(peer &to) {
+    std::int64_t const now = now_ns();
+    std::int64_t last = to.asked_to_attend_ns.load(std::memory_order_relaxed);
+    if (now - last < ask_again_ns ||
+        !to.asked_to_attend_ns.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
+        return;
+    }
+    // Without a slot there are requests that it hears of anyway.
+    if (to.take_slot(num_slots_)) {
+        gex_AM_RequestShort0(job_.team, to.gex_rank(), attend_handler, 0);
+    }
+}
+
+void traffic::begin_attending() {
+    attends_until_.store(now_ns() + attendance_ns, std::memory_order_relaxed);
+}
+
+bool traffic::is_attending() {
+    std::int64_t until = attends_until_.load(std::memory_order_relaxed);
+    if (until == 0) {
+        return false;
+    }
+    if (now_ns() < until) {
+        return true;
+    }
+    attends_until_.compare_exchange_strong(until, 0, std::memory_order_relaxed);
+    return false;
 }
 
 void traffic::ship_backlogs() {

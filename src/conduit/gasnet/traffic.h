@@ -41,9 +41,14 @@ public:
                    std::span<const std::byte> data);
     void give_credit(peer &to);
     void ping(peer &to);
+    /// Has a peer whose processor serves GASNet's own puts and gets look for them for some
+    /// milliseconds from now on. Cheap if that was said less than a millisecond ago.
+    void attend(peer &to);
 
     /// Lets GASNet work, and sends what waits. True if anything has come.
     bool advance();
+    /// A peer has asked for that: who polls shall go on, though nothing comes that it could see.
+    [[nodiscard]] bool is_attending();
     [[nodiscard]] std::size_t max_message_bytes() const { return max_message_bytes_; }
     [[nodiscard]] static std::size_t max_bulk_bytes();
 
@@ -52,6 +57,7 @@ public:
     void queue(world_rank source, handler_id handler, std::uint32_t number, const void *payload,
                std::size_t nbytes);
     [[nodiscard]] arrivals &arrived() { return arrived_; }
+    void begin_attending();
 
 private:
     bool send_piece_of_put(peer &to, waiting_transfer &put);
@@ -73,6 +79,7 @@ private:
     std::atomic<bool> any_backlog_{false};
     peer_table<peer> peers_;
     std::atomic<std::uint64_t> num_arrived_{0};
+    std::atomic<std::int64_t> attends_until_{0}; ///< nanoseconds of the steady clock; 0: does not
     arrivals &arrived_;
 };
 
