@@ -5,6 +5,7 @@
 //  call        size        between nodes                         letters out of a node, at most
 //  bcast       b <= 64 KiB binomial tree, the root does not wait log2 N, b bytes
 //              larger      agreement; the same tree              2 log2 N
+//                          or a chain, where that is sooner done log2 N + 1
 //  reduce      b <= 8 KiB  binomial tree, the root waits         1, b bytes
 //              larger      agreement; the same tree              log2 N + 1
 //  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
@@ -76,15 +77,16 @@ public:
     using readiness = group::bridge::readiness;
 
     /// `how` is readiness::agreed where all letters are expected before the agreement.
-    explicit stream(spanning_call &call, readiness how = readiness::told)
-        : across_(call.across), phase_(call.phase++), how_(how) {}
+    explicit stream(spanning_call &call, readiness how = readiness::told,
+                    std::size_t letter_bytes = usual_letter_bytes)
+        : across_(call.across), phase_(call.phase++), how_(how), letter_bytes_(letter_bytes) {}
     ~stream();
     stream(const stream &) = delete;
     stream &operator=(const stream &) = delete;
 
-    static constexpr std::size_t letter_bytes = group::mailbox::landing_bytes;
-    static std::size_t num_letters(std::size_t nbytes) {
-        return (nbytes + letter_bytes - 1) / letter_bytes;
+    static constexpr std::size_t usual_letter_bytes = group::mailbox::landing_bytes;
+    [[nodiscard]] std::size_t num_letters(std::size_t nbytes) const {
+        return (nbytes + letter_bytes_ - 1) / letter_bytes_;
     }
 
     /// Returns the index of the first letter for await.
@@ -106,6 +108,7 @@ private:
     group::bridge &across_;
     std::uint64_t phase_;
     readiness how_;
+    std::size_t letter_bytes_;
     std::deque<group::receipt> expected_;
 };
 

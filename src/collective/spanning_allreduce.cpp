@@ -139,14 +139,14 @@ public:
 
     status run() {
         DIOMP_TRY(send_operands());
-        std::size_t const elements = stream::letter_bytes / call_.unit_bytes;
-        for (std::size_t letter = 0; letter < stream::num_letters(mine_.size()); ++letter) {
+        std::size_t const elements = stream::usual_letter_bytes / call_.unit_bytes;
+        for (std::size_t letter = 0; letter < results_.num_letters(mine_.size()); ++letter) {
             for (std::size_t node = 0; node < call_.num_nodes(); ++node) {
                 if (node != own_) {
                     DIOMP_TRY(operands_.await(first_operand_[node] + letter));
                 }
             }
-            std::size_t const at = letter * stream::letter_bytes;
+            std::size_t const at = letter * stream::usual_letter_bytes;
             std::size_t const n = std::min(elements, (mine_.size() - at) / call_.unit_bytes);
             reduce_blocks(
                 call_, mine_.data() + at, call_.num_nodes(), n,
@@ -179,12 +179,12 @@ private:
         std::size_t const num = call_.num_nodes();
         std::size_t most = 0;
         for (std::size_t node = 0; node < num; ++node) {
-            most = std::max(most, stream::num_letters(part_of(node).size()));
+            most = std::max(most, operands_.num_letters(part_of(node).size()));
         }
         for (std::size_t letter = 0; letter < most; ++letter) {
             for (std::size_t i = 1; i < num; ++i) {
                 std::size_t const node = (own_ + i) % num;
-                if (letter < stream::num_letters(part_of(node).size())) {
+                if (letter < operands_.num_letters(part_of(node).size())) {
                     DIOMP_TRY(operands_.send_letter(speakers_[node], operand_of(node), letter));
                 }
             }
@@ -208,7 +208,7 @@ private:
 
 /// Letters of a split hold whole elements.
 bool may_split(const spanning_call &call, std::size_t nbytes) {
-    return nbytes >= part_from_bytes && stream::letter_bytes % call.unit_bytes == 0;
+    return nbytes >= part_from_bytes && stream::usual_letter_bytes % call.unit_bytes == 0;
 }
 
 /// Of `nbytes` that are split: one for each member of a node, if they are alike, or one.

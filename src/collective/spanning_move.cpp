@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <deque>
+#include <optional>
+#include <vector>
 
 namespace diomp::collective {
 namespace {
@@ -60,50 +63,117 @@ struct speaker_blocks {
     std::byte *all = nullptr;
 };
 
-// A binomial tree over the nodes; each letter goes on as soon as it is there.
-status bcast_far(spanning_call &call, std::span<std::byte> data, bool agrees_first) {
-    group::bridge &across = call.across; // NOLINT(misc-const-correctness): it sends
-    stream letters(call, agrees_first ? stream::readiness::agreed : stream::readiness::told);
-    std::size_t const num = call.num_nodes();
-    std::size_t const base = call.layout().node(call.root());
-    std::size_t const number = (call.own_node() + num - base) % num;
-    std::size_t lowest = std::bit_ceil(num);
+/// From whom a bcast's letters come, and to whom they go on. Nodes are numbered from the root's.
+struct bcast_ways {
+    std::optional<std::size_t> from;
+    std::vector<std::size_t> to;
+};
+
+// Letter by letter a node takes a turn for each that it sends. In a chain the last node has all
+// after as many as there are letters, and one for each node in between; in a binomial tree the root
+// alone takes one for each letter and level.
+bool is_chain_quicker(std::size_t num_nodes, std::size_t num_letters) {
+    auto const levels = static_cast<std::size_t>(std::bit_width(num_nodes - 1));
+    return num_letters + num_nodes - 2 < num_letters * levels;
+}
+
+bcast_ways find_ways(std::size_t number, std::size_t num_nodes, std::size_t num_letters) {
+    bcast_ways ways;
+    if (is_chain_quicker(num_nodes, num_letters)) {
+        if (number != 0) {
+            ways.from = number - 1;
+        }
+        if (number + 1 < num_nodes) {
+            ways.to = {number + 1};
+        }
+        return ways;
+    }
+    std::size_t lowest = std::bit_ceil(num_nodes);
     if (number != 0) {
         lowest = number & (~number + 1);
-        if (across.speaks()) {
-            letters.expect(across.speaker_of((number - lowest + base) % num), data);
+        ways.from = number - lowest;
+    }
+    for (std::size_t bit = lowest / 2; bit > 0; bit /= 2) {
+        if (number + bit < num_nodes) {
+            ways.to.push_back(number + bit);
         }
     }
-    if (agrees_first) {
-        DIOMP_TRY(across.meet_begun());
-    }
-    if (!across.speaks()) {
-        return {};
-    }
-    for (std::size_t letter = 0; letter < stream::num_letters(data.size()); ++letter) {
-        if (number != 0) {
-            DIOMP_TRY(letters.await(letter));
+    return ways;
+}
+
+/// A piece of a bcast on its way between nodes; when made, its letters are expected.
+class bcast_piece {
+public:
+    using readiness = stream::readiness;
+
+    bcast_piece(spanning_call &call, range where, readiness how)
+        : across_(call.across), data_(call.dst() + where.begin, where.count),
+          base_(call.layout().node(call.root())), num_nodes_(call.num_nodes()),
+          letters_(call, how, letter_bytes(call, how)),
+          ways_(find_ways((call.own_node() + num_nodes_ - base_) % num_nodes_, num_nodes_,
+                          letters_.num_letters(where.count))) {
+        if (ways_.from && across_.speaks()) {
+            letters_.expect(speaker(*ways_.from), data_);
         }
-        for (std::size_t bit = lowest / 2; bit > 0; bit /= 2) {
-            if (number + bit < num) {
-                DIOMP_TRY(letters.send_letter(across.speaker_of((number + bit + base) % num), data,
-                                              letter));
+    }
+
+    [[nodiscard]] std::span<std::byte> data() const { return data_; }
+
+    /// For speakers. Each letter goes on as soon as it is there.
+    status run() {
+        for (std::size_t letter = 0; letter < letters_.num_letters(data_.size()); ++letter) {
+            if (ways_.from) {
+                DIOMP_TRY(letters_.await(letter));
+            }
+            for (std::size_t const to : ways_.to) {
+                DIOMP_TRY(letters_.send_letter(speaker(to), data_, letter));
             }
         }
+        return {};
     }
-    return {};
-}
+
+private:
+    /// One is best between two members, where nobody passes it on.
+    static std::size_t letter_bytes(spanning_call &call, readiness how) {
+        if (call.num_members > 2 || how == readiness::told) {
+            return stream::usual_letter_bytes;
+        }
+        std::size_t const other = 1 - call.own_node();
+        return std::max(call.across.most_whole_bytes(call.across.speaker_of(other)),
+                        stream::usual_letter_bytes);
+    }
+    [[nodiscard]] std::size_t speaker(std::size_t number) const {
+        return across_.speaker_of((number + base_) % num_nodes_);
+    }
+
+    group::bridge &across_;
+    std::span<std::byte> data_;
+    std::size_t base_;
+    std::size_t num_nodes_;
+    stream letters_;
+    bcast_ways ways_;
+};
 
 } // namespace
 
+// While one piece goes, the next one is expected already.
 status spanning_bcast(spanning_call &call) {
     chunking const pieces{call.block_bytes(), bcast_piece_bytes};
-    for (std::size_t i = 0; i < pieces.num_chunks(); ++i) {
-        range const piece = pieces[i];
-        std::span<std::byte> const data(call.dst() + piece.begin, piece.count);
-        DIOMP_TRY(bcast_far(call, data, i == 0));
-        DIOMP_TRY(call.run_near(operation::bcast, data.data(), nullptr, piece.count,
+    std::deque<bcast_piece> under_way;
+    under_way.emplace_back(call, pieces[0], stream::readiness::agreed);
+    DIOMP_TRY(call.across.meet_begun());
+    for (std::size_t next = 1; !under_way.empty(); ++next) {
+        if (next < pieces.num_chunks()) {
+            under_way.emplace_back(call, pieces[next], stream::readiness::told);
+        }
+        bcast_piece &current = under_way.front();
+        if (call.across.speaks()) {
+            DIOMP_TRY(current.run());
+        }
+        std::span<std::byte> const data = current.data();
+        DIOMP_TRY(call.run_near(operation::bcast, data.data(), nullptr, data.size(),
                                 call.speaker_place()));
+        under_way.pop_front();
     }
     return call.across.finish_sends();
 }

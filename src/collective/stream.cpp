@@ -21,17 +21,17 @@ stream::~stream() {
 std::size_t stream::expect(std::size_t from, std::span<std::byte> data) {
     std::size_t const first = expected_.size();
     for (std::size_t letter = 0; letter < num_letters(data.size()); ++letter) {
-        std::size_t const at = letter * letter_bytes;
+        std::size_t const at = letter * letter_bytes_;
         across_.expect(expected_.emplace_back(), from, step(letter),
-                       data.subspan(at, std::min(letter_bytes, data.size() - at)), how_);
+                       data.subspan(at, std::min(letter_bytes_, data.size() - at)), how_);
     }
     return first;
 }
 
 status stream::send_letter(std::size_t to, std::span<const std::byte> data, std::size_t letter) {
-    std::size_t const at = letter * letter_bytes;
+    std::size_t const at = letter * letter_bytes_;
     return across_.send(to, step(letter),
-                        data.subspan(at, std::min(letter_bytes, data.size() - at)), how_);
+                        data.subspan(at, std::min(letter_bytes_, data.size() - at)), how_);
 }
 
 status stream::send(std::size_t to, std::span<const std::byte> data) {

@@ -125,6 +125,11 @@ public:
     status await(receipt &place);
     /// Of what has been expected and perhaps not awaited.
     void withdraw(receipt &place);
+    /// Letters up to this size go in one message to this member where their receiver has expected
+    /// them before the agreement; the same on both sides. 0: nobody knows.
+    [[nodiscard]] std::size_t most_whole_bytes(std::size_t member) const {
+        return engine_.transport().sure_bulk_bytes(members_[member]);
+    }
     /// Memory for the length of a call, aligned to a cache line. Void at the next time.
     std::byte *scratch(std::size_t nbytes);
 

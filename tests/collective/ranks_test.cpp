@@ -198,6 +198,40 @@ TEST(collectives, overlapping_groups_from_several_threads) {
     }
 }
 
+// In several letters and pieces, which nodes pass on, and in a row, so that they overlap.
+TEST(collectives, large_bcasts_reach_all_from_every_root) {
+    int const size = ompx_get_num_ranks();
+    int const rank = ompx_get_rank_num();
+    constexpr std::uint64_t spoilt = ~std::uint64_t{0};
+    for (std::size_t const count : {40'001U, 98'305U, 131'072U, 131'073U, 330'000U}) {
+        std::vector<std::vector<std::uint64_t>> data(static_cast<std::size_t>(size));
+        auto const of = [](int root, std::size_t i) {
+            return (i + 1) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(root);
+        };
+        for (int root = 0; root < size; ++root) {
+            auto &mine = data[static_cast<std::size_t>(root)];
+            mine.assign(count + 1, spoilt);
+            for (std::size_t i = 0; root == rank && i < count; ++i) {
+                mine[i] = of(root, i);
+            }
+        }
+        for (int root = 0; root < size; ++root) {
+            void *const mine = data[static_cast<std::size_t>(root)].data();
+            ASSERT_EQ(ompx_bcast_from(mine, count * sizeof(spoilt), root, nullptr), OMPX_SUCCESS)
+                << ompx_last_error();
+        }
+        for (int root = 0; root < size; ++root) {
+            auto const &mine = data[static_cast<std::size_t>(root)];
+            std::size_t num_wrong = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                num_wrong += mine[i] == of(root, i) ? 0U : 1U;
+            }
+            EXPECT_EQ(num_wrong, 0U) << count << " words from " << root;
+            EXPECT_EQ(mine[count], spoilt);
+        }
+    }
+}
+
 struct matrix {
     std::int64_t a, b, c, d;
 };

@@ -205,6 +205,7 @@ private:
         return next == nullptr ? *this : *next;
     }
     // Under receive_mutex_:
+    [[nodiscard]] std::size_t room_behind_body() const;
     ssize_t read_into(std::byte *body, std::size_t missing);
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);

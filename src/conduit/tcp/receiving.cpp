@@ -13,6 +13,8 @@ namespace diomp::conduit::tcp {
 namespace {
 
 constexpr std::size_t buffer_bytes = 16 * 1024;
+constexpr std::size_t large_body_bytes = 64 * 1024;
+constexpr std::size_t most_behind_large = 1024;
 /// Of one connection before others are looked at.
 constexpr std::size_t most_read_at_once = std::size_t{1} << 20;
 
@@ -30,12 +32,19 @@ bool link::receive(frame_taker &taker) {
 }
 
 /// What follows a body comes with the end of it: often a flush, which should not cost a call more.
+/// Behind a large one it is often the next large one, whose begin should not be copied twice.
+std::size_t link::room_behind_body() const {
+    std::size_t const room = buffer_bytes - end_;
+    bool const is_large = current_ && body_bytes(*current_) >= large_body_bytes;
+    return is_large ? std::min(room, most_behind_large) : room;
+}
+
 ssize_t link::read_into(std::byte *body, std::size_t missing) {
     std::byte *const rest = buffer_.get() + end_;
     if (missing == 0) {
         return ::recv(fd_.get(), rest, buffer_bytes - end_, MSG_DONTWAIT);
     }
-    std::array<iovec, 2> parts{{{body, missing}, {rest, buffer_bytes - end_}}};
+    std::array<iovec, 2> parts{{{body, missing}, {rest, room_behind_body()}}};
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();
@@ -47,7 +56,7 @@ bool link::read_some(frame_taker &taker) {
     while (num_read < most_read_at_once) {
         // While a body is coming the buffer is empty.
         std::size_t const missing = current_ ? body_bytes(*current_) - num_body_ : 0;
-        std::size_t const room = missing + buffer_bytes - end_;
+        std::size_t const room = missing + room_behind_body();
         ssize_t const got = read_into(missing > 0 ? body_ + num_body_ : nullptr, missing);
         if (got <= 0) {
             if (got == 0 || !is_momentary(errno)) {

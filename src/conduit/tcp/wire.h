@@ -53,7 +53,7 @@ struct greeting {
 };
 
 inline constexpr std::size_t most_message_bytes = 8192;
-inline constexpr std::size_t most_bulk_bytes = 256 * 1024;
+inline constexpr std::size_t most_bulk_bytes = 1024 * 1024;
 inline constexpr std::size_t most_bulk_head_bytes = 128;
 
 } // namespace diomp::conduit::tcp
