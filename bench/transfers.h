@@ -229,7 +229,15 @@ namespace detail {
 inline constexpr std::size_t rate_batch = 64;          ///< puts per fence
 inline constexpr std::size_t rate_stride_bytes = 4096; ///< between the targets of two threads
 
-/// Threads get a core each where there are as many, whatever the launcher bound the rank to.
+/// The launcher has bound the rank to fewer cores than it has threads.
+inline bool is_bound_to_less_than(int threads) {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) < threads;
+}
+
+/// Then each gets one, where there are as many. Else the system places them: it knows where other
+/// ranks are, which on test hosts share these cores.
 inline void bind_thread(int index) {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
@@ -262,9 +270,12 @@ double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
     std::atomic<bool> go{false};
     std::vector<std::thread> pool;
     pool.reserve(static_cast<std::size_t>(threads));
+    const bool binds = is_bound_to_less_than(threads);
     for (int thread = 0; thread < threads; ++thread) {
         pool.emplace_back([&, thread] {
-            bind_thread(thread);
+            if (binds) {
+                bind_thread(thread);
+            }
             ready.fetch_add(1);
             while (!go.load(std::memory_order_acquire)) {
                 sched_yield();

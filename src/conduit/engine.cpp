@@ -23,7 +23,8 @@ using std::chrono::microseconds;
 /// nobody else wants the core, up to a time slice when somebody does.
 constexpr int yields_per_look = 64;
 /// A yield costs twice as much as a look at the network: while nobody else wants the core, so many
-/// looks come between two.
+/// looks come between two. Not of threads that wait beside another one of their rank, which looks
+/// for them as well.
 constexpr int polls_per_yield = 16;
 /// A wait that has lasted this long is no hot path any more: sleep between looks.
 constexpr microseconds nap_after{5000};
@@ -39,15 +40,20 @@ constexpr std::chrono::nanoseconds slice_was_lost{1000000};
 constexpr std::chrono::nanoseconds slice_is_lost_again{300000};
 constexpr int naps_for_lost_slice = 64;
 
-/// Keeps the promise of begin_polling.
+/// Keeps the promise of begin_polling, and counts who has given it.
 class polling_scope {
 public:
-    explicit polling_scope(conduit &conduit, engine &engine) : conduit_(conduit), engine_(engine) {
-        conduit_.begin_polling();
+    polling_scope(conduit &conduit, engine &engine, std::atomic<int> &num_polling)
+        : conduit_(conduit), engine_(engine), num_polling_(num_polling) {
+        enter();
     }
     ~polling_scope() { leave(); }
+    polling_scope(const polling_scope &) = delete;
+    polling_scope &operator=(const polling_scope &) = delete;
+
     void leave() {
         if (!std::exchange(left_, true)) {
+            num_polling_.fetch_sub(1, std::memory_order_relaxed);
             while (conduit_.end_polling()) {
                 conduit_.begin_polling();
                 engine_.poll();
@@ -56,13 +62,15 @@ public:
     }
     void enter() {
         left_ = false;
+        num_polling_.fetch_add(1, std::memory_order_relaxed);
         conduit_.begin_polling();
     }
 
 private:
     conduit &conduit_;
     engine &engine_;
-    bool left_ = false;
+    std::atomic<int> &num_polling_;
+    bool left_ = true;
 };
 
 } // namespace
@@ -279,7 +287,7 @@ std::string engine::explain(function_ref<std::string()> describe) const {
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
                            int spins) {
-    polling_scope polling(conduit_, *this);
+    polling_scope polling(conduit_, *this, num_polling_);
     stacks::waiting here;
     auto const begin = clock::now();
     auto quiet_since = begin;
@@ -296,7 +304,8 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         // Also who serves others all the time looks at the clock: what it waits for may never come.
         if (poll()) {
             busy = true;
-        } else if (round <= spins || (!is_crowded && round % polls_per_yield != 0)) {
+        } else if (round <= spins ||
+                   (!is_crowded && polls_alone() && round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
         } else if (!sleeps) {

@@ -146,6 +146,9 @@ private:
 
     /// Polls `spins` times with messages before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins);
+    [[nodiscard]] bool polls_alone() const {
+        return num_polling_.load(std::memory_order_relaxed) <= 1;
+    }
     void learn_from_yield(std::chrono::nanoseconds lasted);
     /// Yields, unless the wait is to sleep instead, beside a program that computes: then true.
     bool is_to_sleep(bool is_first);
@@ -159,6 +162,7 @@ private:
     engine_options options_;
     /// At most options_.spin_count; less while others want our core.
     std::atomic<int> spin_count_;
+    std::atomic<int> num_polling_{0};         ///< threads that wait awake
     std::atomic<int> num_naps_left_{0};       ///< instead of yields
     std::atomic<bool> has_lost_slice_{false}; ///< at the last yield
     std::vector<handler> handlers_;
