@@ -223,9 +223,12 @@ std::string gasnet_network::describe_path(world_rank rank) const {
 }
 
 status gasnet_network::drain() {
+    // Credits as well: their handlers are gone soon.
+    auto const is_quiet = [](const peer &each) {
+        return (!each.has_unanswered() && !each.has_requests()) || each.is_failed();
+    };
     for (auto const &each : traffic_->spoken_to()) {
-        advance_until([&] { return !each->has_unanswered() || each->is_failed(); },
-                      [&] { return advance(); });
+        advance_until([&] { return is_quiet(*each); }, [&] { return advance(); });
     }
     return {};
 }

@@ -72,6 +72,10 @@ public:
         num_requests_.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
+    /// Some request, be it one that nobody waits for, has not been answered.
+    [[nodiscard]] bool has_requests() const {
+        return num_requests_.load(std::memory_order_acquire) > 0;
+    }
     void free_slot() { num_requests_.fetch_sub(1, std::memory_order_release); }
 
     /// Something waits for slots.
