@@ -38,7 +38,12 @@ public:
                              : far_->get(peer, remote_address, destination, nbytes, done);
     }
     bool reaches(memory_kind kind) const override { return far_->reaches(kind); }
+    bool reaches_range(const memory_range &own) const override { return far_->reaches_range(own); }
     bool works_between() const override { return far_->works_between(); }
+    bool joins(world_rank peer, const memory_range &remote,
+               const memory_range &local) const override {
+        return far_->joins(peer, remote, local);
+    }
     status put_between(world_rank peer, std::uint64_t remote_address, const void *source,
                        std::size_t nbytes, memory_ends ends, completion &source_free) override {
         return far_->put_between(peer, remote_address, source, nbytes, ends, source_free);

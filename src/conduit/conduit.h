@@ -95,6 +95,27 @@ struct memory_ends {
     }
 };
 
+/// Of one memory; the address is that of the process whose memory it is.
+struct memory_range {
+    memory_kind kind = memory_kind::host;
+    std::uint64_t address = 0;
+    std::size_t nbytes = 0;
+
+    [[nodiscard]] bool holds(const memory_range &part) const {
+        std::uint64_t const offset = part.address - address;
+        return part.kind == kind && offset < nbytes && part.nbytes <= nbytes - offset;
+    }
+};
+
+/// For a network that has to know memory of devices when it is made.
+struct device_range {
+    memory_range range;
+    int device = 0; ///< its vendor's number
+};
+/// Makes memory for the segments of this process's devices of these kinds; it stays there until the
+/// process ends. Waits for nobody. Once.
+using device_range_maker = std::function<std::vector<device_range>(std::span<const memory_kind>)>;
+
 /// Makes a device the calling thread's own while the result lives.
 using device_scope = std::function<std::shared_ptr<void>()>;
 
@@ -141,12 +162,24 @@ public:
     /// Starts to copy from an address in the peer's segment. `done` counts the arrival.
     virtual status get(world_rank peer, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, completion &done);
-    /// Whether the network itself reads and writes such memory of this process.
+    /// Whether the network itself reads and writes such memory of this process, wherever it lies.
     [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
-    /// Whether there are the next two.
+    /// Whether it does so in this range: some networks do where they were told of the memory when
+    /// they were made (conduit_options::make_device_ranges).
+    [[nodiscard]] virtual bool reaches_range(const memory_range &own) const {
+        return reaches(own.kind);
+    }
+    /// Whether it joins all memory that both processes reach.
     [[nodiscard]] virtual bool works_between() const { return false; }
-    /// As put and get with memory of devices at one end or both, which the network reaches there.
-    /// The remote address need not be in the segment; nothing is checked.
+    /// Whether there are put_between and get_between for this range of the peer, which its own
+    /// conduit reaches, and this local one.
+    [[nodiscard]] virtual bool joins(world_rank /*peer*/, const memory_range & /*remote*/,
+                                     const memory_range &local) const {
+        return reaches_range(local);
+    }
+    /// As put and get with memory of devices at one end or both, within ranges that are joined; the
+    /// remote address need not be in the segment. Whether they are need not be checked; a network
+    /// that does gives OMPX_ERR_UNSUPPORTED.
     virtual status put_between(world_rank peer, std::uint64_t remote_address, const void *source,
                                std::size_t nbytes, memory_ends ends, completion &source_free);
     virtual status get_between(world_rank peer, std::uint64_t remote_address, void *destination,
@@ -260,6 +293,7 @@ struct conduit_options {
     std::string tcp_congestion = "auto";   ///< or one of the system's algorithms
     std::string network_rma = "auto";      ///< auto, rdma, messages
     std::string device_memory = "auto";    ///< auto, on, off: see conduit::reaches
+    device_range_maker make_device_ranges; ///< empty: there are none
     bool native_atomics = false;           ///< an error of create() where there are none
 };
 

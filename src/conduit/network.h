@@ -25,7 +25,14 @@ public:
                        std::size_t nbytes, completion &done) = 0;
     /// By default not.
     [[nodiscard]] virtual bool reaches(memory_kind kind) const { return kind == memory_kind::host; }
+    [[nodiscard]] virtual bool reaches_range(const memory_range &own) const {
+        return reaches(own.kind);
+    }
     [[nodiscard]] virtual bool works_between() const { return false; }
+    [[nodiscard]] virtual bool joins(world_rank /*peer*/, const memory_range & /*remote*/,
+                                     const memory_range &local) const {
+        return reaches_range(local);
+    }
     /// Of networks that reach more than the host's.
     virtual status put_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
                                const void * /*source*/, std::size_t /*nbytes*/,

@@ -127,7 +127,9 @@ conduit::memory_kind ledger::kind_for_network(const device_segment &of) const {
         return conduit::memory_kind::host;
     }
     conduit::memory_kind const kind = kind_of(of.memory()->on().made_by);
-    return engine_.transport().reaches(kind) ? kind : conduit::memory_kind::host;
+    conduit::memory_range const range{kind, reinterpret_cast<std::uintptr_t>(of.base()),
+                                      of.size_bytes()};
+    return engine_.transport().reaches_range(range) ? kind : conduit::memory_kind::host;
 }
 
 void ledger::on_question(const conduit::message &incoming) {

@@ -56,21 +56,23 @@ result<rma::path> devices::start_or_move(when how, world_rank rank, const memory
 }
 
 std::optional<memory::place> devices::place_for_network(world_rank rank, const memory::place &there,
-                                                        const end &here) {
+                                                        const end &here, extents bytes) {
     conduit::conduit const &transport = engine_.transport();
-    conduit::memory_kind const local =
+    memory::place between = there;
+    between.ends.local =
         here.on == nullptr ? conduit::memory_kind::host : kind_of(here.on->made_by);
-    if (!there.in_segment || transport.direct_base(rank) != nullptr || !transport.reaches(local) ||
-        !allows(options_.paths, device_ways::network)) {
+    auto const address = reinterpret_cast<std::uintptr_t>(here.address);
+    if (!there.in_segment || transport.direct_base(rank) != nullptr ||
+        !allows(options_.paths, device_ways::network) ||
+        !transport.joins(rank, {between.ends.remote, there.remote_address, bytes.remote},
+                         {between.ends.local, address, bytes.local})) {
         return std::nullopt;
     }
-    memory::place between = there;
-    between.ends.local = local;
     return between;
 }
 
 std::optional<memory::place> devices::place_for_network(world_rank rank, const far_memory &there,
-                                                        const end &here) {
+                                                        const end &here, extents bytes) {
     if (there.kind == conduit::memory_kind::host) {
         return std::nullopt;
     }
@@ -78,7 +80,7 @@ std::optional<memory::place> devices::place_for_network(world_rank rank, const f
     of_owner.remote_address = there.address;
     of_owner.in_segment = true;
     of_owner.ends.remote = there.kind;
-    return place_for_network(rank, of_owner, here);
+    return place_for_network(rank, of_owner, here, bytes);
 }
 
 /// Memory of another rank's accelerator: by a queue of this process if it can be opened here.
@@ -95,7 +97,7 @@ result<rma::path> devices::move_far(when how, world_rank rank, const far_memory 
             return opened.take_failure();
         }
     }
-    if (auto const between = place_for_network(rank, there, here)) {
+    if (auto const between = place_for_network(rank, there, here, {nbytes, nbytes})) {
         return start_or_move(how, rank, *between, here.address, nbytes);
     }
     DIOMP_TRY(bounce_.ask_owner(how.way, rank, there.device, there.address, here, nbytes));
@@ -131,7 +133,7 @@ result<rma::path> devices::move_host(when how, world_rank rank, const memory::pl
     if (there.direct != nullptr) {
         return run(how, rank, *here.on, there.direct, here.address, nbytes, rma::path::device);
     }
-    if (auto const between = place_for_network(rank, there, here)) {
+    if (auto const between = place_for_network(rank, there, here, {nbytes, nbytes})) {
         return start_or_move(how, rank, *between, here.address, nbytes);
     }
     auto const move_piece = [&](std::byte *host, std::size_t done, std::size_t count) -> status {

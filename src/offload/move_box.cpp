@@ -67,7 +67,8 @@ result<rma::path> devices::box_far(rma::direction way, world_rank rank, const fa
         }
     }
     std::vector<rma::run> const runs = walk.runs();
-    if (auto const between = place_for_network(rank, there, here);
+    if (auto const between =
+            place_for_network(rank, there, here, {walk.remote_extent(), walk.local_extent()});
         between && are_worth_messages(runs)) {
         return transfers_.move_runs_at(way, rank, *between, here.address, runs);
     }
@@ -103,7 +104,8 @@ result<rma::path> devices::box_host(rma::direction way, world_rank rank, const m
         return rma::path::device;
     }
     std::vector<rma::run> const runs = walk.runs();
-    if (auto const between = place_for_network(rank, there, here);
+    if (auto const between =
+            place_for_network(rank, there, here, {walk.remote_extent(), walk.local_extent()});
         between && are_worth_messages(runs)) {
         return transfers_.move_runs_at(way, rank, *between, here.address, runs);
     }

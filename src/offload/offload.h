@@ -244,11 +244,16 @@ private:
     static status check_writable(const remote_side &there, rma::direction way);
 
     // move.cpp: with accelerators on at least one side.
+    /// From the first byte of a transfer to its last, on either side.
+    struct extents {
+        std::size_t remote;
+        std::size_t local;
+    };
     /// Both ends of a transfer, if the network moves the bytes between them by itself.
     [[nodiscard]] std::optional<memory::place>
-    place_for_network(world_rank rank, const far_memory &there, const end &here);
+    place_for_network(world_rank rank, const far_memory &there, const end &here, extents bytes);
     [[nodiscard]] std::optional<memory::place>
-    place_for_network(world_rank rank, const memory::place &there, const end &here);
+    place_for_network(world_rank rank, const memory::place &there, const end &here, extents bytes);
     result<rma::path> start_or_move(when how, world_rank rank, const memory::place &there,
                                     std::byte *here, std::size_t nbytes);
     result<rma::path> move_far(when how, world_rank rank, const far_memory &there, const end &here,

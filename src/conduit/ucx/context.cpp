@@ -136,14 +136,6 @@ void context::learn_device_memory() {
     }
 }
 
-void context::work_in(const device_scope &scope) {
-    std::lock_guard const guard(scope_mutex_);
-    if (!scope || !device_scope_) {
-        device_scope_ = scope;
-        has_scope_.store(static_cast<bool>(scope), std::memory_order_release);
-    }
-}
-
 void context::register_segment(const window &window) {
     if (options_.network_rma == "messages" && !options_.native_atomics) {
         return;

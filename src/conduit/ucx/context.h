@@ -3,14 +3,13 @@
 #pragma once
 
 #include "conduit/conduit.h"
+#include "conduit/device_scopes.h"
 #include "conduit/ucx/library.h"
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -56,16 +55,7 @@ public:
     [[nodiscard]] ucs_memory_type_t type_of(memory_kind kind) const {
         return device_types_[static_cast<std::size_t>(kind)].value_or(UCS_MEMORY_TYPE_HOST);
     }
-    /// As conduit::work_in.
-    void work_in(const device_scope &scope);
-    /// For calls of UCX that may touch memory of devices; null if there is none.
-    [[nodiscard]] std::shared_ptr<void> enter_devices() {
-        if (!has_scope_.load(std::memory_order_acquire)) [[likely]] {
-            return nullptr;
-        }
-        std::shared_lock const guard(scope_mutex_);
-        return device_scope_ ? device_scope_() : nullptr;
-    }
+    [[nodiscard]] device_scopes &scopes() { return scopes_; }
 
 private:
     /// Lets networks read and write this rank's segment by themselves, where that can be had.
@@ -85,9 +75,7 @@ private:
     ucp_context_h handle_ = nullptr;
     ucp_mem_h segment_ = nullptr;
     std::array<std::optional<ucs_memory_type_t>, 3> device_types_; ///< [memory_kind]
-    std::atomic<bool> has_scope_{false};
-    std::shared_mutex scope_mutex_; ///< held while the scope is made, which the giver may withdraw
-    device_scope device_scope_;
+    device_scopes scopes_;
 };
 
 } // namespace diomp::conduit::ucx

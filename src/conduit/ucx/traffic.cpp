@@ -157,7 +157,7 @@ void traffic::ship_open(worker &from) {
 bool traffic::advance(bool all) {
     bool moved = false;
     std::vector<peer *> broken;
-    auto const devices = context_->enter_devices();
+    auto const devices = context_->scopes().enter();
     for_each_worker([&](worker &each) {
         std::unique_lock const lock(each.mutex, std::try_to_lock);
         if (!lock.owns_lock()) {
@@ -208,7 +208,7 @@ void traffic::ping(peer &silent) {
 
 bool traffic::arm() {
     bool is_quiet = true;
-    auto const devices = context_->enter_devices();
+    auto const devices = context_->scopes().enter();
     for_each_worker([&](worker &each) {
         std::lock_guard const guard(each.mutex);
         is_quiet = is_quiet && each.open_channels.empty() && each.arm();

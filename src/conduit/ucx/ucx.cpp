@@ -39,7 +39,9 @@ public:
                        std::size_t nbytes, memory_ends ends, completion &source_free) override;
     status get_between(world_rank rank, std::uint64_t remote_address, void *destination,
                        std::size_t nbytes, memory_ends ends, completion &done) override;
-    void work_in(const device_scope &scope) override { traffic_->process().work_in(scope); }
+    void work_in(const device_scope &scope) override {
+        traffic_->process().scopes().work_in(scope);
+    }
     bool has_atomics() const override { return traffic_->process().options().native_atomics; }
     status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                   void *result, completion &done) override;
@@ -176,7 +178,7 @@ status ucx_network::put_between(world_rank rank, std::uint64_t remote_address, c
         return {};
     }
     {
-        auto const devices = traffic_->process().enter_devices();
+        auto const devices = traffic_->process().scopes().enter();
         auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
         DIOMP_TRY(found);
         channel &to = *found.value().to;
