@@ -20,10 +20,6 @@ status can_fulfill();
 /// Calls it. Any thread.
 void fulfill_event(std::uintptr_t event) noexcept;
 
-/// OMP_TARGET_OFFLOAD=DISABLED. libomptarget still counts its devices then, but no region runs
-/// there (OpenMP 5.2, 21.2.8).
-bool offload_is_disabled();
-
 /// The next definition of a symbol after ours, or nullptr.
 void *next_symbol(const char *name) noexcept;
 

@@ -38,7 +38,7 @@ known_choice &known() {
 std::vector<runtime::openmp_device> all_devices() {
     std::vector<runtime::openmp_device> devices;
     diomp_device_name_function const names = g_device_names.load(std::memory_order_acquire);
-    if (names == nullptr || api::offload_is_disabled()) {
+    if (names == nullptr || runtime::offload_is_disabled()) {
         return devices;
     }
     const char *plugin = nullptr;

@@ -5,11 +5,10 @@
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "rma/copy.h"
+#include "runtime/rank_devices.h"
 
-#include <cstdlib>
 #include <dlfcn.h>
 #include <sched.h>
-#include <strings.h>
 #include <utility>
 
 using namespace diomp;
@@ -269,11 +268,6 @@ int start(const char *function, const void *site, offload::devices::when how, in
 
 } // namespace
 
-bool diomp::api::offload_is_disabled() {
-    const char *const policy = std::getenv("OMP_TARGET_OFFLOAD");
-    return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
-}
-
 void diomp::api::publish_devices(runtime::runtime &running) {
     g_window_base.store(running.window().base());
     g_window_span.store(running.window().slot_bytes() *
@@ -286,7 +280,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void(void *, int)>("omp_target_free"),
             api::driven_devices,
             [] { return g_variables.load(std::memory_order_acquire); },
-            api::offload_is_disabled(),
+            runtime::offload_is_disabled(),
         },
         g_epoch);
     forget_routes();

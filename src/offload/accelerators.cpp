@@ -7,27 +7,30 @@
 
 namespace diomp::offload {
 
-accelerators::maker *accelerators::load(vendor of) {
-    maker &wanted = makers_[of];
-    if (wanted.backend == nullptr && !wanted.failed) {
+accelerators::maker *accelerators::load(vendor of, bool wanted) {
+    maker &known = makers_[of];
+    if (known.backend == nullptr && !known.failed) {
         auto made = of == vendor::cuda ? device::create_cuda({options_.cuda_library})
                                        : device::create_hip({options_.hip_library});
+        if (!made && !wanted) {
+            return nullptr;
+        }
         if (!made) {
-            wanted.failed = true;
+            known.failed = true;
             log(log_level::warn, "memory of {} devices is not in the global address space: {}",
                 of == vendor::cuda ? "CUDA" : "HIP", made.failure().message());
             return nullptr;
         }
-        wanted.backend = made.take();
-        wanted.streams = std::make_unique<device::stream_pool>(
-            *wanted.backend, device::stream_pool::options{options_.max_active_streams});
-        for (int number = 0; number < wanted.backend->num_devices(); ++number) {
-            wanted.devices.push_back(
-                {of, device::device_id(number), wanted.backend.get(), wanted.streams.get()});
+        known.backend = made.take();
+        known.streams = std::make_unique<device::stream_pool>(
+            *known.backend, device::stream_pool::options{options_.max_active_streams});
+        for (int number = 0; number < known.backend->num_devices(); ++number) {
+            known.devices.push_back(
+                {of, device::device_id(number), known.backend.get(), known.streams.get()});
         }
-        pools_[static_cast<std::size_t>(of)].store(wanted.streams.get(), std::memory_order_release);
+        pools_[static_cast<std::size_t>(of)].store(known.streams.get(), std::memory_order_release);
     }
-    return wanted.failed ? nullptr : &wanted;
+    return known.failed ? nullptr : &known;
 }
 
 const accelerator *accelerators::find(const std::string &plugin, int plugin_device) {
@@ -38,7 +41,7 @@ const accelerator *accelerators::find(const std::string &plugin, int plugin_devi
         return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    maker const *const with = load(of);
+    maker const *const with = load(of, true);
     return with == nullptr || plugin_device < 0 || plugin_device >= with->backend->num_devices()
                ? nullptr
                : &with->devices[static_cast<std::size_t>(plugin_device)];
@@ -46,7 +49,7 @@ const accelerator *accelerators::find(const std::string &plugin, int plugin_devi
 
 const accelerator *accelerators::find(vendor made_by, const device::device_uuid &uuid) {
     std::lock_guard const guard(mutex_);
-    maker const *const with = made_by == vendor::none ? nullptr : load(made_by);
+    maker const *const with = made_by == vendor::none ? nullptr : load(made_by, true);
     if (with == nullptr) {
         return nullptr;
     }
@@ -55,6 +58,12 @@ const accelerator *accelerators::find(vendor made_by, const device::device_uuid 
         return own && own.value() == uuid;
     });
     return found == with->devices.end() ? nullptr : &*found;
+}
+
+std::span<const accelerator> accelerators::all_of(vendor made_by) {
+    std::lock_guard const guard(mutex_);
+    maker const *const with = load(made_by, false);
+    return with == nullptr ? std::span<const accelerator>() : with->devices;
 }
 
 result<bool> accelerators::poll() {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +62,10 @@ public:
     /// it is not visible here.
     const accelerator *find(vendor made_by, const device::device_uuid &uuid);
 
+    /// All devices of a vendor; none where there are none, or no library of the vendor, of which
+    /// nobody is told yet. The result stays.
+    std::span<const accelerator> all_of(vendor made_by);
+
     /// Looks once at all copies in flight; true: there are none. Does not block. An error is about
     /// a copy whose starter has not been told.
     result<bool> poll();
@@ -73,7 +78,8 @@ private:
         bool failed = false;
     };
 
-    maker *load(vendor of);
+    /// nullptr: the vendor's library is of no use, which the log says once if it is `wanted`.
+    maker *load(vendor of, bool wanted);
 
     options options_;
     std::mutex mutex_; ///< over the rest

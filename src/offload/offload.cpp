@@ -69,12 +69,12 @@ bool devices::was_ours(const void *address) {
 
 devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
                  const conduit::window &window, conduit::engine &engine,
-                 conduit::call_service &calls, rma::transfers &transfers,
+                 conduit::call_service &calls, rma::transfers &transfers, early_segments &early,
                  const launch::job_info &job, const options &chosen)
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
-      ledger_(segments_, host, engine, calls, job.rank), options_(chosen),
-      accelerators_(chosen.libraries), peers_(segments_, accelerators_, engine, calls),
+      ledger_(segments_, host, engine, calls, job.rank), options_(chosen), early_(early),
+      accelerators_(early.devices()), peers_(segments_, accelerators_, engine, calls),
       uses_(transfers), variables_(ledger_, registered, host, engine, calls),
       bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
@@ -92,7 +92,8 @@ devices::~devices() {
     variables_.stop(); // its thread uses all of this
     engine_.transport().work_in({});
     for (auto const &each : made_) {
-        if (each->memory() != nullptr && each->num_allocations() > 0) {
+        if (each->memory() != nullptr &&
+            (each->num_allocations() > 0 || each->memory()->is_kept())) {
             each->abandon_memory();
         }
     }
@@ -138,7 +139,10 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     if (on == nullptr) {
         return nullptr;
     }
-    auto memory = segment_memory::create(*on, options_.segment_bytes, num_local_);
+    std::unique_ptr<segment_memory> ready = early_.take(*on);
+    auto memory = ready != nullptr
+                      ? result<std::unique_ptr<segment_memory>>(std::move(ready))
+                      : segment_memory::create(*on, options_.segment_bytes, num_local_);
     if (!memory) {
         log(log_level::warn,
             "device {} gets no segment, other ranks cannot reach its memory: {} [remedy: set "
@@ -150,7 +154,10 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     remember_range(memory.value()->base(), memory.value()->size_bytes());
     has_accelerators_.store(true, std::memory_order_release);
     transfers_.expect_device_copies();
-    if (engine_.transport().reaches(kind_of(on->made_by))) {
+    conduit::memory_range const range{kind_of(on->made_by),
+                                      reinterpret_cast<std::uintptr_t>(memory.value()->base()),
+                                      memory.value()->size_bytes()};
+    if (engine_.transport().reaches_range(range)) {
         engine_.transport().work_in([on]() -> std::shared_ptr<void> {
             auto scope = on->backend->make_current(on->id);
             return scope ? std::shared_ptr<device::current_scope>(scope.take()) : nullptr;

@@ -19,6 +19,7 @@
 #include "offload/accelerators.h"
 #include "offload/bounce.h"
 #include "offload/device_segment.h"
+#include "offload/early_segments.h"
 #include "offload/ledger.h"
 #include "offload/local_uses.h"
 #include "offload/peer_segments.h"
@@ -77,7 +78,6 @@ struct route {
 };
 
 struct options {
-    accelerators::options libraries;
     device_ways paths = device_ways::none; ///< allowed ones
     std::size_t segment_bytes = 0;         ///< of an accelerator; 0: as much as is useful
 };
@@ -92,7 +92,8 @@ public:
 
     devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
             const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
-            rma::transfers &transfers, launch::job_info const &job, const options &chosen);
+            rma::transfers &transfers, early_segments &early, launch::job_info const &job,
+            const options &chosen);
     ~devices();
 
     /// Before the first transfer; without it there are no devices. `epoch` is counted up before
@@ -295,7 +296,8 @@ private:
     std::vector<std::unique_ptr<device_segment>> made_;
     ledger ledger_;
     options const options_;
-    accelerators accelerators_;
+    early_segments &early_;
+    accelerators &accelerators_; ///< of early_
     peer_segments peers_;
     local_uses uses_;
     variables variables_;

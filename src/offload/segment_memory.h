@@ -19,11 +19,16 @@ public:
     /// ranks of the node, only, so that it is the same on ranks with devices of the same sort.
     static result<std::unique_ptr<segment_memory>> create(const accelerator &on,
                                                           std::size_t size_bytes, int num_sharing);
+    /// With physical memory behind all of it. It is kept until the process ends.
+    static result<std::unique_ptr<segment_memory>>
+    create_whole(const accelerator &on, std::size_t size_bytes, int num_sharing);
 
     [[nodiscard]] const accelerator &on() const { return on_; }
     [[nodiscard]] std::byte *base() const { return memory_->base(); }
     [[nodiscard]] std::size_t size_bytes() const { return memory_->reserved_bytes(); }
     [[nodiscard]] std::size_t committed_bytes() const { return memory_->committed_bytes(); }
+
+    [[nodiscard]] bool is_kept() const { return is_kept_; }
 
     /// Gets memory behind [offset, offset + nbytes). It is kept from then on: other processes have
     /// it mapped. OMPX_ERR_NOMEM: the device is full.
@@ -38,6 +43,7 @@ private:
     const accelerator &on_;
     std::mutex mutex_; ///< over memory_'s changes; the driver is called under it
     std::unique_ptr<device::memory> memory_;
+    bool is_kept_ = false;
 };
 
 } // namespace diomp::offload

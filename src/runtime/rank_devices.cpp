@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <strings.h>
 
 namespace diomp::runtime {
 namespace {
@@ -67,6 +68,11 @@ std::vector<int> nodes_of(const std::vector<openmp_device> &devices, const node_
 }
 
 } // namespace
+
+bool offload_is_disabled() {
+    const char *const policy = std::getenv("OMP_TARGET_OFFLOAD");
+    return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
+}
 
 node_query ask_vendors(const settings &values) {
     return [cuda = values.cuda_library,

@@ -23,6 +23,10 @@ struct openmp_device {
     int plugin_device = 0;
 };
 
+/// OMP_TARGET_OFFLOAD=DISABLED. libomptarget still counts its devices then, but no region runs
+/// there (OpenMP 5.2, 21.2.8).
+bool offload_is_disabled();
+
 /// The setting DIOMP_DEVICE_NUMA_NODES, or what the vendor says: [plugin_device] NUMA node.
 using node_query = std::function<result<std::vector<int>>(const std::string &plugin)>;
 /// Asks the vendors' libraries, with which libomptarget has found the devices.

@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "device/numa.h"
+#include "runtime/early_devices.h"
 #include "runtime/rank_devices.h"
 
 #include <fmt/format.h>
@@ -80,6 +81,7 @@ status runtime::build() {
         each * static_cast<std::size_t>(offload::devices::num_host_devices);
     window_options.choose_device_bytes = chosen;
     window_options.control_bytes = conduit::control_bytes_per_rank();
+    DIOMP_TRY(publish_place(*launcher_)); // the window is created with a fence
     auto window = conduit::window::create(*launcher_, window_options);
     DIOMP_TRY(window);
     window_ = window.take();
@@ -97,6 +99,9 @@ status runtime::build() {
     conduit_options.network_rma = settings_.network_rma;
     conduit_options.device_memory = settings_.network_device_memory;
     conduit_options.native_atomics = settings_.network_atomics == "native";
+    early_ = std::make_unique<offload::early_segments>(offload::accelerators::options{
+        settings_.cuda_library, settings_.hip_library, settings_.max_active_streams});
+    conduit_options.make_device_ranges = make_early_segments(settings_, *launcher_, *early_);
     if (settings_.timeout_s > 0) {
         conduit_options.dead_peer_timeout_s = settings_.timeout_s;
     }
@@ -123,11 +128,8 @@ status runtime::build() {
         *space_, *segment_, *directory_, *engine_, *calls_,
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
     devices_ = std::make_unique<offload::devices>(
-        *space_, *segment_, *directory_, *window_, *engine_, *calls_, *transfers_, info,
-        offload::options{
-            {settings_.cuda_library, settings_.hip_library, settings_.max_active_streams},
-            settings_.device_paths,
-            settings_.device_segment_size_bytes});
+        *space_, *segment_, *directory_, *window_, *engine_, *calls_, *transfers_, *early_, info,
+        offload::options{settings_.device_paths, settings_.device_segment_size_bytes});
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);
@@ -151,7 +153,6 @@ status runtime::build() {
     engine_->start();
     // Handlers and workspaces stand on every rank before anybody uses them.
     if (info.size > 1) {
-        DIOMP_TRY(publish_place(*launcher_));
         DIOMP_TRY(group::publish_node(*launcher_, *conduit_));
         DIOMP_TRY(launcher_->fence());
     }

@@ -93,6 +93,7 @@ private:
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<stacks::watch> stacks_;
     std::unique_ptr<conduit::window> window_;
+    std::unique_ptr<offload::early_segments> early_; ///< the conduit may know some
     std::unique_ptr<conduit::conduit> conduit_;
     std::unique_ptr<conduit::engine> engine_;
     std::unique_ptr<conduit::call_service> calls_;
