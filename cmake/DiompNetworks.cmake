@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Networks that a build takes in only where it is told to: GASNet-EX and GPI-2, installed copies of them.
-# diomp_networks carries what has been found; DIOMP_NETWORKS lists their names ("gasnet", "gaspi").
+# diomp_networks carries what has been found; DIOMP_NETWORKS lists their names ("gasnet", "gaspi"),
+# DIOMP_GASNET_KINDS the sorts of device memory that GASNet-EX itself reads and writes ("cuda", "hip").
 set(DIOMP_GASNET_CONDUIT "" CACHE STRING "GASNet-EX conduit to build against: smp, udp, ucx, ibv, ofi, mpi; empty: none")
 set_property(CACHE DIOMP_GASNET_CONDUIT PROPERTY STRINGS "" smp udp ucx ibv ofi mpi)
 option(DIOMP_GPI2 "Build the conduit over GPI-2" OFF)
@@ -21,11 +22,30 @@ function(diomp_take_in_network name prefix)
   set(DIOMP_NETWORKS ${DIOMP_NETWORKS} ${name} PARENT_SCOPE)
 endfunction()
 
+# Whether this GASNet has a memory kind ("CUDA_UVA", "HIP") on this conduit. Compiled only: it may need a vendor's library.
+function(diomp_check_memory_kind kind variable)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(CMAKE_REQUIRED_INCLUDES ${GASNET_INCLUDE_DIRS})
+  set(CMAKE_REQUIRED_DEFINITIONS ${GASNET_CFLAGS_OTHER})
+  list(FILTER CMAKE_REQUIRED_DEFINITIONS INCLUDE REGEX "^-D")
+  check_cxx_source_compiles("#include <gasnetex.h>\n#if !GASNET_HAVE_MK_CLASS_${kind}\n#error none\n#endif" ${variable})
+endfunction()
+
+set(DIOMP_GASNET_KINDS "")
 if(DIOMP_GASNET_CONDUIT)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(GASNET REQUIRED "gasnet-${DIOMP_GASNET_CONDUIT}-par>=2023.9")
   diomp_take_in_network(gasnet GASNET)
-  message(STATUS "GASNet-EX ${GASNET_VERSION}: conduit gasnet (${DIOMP_GASNET_CONDUIT})")
+  diomp_check_memory_kind(CUDA_UVA DIOMP_GASNET_KNOWS_CUDA)
+  diomp_check_memory_kind(HIP DIOMP_GASNET_KNOWS_HIP)
+  foreach(kind CUDA HIP)
+    if(DIOMP_GASNET_KNOWS_${kind})
+      string(TOLOWER ${kind} lower)
+      list(APPEND DIOMP_GASNET_KINDS ${lower})
+    endif()
+  endforeach()
+  message(STATUS "GASNet-EX ${GASNET_VERSION}: conduit gasnet (${DIOMP_GASNET_CONDUIT}), memory kinds: ${DIOMP_GASNET_KINDS}")
 endif()
 # Whether the archive can become part of a shared library; one that was built without -fPIC cannot.
 function(diomp_check_archive variable archive include_dirs)

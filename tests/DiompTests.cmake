@@ -69,6 +69,27 @@ if("gaspi" IN_LIST DIOMP_NETWORKS)
   list(APPEND DIOMP_NETWORK_VARIANTS "4 gaspi DIOMP_CONDUIT=gaspi")
 endif()
 
+# diomp_gasnet_devices_test(<name> <kind> <ranks> <program> [<NAME=VALUE>...] [ARGS <argument>...])
+#   A test of GASNet-EX's memory kinds ("cuda", "hip") on the vendor's stand-in, whose memory GASNet's network then loads. Nothing
+#   where this build's GASNet has no such kind.
+find_program(DIOMP_MPIRUN NAMES mpirun.openmpi mpirun DOC "Open MPI's launcher, for the MPI twins")
+function(diomp_gasnet_devices_test name kind ranks program)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "ARGS")
+  if(NOT kind IN_LIST DIOMP_GASNET_KINDS)
+    return()
+  endif()
+  add_test(NAME ${name} COMMAND ${DIOMP_MPIRUN} --allow-run-as-root --oversubscribe --bind-to none -n ${ranks}
+    $<TARGET_FILE:${program}> ${arg_ARGS})
+  # Of the other vendor there are none.
+  set(vendor "FAKE_HIP_DEVICES=0")
+  if(kind STREQUAL "hip")
+    set(vendor "FAKE_CUDA_DEVICES=0;SCRIPTED_VENDOR=hip")
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "ranks;conduit" TIMEOUT 255 PROCESSORS 2
+    ENVIRONMENT "DIOMP_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda>;DIOMP_HIP_LIBRARY=$<TARGET_FILE:fake_hip>;FAKE_CUDA_LOADS=any;FAKE_CUDA_COMPLAINTS=tell;DIOMP_NETWORK_DEVICE_MEMORY=on;GASNET_SUPERNODE_MAXSIZE=1;UCX_TLS=tcp;GTEST_COLOR=no;${vendor};${arg_UNPARSED_ARGUMENTS}"
+    ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${PROJECT_BINARY_DIR}/tests/device/as-vendors")
+endfunction()
+
 # diomp_add_network_tests(<name> [ENV <NAME=VALUE>...] [ARGS <argument>...])
 #   Runs a rank test that exists in these ways as well: tests <name>.np<ranks>.<kind>.
 function(diomp_add_network_tests name)

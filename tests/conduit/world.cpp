@@ -49,6 +49,8 @@ world::world() {
     options.network_rma = values.network_rma;
     options.native_atomics = values.network_atomics == "native";
     options.device_memory = values.network_device_memory;
+    devices_ = std::make_unique<device_ranges>(rank());
+    options.make_device_ranges = [this](auto) { return devices_->make(); };
     if (values.timeout_s > 0) {
         options.dead_peer_timeout_s = values.timeout_s;
     }

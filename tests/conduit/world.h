@@ -5,6 +5,7 @@
 #pragma once
 
 #include "conduit/conduit.h"
+#include "conduit/device_ranges.h"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +31,7 @@ public:
     [[nodiscard]] int rank() const { return launcher_->info().rank.value(); }
     [[nodiscard]] int size() const { return launcher_->info().size; }
     [[nodiscard]] diomp::conduit::conduit &conduit() { return *conduit_; }
+    [[nodiscard]] device_ranges &devices() { return *devices_; }
     [[nodiscard]] bool is_direct(int peer) const {
         return conduit_->direct_base(world_rank{peer}) != nullptr;
     }
@@ -60,6 +62,7 @@ public:
 private:
     std::unique_ptr<diomp::launch::launcher> launcher_;
     std::unique_ptr<diomp::conduit::window> window_;
+    std::unique_ptr<device_ranges> devices_;
     std::unique_ptr<diomp::conduit::conduit> conduit_;
     std::function<void(const message &)> handler_;
 };

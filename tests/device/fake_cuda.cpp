@@ -239,6 +239,7 @@ EXPORTED int cuDeviceGetAttribute(int *value, int which, int device) {
     case 103:
         *value = maps() ? 1 : 0;
         break;
+    case 41:
     case 110:
         *value = 1;
         break;

@@ -18,9 +18,10 @@ world &all() {
 }
 thread_local int current = 0;
 
+int num_devices() { return stand_in::number_of("FAKE_HIP_DEVICES", 2); }
+
 namespace {
 
-int num_devices() { return stand_in::number_of("FAKE_HIP_DEVICES", 2); }
 std::size_t device_bytes() {
     return static_cast<std::size_t>(stand_in::number_of("FAKE_HIP_MEBIBYTES", 64)) << 20;
 }

@@ -98,6 +98,7 @@ world &all();
 
 extern thread_local int current; ///< device
 
+int num_devices();
 /// The answer to a call that breaks a rule.
 int complain(const char *function, const char *text, int code);
 /// Null: host memory.

@@ -6,9 +6,11 @@
 // been answered.
 #pragma once
 
+#include "conduit/gasnet/bound_range.h"
 #include "conduit/network_peer.h"
 #include "conduit/pending_gets.h"
 
+#include <algorithm>
 #include <deque>
 #include <gasnetex.h>
 #include <map>
@@ -44,12 +46,17 @@ struct waiting_transfer {
 /// send_mutex, which no handler takes.
 class peer final : public network_peer {
 public:
-    peer(world_rank rank, std::string host, bool has_segment)
-        : network_peer(rank, std::move(host)), has_segment_(has_segment) {}
+    peer(world_rank rank, std::string host, std::vector<bound_range> bound)
+        : network_peer(rank, std::move(host)), bound_(std::move(bound)),
+          has_segment_(std::ranges::any_of(bound_, [](const bound_range &each) {
+              return each.range.kind == memory_kind::host;
+          })) {}
 
     [[nodiscard]] gex_Rank_t gex_rank() const { return static_cast<gex_Rank_t>(rank().value()); }
     /// GASNet's own puts and gets reach its slot.
     [[nodiscard]] bool has_segment() const { return has_segment_; }
+    /// All that they reach there.
+    [[nodiscard]] std::span<const bound_range> bound() const { return bound_; }
 
     /// One more put of the open epoch; each of its pieces is to be answered with that epoch.
     epoch *begin_put(std::size_t num_pieces, std::size_t nbytes);
@@ -153,6 +160,7 @@ private:
     /// Under backlog_mutex_.
     void finish_front(int code);
 
+    std::vector<bound_range> const bound_;
     bool has_segment_;
     // Under mutex_:
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();

@@ -22,16 +22,12 @@ constexpr std::size_t most_copied = 8192;
 constexpr std::size_t most_row_bytes = 32;
 /// Operations that one look asks for; they end about in the order of their start.
 constexpr std::size_t most_tested = 128;
+/// Of one put or get. The ucx conduit (2025.8.0) counts bytes in 32 bits.
+constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 status refused(const char *call, int code) {
     return error(OMPX_ERR_SYSTEM,
                  fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
-}
-
-/// What GASNet drives moves data without the target's processor. Of ofi and ucx, which may run over
-/// TCP, GASNet does not tell.
-bool moves_alone() {
-    return std::string_view(launch::gasnet::conduit_name()) == "ibv" || has_rdma_adapter();
 }
 
 rdma::manner choose_manner(std::string_view wish) {
@@ -63,6 +59,11 @@ gex_Event_t insist(Call &&call) {
 
 } // namespace
 
+/// Of ofi and ucx, which may run over TCP, GASNet does not tell.
+bool moves_alone() {
+    return std::string_view(launch::gasnet::conduit_name()) == "ibv" || has_rdma_adapter();
+}
+
 status rdma::bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
                        std::size_t nbytes) {
     gex_Segment_t segment{};
@@ -89,6 +90,7 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
         return refused("gex_EP_Create", code).take_failure();
     }
     manner const how = choose_manner(wish);
+    made.reset(new rdma(messages, how));
     std::size_t nbytes = 0;
     if (how == manner::served || how == manner::served_gets) {
         nbytes = window.device_offset() + window.device_bytes(); // nothing pins it
@@ -97,7 +99,9 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
     }
     if (nbytes > 0) {
         DIOMP_TRY(bind_slot(job, endpoint, window.slot(info.rank), nbytes));
-        made.reset(new rdma(messages, how));
+        made->slot_ = {
+            {memory_kind::host, reinterpret_cast<std::uintptr_t>(window.slot(info.rank)), nbytes},
+            gex_EP_QueryIndex(endpoint)};
         made->way_ = gex_TM_Pair(endpoint, gex_EP_QueryIndex(endpoint));
     }
     // Without a slot, too: the others wait.
@@ -141,6 +145,36 @@ void rdma::get(peer &from, std::uint64_t address, void *destination, std::size_t
                                    reinterpret_cast<void *>(address), nbytes, GEX_FLAG_IMMEDIATE);
           }),
           {&from, nullptr, nullptr, id});
+}
+
+void rdma::put_through(gex_TM_t way, peer &to, std::uint64_t address, const void *source,
+                       std::size_t nbytes, completion &source_free) {
+    for (std::size_t done = 0; done < nbytes; done += most_at_once) {
+        std::size_t const piece = std::min(nbytes - done, most_at_once);
+        operation const started{&to, to.begin_put(1, piece), &source_free, {}};
+        source_free.begin();
+        auto *const from = static_cast<std::byte *>(const_cast<void *>(source)) + done;
+        start(insist([&] {
+                  return gex_RMA_PutNB(way, to.gex_rank(), reinterpret_cast<void *>(address + done),
+                                       from, piece, GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE);
+              }),
+              started);
+    }
+}
+
+void rdma::get_through(gex_TM_t way, peer &from, std::uint64_t address, void *destination,
+                       std::size_t nbytes, completion &done) {
+    for (std::size_t got = 0; got < nbytes; got += most_at_once) {
+        std::size_t const piece = std::min(nbytes - got, most_at_once);
+        std::byte *const to = static_cast<std::byte *>(destination) + got;
+        get_id const id = from.begin_get(to, piece, done);
+        start(insist([&] {
+                  return gex_RMA_GetNB(way, to, from.gex_rank(),
+                                       reinterpret_cast<void *>(address + got), piece,
+                                       GEX_FLAG_IMMEDIATE);
+              }),
+              {&from, nullptr, nullptr, id});
+    }
 }
 
 bool rdma::takes(const rows &shape) { return shape.nbytes <= most_row_bytes; }

@@ -13,6 +13,9 @@
 
 namespace diomp::conduit::gasnet {
 
+/// What GASNet drives moves data without the target's processor.
+[[nodiscard]] bool moves_alone();
+
 class rdma {
 public:
     enum class manner : std::uint8_t {
@@ -22,11 +25,15 @@ public:
         served_gets, ///< gets with it, puts not at all
     };
 
-    /// Collective. nullptr if this rank's slot is to be reached by messages only. `wish`: auto,
-    /// rdma, messages; alike on all ranks.
+    /// Collective. nullptr where GASNet's conduit has no further endpoints. Whether the slot is
+    /// bound follows from `wish`: auto, rdma, messages; alike on all ranks.
     static result<std::unique_ptr<rdma>> create(const launch::gasnet::client &job,
                                                 const launch::job_info &info, const window &window,
                                                 const std::string &wish, traffic &messages);
+
+    /// This rank's slot; no bytes: it is reached by messages only.
+    [[nodiscard]] const bound_range &slot() const { return slot_; }
+    [[nodiscard]] bool has_slot() const { return slot_.range.nbytes > 0; }
 
     // Any thread, without locks; may run handlers. They wait while GASNet has no room.
     void put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
@@ -36,6 +43,12 @@ public:
 
     /// Whether puts go so; else messages are quicker.
     [[nodiscard]] bool takes_puts() const { return manner_ != manner::served_gets; }
+
+    /// Between two other endpoints than those of the slots. The source stays until `source_free`.
+    void put_through(gex_TM_t way, peer &to, std::uint64_t address, const void *source,
+                     std::size_t nbytes, completion &source_free);
+    void get_through(gex_TM_t way, peer &from, std::uint64_t address, void *destination,
+                     std::size_t nbytes, completion &done);
 
     /// All rows in one operation of GASNet's, for which the target may have to poll.
     void put_rows(peer &to, std::uint64_t address, const void *source, const rows &shape,
@@ -70,6 +83,7 @@ private:
 
     traffic &messages_;
     manner manner_;
+    bound_range slot_;
     gex_TM_t way_{};   ///< from our second endpoint to everybody's
     std::mutex mutex_; ///< no handler takes it
     std::vector<gex_Event_t> events_;

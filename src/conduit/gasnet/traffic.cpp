@@ -227,9 +227,9 @@ std::size_t traffic::max_bulk_bytes() {
 peer &traffic::peer_of(world_rank rank) {
     return peers_.find_or_make(rank, [&] {
         auto host = launcher_.get(rank, host_key);
-        auto segment = launcher_.get(rank, segment_key);
+        auto const bound = launcher_.get(rank, bound_key);
         return std::make_unique<peer>(rank, host ? host.take() : std::string(),
-                                      segment && segment.value() == "1");
+                                      ranges_from(bound ? bound.value() : std::string()));
     });
 }
 

@@ -13,9 +13,9 @@
 
 namespace diomp::conduit::gasnet {
 
-/// At the launcher: where a rank is, and "1" if GASNet's own puts and gets reach its slot.
+/// At the launcher: where a rank is, and what of its memory GASNet's own puts and gets reach.
 inline constexpr const char *host_key = "gasnet.host";
-inline constexpr const char *segment_key = "gasnet.segment";
+inline constexpr const char *bound_key = "gasnet.bound";
 
 class traffic {
 public:

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "conduit/gasnet/device_memory.h"
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "conduit/gasnet/rdma.h"
+
+#include <fmt/core.h>
+
+#include <gasnet_mk.h>
+
+namespace diomp::conduit::gasnet {
+namespace {
+
+/// That GASNet was built with.
+std::span<const memory_kind> kinds_here() {
+    static std::vector<memory_kind> const kinds = [] {
+        std::vector<memory_kind> found;
+#if GASNET_HAVE_MK_CLASS_CUDA_UVA
+        found.push_back(memory_kind::cuda);
+#endif
+#if GASNET_HAVE_MK_CLASS_HIP
+        found.push_back(memory_kind::hip);
+#endif
+        return found;
+    }();
+    return kinds;
+}
+
+const char *name_of(memory_kind kind) { return kind == memory_kind::cuda ? "CUDA" : "HIP"; }
+
+gex_MK_Create_args_t arguments_for(const device_range &wanted) {
+    gex_MK_Create_args_t arguments{};
+    if (wanted.range.kind == memory_kind::cuda) {
+        arguments.gex_class = GEX_MK_CLASS_CUDA_UVA;
+        arguments.gex_args.gex_class_cuda_uva.gex_CUdevice = wanted.device;
+    } else {
+        arguments.gex_class = GEX_MK_CLASS_HIP;
+        arguments.gex_args.gex_class_hip.gex_hipDevice = wanted.device;
+    }
+    return arguments;
+}
+
+status checked(const char *call, int code) {
+    if (code == GASNET_OK) {
+        return {};
+    }
+    return error(OMPX_ERR_SYSTEM,
+                 fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
+}
+
+} // namespace
+
+status device_memory::bind(const device_range &wanted) {
+    gex_MK_Create_args_t const arguments = arguments_for(wanted);
+    gex_MK_t kind{};
+    DIOMP_TRY(checked("gex_MK_Create", gex_MK_Create(&kind, job_.handle, &arguments, 0)));
+    gex_EP_t endpoint{};
+    DIOMP_TRY(
+        checked("gex_EP_Create", gex_EP_Create(&endpoint, job_.handle, GEX_EP_CAPABILITY_RMA, 0)));
+    gex_Segment_t segment{};
+    DIOMP_TRY(checked("gex_Segment_Create",
+                      gex_Segment_Create(&segment, job_.handle,
+                                         reinterpret_cast<void *>(wanted.range.address),
+                                         wanted.range.nbytes, kind, 0)));
+    DIOMP_TRY(checked("gex_EP_BindSegment", gex_EP_BindSegment(endpoint, segment, 0)));
+    endpoints_.push_back(endpoint);
+    bound_.push_back({wanted.range, gex_EP_QueryIndex(endpoint)});
+    return {};
+}
+
+result<std::unique_ptr<device_memory>> device_memory::create(const launch::gasnet::client &job,
+                                                             const conduit_options &options) {
+    std::unique_ptr<device_memory> made;
+    if (kinds_here().empty()) {
+        return made;
+    }
+    made.reset(new device_memory(job));
+    // Where a processor takes part it would have to load and store the memory.
+    made->is_wanted_ =
+        options.device_memory == "on" || (options.device_memory == "auto" && moves_alone());
+    if (made->is_wanted_ && options.make_device_ranges) {
+        for (device_range const &each : options.make_device_ranges(kinds_here())) {
+            const char *const vendor = name_of(each.range.kind);
+            if (status const bound = made->bind(each); !bound) {
+                log(log_level::warn,
+                    "transfers between memory of {} device {} and other ranks go by way of host "
+                    "memory: {} [remedy: DIOMP_NETWORK_DEVICE_MEMORY=off does not try]",
+                    vendor, each.device, bound.failure().message());
+                continue;
+            }
+            log(log_level::info, "GASNet-EX reads and writes {} of {} device {} by itself",
+                format_size(each.range.nbytes), vendor, each.device);
+        }
+    }
+    // Without any, too: the others wait.
+    DIOMP_TRY(checked(
+        "gex_EP_PublishBoundSegment",
+        gex_EP_PublishBoundSegment(job.team, made->endpoints_.data(), made->endpoints_.size(), 0)));
+    return made;
+}
+
+std::optional<gex_TM_t> device_memory::way(const peer &to, const memory_range &remote,
+                                           const memory_range &local) const {
+    bound_range const *const there = is_wanted_ ? find_around(to.bound(), remote) : nullptr;
+    if (there == nullptr) {
+        return std::nullopt;
+    }
+    // Host memory of this side need not be bound.
+    if (local.kind == memory_kind::host) {
+        return gex_TM_Pair(job_.endpoint, there->endpoint);
+    }
+    bound_range const *const here = find_around(bound_, local);
+    if (here == nullptr) {
+        return std::nullopt;
+    }
+    return gex_TM_Pair(endpoints_[static_cast<std::size_t>(here - bound_.data())], there->endpoint);
+}
+
+} // namespace diomp::conduit::gasnet

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory of a device of the vendor's stand-in, for networks that have to know it when they are
+// made: what the runtime does for them, without the runtime.
+#pragma once
+
+#include "conduit/conduit.h"
+#include "device/device.h"
+
+#include <memory>
+#include <vector>
+
+namespace diomp_test {
+
+class device_ranges {
+public:
+    /// DIOMP_TEST_DEVICE_RANGES: cuda or hip. Unset: there are none. Every second rank has none,
+    /// unless DIOMP_TEST_DEVICES says "all".
+    explicit device_ranges(int rank);
+    ~device_ranges();
+    device_ranges(const device_ranges &) = delete;
+    device_ranges &operator=(const device_ranges &) = delete;
+
+    [[nodiscard]] bool are_tested() const { return kind_ != diomp::conduit::memory_kind::host; }
+    [[nodiscard]] diomp::conduit::memory_kind kind() const { return kind_; }
+    static constexpr std::size_t num_bytes = std::size_t{32} << 20;
+
+    /// conduit_options::make_device_ranges.
+    std::vector<diomp::conduit::device_range> make();
+    /// nullptr: the network has not asked, or this rank has none.
+    [[nodiscard]] std::byte *base() const { return memory_ ? memory_->base() : nullptr; }
+    /// Of the same device, which the network does not know.
+    [[nodiscard]] std::byte *unknown() const { return unknown_ ? unknown_->base() : nullptr; }
+
+private:
+    diomp::conduit::memory_kind kind_ = diomp::conduit::memory_kind::host;
+    bool has_one_ = false;
+    std::unique_ptr<diomp::device::backend> vendor_;
+    std::unique_ptr<diomp::device::memory> memory_;
+    std::unique_ptr<diomp::device::memory> unknown_;
+};
+
+} // namespace diomp_test
