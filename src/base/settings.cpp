@@ -141,7 +141,8 @@ constexpr auto rows = std::to_array<setting_row>({
      "there. "
      "auto: for host devices a quarter of the size of the rank's own segment, 64 MiB at least; on "
      "a "
-     "GPU twice its memory where reserving costs nothing, else the ranks' share of four fifths.",
+     "GPU twice its memory where reserving costs nothing and GASNet-EX does not reach it, else the "
+     "ranks' share of four fifths.",
      [](settings &s, const std::string &t) {
          return parse_auto_size(s.device_segment_size_bytes, t);
      },
@@ -298,10 +299,11 @@ constexpr auto rows = std::to_array<setting_row>({
      "that the target serves. auto: rdma where the network is known to do it in hardware.",
      parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
     {"DIOMP_NETWORK_DEVICE_MEMORY", device_memory_choices, "auto",
-     "UCX reads and writes GPU memory by itself, without a detour through the host. auto: where it "
-     "is 1.18 or newer and built for these GPUs; on: also where it does not know them, whose "
-     "memory "
-     "processors load then. For remote devices the service's counts, or the program's off.",
+     "UCX or GASNet-EX reads and writes GPU memory by itself, without a detour through the host. "
+     "auto: where UCX is 1.18 or newer and built for these GPUs, or GASNet-EX has memory kinds for "
+     "them and an adapter moves the data; on: also where UCX does not know them or there is no "
+     "adapter: processors load the memory then. For remote devices the service's counts, or the "
+     "program's off.",
      parse_choice_of<&settings::network_device_memory, device_memory_choices>,
      show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",
