@@ -124,27 +124,17 @@ const char *rdma::description() const {
 
 void rdma::put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
                completion &source_free) {
-    bool const is_small = nbytes <= most_copied;
-    operation const started{&to, to.begin_put(1, nbytes), is_small ? nullptr : &source_free, {}};
-    if (!is_small) {
-        source_free.begin();
+    if (nbytes > most_copied) {
+        put_through(way_, to, address, source, nbytes, source_free);
+        return;
     }
+    operation const started{&to, to.begin_put(1, nbytes), nullptr, {}};
     start(insist([&] {
               return gex_RMA_PutNB(way_, to.gex_rank(), reinterpret_cast<void *>(address),
-                                   const_cast<void *>(source), nbytes,
-                                   is_small ? GEX_EVENT_NOW : GEX_EVENT_DEFER, GEX_FLAG_IMMEDIATE);
+                                   const_cast<void *>(source), nbytes, GEX_EVENT_NOW,
+                                   GEX_FLAG_IMMEDIATE);
           }),
           started);
-}
-
-void rdma::get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
-               completion &done) {
-    get_id const id = from.begin_get(destination, nbytes, done);
-    start(insist([&] {
-              return gex_RMA_GetNB(way_, destination, from.gex_rank(),
-                                   reinterpret_cast<void *>(address), nbytes, GEX_FLAG_IMMEDIATE);
-          }),
-          {&from, nullptr, nullptr, id});
 }
 
 void rdma::put_through(gex_TM_t way, peer &to, std::uint64_t address, const void *source,

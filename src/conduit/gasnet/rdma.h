@@ -39,12 +39,14 @@ public:
     void put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
              completion &source_free);
     void get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
-             completion &done);
+             completion &done) {
+        get_through(way_, from, address, destination, nbytes, done);
+    }
 
     /// Whether puts go so; else messages are quicker.
     [[nodiscard]] bool takes_puts() const { return manner_ != manner::served_gets; }
 
-    /// Between two other endpoints than those of the slots. The source stays until `source_free`.
+    /// Between any two endpoints. The source stays until `source_free`.
     void put_through(gex_TM_t way, peer &to, std::uint64_t address, const void *source,
                      std::size_t nbytes, completion &source_free);
     void get_through(gex_TM_t way, peer &from, std::uint64_t address, void *destination,
