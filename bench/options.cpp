@@ -11,6 +11,7 @@ namespace {
 const std::vector<subcommand> &common_subcommands() {
     static const std::vector<subcommand> table{
         {"put", "latency of put + fence, rank 0 to rank 1, by size"},
+        {"put_event", "latency of put until its own event is complete, by size"},
         {"get", "latency of get, rank 0 from rank 1, by size"},
         {"signal", "latency of put with signal, one way, by size"},
         {"bandwidth", "many puts (gets), then one completion, by size"},

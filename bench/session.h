@@ -14,8 +14,8 @@
 //     void fence(int rank);                 completes this rank's puts at `rank`
 //     std::vector<std::string> buffer_kinds();  memory that collectives take: "private", "global"
 //     buffer make_buffer(const std::string &kind, std::size_t nbytes);     collective
-// Optional, and the benchmark is skipped without it: put_signal, wait_signal, start_get,
-// finish_gets, lock, unlock, fetch_add, allow_threads, remote_ptr and each collective.
+// Optional, and the benchmark is skipped without it: put_and_wait, put_signal, wait_signal,
+// start_get, finish_gets, lock, unlock, fetch_add, allow_threads, remote_ptr and each collective.
 #pragma once
 
 #include "options.h"

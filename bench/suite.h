@@ -11,8 +11,8 @@ namespace diomp::bench {
 /// Room that each of the two symmetric buffers needs.
 inline std::size_t symmetric_bytes(const options &wanted) {
     std::size_t largest = mib;
-    if (wanted.wants("put") || wanted.wants("get") || wanted.wants("signal") ||
-        wanted.wants("bandwidth") || wanted.wants("memcpy")) {
+    if (wanted.wants("put") || wanted.wants("put_event") || wanted.wants("get") ||
+        wanted.wants("signal") || wanted.wants("bandwidth") || wanted.wants("memcpy")) {
         for (const std::size_t size : transfer_sizes(wanted)) {
             largest = std::max(largest, size);
         }
@@ -32,7 +32,7 @@ void run_suite(Library &library, const options &wanted, report &results) {
     const std::size_t largest = symmetric_bytes(wanted);
     session<Library> with{
         library, wanted, results, library.symmetric(largest), library.symmetric(largest), largest};
-    if (wanted.wants("put") || wanted.wants("memcpy")) {
+    if (wanted.wants("put") || wanted.wants("put_event") || wanted.wants("memcpy")) {
         bench_put(with);
     }
     if (wanted.wants("get") || wanted.wants("memcpy")) {

@@ -52,8 +52,8 @@ void check_put(session<Library> &with, const named_body &entry, std::size_t size
     with.library.barrier();
 }
 
-/// Latency of put + fence; beside it, if asked for, the two ways to copy by hand into the very same
-/// memory, sample by sample in turn.
+/// Latency of put + fence, and of a put that is waited for by itself; beside them, if asked for,
+/// the two ways to copy by hand into the very same memory, sample by sample in turn.
 template <typename Library>
 void bench_put(session<Library> &with) {
     Library &library = with.library;
@@ -69,6 +69,14 @@ void bench_put(session<Library> &with) {
                                    library.put(target, dst, src, size);
                                    library.fence(target);
                                })});
+        }
+        if constexpr (requires { library.put_and_wait(target, dst, src, size); }) {
+            if (with.wanted.wants("put_event")) {
+                entries.push_back(
+                    {"put_event", "put_event", alone([&library, target, dst, src, size] {
+                         library.put_and_wait(target, dst, src, size);
+                     })});
+            }
         }
         if constexpr (requires { library.remote_ptr(dst, target); }) {
             char *const direct = library.remote_ptr(dst, target);

@@ -89,6 +89,7 @@ void forget_in_child() {
     g_runtime.store(nullptr, std::memory_order_relaxed);
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+    g_fast.is_plain.store(false, std::memory_order_relaxed);
     forget_routes();
     state().now.store(phase::forked, std::memory_order_relaxed);
 }
@@ -196,6 +197,7 @@ status finish_runtime() {
     }
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+    g_fast.is_plain.store(false, std::memory_order_relaxed);
     forget_routes();
     g_runtime.store(nullptr, std::memory_order_release);
     state().now.store(phase::finished);

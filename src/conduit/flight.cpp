@@ -79,11 +79,8 @@ flight::flight() : state_(flight_pool::take()) {}
 
 flight::~flight() { flight_pool::give_back(std::move(state_)); }
 
-status outcome_of(const completion &count, const engine &engine, const std::string &doing) {
+status failure_of(const completion &count, const engine &engine, const std::string &doing) {
     int const code = count.failure.load(std::memory_order_relaxed);
-    if (code == 0) {
-        return {};
-    }
     std::string const reason = engine.failure_reason();
     return error(static_cast<ompx_status>(code),
                  fmt::format("{}, while {}",

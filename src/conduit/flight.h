@@ -13,9 +13,17 @@
 
 namespace diomp::conduit {
 
-/// The outcome of a finished count: success, or an error that ends with `doing` ("waiting for
-/// ...").
-status outcome_of(const completion &count, const engine &engine, const std::string &doing);
+/// Of a finished count that is no success: an error that ends with `doing` ("waiting for ...").
+status failure_of(const completion &count, const engine &engine, const std::string &doing);
+
+/// The outcome of a finished count. `describe` gives the end of an error, if it is one.
+template <typename Describe>
+status outcome_of(const completion &count, const engine &engine, Describe &&describe) {
+    if (count.failure.load(std::memory_order_relaxed) == 0) [[likely]] {
+        return {};
+    }
+    return failure_of(count, engine, describe());
+}
 
 /// One thread. Costs no allocation as a rule.
 class flight {
@@ -39,10 +47,7 @@ public:
         if (!count().is_done()) {
             DIOMP_TRY(engine.wait_for_network([this] { return count().is_done(); }, describe));
         }
-        if (count().failure.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-            return outcome_of(count(), engine, describe());
-        }
-        return {};
+        return outcome_of(count(), engine, describe);
     }
 
 private:

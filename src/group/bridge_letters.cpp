@@ -243,7 +243,8 @@ status bridge::send(std::size_t member, std::uint64_t step, std::span<const std:
 void bridge::pump() {
     while (!outgoing_->empty() && outgoing_->front().done.is_done()) {
         outgoing_letter const &sent = outgoing_->front();
-        status outcome = conduit::outcome_of(sent.done, engine_, describe_wait(sent.to.value()));
+        status outcome =
+            conduit::outcome_of(sent.done, engine_, [&] { return describe_wait(sent.to.value()); });
         if (!outcome && !lost_letter_) {
             lost_letter_ = outcome.take_failure();
         } else if (outcome && !sent.is_told) {

@@ -259,7 +259,8 @@ void transfers::advance(ompx_event &event) {
         if (options_.on_flight) {
             options_.on_flight(going.way, going.peer, going.nbytes, going.begin);
         }
-        event.complete(conduit::outcome_of(going.count, engine_, event.describe()));
+        event.complete(
+            conduit::outcome_of(going.count, engine_, [&event] { return event.describe(); }));
     }
 }
 
@@ -295,7 +296,8 @@ result<path> transfers::move_then(direction way, world_rank peer, const void *re
         if (options_.on_flight) {
             options_.on_flight(way, peer, nbytes, begin);
         }
-        then(conduit::outcome_of(*count, engine_, description(way, peer, nbytes)));
+        then(conduit::outcome_of(*count, engine_,
+                                 [way, peer, nbytes] { return description(way, peer, nbytes); }));
     };
     if (count->is_done()) {
         finished();

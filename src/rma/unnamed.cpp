@@ -52,7 +52,7 @@ status unnamed_transfers::wait(conduit::engine &engine) {
     for (auto const &each : awaited) {
         DIOMP_TRY(engine.wait_for_network([&] { return each->is_done(); }, describe));
         if (outcome) {
-            outcome = conduit::outcome_of(*each, engine, describe());
+            outcome = conduit::outcome_of(*each, engine, describe);
         }
     }
     std::lock_guard const guard(mutex_);

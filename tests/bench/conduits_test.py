@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-SIZES = {"put": [8, 64, 1024, 4096, 65536], "get": [8, 64, 1024, 4096, 65536], "signal": [8, 64, 1024, 4096, 65536],
+SMALL = [8, 64, 1024, 4096, 65536]
+SIZES = {"put": SMALL, "put_event": SMALL, "get": SMALL, "signal": SMALL,
          "put_window": [4096, 65536, 1 << 20], "get_window": [4096, 65536, 1 << 20]}
 # One is never as fast as any of ours, the other always faster.
 STAND_INS = {"read_lat": 1e9, "write_notify_lat": 0.001}

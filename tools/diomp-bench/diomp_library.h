@@ -58,6 +58,11 @@ public:
         check(ompx_put(rank, dst, src, nbytes));
     }
     void fence(int /*rank*/) const { check(ompx_fence()); }
+    void put_and_wait(int rank, void *dst, const void *src, std::size_t nbytes) const {
+        ompx_event_t event = nullptr;
+        check(ompx_put_nb(rank, dst, src, nbytes, &event));
+        check(ompx_event_wait(&event));
+    }
     void get(void *dst, int rank, const void *src, std::size_t nbytes) const {
         check(ompx_get(dst, rank, src, nbytes));
     }
