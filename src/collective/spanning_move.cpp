@@ -69,7 +69,8 @@ struct bcast_ways {
     std::vector<std::size_t> to;
 };
 
-// Letter by letter a node takes a turn for each that it sends. In a chain the last node has all
+// Of all letters of a call, whose pieces follow each other without a gap: letter by letter a node
+// takes a turn for each that it sends. In a chain the last node has all
 // after as many as there are letters, and one for each node in between; in a binomial tree the root
 // alone takes one for each letter and level.
 bool is_chain_quicker(std::size_t num_nodes, std::size_t num_letters) {
@@ -111,7 +112,7 @@ public:
           base_(call.layout().node(call.root())), num_nodes_(call.num_nodes()),
           letters_(call, how, letter_bytes(call, how)),
           ways_(find_ways((call.own_node() + num_nodes_ - base_) % num_nodes_, num_nodes_,
-                          letters_.num_letters(where.count))) {
+                          (call.block_bytes() - 1) / stream::usual_letter_bytes + 1)) {
         if (ways_.from && across_.speaks()) {
             letters_.expect(speaker(*ways_.from), data_);
         }
