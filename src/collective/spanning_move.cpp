@@ -63,71 +63,70 @@ struct speaker_blocks {
     std::byte *all = nullptr;
 };
 
-/// From whom a bcast's letters come, and to whom they go on. Nodes are numbered from the root's.
-struct bcast_ways {
-    std::optional<std::size_t> from;
-    std::vector<std::size_t> to;
-};
-
-// Of all letters of a call, whose pieces follow each other without a gap: letter by letter a node
-// takes a turn for each that it sends. In a chain the last node has all
-// after as many as there are letters, and one for each node in between; in a binomial tree the root
-// alone takes one for each letter and level.
+// Letter by letter a node takes a turn for each that it sends. In a chain the last node has all
+// after as many as the call has, whose pieces follow each other without a gap, and one for each
+// node in between; in a binomial tree the root alone takes one for each letter and level.
 bool is_chain_quicker(std::size_t num_nodes, std::size_t num_letters) {
     auto const levels = static_cast<std::size_t>(std::bit_width(num_nodes - 1));
     return num_letters + num_nodes - 2 < num_letters * levels;
 }
 
-bcast_ways find_ways(std::size_t number, std::size_t num_nodes, std::size_t num_letters) {
-    bcast_ways ways;
-    if (is_chain_quicker(num_nodes, num_letters)) {
+/// From which member a bcast's letters come, and to whom they go on. None: it does not speak.
+struct bcast_ways {
+    explicit bcast_ways(const spanning_call &call) {
+        if (!call.across.speaks()) {
+            return;
+        }
+        std::size_t const num = call.num_nodes();
+        std::size_t const base = call.layout().node(call.root());
+        std::size_t const number = (call.own_node() + num - base) % num; // from the root's
+        auto const speaker = [&](std::size_t of) {
+            return call.across.speaker_of((of + base) % num);
+        };
+        std::size_t const letters = (call.block_bytes() - 1) / stream::usual_letter_bytes + 1;
+        bool const is_chain = is_chain_quicker(num, letters);
+        std::size_t const lowest = number == 0 ? std::bit_ceil(num) : number & (~number + 1);
         if (number != 0) {
-            ways.from = number - 1;
+            from = speaker(is_chain ? number - 1 : number - lowest);
         }
-        if (number + 1 < num_nodes) {
-            ways.to = {number + 1};
+        if (is_chain && number + 1 < num) {
+            to.push_back(speaker(number + 1));
         }
-        return ways;
-    }
-    std::size_t lowest = std::bit_ceil(num_nodes);
-    if (number != 0) {
-        lowest = number & (~number + 1);
-        ways.from = number - lowest;
-    }
-    for (std::size_t bit = lowest / 2; bit > 0; bit /= 2) {
-        if (number + bit < num_nodes) {
-            ways.to.push_back(number + bit);
+        for (std::size_t bit = is_chain ? 0 : lowest / 2; bit > 0; bit /= 2) {
+            if (number + bit < num) {
+                to.push_back(speaker(number + bit));
+            }
         }
     }
-    return ways;
-}
+
+    std::optional<std::size_t> from;
+    std::vector<std::size_t> to;
+};
 
 /// A piece of a bcast on its way between nodes; when made, its letters are expected.
 class bcast_piece {
 public:
     using readiness = stream::readiness;
 
-    bcast_piece(spanning_call &call, range where, readiness how)
-        : across_(call.across), data_(call.dst() + where.begin, where.count),
-          base_(call.layout().node(call.root())), num_nodes_(call.num_nodes()),
-          letters_(call, how, letter_bytes(call, how)),
-          ways_(find_ways((call.own_node() + num_nodes_ - base_) % num_nodes_, num_nodes_,
-                          (call.block_bytes() - 1) / stream::usual_letter_bytes + 1)) {
-        if (ways_.from && across_.speaks()) {
-            letters_.expect(speaker(*ways_.from), data_);
+    bcast_piece(spanning_call &call, const bcast_ways &ways, range where, readiness how)
+        : ways_(ways), data_(call.dst() + where.begin, where.count),
+          letters_(call, how, letter_bytes(call, how)) {
+        if (ways_.from) {
+            letters_.expect(*ways_.from, data_);
         }
     }
 
     [[nodiscard]] std::span<std::byte> data() const { return data_; }
 
-    /// For speakers. Each letter goes on as soon as it is there.
+    /// Each letter goes on as soon as it is there.
     status run() {
-        for (std::size_t letter = 0; letter < letters_.num_letters(data_.size()); ++letter) {
+        std::size_t const num = letters_.num_letters(data_.size());
+        for (std::size_t letter = 0; letter < num; ++letter) {
             if (ways_.from) {
                 DIOMP_TRY(letters_.await(letter));
             }
-            for (std::size_t const to : ways_.to) {
-                DIOMP_TRY(letters_.send_letter(speaker(to), data_, letter));
+            for (std::size_t const member : ways_.to) {
+                DIOMP_TRY(letters_.send_letter(member, data_, letter));
             }
         }
         return {};
@@ -135,24 +134,16 @@ public:
 
 private:
     /// One is best between two members, where nobody passes it on.
-    static std::size_t letter_bytes(spanning_call &call, readiness how) {
+    static std::size_t letter_bytes(const spanning_call &call, readiness how) {
         if (call.num_members > 2 || how == readiness::told) {
             return stream::usual_letter_bytes;
         }
-        std::size_t const other = 1 - call.own_node();
-        return std::max(call.across.most_whole_bytes(call.across.speaker_of(other)),
-                        stream::usual_letter_bytes);
-    }
-    [[nodiscard]] std::size_t speaker(std::size_t number) const {
-        return across_.speaker_of((number + base_) % num_nodes_);
+        return std::max(call.across.most_whole_bytes(1 - call.self), stream::usual_letter_bytes);
     }
 
-    group::bridge &across_;
+    const bcast_ways &ways_;
     std::span<std::byte> data_;
-    std::size_t base_;
-    std::size_t num_nodes_;
     stream letters_;
-    bcast_ways ways_;
 };
 
 } // namespace
@@ -160,17 +151,16 @@ private:
 // While one piece goes, the next one is expected already.
 status spanning_bcast(spanning_call &call) {
     chunking const pieces{call.block_bytes(), bcast_piece_bytes};
+    bcast_ways const ways(call);
     std::deque<bcast_piece> under_way;
-    under_way.emplace_back(call, pieces[0], stream::readiness::agreed);
+    under_way.emplace_back(call, ways, pieces[0], stream::readiness::agreed);
     DIOMP_TRY(call.across.meet_begun());
     for (std::size_t next = 1; !under_way.empty(); ++next) {
         if (next < pieces.num_chunks()) {
-            under_way.emplace_back(call, pieces[next], stream::readiness::told);
+            under_way.emplace_back(call, ways, pieces[next], stream::readiness::told);
         }
         bcast_piece &current = under_way.front();
-        if (call.across.speaks()) {
-            DIOMP_TRY(current.run());
-        }
+        DIOMP_TRY(current.run());
         std::span<std::byte> const data = current.data();
         DIOMP_TRY(call.run_near(operation::bcast, data.data(), nullptr, data.size(),
                                 call.speaker_place()));

@@ -157,6 +157,14 @@ void world::get(int peer, const std::byte *remote, void *destination, std::size_
     wait(done);
 }
 
+void world::flush_all() {
+    completion done;
+    if (auto const started = conduit_->flush_all(done); !started) {
+        abort(started.failure().message());
+    }
+    wait(done);
+}
+
 void world::flush(int peer) {
     completion done;
     if (auto const started = conduit_->flush(world_rank{peer}, done); !started) {

@@ -56,6 +56,7 @@ public:
     void put(int peer, std::byte *remote, const void *source, std::size_t nbytes);
     void get(int peer, const std::byte *remote, void *destination, std::size_t nbytes);
     void flush(int peer);
+    void flush_all();
 
     [[noreturn]] void abort(const std::string &why);
 

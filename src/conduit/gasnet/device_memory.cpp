@@ -5,8 +5,6 @@
 #include "base/settings.h"
 #include "conduit/gasnet/rdma.h"
 
-#include <fmt/core.h>
-
 #include <gasnet_mk.h>
 
 namespace diomp::conduit::gasnet {
@@ -41,29 +39,23 @@ gex_MK_Create_args_t arguments_for(const device_range &wanted) {
     return arguments;
 }
 
-status checked(const char *call, int code) {
-    if (code == GASNET_OK) {
-        return {};
-    }
-    return error(OMPX_ERR_SYSTEM,
-                 fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
-}
-
 } // namespace
 
 status device_memory::bind(const device_range &wanted) {
     gex_MK_Create_args_t const arguments = arguments_for(wanted);
     gex_MK_t kind{};
-    DIOMP_TRY(checked("gex_MK_Create", gex_MK_Create(&kind, job_.handle, &arguments, 0)));
-    gex_EP_t endpoint{};
     DIOMP_TRY(
-        checked("gex_EP_Create", gex_EP_Create(&endpoint, job_.handle, GEX_EP_CAPABILITY_RMA, 0)));
+        launch::gasnet::checked("gex_MK_Create", gex_MK_Create(&kind, job_.handle, &arguments, 0)));
+    gex_EP_t endpoint{};
+    DIOMP_TRY(launch::gasnet::checked(
+        "gex_EP_Create", gex_EP_Create(&endpoint, job_.handle, GEX_EP_CAPABILITY_RMA, 0)));
     gex_Segment_t segment{};
-    DIOMP_TRY(checked("gex_Segment_Create",
-                      gex_Segment_Create(&segment, job_.handle,
-                                         reinterpret_cast<void *>(wanted.range.address),
-                                         wanted.range.nbytes, kind, 0)));
-    DIOMP_TRY(checked("gex_EP_BindSegment", gex_EP_BindSegment(endpoint, segment, 0)));
+    DIOMP_TRY(launch::gasnet::checked(
+        "gex_Segment_Create",
+        gex_Segment_Create(&segment, job_.handle, reinterpret_cast<void *>(wanted.range.address),
+                           wanted.range.nbytes, kind, 0)));
+    DIOMP_TRY(
+        launch::gasnet::checked("gex_EP_BindSegment", gex_EP_BindSegment(endpoint, segment, 0)));
     endpoints_.push_back(endpoint);
     bound_.push_back({wanted.range, gex_EP_QueryIndex(endpoint)});
     return {};
@@ -94,7 +86,7 @@ result<std::unique_ptr<device_memory>> device_memory::create(const launch::gasne
         }
     }
     // Without any, too: the others wait.
-    DIOMP_TRY(checked(
+    DIOMP_TRY(launch::gasnet::checked(
         "gex_EP_PublishBoundSegment",
         gex_EP_PublishBoundSegment(job.team, made->endpoints_.data(), made->endpoints_.size(), 0)));
     return made;

@@ -3,8 +3,6 @@
 
 #include "conduit/registration.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <gasnet_vis.h>
 #include <sched.h>
@@ -24,11 +22,6 @@ constexpr std::size_t most_row_bytes = 32;
 constexpr std::size_t most_tested = 128;
 /// Of one put or get. The ucx conduit (2025.8.0) counts bytes in 32 bits.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
-
-status refused(const char *call, int code) {
-    return error(OMPX_ERR_SYSTEM,
-                 fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
-}
 
 rdma::manner choose_manner(std::string_view wish) {
     using manner = rdma::manner;
@@ -67,14 +60,10 @@ bool moves_alone() {
 status rdma::bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
                        std::size_t nbytes) {
     gex_Segment_t segment{};
-    if (int const code = gex_Segment_Create(&segment, job.handle, slot, nbytes, GEX_MK_HOST, 0);
-        code != GASNET_OK) {
-        return refused("gex_Segment_Create", code);
-    }
-    if (int const code = gex_EP_BindSegment(endpoint, segment, 0); code != GASNET_OK) {
-        return refused("gex_EP_BindSegment", code);
-    }
-    return {};
+    DIOMP_TRY(
+        launch::gasnet::checked("gex_Segment_Create", gex_Segment_Create(&segment, job.handle, slot,
+                                                                         nbytes, GEX_MK_HOST, 0)));
+    return launch::gasnet::checked("gex_EP_BindSegment", gex_EP_BindSegment(endpoint, segment, 0));
 }
 
 result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
@@ -85,10 +74,8 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
         return made;
     }
     gex_EP_t endpoint{};
-    if (int const code = gex_EP_Create(&endpoint, job.handle, GEX_EP_CAPABILITY_RMA, 0);
-        code != GASNET_OK) {
-        return refused("gex_EP_Create", code).take_failure();
-    }
+    DIOMP_TRY(launch::gasnet::checked(
+        "gex_EP_Create", gex_EP_Create(&endpoint, job.handle, GEX_EP_CAPABILITY_RMA, 0)));
     manner const how = choose_manner(wish);
     made.reset(new rdma(messages, how));
     std::size_t nbytes = 0;
@@ -105,9 +92,8 @@ result<std::unique_ptr<rdma>> rdma::create(const launch::gasnet::client &job,
         made->way_ = gex_TM_Pair(endpoint, gex_EP_QueryIndex(endpoint));
     }
     // Without a slot, too: the others wait.
-    if (int const code = gex_EP_PublishBoundSegment(job.team, &endpoint, 1, 0); code != GASNET_OK) {
-        return refused("gex_EP_PublishBoundSegment", code).take_failure();
-    }
+    DIOMP_TRY(launch::gasnet::checked("gex_EP_PublishBoundSegment",
+                                      gex_EP_PublishBoundSegment(job.team, &endpoint, 1, 0)));
     return made;
 }
 
@@ -214,8 +200,13 @@ void rdma::finish(const operation &over) {
     }
 }
 
-// Those of the oldest operations, which are in the target's hands.
+// Those of the oldest operations, which are in the target's hands. One look at the clock for all.
 void rdma::keep_targets_awake() {
+    auto const now = std::chrono::steady_clock::now();
+    if (now < remind_at_) {
+        return;
+    }
+    remind_at_ = now + traffic::ask_again_after;
     peer *last = nullptr;
     for (std::size_t i = 0; i < std::min(operations_.size(), most_tested); ++i) {
         if (peer *const target = operations_[i].target; target != last) {

@@ -90,6 +90,7 @@ private:
     std::mutex mutex_; ///< no handler takes it
     std::vector<gex_Event_t> events_;
     std::vector<operation> operations_; ///< of the events
+    std::chrono::steady_clock::time_point remind_at_;
     std::atomic<std::size_t> num_under_way_{0};
 };
 

@@ -19,10 +19,9 @@ constexpr std::size_t message_bytes = 8192;
 /// Sources up to this size are copied where a put must wait.
 constexpr std::size_t most_kept_aside = 8192;
 
-/// For so long a rank looks for what others want, and as long as that they ask again. The first is
-/// longer than the second and a turn of a busy processor.
+/// For so long a rank looks for what others want: longer than until they ask again, and than a turn
+/// of a busy processor.
 constexpr std::int64_t attendance_ns = 8'000'000;
-constexpr std::int64_t ask_again_ns = 1'000'000;
 
 std::int64_t now_ns() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -222,7 +221,7 @@ void traffic::ping(peer &to) {
 void traffic::attend(peer &to) {
     std::int64_t const now = now_ns();
     std::int64_t last = to.asked_to_attend_ns.load(std::memory_order_relaxed);
-    if (now - last < ask_again_ns ||
+    if (now - last < std::chrono::nanoseconds(ask_again_after).count() ||
         !to.asked_to_attend_ns.compare_exchange_strong(last, now, std::memory_order_relaxed)) {
         return;
     }

@@ -11,6 +11,8 @@
 #include "conduit/message_queue.h"
 #include "launch/gasnet/client.h"
 
+#include <chrono>
+
 namespace diomp::conduit::gasnet {
 
 /// At the launcher: where a rank is, and what of its memory GASNet's own puts and gets reach.
@@ -44,6 +46,7 @@ public:
     /// Has a peer whose processor serves GASNet's own puts and gets look for them for some
     /// milliseconds from now on. Cheap if that was said less than a millisecond ago.
     void attend(peer &to);
+    static constexpr std::chrono::milliseconds ask_again_after{1};
 
     /// Lets GASNet work, and sends what waits. True if anything has come.
     bool advance();

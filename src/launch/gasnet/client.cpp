@@ -148,6 +148,14 @@ const char *conduit_name() {
 
 const client *joined_client() { return g_is_joined ? &g_client : nullptr; }
 
+status checked(const char *call, int code) {
+    if (code == GASNET_OK) {
+        return {};
+    }
+    return error(OMPX_ERR_SYSTEM,
+                 fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
+}
+
 void leave_in_order() { g_leaves_in_order = true; }
 
 // Left alone GASNet ends the whole job when one rank leaves exit(), with that rank's status, and

@@ -38,6 +38,9 @@ result<const client *> join_spawned();
 /// where GASNet's conduit cannot be started so; GASNet itself ends the process if its start fails.
 result<const client *> join_through(launcher &starter);
 
+/// What a call of GASNet's has returned.
+[[nodiscard]] status checked(const char *call, int code);
+
 /// This rank's part in the job is over, as is everybody's: at the end of the process it may wait
 /// for the others.
 void leave_in_order();
