@@ -85,7 +85,7 @@ status move_between_nodes(const member_call &call) {
     for (auto const &each : pairs) {
         DIOMP_TRY(each->finish());
     }
-    return {};
+    return across.found_late();
 }
 
 std::vector<std::uint32_t> all_ranks(const roles &who) {

@@ -287,10 +287,10 @@ bool is_small(const spanning_call &call) {
             (call.asked.what == operation::allreduce && alone_everywhere));
 }
 
-status run_large(spanning_call &call) {
+status run_large(spanning_call &call, bool tight) {
     call.across.begin(call.signature);
     if (call.asked.amount > 0 && call.asked.what == operation::bcast) {
-        return spanning_bcast(call);
+        return spanning_bcast(call, tight);
     }
     if (call.asked.amount > 0 && call.asked.what == operation::allreduce) {
         return spanning_allreduce(call);
@@ -315,9 +315,7 @@ status run_large(spanning_call &call) {
     }
 }
 
-} // namespace
-
-status run_spanning(spanning_call &call) {
+status run_by_size(spanning_call &call) {
     bool const tight = call.chosen.check_all_members ||
                        (call.across.num_calls() + 1) % calls_between_meetings == 0;
     if (is_small(call)) {
@@ -332,7 +330,14 @@ status run_spanning(spanning_call &call) {
             break;
         }
     }
-    return run_large(call);
+    return run_large(call, tight);
+}
+
+} // namespace
+
+status run_spanning(spanning_call &call) {
+    DIOMP_TRY(run_by_size(call));
+    return call.across.found_late();
 }
 
 int spanning_call::speaker_place() const {

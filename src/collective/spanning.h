@@ -4,8 +4,10 @@
 //
 //  call        size        between nodes                         letters out of a node, at most
 //  bcast       b <= 64 KiB binomial tree, the root does not wait log2 N, b bytes
-//              larger      agreement; the same tree              2 log2 N
-//                          or a chain, where that is sooner done log2 N + 1
+//              <= 1 MiB    agreement with those next in the      log2 N + 1
+//                          tree, or chain where that is sooner   2
+//                          done
+//              larger      agreement; the same                   2 log2 N, log2 N + 1
 //  reduce      b <= 8 KiB  binomial tree, the root waits         1, b bytes
 //              larger      agreement; the same tree              log2 N + 1
 //  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
@@ -97,6 +99,10 @@ public:
     status send_letter(std::size_t to, std::span<const std::byte> data, std::size_t letter);
     status await(std::size_t index);
     status await_all();
+    /// The first letter, before all agree (group::bridge::hear_unless_refused).
+    bool hear_first(std::size_t from, std::uint64_t refusal) {
+        return across_.hear_unless_refused(expected_.front(), from, refusal);
+    }
     /// Waits for what has been sent.
     status finish() { return across_.finish_sends(); }
 
@@ -119,7 +125,8 @@ chunking cut_blocks(const spanning_call &call, std::size_t num_blocks);
 status run_spanning(spanning_call &call);
 
 // After across.begin: members tell where they want the data before they agree.
-status spanning_bcast(spanning_call &call);
+/// Everybody waits for everybody first, if `tight`.
+status spanning_bcast(spanning_call &call, bool tight);
 status spanning_allreduce(spanning_call &call);
 // After agreement; each begins with its plan.
 status spanning_reduce(spanning_call &call);

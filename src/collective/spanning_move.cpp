@@ -16,6 +16,10 @@ namespace {
 
 using sync::operation;
 
+/// Steps of a bcast's agreement with those whom its data comes from and goes to.
+constexpr std::uint64_t step_ready = group::step_state + 512;
+constexpr std::uint64_t step_refused = step_ready + 1;
+
 /// A bcast between nodes and the one on the node alternate after so many bytes.
 constexpr std::size_t bcast_piece_bytes = std::size_t{1} << 20;
 
@@ -118,6 +122,11 @@ public:
 
     [[nodiscard]] std::span<std::byte> data() const { return data_; }
 
+    /// Before all agree: false if nothing comes.
+    bool hear_first() { return letters_.hear_first(*ways_.from, step_refused); }
+
+    status await_all() { return letters_.await_all(); }
+
     /// Each letter goes on as soon as it is there.
     status run() {
         std::size_t const num = letters_.num_letters(data_.size());
@@ -146,15 +155,51 @@ private:
     stream letters_;
 };
 
+// Members look at those only whom the data comes from and goes to: who gets it tells that it
+// expects it, and what it believes the call to be. So the root may be a call ahead of those at the
+// other end of the tree. What is sent to a member that then finds one behind it to disagree still
+// comes.
+status meet_neighbours(spanning_call &call, const bcast_ways &ways, bcast_piece &all) {
+    group::bridge &across = call.across;
+    across.enter();
+    if (!across.speaks()) {
+        across.follow();
+        return across.outcome();
+    }
+    across.collect();
+    bool comes = false;
+    if (ways.from) {
+        across.tell(*ways.from, step_ready, {});
+        comes = across.is_clean() && all.hear_first();
+    }
+    for (std::size_t const member : ways.to) {
+        if (across.is_clean()) {
+            across.hear(member, step_ready, {});
+        }
+    }
+    if (!across.is_clean()) {
+        for (std::size_t const member : ways.to) {
+            across.tell(member, step_refused, {});
+        }
+    }
+    across.announce();
+    status outcome = across.outcome();
+    if (!outcome && comes) {
+        static_cast<void>(all.await_all()); // there is an error to tell already
+    }
+    return outcome;
+}
+
 } // namespace
 
 // While one piece goes, the next one is expected already.
-status spanning_bcast(spanning_call &call) {
+status spanning_bcast(spanning_call &call, bool tight) {
     chunking const pieces{call.block_bytes(), bcast_piece_bytes};
     bcast_ways const ways(call);
     std::deque<bcast_piece> under_way;
     under_way.emplace_back(call, ways, pieces[0], stream::readiness::agreed);
-    DIOMP_TRY(call.across.meet_begun());
+    DIOMP_TRY(tight || pieces.num_chunks() > 1 ? call.across.meet_begun()
+                                               : meet_neighbours(call, ways, under_way.front()));
     for (std::size_t next = 1; !under_way.empty(); ++next) {
         if (next < pieces.num_chunks()) {
             under_way.emplace_back(call, ways, pieces[next], stream::readiness::told);

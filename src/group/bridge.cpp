@@ -52,12 +52,6 @@ void bridge::begin(const sync::call_signature &call) {
     broken_ = false;
     inbox_.begin_call(call_, state_);
     show_awaited(-1);
-    if (auto const late = inbox_.take_late()) {
-        const auto &[low, high] =
-            std::minmax(late->first, late->second,
-                        [](const call_state &a, const call_state &b) { return a.first < b.first; });
-        late_ = sync::disagreement(members_[low.first], low.call, members_[high.first], high.call);
-    }
 }
 
 void bridge::object(std::uint64_t detail) {
@@ -217,10 +211,18 @@ status bridge::outcome() {
                                  describe_wait(members_[state_.missing].value())),
                      "raise DIOMP_TIMEOUT if the other ranks are only slow");
     }
-    if (late_) {
-        return std::move(*std::exchange(late_, std::nullopt));
-    }
     return {};
+}
+
+status bridge::found_late() {
+    auto const late = inbox_.take_late();
+    if (!late) {
+        return {};
+    }
+    const auto &[low, high] =
+        std::minmax(late->first, late->second,
+                    [](const call_state &a, const call_state &b) { return a.first < b.first; });
+    return sync::disagreement(members_[low.first], low.call, members_[high.first], high.call);
 }
 
 void bridge::merge(const call_state &heard) {
@@ -265,7 +267,8 @@ void bridge::run_meeting() {
 
 status bridge::meet(const sync::call_signature &call) {
     begin(call);
-    return meet_begun();
+    DIOMP_TRY(meet_begun());
+    return found_late();
 }
 
 status bridge::meet_begun() {

@@ -102,6 +102,10 @@ public:
     [[nodiscard]] bool is_clean() const { return state_.is_clean() && !failure_; }
     [[nodiscard]] const call_state &state() const { return state_; }
     [[nodiscard]] status outcome();
+    /// A disagreement about an earlier call, in which nobody waited for who differed. For the end
+    /// of a call that has gone well: a member that ended before its part would leave others
+    /// waiting.
+    [[nodiscard]] status found_late();
 
     /// Letters with the state in front, data of at most most_told_bytes: told always, heard unless
     /// something has failed before. True if the data is complete and nobody disagrees. What is told
@@ -123,6 +127,9 @@ public:
     void expect(receipt &place, std::size_t member, std::uint64_t step, std::span<std::byte> data,
                 readiness how = readiness::told);
     status await(receipt &place);
+    /// For the first letter of a call whose members have not agreed before. A sender that does not
+    /// send it tells its state with the step `refusal` instead. True if it has come.
+    bool hear_unless_refused(receipt &place, std::size_t member, std::uint64_t refusal);
     /// Of what has been expected and perhaps not awaited.
     void withdraw(receipt &place);
     /// Letters up to this size go in one message to this member where their receiver has expected
@@ -147,6 +154,9 @@ private:
     }
     /// False if it is in vain.
     bool wait_for(receipt &place, std::size_t member);
+    /// For what this member has to send; until then, or in vain.
+    template <typename HasCome>
+    void wait_for_member(std::size_t member, HasCome has_come);
     void merge(const call_state &heard);
     void post(const sync::meeting_payload &payload, std::span<const std::byte> data);
     /// A rank of the world.
@@ -207,7 +217,6 @@ private:
     call_state state_;
     bool broken_ = false; ///< somebody made another call and will not send what this one needs
     std::optional<error> failure_; ///< of the communication, the first one
-    std::optional<error> late_;    ///< found out about an earlier call
     std::int32_t shown_ = -1;      ///< rank of the world that others are told to be waiting for
     std::vector<std::byte> scratch_;
     /// The conduit writes into these until they have landed, whatever else fails.

@@ -115,12 +115,13 @@ bool bridge::await_post(std::size_t place, std::uint64_t meeting) {
     return true;
 }
 
-bool bridge::wait_for(receipt &place, std::size_t member) {
+template <typename HasCome>
+void bridge::wait_for_member(std::size_t member, HasCome has_come) {
     std::int32_t const rank = members_[member].value();
     patience patient;
     status waited = engine_.wait_for_network(
         [&] {
-            if (place.done.load(std::memory_order_acquire)) {
+            if (has_come()) {
                 return true;
             }
             if (patient.is_over()) [[unlikely]] {
@@ -135,16 +136,21 @@ bool bridge::wait_for(receipt &place, std::size_t member) {
             return broken_;
         },
         [&] { return describe_wait(shown_ >= 0 ? shown_ : rank); });
-    if (!waited && !place.done.load(std::memory_order_acquire)) {
+    if (!waited && !has_come()) {
         give_up_on(shown_ >= 0 ? shown_ : rank, waited.take_failure());
     } else {
         show_awaited(-1);
     }
-    if (place.done.load(std::memory_order_acquire)) {
-        return true;
+}
+
+bool bridge::wait_for(receipt &place, std::size_t member) {
+    auto const has_come = [&] { return place.done.load(std::memory_order_acquire); };
+    wait_for_member(member, has_come);
+    if (!has_come()) {
+        mailbox_.withdraw(inbox_, place);
+        return false;
     }
-    mailbox_.withdraw(inbox_, place);
-    return false;
+    return true;
 }
 
 void bridge::tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data) {
@@ -299,6 +305,30 @@ status bridge::await(receipt &place) {
         mailbox_.withdraw(inbox_, place);
     }
     return waited;
+}
+
+bool bridge::hear_unless_refused(receipt &place, std::size_t member, std::uint64_t refusal) {
+    if (!waits()) {
+        return false;
+    }
+    call_state heard;
+    receipt refused{
+        .from = members_[member], .tag = {call_, refusal}, .head = bytes_of(heard), .body = {}};
+    mailbox_.expect(group_id_, inbox_, refused);
+    auto const has_come = [](const receipt &each) {
+        return each.done.load(std::memory_order_acquire);
+    };
+    wait_for_member(member, [&] { return has_come(place) || has_come(refused); });
+    if (has_come(refused)) {
+        merge(heard);
+    } else {
+        mailbox_.withdraw(inbox_, refused);
+    }
+    if (!has_come(place)) {
+        return false; // still expected
+    }
+    mailbox_.collect(place);
+    return true;
 }
 
 void bridge::withdraw(receipt &place) {

@@ -36,7 +36,11 @@ std::optional<call_report> inbox::take_answer() {
 }
 
 std::optional<std::pair<call_state, call_state>> inbox::take_late() {
+    if (!has_late_.load(std::memory_order_acquire)) {
+        return std::nullopt;
+    }
     std::lock_guard const guard(mutex_);
+    has_late_.store(false, std::memory_order_relaxed);
     return std::exchange(late_, std::nullopt);
 }
 
@@ -54,6 +58,7 @@ void inbox::compare_late(const letter_tag &tag, std::span<const std::byte> head)
     if (heard.first != call_state::nobody &&
         (heard.call.what != own.call.what || heard.call.root != own.call.root)) {
         late_.emplace(own, heard);
+        has_late_.store(true, std::memory_order_release);
     }
 }
 

@@ -104,6 +104,7 @@ private:
     std::optional<call_report> answer_;
     std::atomic<bool> has_answer_{false};
     std::optional<std::pair<call_state, call_state>> late_;
+    std::atomic<bool> has_late_{false};
 };
 
 /// One per rank. Any thread.

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <thread>
 
@@ -308,8 +310,8 @@ TEST(collectives, mismatch_comes_back_on_all_ranks_and_the_job_goes_on) {
     }
     std::vector<double> a(50000, 1.0);
     for (std::size_t const count : {40U, 2000U, 50000U}) {
-        // Between nodes nobody but the receivers looks at small ones.
-        if (one_node || count > 8192) {
+        // Between nodes nobody looks but those whom the data comes from and goes to.
+        if (one_node) {
             EXPECT_EQ(ompx_bcast(a.data(), (odd ? count - 1 : count) * sizeof(double), nullptr),
                       OMPX_ERR_MISMATCH);
             EXPECT_THAT(ompx_last_error(),
@@ -325,6 +327,64 @@ TEST(collectives, mismatch_comes_back_on_all_ranks_and_the_job_goes_on) {
         EXPECT_EQ(other, OMPX_ERR_MISMATCH);
         EXPECT_EQ(a, std::vector<double>(50000, 1.0));
         EXPECT_EQ(ompx_barrier_group(nullptr), OMPX_SUCCESS);
+    }
+}
+
+// Between nodes members look at those whom data comes from and goes to, up to a megabyte; then at
+// all.
+class disagreement_about_bcasts : public testing::Test {
+protected:
+    using call = int (*)(double *data, std::size_t count);
+
+    static int as_the_others(double *data, std::size_t count) {
+        return ompx_bcast(data, count * sizeof(double), nullptr);
+    }
+    static int with_less(double *data, std::size_t count) {
+        return ompx_bcast(data, (count - 1) * sizeof(double), nullptr);
+    }
+    static int with_another_root(double *data, std::size_t count) {
+        return ompx_bcast_from(data, count * sizeof(double), 1, nullptr);
+    }
+    static int with_another_call(double *, std::size_t) { return ompx_barrier_group(nullptr); }
+
+    /// One differs. Nobody waits until the timeout, and what a buffer has is all or nothing.
+    static void try_once(std::size_t count, int who_differs, call differs) {
+        int const rank = ompx_get_rank_num();
+        bool const is_other = rank == who_differs;
+        double const before = rank == 0 ? 2.0 : 1.0;
+        std::vector<double> data(count, before);
+        auto const start = std::chrono::steady_clock::now();
+        int const outcome = (is_other ? differs : as_the_others)(data.data(), count);
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+        bool const must_fail = is_other || count * sizeof(double) > 1 << 20;
+        EXPECT_TRUE(outcome == OMPX_ERR_MISMATCH || (!must_fail && outcome == OMPX_SUCCESS))
+            << outcome << ompx_last_error();
+        double const found = data[0];
+        EXPECT_EQ(std::ranges::count(data, found), static_cast<std::ptrdiff_t>(count));
+        EXPECT_TRUE(found == (outcome == OMPX_SUCCESS ? 2.0 : before) ||
+                    (found == 2.0 && !must_fail))
+            << found;
+        // Where nobody has waited for the one that differs, the next meeting tells it.
+        int const next = ompx_barrier_group(nullptr);
+        EXPECT_TRUE(next == OMPX_SUCCESS || next == OMPX_ERR_MISMATCH) << ompx_last_error();
+        EXPECT_EQ(ompx_barrier_group(nullptr), OMPX_SUCCESS) << ompx_last_error();
+        EXPECT_EQ(as_the_others(data.data(), count), OMPX_SUCCESS) << ompx_last_error();
+        EXPECT_EQ(std::ranges::count(data, 2.0), static_cast<std::ptrdiff_t>(count));
+    }
+};
+
+TEST_F(disagreement_about_bcasts, is_told_to_who_differs_and_leaves_no_half_written_buffer) {
+    if (ompx_get_num_ranks() == 1) {
+        GTEST_SKIP() << "one rank cannot disagree";
+    }
+    for (std::size_t const count : {10'000U, 50'000U, 131'072U, 200'000U}) {
+        for (int who = 0; who < ompx_get_num_ranks(); ++who) {
+            for (call const each : {with_less, with_another_root, with_another_call}) {
+                SCOPED_TRACE(testing::Message()
+                             << count << " elements, rank " << who << " differs");
+                try_once(count, who, each);
+            }
+        }
     }
 }
 
