@@ -73,7 +73,8 @@ def parse(source):
             if trailing and "{" not in block:
                 comment = (comment + "\n" + trailing.group(1)).strip()
                 block = re.sub(r" /\*\*<.*?\*/", "", block)
-            yield ("entry", comment, declaration(block))
+            if not re.search(r"_\(", declaration(block)):  # names that end so are for the header itself
+                yield ("entry", comment, declaration(block))
             comment = ""
         elif line.startswith("OMPX_ATOMIC_FORM_("):
             name = line[len("OMPX_ATOMIC_FORM_(") :].split(",")[0]

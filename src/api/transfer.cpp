@@ -130,11 +130,10 @@ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) noexcept {
 int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *place = fast_place(rank, dst, nbytes);
     if (place != nullptr && src != nullptr) [[likely]] {
-        rma::copy_bytes(place, src, nbytes, g_fast.stream_threshold);
         if (event != nullptr) {
-            *event = nullptr;
+            *event = nullptr; // first, so that the call may end in the copy
         }
-        return OMPX_SUCCESS;
+        return rma::copy_bytes(place, src, nbytes, g_fast.stream_threshold);
     }
     return put_nb_fully(DIOMP_SITE, rank, dst, src, nbytes, event);
 }
@@ -142,11 +141,10 @@ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_
 int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *place = fast_place(rank, src, nbytes);
     if (place != nullptr && dst != nullptr) [[likely]] {
-        rma::copy_bytes(dst, place, nbytes, g_fast.stream_threshold);
         if (event != nullptr) {
-            *event = nullptr;
+            *event = nullptr; // first, so that the call may end in the copy
         }
-        return OMPX_SUCCESS;
+        return rma::copy_bytes(dst, place, nbytes, g_fast.stream_threshold);
     }
     return get_nb_fully(DIOMP_SITE, dst, rank, src, nbytes, event);
 }
