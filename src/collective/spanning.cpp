@@ -63,7 +63,7 @@ public:
     }
     /// What has been told may be overwritten.
     void settle() const {
-        if (call_.block_bytes() > most_small_bytes) {
+        if (call_.block_bytes() > group::bridge::most_copied_bytes) {
             call_.across.settle_sends();
         }
     }
@@ -260,6 +260,7 @@ status small_reduce(spanning_call &call, bool tight) {
             data.reduce_near();
         }
         reduce_small_far(call, data);
+        data.settle();
         across.announce();
     } else if (tight) {
         across.follow();

@@ -81,6 +81,9 @@ public:
     void enter(std::span<const std::byte> data = {});
     static constexpr std::size_t most_data_bytes = member_block::small_stage_bytes;
     static constexpr std::size_t most_told_bytes = std::size_t{64} << 10;
+    /// Larger letters go in one message to members that take any (most_whole_bytes), not in
+    /// fragments.
+    static constexpr std::size_t most_copied_bytes = 4096;
     void object(std::uint64_t detail);
     /// Waits for the first posts of all members on the node.
     void collect();
@@ -109,7 +112,7 @@ public:
 
     /// Letters with the state in front, data of at most most_told_bytes: told always, heard unless
     /// something has failed before. True if the data is complete and nobody disagrees. What is told
-    /// must stay until finish_sends if it is more than most_data_bytes.
+    /// must stay until finish_sends if it is more than most_copied_bytes.
     void tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
     bool hear(std::size_t member, std::uint64_t step, std::span<std::byte> data);
     /// How the sender of a large letter knows that it is expected: its receiver tells, or has
@@ -191,9 +194,12 @@ private:
         std::vector<std::vector<std::byte>> kept; ///< scratch memory of calls that did not wait
     };
 
+    [[nodiscard]] bool takes_whole(world_rank peer, std::size_t nbytes) const {
+        return nbytes > most_copied_bytes && nbytes <= engine_.transport().sure_bulk_bytes(peer);
+    }
     /// The conduit takes it in one message in any case: then nobody has to say where it shall go.
     [[nodiscard]] bool goes_whole(world_rank peer, std::size_t nbytes, readiness how) const {
-        return how == readiness::agreed && nbytes <= engine_.transport().sure_bulk_bytes(peer);
+        return how == readiness::agreed && takes_whole(peer, nbytes);
     }
     status send_agreed(world_rank to, letter_tag tag, std::span<const std::byte> data);
 

@@ -156,7 +156,7 @@ bool bridge::wait_for(receipt &place, std::size_t member) {
 void bridge::tell(std::size_t member, std::uint64_t step, std::span<const std::byte> data) {
     world_rank const to = members_[member];
     letter_tag const tag{call_, step};
-    if (!mailbox::is_eager(data.size())) {
+    if (!mailbox::is_eager(data.size()) || takes_whole(to, data.size())) {
         outgoing_letter &letter = outgoing_->emplace_back(to, tag, true);
         auto const whole =
             mailbox_.send_whole(group_id_, to, tag, bytes_of(state_), data, letter.done);
@@ -207,12 +207,12 @@ status bridge::send(std::size_t member, std::uint64_t step, std::span<const std:
                     readiness how) {
     world_rank const to = members_[member];
     letter_tag const tag{call_, step};
+    if (goes_whole(to, data.size(), how)) {
+        return send_agreed(to, tag, data);
+    }
     if (mailbox::is_eager(data.size())) {
         mailbox_.send(group_id_, to, tag, {}, data);
         return {};
-    }
-    if (goes_whole(to, data.size(), how)) {
-        return send_agreed(to, tag, data);
     }
     std::optional<std::uint64_t> address;
     DIOMP_TRY(engine_.wait_for_network(
