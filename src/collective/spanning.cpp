@@ -74,13 +74,15 @@ public:
             std::memcpy(bytes_, call_.src(), call_.block_bytes());
             return;
         }
-        std::memcpy(heard_, call_.src(), call_.block_bytes()); // the program's may be misaligned
-        reduce_in_order(call_.reduce, bytes_, call_.num_here(), call_.asked.amount,
-                        [&](std::size_t place) -> const std::byte * {
-                            return place == own
-                                       ? heard_
-                                       : call_.across.brought_by(place, call_.block_bytes());
-                        });
+        const std::byte *mine = call_.src();
+        if (reinterpret_cast<std::uintptr_t>(mine) % call_.unit_bytes != 0) {
+            std::memcpy(heard_, mine, call_.block_bytes());
+            mine = heard_;
+        }
+        reduce_in_order(
+            call_.reduce, bytes_, call_.num_here(), call_.asked.amount, [&](std::size_t place) {
+                return place == own ? mine : call_.across.brought_by(place, call_.block_bytes());
+            });
     }
 
 private:
@@ -130,7 +132,8 @@ void exchange_small(spanning_call &call, small_data &data) {
 status small_allreduce(spanning_call &call) {
     group::bridge &across = call.across;
     across.begin(call.signature);
-    across.enter(brings(call));
+    bool const is_read = !across.speaks() || call.block_bytes() <= most_small_bytes;
+    across.enter(is_read ? brings(call) : std::span<const std::byte>{});
     small_data data(call);
     const std::byte *result = nullptr;
     if (across.speaks()) {
@@ -272,7 +275,12 @@ status small_reduce(spanning_call &call, bool tight) {
     return {};
 }
 
-/// The same on all members: it depends on the signature and the layout.
+/// Operands of a node of up to most_told_bytes fit into the stages, or are alone there.
+bool has_stages(const spanning_call &call) {
+    return call.num_members == call.num_nodes() || call.across.has_wide_stages().value_or(false);
+}
+
+/// The same on all members: it depends on the signature, the layout and earlier calls.
 bool is_small(const spanning_call &call) {
     bool const long_elements = call.asked.type == OMPX_LONG_DOUBLE;
     if (call.reduce.user != nullptr || long_elements || call.asked.amount == 0) {
@@ -281,11 +289,9 @@ bool is_small(const spanning_call &call) {
     if (call.block_bytes() <= most_small_bytes) {
         return true;
     }
-    // Operands of a node are combined after agreement if they do not fit into the stages.
-    bool const alone_everywhere = call.num_members == call.num_nodes();
     return call.block_bytes() <= group::bridge::most_told_bytes &&
            (call.asked.what == operation::bcast ||
-            (call.asked.what == operation::allreduce && alone_everywhere));
+            (call.asked.what == operation::allreduce && has_stages(call)));
 }
 
 status run_large(spanning_call &call, bool tight) {
@@ -319,6 +325,13 @@ status run_large(spanning_call &call, bool tight) {
 status run_by_size(spanning_call &call) {
     bool const tight = call.chosen.check_all_members ||
                        (call.across.num_calls() + 1) % calls_between_meetings == 0;
+    bool const may_be_told = call.block_bytes() > most_small_bytes &&
+                             call.block_bytes() <= group::bridge::most_told_bytes;
+    if (call.asked.what == operation::allreduce && may_be_told && !has_stages(call) &&
+        !call.across.has_wide_stages()) {
+        DIOMP_TRY(call.across.widen_stages(call.signature, large_stage_bytes,
+                                           call.chosen.stage_room_bytes));
+    }
     if (is_small(call)) {
         switch (call.asked.what) {
         case operation::bcast:

@@ -12,8 +12,7 @@
 //              larger      agreement; the same tree              log2 N + 1
 //  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
 //              64 KiB with
-//              one member
-//              per node
+//              wide stages
 //              < 128 KiB   agreement; recursive doubling         2 log2 N
 //              larger      agreement; each node reduces a part   log2 N + 2 (N - 1), b / N bytes;
 //                          and sends it to all                   where all nodes have m members
@@ -22,8 +21,9 @@
 //  others      any         agreement; everybody sends the        log2 N + N - 1
 //                          others what is for them
 //
-// "Agreement" is the meeting of group/bridge.h. Letters of more than 16 KiB, which are cut at 256
-// KiB, cost a small message more, from their receiver. Small calls in which nobody
+// "Agreement" is the meeting of group/bridge.h. Stages are wide where nodes have one member, and
+// from the first larger allreduce on if all have the memory (bridge::widen_stages). Letters of more
+// than 16 KiB, which are cut at 256 KiB, cost a small message more, from their receiver. Small calls in which nobody
 // waits for all become meetings now and then, so that no member runs ahead for ever.
 //
 // Order: the operands of a node are combined in rank order, then those of the nodes in the order of

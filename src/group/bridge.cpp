@@ -77,7 +77,7 @@ void bridge::enter(std::span<const std::byte> data) {
         if (announced_at_ != 0 && announced_at_ == here_.lines().epoch()) {
             await_posts(announced_at_ + 1); // the others have read what this member told last
         }
-        std::memcpy(here_.next_stage(), data.data(), data.size());
+        std::memcpy(here_.next_stage(stage_size(data.size())), data.data(), data.size());
         data = {};
     }
     bool const objects = state_.objector != call_state::nobody;
@@ -109,6 +109,9 @@ void bridge::collect() {
 }
 
 std::byte *bridge::slot_of(std::size_t place, std::size_t nbytes, std::uint64_t meeting) const {
+    if (nbytes > most_data_bytes) {
+        return here_.stage_at(place, meeting, nbytes);
+    }
     std::size_t const slot = slot_bytes(nbytes);
     std::size_t const number = meeting / 2 % num_slots(slot);
     return here_.room_of(place, number % 2) + number / 2 * slot;
@@ -138,7 +141,8 @@ void bridge::await_posts(std::uint64_t meeting) {
 }
 
 const std::byte *bridge::brought_by(std::size_t place, std::size_t nbytes) const {
-    return nbytes > sync::rendezvous::wide_bytes ? here_.stage_of(place) : here_.wide_of(place);
+    return nbytes > sync::rendezvous::wide_bytes ? here_.stage_of(place, stage_size(nbytes))
+                                                 : here_.wide_of(place);
 }
 
 // After round r a node has heard from the 2^(r+1) - 1 nodes before it, itself or through others.
@@ -252,6 +256,21 @@ status bridge::share(std::span<std::byte> bytes, bool sound) {
         }
         at += n;
     }
+    return {};
+}
+
+status bridge::widen_stages(const sync::call_signature &call, std::size_t stage_bytes,
+                            std::size_t room_bytes) {
+    begin(call);
+    DIOMP_TRY(meet_begun());
+    if (!alone_here() && here_.may_grow()) {
+        DIOMP_TRY(here_.grow_stages(call, stage_bytes, room_bytes));
+    }
+    bool const has = alone_here() || here_.stage_bytes() >= most_told_bytes;
+    auto objection =
+        agree(call, has ? std::nullopt : std::optional<std::uint64_t>(here_.stage_bytes()));
+    DIOMP_TRY(objection);
+    has_wide_stages_ = !objection.value().has_value();
     return {};
 }
 

@@ -77,10 +77,17 @@ public:
     void begin(const sync::call_signature &call);
     [[nodiscard]] std::size_t speaker_of(std::size_t node) const;
     [[nodiscard]] bool speaks() const { return self_ == speaker_of(own_node()); }
-    /// The first post. Data goes with it, or what is more than wide_bytes through the stage.
+    /// The first post. Data goes with it, or what is more than wide_bytes through the stage: up to
+    /// most_data_bytes, with wide stages most_told_bytes.
     void enter(std::span<const std::byte> data = {});
     static constexpr std::size_t most_data_bytes = member_block::small_stage_bytes;
     static constexpr std::size_t most_told_bytes = std::size_t{64} << 10;
+    /// Collective, part of the call `call`, once: gives all nodes such stages, if all have the
+    /// memory.
+    status widen_stages(const sync::call_signature &call, std::size_t stage_bytes,
+                        std::size_t room_bytes);
+    /// The same on all members; none before widen_stages.
+    [[nodiscard]] std::optional<bool> has_wide_stages() const { return has_wide_stages_; }
     /// Larger letters go in one message to members that take any (most_whole_bytes), not in
     /// fragments.
     static constexpr std::size_t most_copied_bytes = 4096;
@@ -94,8 +101,8 @@ public:
     void make_room(std::size_t nbytes);
     /// The leaders' barrier; merges what all nodes know.
     void disseminate();
-    /// The second post of the speaker. Data of up to most_data_bytes reaches the followers if all
-    /// is well; for more than wide_bytes, collect or make_room before.
+    /// The second post of the speaker. Data as in enter reaches the followers if all is well; for
+    /// more than wide_bytes, collect or make_room before, for more than most_data_bytes collect.
     void announce(std::span<const std::byte> data = {});
     /// Waits for that.
     void follow();
@@ -177,6 +184,11 @@ private:
     }
     [[nodiscard]] std::byte *slot_of(std::size_t place, std::size_t nbytes,
                                      std::uint64_t meeting) const;
+    /// What local_group wants to know of a stage: all that hold up to most_data_bytes lie in the
+    /// same place.
+    [[nodiscard]] static std::size_t stage_size(std::size_t nbytes) {
+        return nbytes <= most_data_bytes ? 0 : nbytes;
+    }
     void show_awaited(std::int32_t rank);
     void learn(const call_report &answer);
     [[nodiscard]] std::string describe_wait(std::int32_t awaited) const;
@@ -217,6 +229,8 @@ private:
     std::uint64_t announced_at_ = 0;
     std::size_t announced_slot_ = 0; ///< size of that one
     std::uint64_t collected_at_ = 0; ///< the last meeting that all on this node were seen in
+
+    std::optional<bool> has_wide_stages_;
 
     std::uint64_t call_ = 0;
     sync::call_signature made_; ///< the caller's own call

@@ -26,8 +26,9 @@ namespace diomp::group {
 class segment_workspace final : public workspace {
 public:
     explicit segment_workspace(memory::segment &own) : own_(own) {}
-    std::optional<std::uint64_t> allocate(std::size_t nbytes) override {
-        return own_.allocate_internal(nbytes);
+    using workspace::allocate;
+    std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t spare) override {
+        return own_.allocate_internal(nbytes, spare);
     }
     void release(std::uint64_t slot_offset) override { own_.release_internal(slot_offset); }
     [[nodiscard]] bool holds(std::span<const std::byte> range) const override {

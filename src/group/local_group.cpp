@@ -59,9 +59,11 @@ std::vector<std::byte *> local_group::meeting_areas() const {
     return areas;
 }
 
+// So much stays free that groups can be made, and the next ones have stages of some size.
 void local_group::allocate_rooms(std::size_t stage_bytes, std::size_t room_bytes) {
+    constexpr std::size_t left_free = 8; // times as much as is taken
     for (std::size_t const nbytes : {std::max(room_bytes, stage_bytes), stage_bytes}) {
-        if (auto const offset = space_.allocate(2 * nbytes)) {
+        if (auto const offset = space_.allocate(2 * nbytes, left_free * 2 * nbytes)) {
             large_ = {*offset, nbytes};
             return;
         }

@@ -37,7 +37,9 @@ namespace diomp::group {
 class workspace {
 public:
     virtual ~workspace() = default;
-    virtual std::optional<std::uint64_t> allocate(std::size_t nbytes) = 0;
+    /// None, too, if there would not be `spare` bytes left in one piece.
+    virtual std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t spare) = 0;
+    std::optional<std::uint64_t> allocate(std::size_t nbytes) { return allocate(nbytes, 0); }
     virtual void release(std::uint64_t slot_offset) = 0;
     /// Whether other nodes can put there: the range lies in the caller's own slot.
     [[nodiscard]] virtual bool holds(std::span<const std::byte> range) const = 0;
@@ -126,6 +128,18 @@ public:
     [[nodiscard]] std::byte *stage_of(std::size_t member, std::size_t nbytes = 0) const {
         return stage_at(member, rendezvous_.epoch(), nbytes);
     }
+    /// The same of any meeting.
+    [[nodiscard]] std::byte *stage_at(std::size_t member, std::uint64_t meeting,
+                                      std::size_t nbytes) const {
+        std::byte *const room = rooms_[member] + meeting % 2 * room_bytes_;
+        if (nbytes <= still_bytes) {
+            return room;
+        }
+        constexpr std::size_t page_bytes = 4096;
+        std::size_t const pace = (nbytes + page_bytes - 1) / page_bytes * page_bytes;
+        std::size_t const num_stages = std::max<std::size_t>(1, room_bytes_ / pace);
+        return room + meeting / 2 % num_stages * pace;
+    }
     /// One of a member's two rooms, for who knows by other means when nobody reads there; at least
     /// small_stage_bytes each.
     [[nodiscard]] std::byte *room_of(std::size_t member, std::size_t which) const {
@@ -146,17 +160,6 @@ public:
     status depart(const sync::call_signature &call);
 
 private:
-    [[nodiscard]] std::byte *stage_at(std::size_t member, std::uint64_t meeting,
-                                      std::size_t nbytes) const {
-        std::byte *const room = rooms_[member] + meeting % 2 * room_bytes_;
-        if (nbytes <= still_bytes) {
-            return room;
-        }
-        constexpr std::size_t page_bytes = 4096;
-        std::size_t const pace = (nbytes + page_bytes - 1) / page_bytes * page_bytes;
-        std::size_t const num_stages = std::max<std::size_t>(1, room_bytes_ / pace);
-        return room + meeting / 2 % num_stages * pace;
-    }
     void allocate_rooms(std::size_t stage_bytes, std::size_t room_bytes);
     [[nodiscard]] std::vector<std::byte *> meeting_areas() const;
 

@@ -189,9 +189,15 @@ ompx_segment_info_t segment::info() const {
     return info;
 }
 
-std::optional<std::uint64_t> segment::allocate_internal(std::size_t nbytes) {
+std::optional<std::uint64_t> segment::allocate_internal(std::size_t nbytes, std::size_t spare) {
     std::lock_guard const guard(mutex_);
-    return internal_.allocate(nbytes, cache_line_bytes, internal_bytes);
+    auto const offset = internal_.allocate(nbytes, cache_line_bytes, internal_bytes);
+    if (!offset || spare == 0) {
+        return offset;
+    }
+    auto const left = internal_.allocate(spare, cache_line_bytes, internal_bytes);
+    internal_.release(left ? *left : *offset); // nobody has touched either
+    return left ? offset : std::nullopt;
 }
 
 void segment::release_internal(std::uint64_t slot_offset) {

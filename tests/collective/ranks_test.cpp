@@ -271,6 +271,36 @@ TEST(collectives, first_call_on_a_group) {
     }
 }
 
+// Stages grow where there is space, and leave some for more groups.
+TEST(collectives, groups_without_space_for_large_stages) {
+    constexpr std::size_t count = 4096;
+    auto const num_ranks = ompx_get_num_ranks();
+    std::vector<ompx_group_t> groups;
+    int made = OMPX_SUCCESS;
+    while (made == OMPX_SUCCESS && groups.size() < 300) {
+        ompx_group_t group = OMPX_GROUP_NONE;
+        made = ompx_group_dup(ompx_group_world, &group);
+        if (made != OMPX_SUCCESS) {
+            EXPECT_EQ(made, OMPX_ERR_NOMEM) << ompx_last_error();
+            break;
+        }
+        groups.push_back(group);
+        for (int round = 0; round < 3; ++round) {
+            std::vector<std::int32_t> data(count, ompx_get_rank_num() + round);
+            ASSERT_EQ(ompx_allreduce(data.data(), data.data(), count, OMPX_INT32, OMPX_SUM, group),
+                      OMPX_SUCCESS)
+                << "group " << groups.size() << ": " << ompx_last_error();
+            std::int32_t const sum = num_ranks * (num_ranks - 1) / 2 + round * num_ranks;
+            ASSERT_EQ(std::ranges::count(data, sum), static_cast<std::ptrdiff_t>(count))
+                << "group " << groups.size();
+        }
+    }
+    EXPECT_GT(groups.size(), 60U);
+    for (ompx_group_t &each : groups) {
+        EXPECT_EQ(ompx_group_free(&each), OMPX_SUCCESS) << ompx_last_error();
+    }
+}
+
 TEST(collectives, user_defined_operator_in_rank_order) {
     ompx_op_t op = 0;
     ASSERT_EQ(ompx_op_create(&op, multiply, nullptr, 0), OMPX_SUCCESS);

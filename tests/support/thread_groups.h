@@ -17,7 +17,9 @@ class arena_workspace final : public group::workspace {
 public:
     explicit arena_workspace(std::size_t nbytes)
         : heap_(memory::heap::direction::from_front, nbytes) {}
-    std::optional<std::uint64_t> allocate(std::size_t nbytes) override {
+    using group::workspace::allocate;
+    /// Tests have little space; stages shall grow all the same.
+    std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t /*spare*/) override {
         std::lock_guard const guard(mutex_);
         return heap_.allocate(nbytes, 64, heap_.capacity_bytes());
     }
