@@ -10,7 +10,7 @@ import os
 from . import libraries
 
 # One shape after the other; transfers only where nobody shares a core.
-SHAPES = [(2, 1), (2, 2), (4, 1)]
+SHAPES = [(2, 1), (2, 2), (4, 1), (4, 2)]
 POINT_TO_POINT = ["put", "get", "bandwidth", "rate"]
 COLLECTIVE = ["barrier", "bcast", "allreduce"]
 LARGE = 64 * 1024

@@ -23,8 +23,9 @@
 //
 // "Agreement" is the meeting of group/bridge.h. Stages are wide where nodes have one member, and
 // from the first larger allreduce on if all have the memory (bridge::widen_stages). Letters of more
-// than 16 KiB, which are cut at 256 KiB, cost a small message more, from their receiver. Small calls in which nobody
-// waits for all become meetings now and then, so that no member runs ahead for ever.
+// than 16 KiB, which are cut at 256 KiB, cost a small message more, from their receiver. Small
+// calls in which nobody waits for all become meetings now and then, so that no member runs ahead
+// for ever.
 //
 // Order: the operands of a node are combined in rank order, then those of the nodes in the order of
 // their leaders. Where members of a node do not follow each other in the group and the operator

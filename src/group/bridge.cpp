@@ -145,13 +145,17 @@ const std::byte *bridge::brought_by(std::size_t place, std::size_t nbytes) const
                                                  : here_.wide_of(place);
 }
 
-// After round r a node has heard from the 2^(r+1) - 1 nodes before it, itself or through others.
+// After round r a node has heard from the 2^(r+1) - 1 nodes before it, itself or through others; or
+// from those whose numbers differ from its own in the last r + 1 bits: who hears from whom it has
+// told waits for one other node only.
 void bridge::disseminate() {
     std::size_t const num = num_nodes();
+    std::size_t const own = own_node();
+    bool const in_pairs = std::has_single_bit(num);
     std::uint64_t step = step_state;
     for (std::size_t distance = 1; distance < num; distance *= 2, ++step) {
-        tell(speaker_of((own_node() + distance) % num), step, {});
-        hear(speaker_of((own_node() + num - distance) % num), step, {});
+        tell(speaker_of(in_pairs ? own ^ distance : (own + distance) % num), step, {});
+        hear(speaker_of(in_pairs ? own ^ distance : (own + num - distance) % num), step, {});
     }
 }
 
