@@ -78,6 +78,20 @@ void copy_learned(void *destination, const void *source, std::size_t nbytes) {
     }
 }
 
+/// What takes no vectors, and what has to be looked at more closely.
+[[gnu::noinline]] int copy_otherwise(void *destination, const void *source, std::size_t nbytes,
+                                     std::size_t stream_threshold) noexcept {
+    if (nbytes < loops::least_vectors || overlap(destination, source, nbytes)) {
+        std::memmove(destination, source, nbytes);
+    } else if (nbytes <
+               (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {
+        copy_cached(destination, source, nbytes);
+    } else {
+        copy_huge(destination, source, nbytes, stream_threshold);
+    }
+    return 0;
+}
+
 } // namespace
 
 void copy_cached(void *destination, const void *source, std::size_t nbytes) {
@@ -117,15 +131,13 @@ void copy_to_all(std::span<std::byte *const> destinations, const void *source, s
 
 int copy_large(void *destination, const void *source, std::size_t nbytes,
                std::size_t stream_threshold) noexcept {
-    if (nbytes < loops::least_vectors || overlap(destination, source, nbytes)) {
-        std::memmove(destination, source, nbytes);
-    } else if (nbytes <
-               (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {
-        copy_cached(destination, source, nbytes);
-    } else {
-        copy_huge(destination, source, nbytes, stream_threshold);
+    // 0, where threads learn, less one is more than anything.
+    static_assert(learned_threshold == 0);
+    if (nbytes >= loops::least_vectors && nbytes <= loops::most_vectors() &&
+        nbytes <= stream_threshold - 1 && !overlap(destination, source, nbytes)) {
+        return loops::copy_vectors(destination, source, nbytes);
     }
-    return 0;
+    return copy_otherwise(destination, source, nbytes, stream_threshold);
 }
 
 void calibrate_copies() { loops::calibrate(); }

@@ -135,14 +135,16 @@ template <typename Vector>
     tail.store(to + last);
 }
 
-__attribute__((target("avx2"))) void copy_256(void *destination, const void *source,
-                                              std::size_t nbytes) {
+__attribute__((target("avx2"))) int copy_256(void *destination, const void *source,
+                                             std::size_t nbytes) noexcept {
     copy_by<vector256>(destination, source, nbytes);
+    return 0;
 }
 
-__attribute__((target("avx512f"))) void copy_512(void *destination, const void *source,
-                                                 std::size_t nbytes) {
+__attribute__((target("avx512f"))) int copy_512(void *destination, const void *source,
+                                                std::size_t nbytes) noexcept {
     copy_by<vector512>(destination, source, nbytes);
+    return 0;
 }
 
 bool has_erms() {
@@ -198,7 +200,10 @@ void try_all() {
     // Vectors may win as long as both sides are in the first cache, and lose from there on.
     for (std::size_t nbytes = largest / 2; nbytes <= largest; nbytes *= 2) {
         double const by_library = time_vectors(
-            [](void *dst, const void *src, std::size_t count) { std::memcpy(dst, src, count); },
+            [](void *dst, const void *src, std::size_t count) noexcept {
+                std::memcpy(dst, src, count);
+                return 0;
+            },
             nbytes);
         if (time_vectors(best, nbytes) > clearly * by_library) {
             detail::g_most_vectors.store(nbytes / 2, std::memory_order_relaxed);

@@ -16,14 +16,15 @@ namespace diomp::rma::loops {
 inline constexpr std::size_t least_vectors = 1024;
 
 namespace detail {
-using loop = void (*)(void *, const void *, std::size_t);
+/// Returns 0, as copy_large in copy.h, which ends in it.
+using loop = int (*)(void *, const void *, std::size_t) noexcept;
 extern std::atomic<loop> g_vectors; ///< chosen by calibrate()
 extern std::atomic<std::size_t> g_most_vectors;
 } // namespace detail
 
 /// Vectors through the caches, with aligned stores. At least least_vectors.
-inline void copy_vectors(void *destination, const void *source, std::size_t nbytes) {
-    detail::g_vectors.load(std::memory_order_relaxed)(destination, source, nbytes);
+inline int copy_vectors(void *destination, const void *source, std::size_t nbytes) noexcept {
+    return detail::g_vectors.load(std::memory_order_relaxed)(destination, source, nbytes);
 }
 /// Up to so many bytes they are quicker than memcpy; 0: never.
 inline std::size_t most_vectors() { return detail::g_most_vectors.load(std::memory_order_relaxed); }
