@@ -5,8 +5,9 @@
 # 2 ranks, each bound to a core of its own, one thread each. The variants run in turn, so that a slow minute of the
 # machine hits all of them; the table shows medians (and the range) of the repetitions.
 #   scripts/test-hosts.py --hosts 2 -- scripts/compare-minimod.sh BUILD_DIR ...
-# The same with the ranks on two hosts (those of DIOMP_TEST_HOSTS), not bound; a last run with DIOMP_TRACE then shows how
-# much of the puts' time was hidden behind computation.
+# The same with the ranks on two hosts (those of DIOMP_TEST_HOSTS), which share this machine: each has a core of it, as if
+# it were a machine of one core. Else the system puts both ranks on one core for a while, from run to run another while. A
+# last run with DIOMP_TRACE then shows how much of the puts' time was hidden behind computation.
 set -euo pipefail
 
 if [ $# -lt 1 ] || [ ! -x "$1/bin/minimod" ] || [ ! -x "$1/bin/minimod-mpi" ]; then
@@ -29,17 +30,20 @@ devices=
 place="2 ranks bound to cores"
 diomp_place=(-n 2 --bind-to core)
 mpi_place=(-n 2 --bind-to core)
+core_of_host=()
 if [ -n "${DIOMP_TEST_HOSTS:-}" ]; then
-    place="1 rank on each of 2 hosts"
+    place="1 rank on each of 2 hosts of one core"
+    # The same for both libraries.
+    core_of_host=(bash -c 'exec taskset -c $((${DIOMP_RANK:-$OMPI_COMM_WORLD_RANK} % $(nproc --all))) "$@"' host)
     IFS=, read -ra hosts <<<"$DIOMP_TEST_HOSTS"
     # Open MPI's best way over TCP, as in bench/compare-hosts.
-    diomp_place=(-n 2 --hosts "${hosts[0]}:1,${hosts[1]}:1" --rsh "$DIOMP_TEST_RSH")
+    diomp_place=(-n 2 --hosts "${hosts[0]}:1,${hosts[1]}:1" --rsh "$DIOMP_TEST_RSH" --bind-to none)
     mpi_place=(-n 2 --host "${hosts[0]}:1,${hosts[1]}:1" --mca plm_rsh_agent "$DIOMP_TEST_RSH" --bind-to none
         --mca pml ob1 --mca btl tcp,vader,self)
 fi
 
-diomp() { "$bin/diomp-run" "${diomp_place[@]}" -- "$bin/$1" "${options[@]}" --overlap "$2"; }
-mpi() { "$mpirun" --allow-run-as-root "${mpi_place[@]}" "$bin/$1" "${options[@]}" --overlap "$2"; }
+diomp() { "$bin/diomp-run" "${diomp_place[@]}" -- "${core_of_host[@]}" "$bin/$1" "${options[@]}" --overlap "$2"; }
+mpi() { "$mpirun" --allow-run-as-root "${mpi_place[@]}" "${core_of_host[@]}" "$bin/$1" "${options[@]}" --overlap "$2"; }
 
 # Appends "name Gpoints/s us-per-step us-sending us-waiting checksum".
 measure() {
