@@ -76,8 +76,8 @@ public:
 
     [[nodiscard]] ompx_segment_info_t info() const;
 
-    /// Space in the runtime's part of the slot; offset from the start of the slot. nullopt: full, or
-    /// there would not be a free block of `spare` bytes any more.
+    /// Space in the runtime's part of the slot; offset from the start of the slot. nullopt: full,
+    /// or there would not be a free block of `spare` bytes any more.
     std::optional<std::uint64_t> allocate_internal(std::size_t nbytes, std::size_t spare = 0);
     void release_internal(std::uint64_t slot_offset);
 
