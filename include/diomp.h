@@ -216,6 +216,7 @@ OMPX_API_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_;
  * these are not counted by DIOMP_STATS and not seen by a library that puts itself between.
  * OMPX_NO_INLINE, defined before, leaves all to the library.
  */
+/* NOLINTBEGIN(readability-identifier-naming,modernize-use-nullptr) */
 OMPX_API_ int ompx_event_test_started_(ompx_event_t *event, int *done) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_event_wait_started_(ompx_event_t *event) OMPX_NOEXCEPT_;
 #if !defined(OMPX_NO_INLINE)
@@ -236,6 +237,7 @@ OMPX_IN_LINE_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_ {
     return OMPX_SUCCESS;
 }
 #endif
+/* NOLINTEND(readability-identifier-naming,modernize-use-nullptr) */
 
 /** Copies an n-dimensional box; argument form of omp_target_memcpy_rect (OpenMP 5.2, 18.8.7).
  *  volume, offsets and dimensions are in elements, slowest dimension first. */

@@ -191,11 +191,12 @@ int ompx_event_wait(ompx_event_t *event) noexcept {
     return is_over(event) ? OMPX_SUCCESS : wait_fully(event, DIOMP_SITE);
 }
 
-// What the header's lines leave.
+// NOLINTBEGIN(readability-identifier-naming): what the header's lines leave
 int ompx_event_test_started_(ompx_event_t *event, int *done) noexcept {
     return test_fully(event, done, DIOMP_SITE);
 }
 
 int ompx_event_wait_started_(ompx_event_t *event) noexcept { return wait_fully(event, DIOMP_SITE); }
+// NOLINTEND(readability-identifier-naming)
 
 } // extern "C"

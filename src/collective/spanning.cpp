@@ -4,6 +4,7 @@
 #include "collective/spanning.h"
 
 #include "collective/check.h"
+#include "collective/select.h"
 
 #include <algorithm>
 #include <bit>
