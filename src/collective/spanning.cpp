@@ -133,8 +133,7 @@ void exchange_small(spanning_call &call, small_data &data) {
 status small_allreduce(spanning_call &call) {
     group::bridge &across = call.across;
     across.begin(call.signature);
-    bool const is_read = !across.speaks() || call.block_bytes() <= most_small_bytes;
-    across.enter(is_read ? brings(call) : std::span<const std::byte>{});
+    across.enter(across.speaks() ? std::span<const std::byte>{} : brings(call));
     small_data data(call);
     const std::byte *result = nullptr;
     if (across.speaks()) {
@@ -276,23 +275,33 @@ status small_reduce(spanning_call &call, bool tight) {
     return {};
 }
 
-/// Operands of a node of up to most_told_bytes fit into the stages, or are alone there.
-bool has_stages(const spanning_call &call) {
-    return call.num_members == call.num_nodes() || call.across.has_wide_stages().value_or(false);
+/// The data may travel in letters of the agreement.
+bool may_be_told(const spanning_call &call) {
+    bool const long_elements = call.asked.type == OMPX_LONG_DOUBLE;
+    return call.reduce.user == nullptr && !long_elements && call.asked.amount > 0 &&
+           call.block_bytes() <= group::bridge::most_told_bytes;
+}
+
+/// Operands of a node that may be told fit into the stages, or are alone there. Finds out whether,
+/// at the first larger allreduce.
+result<bool> has_stages(spanning_call &call) {
+    if (call.num_members == call.num_nodes()) {
+        return true;
+    }
+    if (!call.across.has_wide_stages()) {
+        DIOMP_TRY(call.across.widen_stages(call.signature, large_stage_bytes,
+                                           call.chosen.stage_room_bytes));
+    }
+    return *call.across.has_wide_stages();
 }
 
 /// The same on all members: it depends on the signature, the layout and earlier calls.
-bool is_small(const spanning_call &call) {
-    bool const long_elements = call.asked.type == OMPX_LONG_DOUBLE;
-    if (call.reduce.user != nullptr || long_elements || call.asked.amount == 0) {
-        return false;
+result<bool> is_small(spanning_call &call) {
+    if (!may_be_told(call) || call.block_bytes() <= most_small_bytes) {
+        return may_be_told(call);
     }
-    if (call.block_bytes() <= most_small_bytes) {
-        return true;
-    }
-    return call.block_bytes() <= group::bridge::most_told_bytes &&
-           (call.asked.what == operation::bcast ||
-            (call.asked.what == operation::allreduce && has_stages(call)));
+    return call.asked.what == operation::allreduce ? has_stages(call)
+                                                   : call.asked.what == operation::bcast;
 }
 
 status run_large(spanning_call &call, bool tight) {
@@ -326,14 +335,9 @@ status run_large(spanning_call &call, bool tight) {
 status run_by_size(spanning_call &call) {
     bool const tight = call.chosen.check_all_members ||
                        (call.across.num_calls() + 1) % calls_between_meetings == 0;
-    bool const may_be_told = call.block_bytes() > most_small_bytes &&
-                             call.block_bytes() <= group::bridge::most_told_bytes;
-    if (call.asked.what == operation::allreduce && may_be_told && !has_stages(call) &&
-        !call.across.has_wide_stages()) {
-        DIOMP_TRY(call.across.widen_stages(call.signature, large_stage_bytes,
-                                           call.chosen.stage_room_bytes));
-    }
-    if (is_small(call)) {
+    auto small = is_small(call);
+    DIOMP_TRY(small);
+    if (small.value()) {
         switch (call.asked.what) {
         case operation::bcast:
             return small_bcast(call, tight);

@@ -69,38 +69,25 @@ void copy_learned(void *destination, const void *source, std::size_t nbytes) {
 }
 
 /// Apart, so that shorter copies save no registers.
-[[gnu::noinline]] void copy_huge(void *destination, const void *source, std::size_t nbytes,
-                                 std::size_t stream_threshold) {
+[[gnu::noinline]] int copy_huge(void *destination, const void *source, std::size_t nbytes,
+                                std::size_t stream_threshold) {
     if (stream_threshold == learned_threshold) {
         copy_learned(destination, source, nbytes);
     } else {
         copy_streaming(destination, source, nbytes);
-    }
-}
-
-/// What takes no vectors, and what has to be looked at more closely.
-[[gnu::noinline]] int copy_otherwise(void *destination, const void *source, std::size_t nbytes,
-                                     std::size_t stream_threshold) noexcept {
-    if (nbytes < loops::least_vectors || overlap(destination, source, nbytes)) {
-        std::memmove(destination, source, nbytes);
-    } else if (nbytes <
-               (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {
-        copy_cached(destination, source, nbytes);
-    } else {
-        copy_huge(destination, source, nbytes, stream_threshold);
     }
     return 0;
 }
 
 } // namespace
 
-void copy_cached(void *destination, const void *source, std::size_t nbytes) {
+int copy_cached(void *destination, const void *source, std::size_t nbytes) noexcept {
     if (nbytes >= loops::least_vectors &&
         (nbytes <= loops::most_vectors() || loops::trips_strings(destination, source))) {
-        loops::copy_vectors(destination, source, nbytes);
-    } else {
-        std::memcpy(destination, source, nbytes);
+        return loops::copy_vectors(destination, source, nbytes);
     }
+    std::memcpy(destination, source, nbytes);
+    return 0;
 }
 
 void copy_streaming(void *destination, const void *source, std::size_t nbytes) {
@@ -131,13 +118,14 @@ void copy_to_all(std::span<std::byte *const> destinations, const void *source, s
 
 int copy_large(void *destination, const void *source, std::size_t nbytes,
                std::size_t stream_threshold) noexcept {
-    // 0, where threads learn, less one is more than anything.
-    static_assert(learned_threshold == 0);
-    if (nbytes >= loops::least_vectors && nbytes <= loops::most_vectors() &&
-        nbytes <= stream_threshold - 1 && !overlap(destination, source, nbytes)) {
-        return loops::copy_vectors(destination, source, nbytes);
+    if (nbytes < loops::least_vectors || overlap(destination, source, nbytes)) {
+        std::memmove(destination, source, nbytes);
+        return 0;
     }
-    return copy_otherwise(destination, source, nbytes, stream_threshold);
+    if (nbytes < (stream_threshold == learned_threshold ? least_learned : stream_threshold)) {
+        return copy_cached(destination, source, nbytes);
+    }
+    return copy_huge(destination, source, nbytes, stream_threshold);
 }
 
 void calibrate_copies() { loops::calibrate(); }

@@ -24,8 +24,8 @@ int copy_large(void *destination, const void *source, std::size_t nbytes,
                std::size_t stream_threshold) noexcept;
 
 /// Through the caches: own loops up to where the library's memcpy is as quick. Ranges must not
-/// overlap.
-void copy_cached(void *destination, const void *source, std::size_t nbytes);
+/// overlap. Returns 0, as copy_large.
+int copy_cached(void *destination, const void *source, std::size_t nbytes) noexcept;
 
 /// Copies with non-temporal stores and waits until they are globally visible. For large blocks that
 /// the destination's owner will not find in its cache anyway: saves reading the lines that are
