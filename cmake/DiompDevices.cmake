@@ -19,6 +19,9 @@ if(DIOMP_HAVE_OFFLOAD AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
   string(REPLACE "\n" ";" device_flags "${device_flags}")
   # An option and its value must stay together where CMake drops options that it has seen.
   list(TRANSFORM device_flags PREPEND "SHELL:")
+  if(DIOMP_GPU_ARCHS)
+    list(APPEND device_flags -Wno-pass-failed) # GPUs have no vectors for loops that are `simd`
+  endif()
   target_compile_options(diomp_devices INTERFACE ${device_flags})
   target_link_options(diomp_devices INTERFACE ${device_flags} "LINKER:-rpath,${PROJECT_BINARY_DIR}/lib/diomp")
   target_link_libraries(diomp_devices INTERFACE diomp_omptarget)

@@ -11,14 +11,15 @@ TARGET = "x86_64-pc-linux-gnu"
 
 
 class Service:
-    """A device service with four devices, as LLVM has host devices."""
+    """A device service: with four devices, as LLVM has host devices, or with those of a plugin."""
 
-    def __init__(self, build):
+    def __init__(self, build, devices):
         self.token = secrets.token_hex(16)
         self.process = subprocess.Popen(
-            [build / "bin/diomp-deviced", "--port", "0", "--print-port", "--devices", "4", "--end-with-parent",
+            [build / "bin/diomp-deviced", "--port", "0", "--print-port", "--devices", devices, "--end-with-parent",
              "--memory", "4G"],
-            env=dict(os.environ, DIOMP_TOKEN=self.token, OMP_NUM_THREADS="4"),  # tests want two and more
+            env=dict(os.environ, DIOMP_TOKEN=self.token, OMP_NUM_THREADS="4",  # tests want two and more
+                     LD_LIBRARY_PATH=search_path(build, build / "lib/diomp")),
             stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
@@ -40,17 +41,22 @@ def require(*files):
             sys.exit(f"{Path(sys.argv[0]).name}: {needed.name} is missing")
 
 
-def measure(build, run):
+def search_path(build, library):
+    """A bundle has libraries that the machine may lack."""
+    return f"{library}:{(build / 'lib').resolve()}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+
+
+def measure(build, run, packaged=LLVM / "lib", devices="4"):
     """{column: what `run(folder of libomptarget, environment)` gives}"""
     ours = (build / "lib/diomp").resolve()
     runtime = (build / "lib/libdiomp.so").resolve()
-    require(ours / "libomptarget.so", runtime)
+    require(ours / "libomptarget.so.19.1", runtime)
     columns = {
-        "packaged": run(LLVM / "lib", {}),
+        "packaged": run(packaged, {}),
         "ours": run(ours, {}),
         "ours, runtime": run(ours, {"LD_PRELOAD": str(runtime)}),
     }
-    with Service(build) as service:
+    with Service(build, devices) as service:
         columns["remote"] = run(ours, service.environment())
     return columns
 

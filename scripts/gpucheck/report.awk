@@ -17,6 +17,8 @@ function is_number(text) { return text ~ /^[0-9]+([.][0-9]+)?(e[+-]?[0-9]+)?$/ }
     sub(/^\[[0-9]+\] /, "") # which rank it is from
     if ($1 == "figure" && NF == 5 && is_number($3) && is_number($4)) {
         figure($2, $3, $4, $5)
+    } else if (NF == 10 && $4 ~ /^[0-9]+$/ && $6 ~ /^[0-9]+$/ && is_number($7)) { # a table of benchmarks
+        figure($2 "-" $3, $6, $7, "us")
     } else if (NF == 3 && $2 ~ /^[0-9]+$/ && is_number($3)) {
         figure($1, $2, $3, "us")
     } else if (($1 == "speed" || $1 == "time") && is_number($2)) {

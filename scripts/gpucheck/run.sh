@@ -62,7 +62,7 @@ choose_libc() {
         ! awk "BEGIN { split(\"${here:-0.0}\", a, \".\"); split(\"$(value_of glibc)\", b, \".\");
                        exit !(a[1] > b[1] || (a[1] == b[1] && a[2] + 0 >= b[2] + 0)) }"; then
         whose=bundle
-        loader="$bundle/libc/ld-linux-x86-64.so.2 --library-path $bundle/libc:$libraries"
+        loader=$bundle/libc/ld-linux-x86-64.so.2
     fi
     fact glibc "${here:-none} here, $(value_of glibc) in the bundle: programs start with the $whose's"
 }
@@ -77,8 +77,9 @@ record() {
     say "$(printf '%-26s %-8s %7s s  %s' "$1" "$2" "$3" "$4")"
     case $2:$1 in
     failed:*) tail -n 20 "$work/log" | sed 's/^/    | /' | tee -a "$text" ;;
+    passed:info.*) sed 's/^/    | /' "$work/log" | tee -a "$text" ;;
     passed:figures.* | passed:backend.*)
-        grep -E '^(\[[0-9]+\] )?(device|figure|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$)' "$work/log" | sed 's/^/    | /' |
+        grep -E '^(\[[0-9]+\] )?(device|figure|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
             tee -a "$text"
         # Which way collectives have gone.
         sed -n 's/^\(\[[0-9]*\] \)*diomp: \[0@[^]]*\] info: \(.*collectives .*\)/    | \2/p' "$work/log" | tee -a "$text"
@@ -137,11 +138,77 @@ ask_libomptarget() {
 
 # program NAME ARGUMENT... and ranks N NAME ARGUMENT... are command lines; none of their words holds a space. The libraries
 # are for them alone: the machine's own tools may need others.
-program() { echo "env LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ${preload:-} $loader $bundle/bin/$*"; }
+loaded() { echo "${loader:+$loader --library-path $bundle/libc:$libraries} $bundle/bin/$*"; }
+program() { echo "env LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ${preload:-} $(loaded "$@")"; }
 ranks() {
     n=$1
     shift
-    echo "$(program diomp-run) -n $n --timeout 120 -- $loader $bundle/bin/$*"
+    echo "$(program diomp-run) -n $n --timeout 120 -- $(loaded "$@")"
+}
+
+# one_process GROUP START: programs that drive all devices from one process, started by the words START, or as they are.
+# shellcheck disable=SC2046,SC2086 # lists of words
+one_process() {
+    group=$1
+    by=${2:-$(program)}
+    gpu_test $group.dpu 60 ${by}dpu-target all --grid 32 --steps 5 --pairs 18 --samples 32
+    gpu_test $group.lookups 60 ${by}lookups-target grid --lookups 100000
+    gpu_test $group.minimod_devices 60 ${by}minimod-devices --grid 96 64 64 --steps 50 --check
+}
+
+# NCCL refuses two ranks on one GPU, unless it takes them to be on two hosts.
+# shellcheck disable=SC2046 # lists of words
+vendor() {
+    nccl=${DIOMP_NCCL_LIBRARY:-$(find /usr/lib /usr/local /opt -name 'libnccl.so.2' 2>/dev/null | head -n 1)}
+    for n in 1 2 4; do
+        gpu_test figures.nccl.np$n 120 env DIOMP_LOG=info DIOMP_CCL=nccl DIOMP_NCCL_LIBRARY="$nccl" NCCL_SOCKET_IFNAME=lo \
+            NCCL_IB_DISABLE=1 sh $bundle/expect.sh 'collectives.*NCCL' $(program diomp-run) -n $n --timeout 110 -- \
+            sh $bundle/host-of-each.sh $(loaded offload_shared_device 16)
+    done
+}
+
+# The same with the MPI of this machine, through host memory: what the apps compute is the same.
+# shellcheck disable=SC2046 # lists of words
+twins() {
+    mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
+    if [ ! -e "$bundle/mpi" ] || ! ldconfig -p 2>/dev/null | grep -q 'libmpi[.]so[.]40' || ! mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+        say "the MPI twins were not run: no Open MPI 4 here"
+        return
+    fi
+    gpu_test figures.minimod_mpi.np2 60 $mpi $(program ../mpi/minimod-target-mpi $large)
+    gpu_test figures.matmul_mpi.np2 60 $mpi $(program ../mpi/matmul-target-mpi --n 4096)
+    gpu_test figures.cg_mpi.np2 60 $mpi $(program ../mpi/cg-target-mpi --size 200)
+    gpu_test figures.train_mpi.np2 60 $mpi $(program ../mpi/train-target-mpi --epochs 20 --accuracy 80)
+}
+
+# Ranks that take each other to be on other nodes: by a UCX that knows CUDA, and by GASNet-EX with memory kinds.
+# shellcheck disable=SC2046 # lists of words
+network() {
+    apart="DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx"
+    usual=$libraries
+    by_network="DIOMP_STATS=summary sh $bundle/expect.sh put_detach.*conduit"
+    gpu_test network.staged.np2 60 env $apart UCX_TLS=tcp $(ranks 2 offload_target)
+    libraries=$bundle/ucx-cuda:$usual
+    for way in tcp,cuda_copy all; do
+        gpu_test network.target.$way 60 env $apart UCX_TLS=$way $by_network $(ranks 2 offload_target)
+        gpu_test figures.network.$way 60 env $apart DIOMP_ERRORS=abort DIOMP_DEVICE_SEGMENT_SIZE=1G UCX_TLS=$way \
+            $(ranks 2 bench_target_put)
+    done
+    gpu_test network.freed.np2 60 env $apart DIOMP_DEVICE_SEGMENT_SIZE=256M $(ranks 2 offload_freed)
+    gpu_test network.variables.np2 60 env $apart $(ranks 2 offload_variables $bundle/lib/liboffload_variables_library.so)
+    if [ -e "$bundle/gasnet" ]; then
+        libraries=$bundle/gasnet:$bundle/ucx-cuda:$usual
+        apart="$apart DIOMP_NETWORK=gasnet DIOMP_NETWORK_DEVICE_MEMORY=on DIOMP_NETWORK_RMA=rdma GASNET_SUPERNODE_MAXSIZE=1 UCX_TLS=tcp,cuda_copy"
+        spawn="GASNET_UCX_SPAWNER=ssh GASNET_SSH_CMD=$bundle/ssh GASNET_SSH_SERVERS=localhost GASNET_ENVCMD=/usr/bin/env GASNET_SPAWN_ARGS=M,4,2,,"
+        gpu_test network.gasnet.contract 60 env $apart $spawn DIOMP_TEST_DEVICE_RANGES=cuda DIOMP_TEST_DEVICES=all \
+            DIOMP_CONDUIT=gasnet GTEST_FILTER=devices_of_ranks.* $(program ../gasnet/conduit_contract)
+        gpu_test network.gasnet.target 60 env $apart $spawn $by_network $(program offload_target)
+        gpu_test figures.network.gasnet 60 env $apart $spawn DIOMP_ERRORS=abort DIOMP_DEVICE_SEGMENT_SIZE=1G \
+            $(program bench_target_put)
+        gpu_test figures.network.gasnet_own 60 env $apart $spawn \
+            $(program ../gasnet/testsmall -cuda-uva -local-gpu -remote-gpu 1000 65536)
+    fi
+    libraries=$usual
 }
 
 # shellcheck disable=SC2046 # lists of words
@@ -151,6 +218,12 @@ run_all() {
 
     small="--grid 96 64 64 --steps 100 --check"
     gpu_test backend.device 120 $(program device_real_test)
+    gpu_test backend.kernels 120 $(program device_reduce_test --gtest_filter=real/*)
+    gpu_test info.topology 60 $(program diomp-info --topology -n 2)
+    sanitizer=$(command -v compute-sanitizer || echo "")
+    if [ -n "$sanitizer" ]; then # of CUDA, where there is one
+        gpu_test backend.memcheck 120 $sanitizer --error-exitcode 9 $(program device_real_test --gtest_filter=*reduce*:*copies*)
+    fi
     gpu_test plain.alone 60 $(program offload_plain)
     ask_libomptarget
     gpu_test plain.with_runtime 60 $(preload="LD_PRELOAD=$bundle/lib/libdiomp.so.0" program offload_plain)
@@ -160,7 +233,11 @@ run_all() {
     done
     for n in 2 4; do
         gpu_test offload.misuse.np$n 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M $(ranks $n offload_misuse)
+        gpu_test offload.variables.np$n 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M \
+            $(ranks $n offload_variables $bundle/lib/liboffload_variables_library.so)
     done
+    gpu_test offload.freed.np2 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=256M $(ranks 2 offload_freed)
+    gpu_test offload.compat.np2 60 $(ranks 2 offload_compat)
     # Ranks that share the GPU, from device to device and by way of host memory.
     for n in 2 4; do
         gpu_test figures.collectives.np$n 60 env DIOMP_LOG=info DIOMP_DEVICE_DIRECT_THRESHOLD=0 $(ranks $n offload_shared_device 64)
@@ -169,13 +246,27 @@ run_all() {
     for n in 1 2; do
         gpu_test apps.minimod.np$n 60 $(ranks $n minimod-target $small)
         gpu_test apps.matmul.np$n 60 $(ranks $n matmul-target --n 600)
+        gpu_test apps.cg.np$n 60 $(ranks $n cg-target --size 48)
+        gpu_test apps.train.np$n 60 $(ranks $n train-target --epochs 20 --accuracy 80)
     done
+    one_process apps ""
+    remote="env DIOMP_LOCAL_DEVICES=off $(program diomp-run) --timeout 120 --remote-devices localhost:cuda -- $(loaded)"
+    gpu_test remote.plain 60 ${remote}offload_plain
+    one_process remote "$remote"
+    large="--grid 400 400 400 --steps 100"
+    gpu_test figures.devices.local 60 $(program minimod-devices $large)
+    gpu_test figures.devices.remote 60 ${remote}minimod-devices $large
+    vendor
+    network
     gpu_test figures.regions 60 $(program bench_region_latency)
     gpu_test figures.put 60 $(ranks 2 bench_target_put)
     for n in 1 2; do
-        gpu_test figures.minimod.np$n 60 $(ranks $n minimod-target --grid 400 400 400 --steps 100)
+        gpu_test figures.minimod.np$n 60 $(ranks $n minimod-target $large)
         gpu_test figures.matmul.np$n 60 $(ranks $n matmul-target --n 4096)
     done
+    gpu_test figures.cg.np2 60 $(ranks 2 cg-target --size 200)
+    gpu_test figures.train.np2 60 $(ranks 2 train-target --epochs 20 --accuracy 80)
+    twins
 }
 
 say "gpu-check of $(value_of commit), for $(value_of archs)"
@@ -187,8 +278,6 @@ driver=$(find_driver)
 [ -z "$driver" ] || link_driver "$driver"
 fact driver "${driver:-no libcuda.so.1}"
 choose_libc
-# What a large Minimod maps fits in half of it.
-export DIOMP_DEVICE_SEGMENT_SIZE="${DIOMP_DEVICE_SEGMENT_SIZE:-4G}"
 say ""
 run_all
 

@@ -166,6 +166,10 @@ int describe(int device, diomp_remote_device *into) {
     return 0;
 }
 
+const char *architecture(int device) {
+    return device_at(device).description().architecture.c_str();
+}
+
 std::uint64_t allocate(int device, std::uint64_t nbytes) {
     if (status const ready = make_ready(); !ready) {
         fail(ready.failure());
@@ -293,6 +297,7 @@ extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diom
                                                         event,
                                                         forget_event,
                                                         record_event,
-                                                        wait_event};
+                                                        wait_event,
+                                                        architecture};
     return &table;
 }

@@ -164,12 +164,19 @@ status bounce::wait_for_owner(world_rank owner, const conduit::call_service::ope
         staging_pins_.clear();
         return told.take_failure();
     }
+    if (told.value().failure == OMPX_ERR_ADDRESS) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("rank {} does not have these {} bytes of device memory any more: "
+                                 "they were freed, or its program has ended",
+                                 owner.value(), nbytes),
+                     "let a barrier follow the last transfer");
+    }
     if (told.value().failure != 0) {
         return error(
             static_cast<ompx_status>(told.value().failure),
             fmt::format("rank {} could not move {} bytes of its device memory", owner.value(),
                         nbytes),
-            fmt::format("see what rank {} says; was the memory freed meanwhile?", owner.value()));
+            fmt::format("see what rank {} says", owner.value()));
     }
     return {};
 }

@@ -10,7 +10,7 @@
 
 #include "offload/remote_table.h"
 
-#define DIOMP_PLUGIN_TABLE_VERSION 2
+#define DIOMP_PLUGIN_TABLE_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +38,9 @@ struct diomp_plugin_table {
     /// Makes the device the calling thread's current one, as libraries want that find its memory by
     /// address. The other functions change it likewise. Does not block.
     int (*enter)(int device);
+    /// Of a device in use, as LLVM calls it: "sm_90", "gfx90a". The calling thread's until it asks
+    /// again.
+    const char *(*architecture)(int device);
 };
 
 typedef void (*diomp_take_plugins_function)(const struct diomp_plugin_table *table);

@@ -17,7 +17,7 @@ extern "C" {
 
 /// An allocation that OpenMP wants on a device.
 struct diomp_offload_request {
-    const char *plugin;    ///< as LLVM calls it: "x86_64", "cuda", "amdgpu"
+    const char *plugin;    ///< "cuda", "amdgpu", else as LLVM calls it: "x86_64"
     int32_t plugin_device; ///< among those of its plugin
     int32_t device;        ///< OpenMP's device number
     int64_t nbytes;        ///< above 0

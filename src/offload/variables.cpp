@@ -280,7 +280,10 @@ variables::answer variables::find_answer(const question &asked) {
     told.how = outcome::found;
     told.address = reinterpret_cast<std::uintptr_t>(at.address);
     told.on_accelerator = at.on != nullptr ? 1 : 0;
-    told.is_constant = at.on == nullptr && !is_writable(told.address, told.nbytes) ? 1 : 0;
+    // Kernels may keep what a GPU's copy of a constant holds.
+    std::uint64_t const known_here =
+        at.on == nullptr ? told.address : reinterpret_cast<std::uintptr_t>(own->host);
+    told.is_constant = is_writable(known_here, told.nbytes) ? 0 : 1;
     return told;
 }
 

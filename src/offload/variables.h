@@ -48,7 +48,7 @@ struct remote_copy {
     std::uint64_t address = 0; ///< as the owner sees it
     std::int32_t device = 0;   ///< of the owner
     bool on_accelerator = false;
-    bool is_constant = false; ///< the owner's processor cannot write it
+    bool is_constant = false; ///< the owner cannot write it
 };
 
 /// Any thread, but for questions to libomptarget not in handlers. Create before engine.start().

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace diomp::runtime {
@@ -16,6 +19,13 @@ namespace {
 
 namespace vendor = collective::vendor;
 using sync::operation;
+
+/// The libraries take ranks for which their user has set this to different values to be on different
+/// hosts, even with one GPU. 0: not set.
+std::uint64_t host_by_user() {
+    const char *const set = std::getenv("NCCL_HOSTID");
+    return set == nullptr ? 0 : std::hash<std::string_view>()(set);
+}
 
 /// Releases that differ in their last number only speak the same protocol.
 int release_of(int version) { return version / 100; }
@@ -27,6 +37,7 @@ struct vendor_choice::endpoint_facts {
     std::uint32_t made_by = 0; ///< an offload::vendor
     std::int32_t version = 0;  ///< of the library; 0: this member has none
     std::array<std::byte, 16> uuid{};
+    std::uint64_t host_by_user = 0;
     std::uint64_t direct_from_bytes = 0;
 };
 
@@ -207,7 +218,7 @@ std::string vendor_choice::library_obstacle(const group::group &members,
     if (std::string why = device_obstacle(members, facts); !why.empty()) {
         return why;
     }
-    std::set<std::array<std::byte, 16>> devices;
+    std::set<std::pair<std::uint64_t, std::array<std::byte, 16>>> devices;
     std::string const why = first_obstacle(
         members, facts, [&](int rank, int device, const endpoint_facts &each) -> std::string {
             if (each.version == 0) {
@@ -217,7 +228,7 @@ std::string vendor_choice::library_obstacle(const group::group &members,
                 return fmt::format("rank {} has another release of the library than rank {}", rank,
                                    members.members().front().value());
             }
-            return devices.insert(each.uuid).second
+            return devices.emplace(each.host_by_user, each.uuid).second
                        ? ""
                        : fmt::format("device {} of rank {} is in the group twice", device, rank);
         });
@@ -242,6 +253,7 @@ vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &
         if (options_.wanted != ccl_choice::native) {
             made.library = load(own[i].on->made_by);
         }
+        told[i].host_by_user = host_by_user();
         told[i].made_by = static_cast<std::uint32_t>(own[i].on->made_by);
         told[i].version = made.library == nullptr ? 0 : made.library->version();
         auto const uuid = own[i].on->backend->uuid_of(own[i].on->id);

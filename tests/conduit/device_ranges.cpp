@@ -44,15 +44,25 @@ std::vector<diomp::conduit::device_range> device_ranges::make() {
     vendor_ = kind_ == memory_kind::cuda
                   ? demand(diomp::device::create_cuda({.path = value_of("DIOMP_CUDA_LIBRARY")}))
                   : demand(diomp::device::create_hip({.path = value_of("DIOMP_HIP_LIBRARY")}));
-    diomp::device::device_id const last(vendor_->num_devices() - 1);
+    device_ = diomp::device::device_id(vendor_->num_devices() - 1);
     for (auto *const each : {&memory_, &unknown_}) {
-        *each = demand(vendor_->reserve(last, num_bytes));
+        *each = demand(vendor_->reserve(device_, num_bytes));
         if (auto const committed = (*each)->commit(0, num_bytes); !committed) {
             std::fprintf(stderr, "%s\n", committed.failure().message().c_str());
             std::_Exit(1);
         }
     }
-    return {{{kind_, reinterpret_cast<std::uintptr_t>(memory_->base()), num_bytes}, last.value()}};
+    return {{{kind_, reinterpret_cast<std::uintptr_t>(memory_->base()), num_bytes}, device_.value()}};
+}
+
+void device_ranges::copy(void *destination, const void *source, std::size_t nbytes) const {
+    auto const queue = demand(vendor_->make_queue(device_));
+    for (auto const &done : {queue->copy(destination, source, nbytes), queue->wait()}) {
+        if (!done) {
+            std::fprintf(stderr, "%s\n", done.failure().message().c_str());
+            std::_Exit(1);
+        }
+    }
 }
 
 } // namespace diomp_test

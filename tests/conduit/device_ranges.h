@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Memory of a device of the vendor's stand-in, for networks that have to know it when they are
+// Memory of a device, or of one of the vendor's stand-in, for networks that have to know it when they are
 // made: what the runtime does for them, without the runtime.
 #pragma once
 
@@ -30,10 +30,13 @@ public:
     [[nodiscard]] std::byte *base() const { return memory_ ? memory_->base() : nullptr; }
     /// Of the same device, which the network does not know.
     [[nodiscard]] std::byte *unknown() const { return unknown_ ? unknown_->base() : nullptr; }
+    /// By the vendor's library: processors need not load the memory. Blocks.
+    void copy(void *destination, const void *source, std::size_t nbytes) const;
 
 private:
     diomp::conduit::memory_kind kind_ = diomp::conduit::memory_kind::host;
     bool has_one_ = false;
+    diomp::device::device_id device_{0};
     std::unique_ptr<diomp::device::backend> vendor_;
     std::unique_ptr<diomp::device::memory> memory_;
     std::unique_ptr<diomp::device::memory> unknown_;

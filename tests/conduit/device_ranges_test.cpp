@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Contract of transfers with memory of devices that a network has been given when it was made, on
-// a vendor's stand-in whose memory the processor loads.
+// Contract of transfers with memory of devices that a network has been given when it was made.
 #include "conduit/world.h"
 #include "support/patterns.h"
 
@@ -21,12 +20,35 @@ constexpr std::size_t sizes[] = {0,    1,    8,     13,     4096,
 world_rank rank_of(int number) { return world_rank{number}; }
 
 /// One end of transfers.
-struct place {
-    memory_kind kind = memory_kind::host;
-    std::byte *base = nullptr;
+class place {
+public:
+    place(memory_kind of, std::byte *at) : kind(of), base(at) {}
+
+    memory_kind kind;
+    std::byte *base;
 
     [[nodiscard]] memory_range range(std::size_t nbytes) const {
         return {kind, reinterpret_cast<std::uintptr_t>(base), nbytes};
+    }
+    void write(const std::vector<std::uint8_t> &bytes) const {
+        copy(base, bytes.data(), bytes.size());
+    }
+    void fill(std::uint8_t with, std::size_t nbytes) const {
+        write(std::vector<std::uint8_t>(nbytes, with));
+    }
+    [[nodiscard]] std::vector<std::uint8_t> read(std::size_t nbytes) const {
+        std::vector<std::uint8_t> bytes(nbytes);
+        copy(bytes.data(), base, nbytes);
+        return bytes;
+    }
+
+private:
+    void copy(void *to, const void *from, std::size_t nbytes) const {
+        if (kind == memory_kind::host) {
+            std::memcpy(to, from, nbytes);
+        } else if (nbytes > 0) {
+            ours().devices().copy(to, from, nbytes);
+        }
     }
 };
 
@@ -104,13 +126,13 @@ TEST_F(devices_of_ranks, puts_are_there_after_flush) {
         for (std::size_t const nbytes : sizes) {
             auto const sent = pattern(ours().rank(), next(), ++round, nbytes);
             if (receives) {
-                std::memset(mine.base, 0x55, nbytes + 4);
+                mine.fill(0x55, nbytes + 4);
             }
             ours().meet();
             if (sends) {
                 place const from{here, source.base + half_bytes + round % 3};
                 place const to{there, target.base + 3}; // at an odd place
-                std::memcpy(from.base, sent.data(), nbytes);
+                from.write(sent);
                 EXPECT_TRUE(joins(next(), to, from, nbytes));
                 completion source_free;
                 put(next(), to, from, nbytes, source_free);
@@ -119,10 +141,10 @@ TEST_F(devices_of_ranks, puts_are_there_after_flush) {
             }
             ours().meet();
             if (receives) {
-                auto const expected = pattern(previous(), ours().rank(), round, nbytes);
-                EXPECT_EQ(std::memcmp(mine.base + 3, expected.data(), nbytes), 0) << nbytes;
-                EXPECT_EQ(mine.base[2], std::byte{0x55});
-                EXPECT_EQ(mine.base[nbytes + 3], std::byte{0x55});
+                auto expected = pattern(previous(), ours().rank(), round, nbytes);
+                expected.insert(expected.begin(), 3, 0x55);
+                expected.push_back(0x55);
+                EXPECT_TRUE(mine.read(nbytes + 4) == expected) << nbytes;
             }
             ours().meet();
         }
@@ -138,19 +160,18 @@ TEST_F(devices_of_ranks, gets) {
         for (std::size_t const nbytes : sizes) {
             ++round;
             if (mine.base != nullptr) {
-                auto const bytes = pattern(ours().rank(), 0, round, nbytes);
-                std::memcpy(mine.base + 1, bytes.data(), nbytes);
+                place{there, mine.base + 1}.write(pattern(ours().rank(), 0, round, nbytes));
             }
             ours().meet();
             if (source.base != nullptr && target.base != nullptr) {
                 place const to{here, target.base + half_bytes + 5};
-                std::memset(to.base, 0x55, nbytes + 1);
+                to.fill(0x55, nbytes + 1);
                 completion done;
                 get(next(), {there, source.base + 1}, to, nbytes, done);
                 ours().wait(done);
-                auto const expected = pattern(next(), 0, round, nbytes);
-                EXPECT_EQ(std::memcmp(to.base, expected.data(), nbytes), 0) << nbytes;
-                EXPECT_EQ(to.base[nbytes], std::byte{0x55});
+                auto expected = pattern(next(), 0, round, nbytes);
+                expected.push_back(0x55);
+                EXPECT_TRUE(to.read(nbytes + 1) == expected) << nbytes;
             }
             ours().meet();
         }
@@ -169,7 +190,7 @@ TEST_F(devices_of_ranks, many_in_flight_among_others) {
     };
     auto const sent = pattern(ours().rank(), next(), 1, nbytes);
     for (std::size_t number = 0; number < num_threads * num_puts; ++number) {
-        std::memset(there(ours().rank(), number).base, 0, nbytes);
+        there(ours().rank(), number).fill(0, nbytes);
     }
     ours().meet();
     {
@@ -195,7 +216,7 @@ TEST_F(devices_of_ranks, many_in_flight_among_others) {
     ours().meet();
     auto const expected = pattern(previous(), ours().rank(), 1, nbytes);
     for (std::size_t i = 0; i < num_threads * num_puts; ++i) {
-        ASSERT_EQ(std::memcmp(there(ours().rank(), i).base, expected.data(), nbytes), 0) << i;
+        ASSERT_TRUE(there(ours().rank(), i).read(nbytes) == expected) << i;
     }
     ours().meet();
 }

@@ -17,7 +17,7 @@ SOURCE, BUILD = Path(sys.argv[1]), Path(sys.argv[2])
 LLVM = Path("/usr/lib/llvm-19/lib")
 PROGRAMS = ("bin/diomp-run", "bin/minimod-target", "tests/offload/offload_plain", "tests/offload/offload_target",
             "tests/offload/offload_shared_device",
-            "tests/device/device_real_test")
+            "tests/device/device_real_test", "tests/device/device_reduce_test")
 
 
 class GpuCheck(unittest.TestCase):
@@ -36,7 +36,7 @@ class GpuCheck(unittest.TestCase):
         shutil.copy(BUILD / "lib/diomp/libomptarget.so.19.1", self.bundle / "lib/diomp")
         shutil.copy(LLVM / "libomp.so.5", self.bundle / "lib")
         (self.bundle / "lib/libomp.so").symlink_to("libomp.so.5")
-        for part in ("run.sh", "report.awk"):
+        for part in ("run.sh", "report.awk", "expect.sh", "host-of-each.sh"):
             shutil.copy(SOURCE / "scripts/gpucheck" / part, self.bundle)
         (self.bundle / "about").write_text("commit none\nglibc 2.28\narchs host\n")
 
@@ -66,7 +66,7 @@ class GpuCheck(unittest.TestCase):
         done, report, tests = self.run_check(**self.with_stand_in(), GPU_CHECK_ONLY="backend|alone|target.np2|collectives.np2")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(report["verdict"], "passed")
-        self.assertEqual(sorted(tests), ["backend.device", "figures.collectives.np2", "host.minimod.np2", "offload.target.np2",
+        self.assertEqual(sorted(tests), ["backend.device", "backend.kernels", "figures.collectives.np2", "host.minimod.np2", "offload.target.np2",
                                          "plain.alone"])
         self.assertEqual({test["outcome"] for test in tests.values()}, {"passed"})
         figures = {(figure["what"], figure["bytes"]): figure for figure in tests["backend.device"]["figures"]}

@@ -91,13 +91,17 @@ result<std::vector<offload::service::lent_device>> plugin_devices(const std::str
                                                                   std::size_t memory_bytes) {
     auto found = offload::service::ask_plugin(plugin);
     DIOMP_TRY(found);
+    auto const &architectures = found.value().architectures;
     std::vector<offload::service::lent_device> lent =
-        processors_of_this_host(found.value().count, memory_bytes);
+        processors_of_this_host(static_cast<int>(architectures.size()), memory_bytes);
     for (std::size_t i = 0; i < lent.size(); ++i) {
         lent[i].number = static_cast<int>(i);
         lent[i].description.machine = found.value().machine;
         lent[i].description.kind = plugin;
-        lent[i].description.name = fmt::format("device {} of LLVM's plugin '{}'", i, plugin);
+        lent[i].description.architecture = architectures[i];
+        lent[i].description.name =
+            fmt::format("device {} of LLVM's plugin '{}'{}{}", i, plugin,
+                        architectures[i].empty() ? "" : ", ", architectures[i]);
     }
     return lent;
 }

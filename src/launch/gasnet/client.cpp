@@ -11,12 +11,15 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <set>
+#include <string>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace diomp::launch::gasnet {
 namespace {
@@ -61,11 +64,35 @@ private:
     std::set<int> before_;
 };
 
+/// How this process was started, which GASNet's spawner by ssh does again on every host.
+std::vector<std::string> command_line() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');) {
+        words.push_back(word);
+    }
+    std::error_code failed;
+    auto const program = std::filesystem::read_symlink("/proc/self/exe", failed);
+    if (words.empty()) {
+        words.emplace_back("diomp");
+    }
+    if (!failed) {
+        words.front() = program; // also where it was found on the search path
+    }
+    return words;
+}
+
 status initialize() {
-    char name[] = "diomp";
-    char *arguments[] = {name, nullptr};
-    char **argv = arguments;
-    int argc = 1;
+    static std::vector<std::string> words; // GASNet keeps what it is given
+    static std::vector<char *> arguments;
+    words = command_line();
+    arguments.clear();
+    for (std::string &word : words) {
+        arguments.push_back(word.data());
+    }
+    int argc = static_cast<int>(arguments.size());
+    arguments.push_back(nullptr);
+    char **argv = arguments.data();
     new_socket const datagrams(SOCK_DGRAM);
     int const outcome = gex_Client_Init(&g_client.handle, &g_client.endpoint, &g_client.team,
                                         "diomp", &argc, &argv, 0);
@@ -73,6 +100,15 @@ status initialize() {
         return error(OMPX_ERR_SYSTEM,
                      fmt::format("GASNet-EX does not start: {} ({})", gasnet_ErrorDesc(outcome),
                                  gasnet_ErrorName(outcome)));
+    }
+    if (argc > static_cast<int>(words.size())) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("GASNet-EX has started {} without its arguments, which it hands "
+                                 "over too late for a program that does not ask for them",
+                                 words.front()),
+                     fmt::format("start it with a PMIx launcher or with gasnetrun_{} "
+                                 "-spawner=mpi, or without arguments",
+                                 conduit_name()));
     }
     g_client.event_fd = is_udp ? datagrams.find() : -1;
     g_is_joined = true;

@@ -60,6 +60,7 @@ std::string encode(const offer &offered) {
     packet.text(offered.host);
     packet.text(offered.kind);
     packet.text(offered.name);
+    packet.text(offered.architecture);
     return packet.take();
 }
 
@@ -72,6 +73,7 @@ result<offer> decode_offer(packet_reader &packet) {
     offered.host = packet.text();
     offered.kind = packet.text();
     offered.name = packet.text();
+    offered.architecture = packet.text();
     if (!packet.ok() || !packet.at_end() || offered.num_devices == 0) {
         return malformed("description of a device");
     }

@@ -27,7 +27,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 6;
+inline constexpr std::uint32_t protocol_version = 7;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -73,6 +73,7 @@ struct offer {
     std::string host;
     std::string kind; ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
     std::string name; ///< for people
+    std::string architecture; ///< of images for that machine: "sm_90", "gfx90a"; "": any
     bool operator==(const offer &) const = default;
 
     /// The session's slot is the device's memory. Else it is where transfers change over, and the

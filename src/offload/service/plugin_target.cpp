@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -18,6 +20,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <sys/wait.h>
 #include <unordered_map>
 
@@ -272,6 +275,22 @@ result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, in
         std::make_unique<plugin_target>(device, kind_of(plugin, network_device_memory)));
 }
 
+/// Starts the plugin and its devices, so that they can say what they are. To `into`: the machine,
+/// and a line per device. 0: done.
+static int tell_devices(const std::string &plugin, int into) {
+    std::string told;
+    int const count = find_plugins() ? plugins->start(plugin.c_str()) : 0;
+    for (int device = 0; device < count && plugins->use(device) == 0; ++device) {
+        bool const is_gpu = kind_of(plugin, "").has_value();
+        told += fmt::format("{}\n", is_gpu ? plugins->architecture(device) : "");
+    }
+    if (told.empty()) {
+        return 1;
+    }
+    told = fmt::format("{}\n{}", plugins->machine(), told);
+    return ::write(into, told.data(), told.size()) == static_cast<ssize_t>(told.size()) ? 0 : 1;
+}
+
 result<plugin_devices> ask_plugin(const std::string &plugin) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -281,20 +300,26 @@ result<plugin_devices> ask_plugin(const std::string &plugin) {
     unique_fd question(ends[1]);
     pid_t const pid = ::fork();
     if (pid == 0) {
-        plugin_devices found;
-        if (find_plugins()) {
-            found.count = plugins->start(plugin.c_str());
-            found.machine = found.count > 0 ? plugins->machine() : 0;
-        }
-        std::_Exit(::write(ends[1], &found, sizeof found) == sizeof found ? 0 : 1);
+        std::_Exit(tell_devices(plugin, ends[1]));
     }
     question.reset();
-    plugin_devices found;
-    bool const answered = pid > 0 && ::read(answer.get(), &found, sizeof found) == sizeof found;
+    std::string told;
+    std::array<char, 4096> part;
+    for (ssize_t nbytes = 1; pid > 0 && nbytes > 0;) {
+        nbytes = ::read(answer.get(), part.data(), part.size());
+        told.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(nbytes, 0)));
+    }
     if (pid > 0) {
         ::waitpid(pid, nullptr, 0);
     }
-    if (!answered || found.count <= 0) {
+    plugin_devices found;
+    std::istringstream lines(told);
+    lines >> found.machine;
+    lines.ignore();
+    for (std::string line; std::getline(lines, line);) {
+        found.architectures.push_back(line);
+    }
+    if (found.architectures.empty()) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("LLVM's plugin '{}' finds no devices here", plugin),
                      "see whether the vendor's driver is installed");

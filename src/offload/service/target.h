@@ -89,8 +89,8 @@ result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, in
 /// What LLVM's plugin finds here: asked in a process of its own, since GPUs must not be started
 /// before a fork.
 struct plugin_devices {
-    int count = 0;
     std::uint32_t machine = 0;
+    std::vector<std::string> architectures; ///< of each device; "": of no importance to images
 };
 result<plugin_devices> ask_plugin(const std::string &plugin);
 

@@ -133,6 +133,7 @@ constexpr diomp_plugin_table table = {
     },
     launch,
     enter,
+    [](int) { return ""; },
 };
 
 } // namespace scripted

@@ -34,7 +34,7 @@ LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
 # As in protocol.h.
-MAGIC, VERSION = 0x6563697665646F64, 6
+MAGIC, VERSION = 0x6563697665646F64, 7
 HELLO, REFUSED, WELCOME = 1, 2, 3
 
 

@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PluginInterface.h"
+#include "Runtime.h"
 
 #include "offload/table.h"
 
@@ -59,7 +59,7 @@ extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
                                           void *HostPtr, int32_t Kind) {
   if (const diomp_offload_table *Table = runtimeTable();
       Table && Size > 0 && isDeviceMemory(Kind)) {
-    const diomp_offload_request Request{Plugin->getName(), DeviceId,
+    const diomp_offload_request Request{diomp::nameOfPlugin(*Plugin), DeviceId,
                                         Plugin->getUserId(DeviceId), Size,
                                         HostPtr};
     if (void *Ours = Table->allocate(&Request))

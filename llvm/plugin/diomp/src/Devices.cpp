@@ -11,10 +11,25 @@
 //===----------------------------------------------------------------------===//
 
 #include "PluginManager.h"
+#include "Runtime.h"
 
 #include "offload/device_names.h"
 
 #include <dlfcn.h>
+
+using namespace llvm;
+
+const char *
+diomp::nameOfPlugin(const omp::target::plugin::GenericPluginTy &Plugin) {
+  switch (Plugin.getTripleArch()) {
+  case Triple::nvptx64:
+    return "cuda";
+  case Triple::amdgcn:
+    return "amdgpu";
+  default:
+    return Plugin.getName();
+  }
+}
 
 static int32_t nameDevice(int32_t Device, const char **Plugin,
                           int32_t *PluginDevice) {
@@ -25,7 +40,7 @@ static int32_t nameDevice(int32_t Device, const char **Plugin,
   if (static_cast<size_t>(Device) >= Devices->size())
     return 0;
   const DeviceTy &Found = *(*Devices)[Device];
-  *Plugin = Found.RTL->getName();
+  *Plugin = diomp::nameOfPlugin(*Found.RTL);
   *PluginDevice = Found.RTLDeviceID;
   return 1;
 }

@@ -16,6 +16,7 @@
 
 #include <cstring>
 #include <dlfcn.h>
+#include <string>
 #include <vector>
 
 using namespace llvm;
@@ -89,6 +90,12 @@ uint64_t symbol(void *Image, const char *Name, uint64_t Size) {
     return 0;
   }
   return toNumber(Global.getPtr());
+}
+
+const char *architecture(int Device) {
+  static thread_local std::string Name;
+  Name = Plugin->getDevice(Device).getComputeUnitKind();
+  return Name.c_str();
 }
 
 uint64_t allocate(int Device, uint64_t Size) {
@@ -165,7 +172,8 @@ const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   read,
                                   copy,
                                   launch,
-                                  enter};
+                                  enter,
+                                  architecture};
 
 } // namespace
 

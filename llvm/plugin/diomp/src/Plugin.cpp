@@ -15,6 +15,7 @@
 #include "Runtime.h"
 
 #include "llvm/BinaryFormat/ELF.h"
+#include "llvm/Object/ELFObjectFile.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -136,8 +137,30 @@ struct DiompPluginTy final : GenericPluginTy {
     return Header.e_machine;
   }
 
+  /// Whether a device of \p Architecture runs an image for its machine. LLVM's
+  /// own plugins ask their devices, which are far away here.
+  static bool isFor(const __tgt_device_image &Image, StringRef Architecture) {
+    const char *Begin = static_cast<const char *>(Image.ImageStart);
+    const StringRef Bytes(Begin, static_cast<const char *>(Image.ImageEnd) -
+                                     Begin);
+    auto File = object::ELF64LEObjectFile::create(MemoryBufferRef(Bytes, ""),
+                                                  /*InitContent=*/false);
+    if (!File) {
+      consumeError(File.takeError());
+      return true; // Whoever loads it has a better sentence.
+    }
+    const StringRef Of = File->tryGetCPUName().value_or("");
+    unsigned Own = 0, Needed = 0;
+    if (Architecture.starts_with("sm_") &&
+        !Architecture.substr(3).getAsInteger(10, Own) &&
+        Of.starts_with("sm_") && !Of.substr(3).getAsInteger(10, Needed))
+      return Own / 10 == Needed / 10 && Own >= Needed; // NVIDIA's rule
+    return Architecture.empty() || Of.empty() || Of == Architecture;
+  }
+
   bool accepts(int32_t DeviceId, const __tgt_device_image &Image) {
-    if (machineOf(Image) != Machines[DeviceId])
+    if (machineOf(Image) != Machines[DeviceId] ||
+        !isFor(Image, diomp::remoteTable()->architecture(DeviceId)))
       return false;
     HasImage[DeviceId] = true;
     return true;

@@ -13,6 +13,11 @@
 
 namespace diomp {
 
+/// What the runtime calls the plugin: "cuda", "amdgpu", else as LLVM calls it
+/// ("x86_64"), whose own names for GPUs are of build settings and in capitals.
+const char *
+nameOfPlugin(const llvm::omp::target::plugin::GenericPluginTy &Plugin);
+
 /// The table for remote devices if the environment asks for some, else null.
 /// Programs that do not have libdiomp.so get it loaded.
 const diomp_remote_table *remoteTable();
