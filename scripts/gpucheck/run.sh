@@ -167,18 +167,46 @@ vendor() {
     done
 }
 
-# The same with the MPI of this machine, through host memory: what the apps compute is the same.
+# side_by_side GROUP: two ranks that share the GPU, and the same with the MPI of this machine, which goes through host memory:
+# what the apps compute is the same.
 # shellcheck disable=SC2046 # lists of words
-twins() {
+side_by_side() {
+    group=$1
     mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
-    if [ ! -e "$bundle/mpi" ] || ! ldconfig -p 2>/dev/null | grep -q 'libmpi[.]so[.]40' || ! mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
-        say "the MPI twins were not run: no Open MPI 4 here"
-        return
+    has_mpi=no
+    if [ -e "$bundle/mpi" ] && ldconfig -p 2>/dev/null | grep -q 'libmpi[.]so[.]40' &&
+        mpirun --version 2>/dev/null | grep -q 'Open MPI'; then
+        has_mpi=yes
     fi
-    gpu_test figures.minimod_mpi.np2 60 $mpi $(program ../mpi/minimod-target-mpi $large)
-    gpu_test figures.matmul_mpi.np2 60 $mpi $(program ../mpi/matmul-target-mpi --n 4096)
-    gpu_test figures.cg_mpi.np2 60 $mpi $(program ../mpi/cg-target-mpi --size 200)
-    gpu_test figures.train_mpi.np2 60 $mpi $(program ../mpi/train-target-mpi --epochs 20 --accuracy 80)
+    gpu_test $group.put 60 $(ranks 2 bench_target_put)
+    gpu_test $group.calls 60 $(ranks 2 bench_target_collectives)
+    both minimod $large
+    both matmul --n 4096
+    both cg --size 200
+    both train --epochs 20 --accuracy 80
+}
+
+# both APP ARGUMENT...
+# shellcheck disable=SC2046,SC2086 # lists of words
+both() {
+    app=$1
+    shift
+    gpu_test $group.$app.two_ranks 60 $(ranks 2 $app-target $*)
+    [ $has_mpi = no ] || gpu_test $group.$app.two_ranks_mpi 60 $mpi $(program ../mpi/$app-target-mpi $*)
+}
+
+# Processes take turns on a GPU, unless NVIDIA's service lets them compute at the same time. It is this user's own, and changes
+# nothing of the device.
+share_gpu() {
+    command -v nvidia-cuda-mps-control >/dev/null || return 0
+    [ -n "$driver" ] || return 0
+    export CUDA_MPS_PIPE_DIRECTORY="$work/mps" CUDA_MPS_LOG_DIRECTORY="$work/mps"
+    mkdir "$work/mps"
+    if nvidia-cuda-mps-control -d; then
+        side_by_side figures.mps
+        echo quit | nvidia-cuda-mps-control >/dev/null
+    fi
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 }
 
 # Ranks that take each other to be on other nodes: by a UCX that knows CUDA, and by GASNet-EX with memory kinds.
@@ -254,19 +282,19 @@ run_all() {
     gpu_test remote.plain 60 ${remote}offload_plain
     one_process remote "$remote"
     large="--grid 400 400 400 --steps 100"
-    gpu_test figures.devices.local 60 $(program minimod-devices $large)
-    gpu_test figures.devices.remote 60 ${remote}minimod-devices $large
+    gpu_test figures.regions.local 60 $(program bench_remote_regions)
+    gpu_test figures.regions.remote 60 ${remote}bench_remote_regions
+    gpu_test figures.devices.local 60 $(program minimod-devices --grid 128 128 128 --steps 20)
+    gpu_test figures.devices.remote 60 ${remote}minimod-devices --grid 128 128 128 --steps 20
     vendor
     network
     gpu_test figures.regions 60 $(program bench_region_latency)
-    gpu_test figures.put 60 $(ranks 2 bench_target_put)
     for n in 1 2; do
         gpu_test figures.minimod.np$n 60 $(ranks $n minimod-target $large)
         gpu_test figures.matmul.np$n 60 $(ranks $n matmul-target --n 4096)
     done
-    gpu_test figures.cg.np2 60 $(ranks 2 cg-target --size 200)
-    gpu_test figures.train.np2 60 $(ranks 2 train-target --epochs 20 --accuracy 80)
-    twins
+    side_by_side figures
+    share_gpu
 }
 
 say "gpu-check of $(value_of commit), for $(value_of archs)"

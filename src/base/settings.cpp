@@ -155,6 +155,17 @@ constexpr auto rows = std::to_array<setting_row>({
          return parse_word(s.device_paths, t, path_words, "one of all, no-ipc, no-peer, bounce");
      },
      [](const settings &s) { return show_word(s.device_paths, path_words); }},
+    {"DIOMP_DEVICE_PIN_THRESHOLD", "size", "1M",
+     "Copies of this size and more between global host memory and GPUs have its allocation pinned, "
+     "as soon as they come to its size, so that the GPU copies at full speed. 1M at least; 1T: "
+     "none.",
+     [](settings &s, const std::string &t) -> status {
+         auto size = parse_size(t);
+         DIOMP_TRY(size);
+         s.device_pin_threshold_bytes = size.value();
+         return {};
+     },
+     [](const settings &s) { return format_size(s.device_pin_threshold_bytes); }},
     {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
      "Copies of a GPU that are under way at a time, per rank; at the limit half of them are waited "
      "for.",
@@ -171,17 +182,25 @@ constexpr auto rows = std::to_array<setting_row>({
          return parse_word(s.ccl, t, ccl_words, "one of auto, native, nccl, rccl");
      },
      [](const settings &s) { return show_word(s.ccl, ccl_words); }},
-    {"DIOMP_DEVICE_DIRECT_THRESHOLD", "size", "32K",
+    {"DIOMP_DEVICE_DIRECT_THRESHOLD", "size", "auto",
      "Native collectives of GPUs on blocks from this size up go from device to device, where the "
      "members on a node reach each other, and are reduced there; smaller ones go by way of host "
-     "memory. The largest of all ranks counts. 0: all; 1T: none.",
+     "memory. The largest of all ranks counts. 0: all; 1T: none; auto: all, but from 32K between "
+     "nodes, and for reductions where ranks share a GPU, whose kernels take turns.",
      [](settings &s, const std::string &t) -> status {
+         s.device_direct_threshold_bytes.reset();
+         if (t == "auto") {
+             return {};
+         }
          auto size = parse_size(t);
          DIOMP_TRY(size);
          s.device_direct_threshold_bytes = size.value();
          return {};
      },
-     [](const settings &s) { return format_size(s.device_direct_threshold_bytes); }},
+     [](const settings &s) {
+         return s.device_direct_threshold_bytes ? format_size(*s.device_direct_threshold_bytes)
+                                                : "auto";
+     }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
      "Virtual address of the segments, the same in every process. Change it when another library "
      "occupies the default.",

@@ -38,13 +38,14 @@ struct settings {
     /// Of each device; 0: chosen as that.
     std::size_t device_segment_size_bytes = 0;
     device_ways device_paths = device_ways::all;
+    std::size_t device_pin_threshold_bytes = std::size_t{1} << 20;
     int max_active_streams = 32;
     ccl_choice ccl = ccl_choice::automatic;
-    std::size_t device_direct_threshold_bytes = std::size_t{32} << 10;
-    std::uint64_t segment_base = 0;         ///< 0: chosen for this build
-    std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
-    int spin_count = -1;                    ///< -1: chosen from ranks and cores
-    double timeout_s = 0;                   ///< 0: wait without limit (with a warning)
+    std::optional<std::size_t> device_direct_threshold_bytes; ///< none: chosen
+    std::uint64_t segment_base = 0;                           ///< 0: chosen for this build
+    std::size_t stream_threshold_bytes = 0;                   ///< 0: chosen from the caches
+    int spin_count = -1;                                      ///< -1: chosen from ranks and cores
+    double timeout_s = 0; ///< 0: wait without limit (with a warning)
     double warn_after_s = 60;
     check_level check = check_level::none;
     error_policy errors = error_policy::abort;

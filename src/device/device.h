@@ -50,9 +50,10 @@ struct properties {
     std::size_t total_bytes = 0;
     std::size_t free_bytes = 0; ///< at the time of the call
     int multiprocessors = 0;
-    bool memory_grows = false;  ///< a reservation costs memory only where it is committed
-    bool memory_shares = false; ///< share() and open_shared() work
-    bool host_loadable = false; ///< the processor may load and store the memory
+    bool memory_grows = false;         ///< a reservation costs memory only where it is committed
+    bool memory_shares = false;        ///< share() and open_shared() work
+    bool host_loadable = false;        ///< the processor may load and store the memory
+    bool is_shared_by_service = false; ///< kernels of several processes run at the same time
 };
 
 /// A piece of a reservation as another process of the node can open it: by a file descriptor, which

@@ -52,9 +52,11 @@ public:
     /// end: pass the capacity less the extent of the heap at the other end. The *choice* of the
     /// place never depends on reach_limit: processes whose limits differ get the same offset or
     /// nothing. Zero bytes take one granule. The offset is aligned; for the address to be, the
-    /// segment's base must be aligned as well. O(log n).
+    /// segment's base must be aligned as well. The block is whole units, a power of two of at
+    /// least a granule. O(log n).
     std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t alignment,
-                                          std::uint64_t reach_limit);
+                                          std::uint64_t reach_limit,
+                                          std::uint64_t unit_bytes = granule_bytes);
 
     /// Frees the block that begins at `offset`; nothing if no block begins there. If the block
     /// was the outermost one, the free range includes the rest up to reach_limit. O(log n).

@@ -27,6 +27,15 @@ segment::segment(const conduit::window &window, world_rank owner, local_rank pla
     }
 }
 
+/// Pages that nothing else is on can be pinned.
+static std::optional<std::uint64_t> take(heap &from, std::size_t nbytes, std::size_t alignment,
+                                         std::uint64_t limit) {
+    return nbytes < segment::large_bytes
+               ? from.allocate(nbytes, alignment, limit)
+               : from.allocate(nbytes, std::max(alignment, segment::page_bytes), limit,
+                               segment::page_bytes);
+}
+
 error segment::out_of_memory(const char *kind, std::size_t nbytes,
                              std::uint64_t largest_free) const {
     std::uint64_t const used = symmetric_.used_bytes() + private_.used_bytes();
@@ -42,7 +51,7 @@ error segment::out_of_memory(const char *kind, std::size_t nbytes,
 
 result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const offset = symmetric_.allocate(nbytes, alignment, front_limit());
+    auto const offset = take(symmetric_, nbytes, alignment, front_limit());
     if (!offset) {
         return out_of_memory("symmetric", nbytes, symmetric_.largest_free(front_limit()));
     }
@@ -52,7 +61,7 @@ result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_
 
 result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const offset = private_.allocate(nbytes, alignment, end_limit());
+    auto const offset = take(private_, nbytes, alignment, end_limit());
     if (!offset) {
         return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
     }
@@ -67,7 +76,7 @@ result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size
         return out_of_memory("symmetric", sizeof(second_level_pointer),
                              symmetric_.largest_free(front_limit()));
     }
-    auto const part = private_.allocate(nbytes, alignment, end_limit());
+    auto const part = take(private_, nbytes, alignment, end_limit());
     if (!part) {
         error failure = out_of_memory("asymmetric", nbytes, private_.largest_free(end_limit()));
         symmetric_.release(*pointer);
@@ -103,6 +112,9 @@ std::optional<std::uint64_t> segment::pointer_of(std::uint64_t offset) const {
 }
 
 void segment::release(std::uint64_t offset) {
+    if (before_release_) {
+        before_release_(offset);
+    }
     std::lock_guard const guard(mutex_);
     if (auto const block = symmetric_.release(offset, front_limit())) {
         give_pages_back(*block);

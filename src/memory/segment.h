@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <shared_mutex>
@@ -45,6 +46,8 @@ class segment {
 public:
     /// Copies of second-level pointers that are kept. When there are more, all are dropped.
     static constexpr std::size_t max_remembered = 16384;
+    static constexpr std::size_t large_bytes = std::size_t{1} << 20;
+    static constexpr std::size_t page_bytes = 4096; ///< the same on all hosts, as offsets are
 
     segment(const conduit::window &window, world_rank owner, local_rank place);
 
@@ -55,7 +58,8 @@ public:
         return symmetric_extent_.load(std::memory_order_relaxed);
     }
 
-    /// Each takes the space or says how much was asked, used and free, and what to set.
+    /// Each takes the space or says how much was asked, used and free, and what to set. Blocks from
+    /// large_bytes up have pages of their own, of page_bytes.
     result<std::uint64_t> allocate_symmetric(std::size_t nbytes, std::size_t alignment);
     result<std::uint64_t> allocate_local(std::size_t nbytes, std::size_t alignment);
     /// Own part plus second-level pointer; returns the part's offset.
@@ -69,6 +73,11 @@ public:
     /// Frees what starts at `offset` and gives whole pages back. The caller knows that it is
     /// allowed to.
     void release(std::uint64_t offset);
+    /// To be called first by every release() from now on; null: not any more. Not while others
+    /// release.
+    void before_release(std::function<void(std::uint64_t offset)> call) {
+        before_release_ = std::move(call);
+    }
 
     [[nodiscard]] std::optional<asymmetric_view> find_asymmetric(std::uint64_t offset,
                                                                  world_rank peer) const;
@@ -101,6 +110,7 @@ private:
     std::atomic<std::uint64_t> symmetric_extent_{0};
 
     mutable std::shared_mutex mutex_; ///< leaf lock over everything below
+    std::function<void(std::uint64_t)> before_release_;
     heap symmetric_;
     heap private_;
     heap internal_;

@@ -172,11 +172,10 @@ status bounce::wait_for_owner(world_rank owner, const conduit::call_service::ope
                      "let a barrier follow the last transfer");
     }
     if (told.value().failure != 0) {
-        return error(
-            static_cast<ompx_status>(told.value().failure),
-            fmt::format("rank {} could not move {} bytes of its device memory", owner.value(),
-                        nbytes),
-            fmt::format("see what rank {} says", owner.value()));
+        return error(static_cast<ompx_status>(told.value().failure),
+                     fmt::format("rank {} could not move {} bytes of its device memory",
+                                 owner.value(), nbytes),
+                     fmt::format("see what rank {} says", owner.value()));
     }
     return {};
 }

@@ -154,6 +154,8 @@ result<rma::path> devices::run(when how, world_rank rank, const accelerator &by,
     bool const is_put = how.way == rma::direction::put;
     std::byte *const dst = is_put ? there : here;
     std::byte *const src = is_put ? here : there;
+    pinned_.pin_around(there, nbytes, *by.backend);
+    pinned_.pin_around(here, nbytes, *by.backend);
     if (!how.at_once) {
         DIOMP_TRY(bounce_.copy(by, dst, src, nbytes));
         return way;

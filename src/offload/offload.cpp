@@ -74,8 +74,9 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
     : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
       self_(job.rank), place_(job.local), num_local_(job.local_size),
       ledger_(segments_, host, engine, calls, job.rank), options_(chosen), early_(early),
-      accelerators_(early.devices()), peers_(segments_, accelerators_, engine, calls),
-      uses_(transfers), variables_(ledger_, registered, host, engine, calls),
+      accelerators_(early.devices()), pinned_(host, chosen.pin_from_bytes),
+      peers_(segments_, accelerators_, engine, calls), uses_(transfers),
+      variables_(ledger_, registered, host, engine, calls),
       bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
     transfers.ask_devices([this] { return accelerators_.poll(); });
 }
@@ -180,6 +181,9 @@ void *devices::allocate(const diomp_offload_request &request) {
             // in between, what threads know of the old copy must not serve for it.
             if (again && epoch_ != nullptr) {
                 epoch_->fetch_add(1, std::memory_order_acq_rel);
+            }
+            if (segment->memory() != nullptr) {
+                pinned_.pin_around(request.host, nbytes, *segment->memory()->on().backend);
             }
             return segment->base() + *offset;
         }

@@ -23,6 +23,7 @@
 #include "offload/ledger.h"
 #include "offload/local_uses.h"
 #include "offload/peer_segments.h"
+#include "offload/pinned_host.h"
 #include "offload/table.h"
 #include "offload/variables.h"
 #include "rma/rma.h"
@@ -80,6 +81,7 @@ struct route {
 struct options {
     device_ways paths = device_ways::none; ///< allowed ones
     std::size_t segment_bytes = 0;         ///< of an accelerator; 0: as much as is useful
+    std::size_t pin_from_bytes = 0;        ///< see pinned_host
 };
 
 /// Any thread. Create before engine.start().
@@ -281,7 +283,7 @@ private:
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 
     memory::address_space &space_;
-    const memory::segment &host_;
+    memory::segment &host_;
     const conduit::window &window_;
     conduit::engine &engine_;
     rma::transfers &transfers_;
@@ -298,6 +300,7 @@ private:
     options const options_;
     early_segments &early_;
     accelerators &accelerators_; ///< of early_
+    pinned_host pinned_;
     peer_segments peers_;
     local_uses uses_;
     variables variables_;

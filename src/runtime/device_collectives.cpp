@@ -67,8 +67,10 @@ status device_collectives::run_in_turn(group::group &members, whole_call &call,
     if (by.communicators != nullptr && is_for_vendor(call.asked)) {
         return run_by_vendor(members, call, *by.communicators);
     }
-    if (is_for_devices(members, call.asked, by.direct_from_bytes)) {
-        auto done = run_directly(members, call, by.direct_from_bytes);
+    std::size_t const from_bytes =
+        collective::is_reduction(call.asked.what) ? by.reduce_from_bytes : by.direct_from_bytes;
+    if (is_for_devices(members, call.asked, from_bytes)) {
+        auto done = run_directly(members, call, from_bytes);
         DIOMP_TRY(done);
         if (done.value()) {
             return {};

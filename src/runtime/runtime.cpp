@@ -129,7 +129,8 @@ status runtime::build() {
         rma::options{info.rank, info.size, settings_.stream_threshold_bytes, flight_observer()});
     devices_ = std::make_unique<offload::devices>(
         *space_, *segment_, *directory_, *window_, *engine_, *calls_, *transfers_, *early_, info,
-        offload::options{settings_.device_paths, settings_.device_segment_size_bytes});
+        offload::options{settings_.device_paths, settings_.device_segment_size_bytes,
+                         settings_.device_pin_threshold_bytes});
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);

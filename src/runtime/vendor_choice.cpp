@@ -20,12 +20,16 @@ namespace {
 namespace vendor = collective::vendor;
 using sync::operation;
 
-/// The libraries take ranks for which their user has set this to different values to be on different
-/// hosts, even with one GPU. 0: not set.
+/// The libraries take ranks for which their user has set this to different values to be on
+/// different hosts, even with one GPU. 0: not set.
 std::uint64_t host_by_user() {
     const char *const set = std::getenv("NCCL_HOSTID");
     return set == nullptr ? 0 : std::hash<std::string_view>()(set);
 }
+
+/// Below, a way by host memory is quicker than kernels of several processes that take turns on a
+/// GPU, and than parts of a call inside nodes and between them.
+constexpr std::size_t large_from_bytes = std::size_t{32} << 10;
 
 /// Releases that differ in their last number only speak the same protocol.
 int release_of(int version) { return version / 100; }
@@ -38,7 +42,10 @@ struct vendor_choice::endpoint_facts {
     std::int32_t version = 0;  ///< of the library; 0: this member has none
     std::array<std::byte, 16> uuid{};
     std::uint64_t host_by_user = 0;
-    std::uint64_t direct_from_bytes = 0;
+    std::uint64_t takes_turns = 0;            ///< kernels of several processes do
+    std::uint64_t direct_from_bytes = chosen; ///< what its user has set
+
+    static constexpr std::uint64_t chosen = UINT64_MAX;
 };
 
 namespace {
@@ -246,7 +253,7 @@ vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &
     std::size_t const most = members.endpoints().most_per_member();
     std::vector<endpoint_facts> told(most);
     for (std::size_t i = 0; i < own.size(); ++i) {
-        told[i].direct_from_bytes = options_.direct_from_bytes;
+        told[i].direct_from_bytes = options_.direct_from_bytes.value_or(endpoint_facts::chosen);
         if (own[i].on == nullptr) {
             continue;
         }
@@ -256,9 +263,9 @@ vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &
         told[i].host_by_user = host_by_user();
         told[i].made_by = static_cast<std::uint32_t>(own[i].on->made_by);
         told[i].version = made.library == nullptr ? 0 : made.library->version();
-        auto const uuid = own[i].on->backend->uuid_of(own[i].on->id);
-        if (uuid) {
-            told[i].uuid = uuid.value();
+        if (auto const about = own[i].on->backend->describe(own[i].on->id)) {
+            told[i].uuid = about.value().uuid;
+            told[i].takes_turns = about.value().is_shared_by_service ? 0 : 1;
         }
     }
     std::vector<endpoint_facts> all(most * members.size());
@@ -267,6 +274,23 @@ vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &
                                                      .src = told.data(),
                                                      .amount = most * sizeof(endpoint_facts)}));
     return all;
+}
+
+void vendor_choice::choose_sizes(const group::group &members,
+                                 const std::vector<endpoint_facts> &facts, decision &made) {
+    std::set<std::array<std::byte, 16>> devices;
+    std::optional<std::uint64_t> set_by_users;
+    bool is_shared = false;
+    first_obstacle(members, facts, [&](int, int, const endpoint_facts &each) {
+        is_shared = (!devices.insert(each.uuid).second && each.takes_turns != 0) || is_shared;
+        if (each.direct_from_bytes != endpoint_facts::chosen) {
+            set_by_users = std::max(set_by_users.value_or(0), each.direct_from_bytes);
+        }
+        return std::string();
+    });
+    bool const spans_nodes = members.spans_nodes();
+    made.direct_from_bytes = set_by_users.value_or(spans_nodes ? large_from_bytes : 0);
+    made.reduce_from_bytes = set_by_users.value_or(spans_nodes || is_shared ? large_from_bytes : 0);
 }
 
 result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
@@ -284,11 +308,7 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
     }
     std::string const why_by_host = direct_obstacle(members, facts.value());
     if (why_by_host.empty()) {
-        made.direct_from_bytes = 0;
-        for (endpoint_facts const &each : facts.value()) {
-            made.direct_from_bytes =
-                std::max<std::size_t>(made.direct_from_bytes, each.direct_from_bytes);
-        }
+        choose_sizes(members, facts.value(), made);
     }
     if (why_native.empty()) {
         log(log_level::info, "collectives of a group of {} endpoints: {} {}", members.count(),
@@ -302,7 +322,11 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
     log(log_level::info, "collectives of a group of {} endpoints: native, since {}{}",
         members.count(), why_native,
         why_by_host.empty()
-            ? fmt::format("; from device to device from {} up", format_size(made.direct_from_bytes))
+            ? fmt::format(
+                  "; from device to device from {} up{}", format_size(made.direct_from_bytes),
+                  made.reduce_from_bytes == made.direct_from_bytes
+                      ? ""
+                      : fmt::format(", reductions from {}", format_size(made.reduce_from_bytes)))
         : why_by_host == why_native
             ? ""
             : fmt::format("; not from device to device, since {}", why_by_host));
@@ -338,7 +362,7 @@ result<vendor_choice::ways> vendor_choice::find_or_decide(group::group &members)
 void vendor_choice::give_up_direct(const group::group &members) {
     std::lock_guard const guard(mutex_);
     if (auto &known = known_[&members].made) {
-        known->direct_from_bytes = ways::never;
+        known->direct_from_bytes = known->reduce_from_bytes = ways::never;
     }
     version_.fetch_add(1, std::memory_order_acq_rel);
 }

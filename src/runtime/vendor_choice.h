@@ -30,8 +30,8 @@ namespace diomp::runtime {
 class vendor_choice {
 public:
     struct options {
-        ccl_choice wanted = ccl_choice::automatic; ///< the same on all ranks
-        std::size_t direct_from_bytes = 0;         ///< of native calls: ways::direct_from_bytes
+        ccl_choice wanted = ccl_choice::automatic;    ///< the same on all ranks
+        std::optional<std::size_t> direct_from_bytes; ///< of native calls: ways; none: chosen
         std::string nccl_library;
         std::string rccl_library;
     };
@@ -52,6 +52,7 @@ public:
         /// Native calls on blocks of so many bytes or more may go from device to device; of a group
         /// over several nodes inside those, by its parts.
         std::size_t direct_from_bytes = never;
+        std::size_t reduce_from_bytes = never; ///< the same for reductions
 
         /// Every call is a native one in memory that the processor loads.
         [[nodiscard]] bool is_by_host() const {
@@ -74,8 +75,11 @@ private:
         std::shared_ptr<collective::vendor::vendor_library> library;
         std::unique_ptr<collective::vendor::vendor_group> communicators;
         std::size_t direct_from_bytes = ways::never;
+        std::size_t reduce_from_bytes = ways::never;
 
-        [[nodiscard]] ways found() const { return {communicators.get(), direct_from_bytes}; }
+        [[nodiscard]] ways found() const {
+            return {communicators.get(), direct_from_bytes, reduce_from_bytes};
+        }
     };
     /// Of a group, as far as somebody has asked.
     struct knowledge {
@@ -101,6 +105,9 @@ private:
     /// Why native calls do not go from device to device, "": they do. Divides a group over several
     /// nodes.
     std::string direct_obstacle(group::group &members, const std::vector<endpoint_facts> &facts);
+    /// From which size on they do.
+    static void choose_sizes(const group::group &members, const std::vector<endpoint_facts> &facts,
+                             decision &made);
     /// Why the group has no communicators, "": it can.
     std::string library_obstacle(const group::group &members,
                                  const std::vector<endpoint_facts> &facts) const;

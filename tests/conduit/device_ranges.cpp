@@ -52,7 +52,8 @@ std::vector<diomp::conduit::device_range> device_ranges::make() {
             std::_Exit(1);
         }
     }
-    return {{{kind_, reinterpret_cast<std::uintptr_t>(memory_->base()), num_bytes}, device_.value()}};
+    return {
+        {{kind_, reinterpret_cast<std::uintptr_t>(memory_->base()), num_bytes}, device_.value()}};
 }
 
 void device_ranges::copy(void *destination, const void *source, std::size_t nbytes) const {

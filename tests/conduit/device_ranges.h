@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Memory of a device, or of one of the vendor's stand-in, for networks that have to know it when they are
-// made: what the runtime does for them, without the runtime.
+// Memory of a device, or of one of the vendor's stand-in, for networks that have to know it when
+// they are made: what the runtime does for them, without the runtime.
 #pragma once
 
 #include "conduit/conduit.h"

@@ -232,6 +232,9 @@ EXPORTED int cuDeviceGetAttribute(int *value, int which, int device) {
     case 76:
         *value = 0;
         break;
+    case 133:
+        *value = std::getenv("FAKE_CUDA_MPS") != nullptr ? 1 : 0;
+        break;
     case 16:
         *value = 7 + device;
         break;

@@ -185,6 +185,23 @@ TEST(device_real_test, part_of_a_shared_mapping_is_pinned_and_copied_through) {
     ::munmap(mapped, 4 * mebibyte);
 }
 
+// What pinning costs, against what it gains for each copy.
+TEST(device_real_test, time_of_pinning) {
+    std::size_t const nbytes = large() / 2;
+    void *const shared =
+        ::mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(shared, MAP_FAILED);
+    std::memset(shared, 1, nbytes);
+    auto const start = std::chrono::steady_clock::now();
+    {
+        auto pinned = cuda->pin(shared, nbytes);
+        ASSERT_TRUE(pinned.ok()) << pinned.failure().message();
+        std::printf("figure pin %zu %.2f us\n", nbytes, seconds_since(start) * 1e6);
+    }
+    std::printf("figure pin-and-unpin %zu %.2f us\n", nbytes, seconds_since(start) * 1e6);
+    ::munmap(shared, nbytes);
+}
+
 TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     properties const of = cuda->describe(zero).value();
     if (!of.memory_shares) {

@@ -144,6 +144,47 @@ TEST(accelerator_memory, the_buffer_that_owners_fetch_from_is_pinned) {
     meet();
 }
 
+TEST(accelerator_memory, global_host_memory_is_pinned_when_all_of_it_has_been_copied) {
+    int const before = scripted::num_registered();
+    constexpr std::size_t count = (3U << 20) / sizeof(std::int32_t) + 25;
+    constexpr std::size_t half = count / 2 * sizeof(std::int32_t);
+    auto *const global =
+        static_cast<std::int32_t *>(ompx_alloc(count * sizeof(std::int32_t), 0, OMPX_MEM_LOCAL));
+    auto *const neighbour = static_cast<std::int32_t *>(ompx_alloc(100, 0, OMPX_MEM_LOCAL));
+    values const mine = pattern(me(), count);
+    std::copy(mine.begin(), mine.end(), global);
+    mapped device(count, 0);
+    auto const put = [&](std::size_t first, std::size_t nbytes) {
+        ASSERT_EQ(
+            ompx_target_put(me(), device.host_pointer() + first, 0, global + first, host, nbytes),
+            0);
+    };
+    put(0, half);
+    EXPECT_EQ(scripted::num_registered(), before);
+    for (int again = 0; again < 3; ++again) {
+        put(count / 2, count * sizeof(std::int32_t) - half);
+        EXPECT_EQ(scripted::num_registered(), before + 1);
+    }
+    EXPECT_EQ(device.on_device(), mine);
+    ASSERT_EQ(ompx_target_put(me(), device.host_pointer(), 0, neighbour, host, 100), 0);
+    ompx_free(global);
+    EXPECT_EQ(scripted::num_registered(), before);
+    ompx_free(neighbour);
+}
+
+TEST(accelerator_memory, global_host_memory_is_pinned_when_it_is_mapped_unless_it_is_small) {
+    int const before = scripted::num_registered();
+    for (auto const &[nbytes, pinned] :
+         {std::pair(std::size_t{1} << 20, 1), std::pair((std::size_t{1} << 20) - 1, 0)}) {
+        void *const global = ompx_alloc(nbytes, 0, OMPX_MEM_LOCAL);
+        ASSERT_NE(map(global, nbytes, 0), nullptr);
+        EXPECT_EQ(scripted::num_registered(), before + pinned);
+        unmap(global, 0);
+        ompx_free(global);
+        EXPECT_EQ(scripted::num_registered(), before);
+    }
+}
+
 TEST(accelerator_memory, events_and_fences_complete_what_is_under_way) {
     mapped source(64, 0);
     mapped target(64, 0);

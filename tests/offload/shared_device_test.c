@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCK = 20011 };
 
@@ -102,6 +103,46 @@ static void copy(double *to, double *from, size_t nbytes) {
     CHECK(omp_target_memcpy(to, from, nbytes, 0, 0, device, device) == 0);
 }
 
+static void put_from_host(double *to, double *from, size_t nbytes) {
+    CHECK(ompx_target_put(me, to, device, from, omp_get_initial_device(), nbytes) == 0);
+}
+
+static void get_to_host(double *to, double *from, size_t nbytes) {
+    CHECK(ompx_target_get(from, omp_get_initial_device(), me, to, device, nbytes) == 0);
+}
+
+/* From and to host memory, global or not, the second time and later. */
+static void measure_host(const char *name, double *host, void (*call)(double *, double *, size_t),
+                         size_t nbytes) {
+    int const rounds = 5;
+    double *const to = ompx_target_alloc(nbytes, device, ompx_symmetric_mem_alloc);
+    CHECK(to != NULL && host != NULL);
+    memset(host, me, nbytes);
+    call(to, host, nbytes);
+    call(to, host, nbytes);
+    CHECK(ompx_barrier() == 0);
+    double const start = omp_get_wtime();
+    for (int round = 0; round < rounds; ++round) {
+        call(to, host, nbytes);
+    }
+    double const seconds = (omp_get_wtime() - start) / rounds;
+    if (me == 0) {
+        printf("figure %s %zu %.2f GB/s\n", name, nbytes, (double)nbytes / seconds * 1e-9);
+    }
+    CHECK(ompx_target_free(to, device) == 0);
+}
+
+static void measure_host_memory(size_t nbytes) {
+    double *const global = omp_alloc(nbytes, ompx_local_mem_alloc);
+    double *const own = malloc(nbytes);
+    measure_host("global-to-device", global, put_from_host, nbytes);
+    measure_host("device-to-global", global, get_to_host, nbytes);
+    measure_host("malloc-to-device", own, put_from_host, nbytes);
+    measure_host("device-to-malloc", own, get_to_host, nbytes);
+    free(own);
+    omp_free(global, ompx_local_mem_alloc);
+}
+
 static void measure(const char *name, void (*call)(double *, double *, size_t), size_t nbytes) {
     int const rounds = 10;
     double *const to = ompx_target_alloc(nbytes, device, ompx_symmetric_mem_alloc);
@@ -137,6 +178,7 @@ int main(int argc, char **argv) {
         measure("allreduce-per-rank", allreduce, measured);
         measure("bcast-per-rank", bcast, measured);
         measure("copy-on-device", copy, measured);
+        measure_host_memory(measured);
     }
     CHECK(ompx_group_free(&group) == 0);
     return 0;

@@ -55,6 +55,10 @@ result<properties> cuda_backend::describe(device_id device) {
     DIOMP_TRY(
         ask(driver_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
             "cuDeviceGetAttribute"));
+    int by_service = 0;
+    found.is_shared_by_service =
+        driver_->device_get_attribute(&by_service, mps_enabled, number) == success &&
+        by_service != 0;
     auto can = abilities_of(*driver_, number);
     DIOMP_TRY(can);
     found.memory_grows = can.value().maps;

@@ -39,6 +39,7 @@ inline constexpr code not_supported = 801;
 inline constexpr int multiprocessor_count = 16;
 inline constexpr int virtual_memory_supported = 102;
 inline constexpr int descriptor_handles_supported = 103;
+inline constexpr int mps_enabled = 133;                  ///< older drivers do not know it
 inline constexpr int network_reads_virtual_memory = 110; ///< GPUDirect RDMA with VMM
 
 // Attributes of addresses, and a memory type.

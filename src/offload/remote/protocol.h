@@ -71,8 +71,8 @@ struct offer {
     std::uint64_t memory_bytes = 0;
     std::uint32_t num_threads = 0;
     std::string host;
-    std::string kind; ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
-    std::string name; ///< for people
+    std::string kind;         ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
+    std::string name;         ///< for people
     std::string architecture; ///< of images for that machine: "sm_90", "gfx90a"; "": any
     bool operator==(const offer &) const = default;
 

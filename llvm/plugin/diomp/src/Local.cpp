@@ -71,7 +71,12 @@ void *load(int Device, const void *Image, uint64_t Size) {
   return toPointer(Binary.handle);
 }
 
-bool isKernel(StringRef Name) { return Name.starts_with("__omp_offloading_"); }
+/// Not what is told about kernels, whose names begin likewise.
+bool isKernel(StringRef Name) {
+  return Name.starts_with("__omp_offloading_") &&
+         !Name.ends_with("_kernel_environment") &&
+         !Name.ends_with("_dynamic_environment");
+}
 
 uint64_t symbol(void *Image, const char *Name, uint64_t Size) {
   __tgt_device_binary Binary{};

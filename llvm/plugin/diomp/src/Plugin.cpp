@@ -141,8 +141,8 @@ struct DiompPluginTy final : GenericPluginTy {
   /// own plugins ask their devices, which are far away here.
   static bool isFor(const __tgt_device_image &Image, StringRef Architecture) {
     const char *Begin = static_cast<const char *>(Image.ImageStart);
-    const StringRef Bytes(Begin, static_cast<const char *>(Image.ImageEnd) -
-                                     Begin);
+    const StringRef Bytes(Begin,
+                          static_cast<const char *>(Image.ImageEnd) - Begin);
     auto File = object::ELF64LEObjectFile::create(MemoryBufferRef(Bytes, ""),
                                                   /*InitContent=*/false);
     if (!File) {
