@@ -5,13 +5,20 @@
 // gcc says it with a macro, clang with a feature test that gcc 12 does not know.
 #if defined(__SANITIZE_THREAD__)
 #define DIOMP_THREAD_SANITIZER 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define DIOMP_ADDRESS_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define DIOMP_THREAD_SANITIZER 1
+#elif __has_feature(address_sanitizer)
+#define DIOMP_ADDRESS_SANITIZER 1
 #endif
 #endif
 #ifndef DIOMP_THREAD_SANITIZER
 #define DIOMP_THREAD_SANITIZER 0
+#endif
+#ifndef DIOMP_ADDRESS_SANITIZER
+#define DIOMP_ADDRESS_SANITIZER 0
 #endif
 
 #if DIOMP_THREAD_SANITIZER

@@ -12,6 +12,11 @@
 #include <memory>
 
 namespace diomp::rma {
+
+#if DIOMP_UPPER_REGISTERS
+bool detail::g_has_upper_registers = false;
+#endif
+
 namespace {
 
 bool overlap(const void *a, const void *b, std::size_t nbytes) {
@@ -128,7 +133,13 @@ int copy_large(void *destination, const void *source, std::size_t nbytes,
     return copy_huge(destination, source, nbytes, stream_threshold);
 }
 
-void calibrate_copies() { loops::calibrate(); }
+void calibrate_copies() {
+#if DIOMP_UPPER_REGISTERS
+    __builtin_cpu_init();
+    detail::g_has_upper_registers = __builtin_cpu_supports("avx512vl") != 0;
+#endif
+    loops::calibrate();
+}
 
 std::size_t default_stream_threshold() {
     // Source and destination together stop fitting into the core's share of the caches: measured on
