@@ -4,6 +4,7 @@
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/standard_descriptors.h"
+#include "launch/launch.h"
 #include "launch/nodes.h"
 
 #include <algorithm>
@@ -108,6 +109,7 @@ void flush_output() {
     if (runtime::runtime *running = g_runtime.load(std::memory_order_acquire); running != nullptr) {
         running->give_up(failure, code, message);
     }
+    launch::end_of_process(code); // where a launcher of others' is left with half a start
     std::_Exit(code);
 }
 

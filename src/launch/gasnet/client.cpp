@@ -101,6 +101,7 @@ status initialize() {
                      fmt::format("GASNet-EX does not start: {} ({})", gasnet_ErrorDesc(outcome),
                                  gasnet_ErrorName(outcome)));
     }
+    g_is_joined = true; // whatever follows, the process ends as one of GASNet's
     if (argc > static_cast<int>(words.size())) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("GASNet-EX has started {} without its arguments, which it hands "
@@ -111,7 +112,6 @@ status initialize() {
                                  conduit_name()));
     }
     g_client.event_fd = is_udp ? datagrams.find() : -1;
-    g_is_joined = true;
     return {};
 }
 
