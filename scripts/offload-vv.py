@@ -71,8 +71,13 @@ def pack(folder, suite, only, gpu, pool):
     programs = compile_suite(suite, folder, only, gpu, pool)
     (folder / LIST).write_text(json.dumps({name: path.name for name, path in programs.items()}))
     (folder / "packaged").mkdir()
-    for library in ("libomptarget.so.19.1", "libomp.so.5", "libLLVM.so.19.1"):
+    for library in ("libomptarget.so.19.1", "libomp.so.5"):
         shutil.copy(LLVM / "lib" / library, folder / "packaged")
+    # What that needs, but glibc, which the other machine has.
+    needed = subprocess.run(["ldd", LLVM / "lib/libomptarget.so.19.1"], capture_output=True, text=True, check=True).stdout
+    for name, path in re.findall(r"(\S+) => (/\S+)", needed):
+        if not re.match(r"(libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so", name):
+            shutil.copy(path, folder / "packaged" / name)
     (folder / "packaged/libomp.so").symlink_to("libomp.so.5")
     for script in ("offload-vv.py", "offload_columns.py"):
         shutil.copy(ROOT / "scripts" / script, folder)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Part of scripts/gpu-check.sh: the run, from inside the bundle. Needs a shell, awk and timeout (a busybox will do).
 # Every test has a time limit of its own, and none stops the others. GPU_CHECK_ONLY=PATTERN runs those whose names it matches.
+# shellcheck disable=SC2046,SC2048,SC2086 # lists of words
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-.}
@@ -147,7 +148,6 @@ ranks() {
 }
 
 # one_process GROUP START: programs that drive all devices from one process, started by the words START, or as they are.
-# shellcheck disable=SC2046,SC2086 # lists of words
 one_process() {
     group=$1
     by=${2:-$(program)}
@@ -157,9 +157,8 @@ one_process() {
 }
 
 # NCCL refuses two ranks on one GPU, unless it takes them to be on two hosts.
-# shellcheck disable=SC2046 # lists of words
 vendor() {
-    nccl=${DIOMP_NCCL_LIBRARY:-$(find /usr/lib /usr/local /opt -name 'libnccl.so.2' 2>/dev/null | head -n 1)}
+    nccl=${DIOMP_NCCL_LIBRARY:-$(timeout 20 find /usr/lib /usr/local /opt -name 'libnccl.so.2' 2>/dev/null | head -n 1)}
     for n in 1 2 4; do
         gpu_test figures.nccl.np$n 120 env DIOMP_LOG=info DIOMP_CCL=nccl DIOMP_NCCL_LIBRARY="$nccl" NCCL_SOCKET_IFNAME=lo \
             NCCL_IB_DISABLE=1 sh $bundle/expect.sh 'collectives.*NCCL' $(program diomp-run) -n $n --timeout 110 -- \
@@ -169,7 +168,6 @@ vendor() {
 
 # side_by_side GROUP: two ranks that share the GPU, and the same with the MPI of this machine, which goes through host memory:
 # what the apps compute is the same.
-# shellcheck disable=SC2046 # lists of words
 side_by_side() {
     group=$1
     mpi="mpirun --allow-run-as-root --oversubscribe -n 2"
@@ -187,7 +185,6 @@ side_by_side() {
 }
 
 # both APP ARGUMENT...
-# shellcheck disable=SC2046,SC2086 # lists of words
 both() {
     app=$1
     shift
@@ -210,7 +207,6 @@ share_gpu() {
 }
 
 # Ranks that take each other to be on other nodes: by a UCX that knows CUDA, and by GASNet-EX with memory kinds.
-# shellcheck disable=SC2046 # lists of words
 network() {
     apart="DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx"
     usual=$libraries
@@ -222,6 +218,11 @@ network() {
         gpu_test figures.network.$way 60 env $apart DIOMP_ERRORS=abort DIOMP_DEVICE_SEGMENT_SIZE=1G UCX_TLS=$way \
             $(ranks 2 bench_target_put)
     done
+    # Large data straight between the program's memory and the GPU of a service.
+    straight="env DIOMP_LOCAL_DEVICES=off DIOMP_NETWORK=ucx UCX_TLS=tcp,cuda_copy $(program diomp-run) --timeout 120
+        --remote-devices localhost:cuda -- $(loaded)"
+    gpu_test network.remote.plain 60 ${straight}offload_plain
+    gpu_test figures.regions.remote_ucx 60 ${straight}bench_remote_regions
     gpu_test network.freed.np2 60 env $apart DIOMP_DEVICE_SEGMENT_SIZE=256M $(ranks 2 offload_freed)
     gpu_test network.variables.np2 60 env $apart $(ranks 2 offload_variables $bundle/lib/liboffload_variables_library.so)
     if [ -e "$bundle/gasnet" ]; then
@@ -239,7 +240,6 @@ network() {
     libraries=$usual
 }
 
-# shellcheck disable=SC2046 # lists of words
 run_all() {
     # Says whether the bundle works at all on this machine.
     run_test host.minimod.np2 60 env OMP_TARGET_OFFLOAD=DISABLED $(ranks 2 minimod-target --grid 32 20 20 --steps 20 --check)
