@@ -11,6 +11,7 @@
 
 #include "GlobalHandler.h"
 #include "PluginInterface.h"
+#include "Utils/ELF.h"
 
 #include "offload/plugin_table.h"
 
@@ -71,23 +72,34 @@ void *load(int Device, const void *Image, uint64_t Size) {
   return toPointer(Binary.handle);
 }
 
-/// Not what is told about kernels, whose names begin likewise.
-bool isKernel(StringRef Name) {
-  return Name.starts_with("__omp_offloading_") &&
-         !Name.ends_with("_kernel_environment") &&
-         !Name.ends_with("_dynamic_environment");
+/// By the image's own table: names of what is told about kernels, and of
+/// functions that are called indirectly, begin likewise.
+bool isKernel(const DeviceImageTy &Image, StringRef Name) {
+  if (!Name.starts_with("__omp_offloading_"))
+    return false;
+  auto File = object::ELF64LEObjectFile::create(Image.getMemoryBuffer());
+  if (!File) {
+    consumeError(File.takeError());
+    return true;
+  }
+  auto Found = ::utils::elf::getSymbol(*File, Name);
+  if (!Found) {
+    consumeError(Found.takeError());
+    return true;
+  }
+  return !*Found || (*Found)->getELFType() == ELF::STT_FUNC;
 }
 
 uint64_t symbol(void *Image, const char *Name, uint64_t Size) {
   __tgt_device_binary Binary{};
   Binary.handle = toNumber(Image);
   void *Found = nullptr;
-  if (isKernel(Name))
+  auto &Loaded = *static_cast<DeviceImageTy *>(Image);
+  if (isKernel(Loaded, Name))
     return Plugin->get_function(Binary, Name, &Found) == OFFLOAD_SUCCESS
                ? toNumber(Found)
                : 0;
   // Not every symbol is a variable, so that this may fail in silence.
-  auto &Loaded = *static_cast<DeviceImageTy *>(Image);
   GlobalTy Global(Name, Size);
   if (auto Err = Plugin->getGlobalHandler().getGlobalMetadataFromDevice(
           Loaded.getDevice(), Loaded, Global)) {

@@ -62,7 +62,8 @@ struct RemoteKernelTy final : GenericKernelTy {
     Address = toNumber(Function.getPtr());
     // Buffers for reductions of GPUs are made over there.
     KernelEnvironment.Configuration.ReductionDataSize = 0;
-    KernelEnvironment.Configuration.ExecMode = OMP_TGT_EXEC_MODE_GENERIC;
+    // In generic mode a warp is added to limits of threads: once, over there.
+    KernelEnvironment.Configuration.ExecMode = OMP_TGT_EXEC_MODE_SPMD;
     KernelEnvironment.Configuration.MayUseNestedParallelism = 2; // Unknown.
     KernelEnvironment.Configuration.UseGenericStateMachine = 2;
     MaxNumThreads = 1;
