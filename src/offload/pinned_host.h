@@ -7,7 +7,6 @@
 #include "device/device.h"
 #include "memory/segment.h"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
