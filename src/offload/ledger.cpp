@@ -138,10 +138,14 @@ void ledger::on_question(const conduit::message &incoming) {
     answer told;
     // Before looking: an allocation that goes away after that changes it.
     told.generation = generation_of(self_)->load(std::memory_order_acquire);
-    device_segment *const segment = own_.find(device_meant(asked.device, asked.place));
-    if (segment != nullptr) {
+    bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;
+    // The number, and then its place: the asker's own devices may have numbers of others here.
+    for (int const device : {asked.device, device_meant(-1, asked.place)}) {
+        device_segment *const segment = own_.find(device);
+        if (segment == nullptr || told.found != 0) {
+            continue;
+        }
         told.device_in_use = 1;
-        bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;
         std::uint64_t const offset =
             asked.way == named_by::address
                 ? asked.key - reinterpret_cast<std::uintptr_t>(segment->base())

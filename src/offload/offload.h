@@ -124,6 +124,8 @@ public:
     const accelerator *accelerator_of(int device);
     /// nullopt if the address begins no allocation of that device.
     [[nodiscard]] std::optional<device_allocation> find_start(int device, const void *address);
+    /// Among the devices that this rank drives; -1: it is none of them.
+    [[nodiscard]] int place_of(int device) const { return ledger_.place_of(device); }
     /// The kinds of ompx_target_alloc. `number` as in device_allocation.
     result<std::uint64_t> take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
                                std::uint64_t number);

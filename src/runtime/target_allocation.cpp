@@ -7,10 +7,13 @@
 namespace diomp::runtime {
 namespace {
 
-sync::call_signature signature_of(sync::operation what, int device, std::uint64_t amount) {
+/// `place`: of the device among those that the rank drives; -1: it is none of them.
+sync::call_signature signature_of(sync::operation what, int device, int place,
+                                  std::uint64_t amount) {
     sync::call_signature call;
     call.what = what;
     call.root = static_cast<std::uint16_t>(device);
+    call.reduction = static_cast<std::uint8_t>(place + 1);
     call.amount = amount;
     return call;
 }
@@ -22,9 +25,14 @@ result<void *> runtime::allocate_on_device(int device, ompx_mem_kind_t kind, std
     std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
     auto taken = devices_->take(device, kind, nbytes, number);
     if (kind != OMPX_MEM_LOCAL) {
-        auto const call =
-            asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device, 0)
-                       : signature_of(sync::operation::target_alloc_symmetric, device, nbytes);
+        int const place = devices_->place_of(device);
+        auto call =
+            asymmetric
+                ? signature_of(sync::operation::target_alloc_asymmetric, device, place, 0)
+                : signature_of(sync::operation::target_alloc_symmetric, device, place, nbytes);
+        if (taken && !asymmetric) { // devices with different numbers may have different pasts
+            call.type = sync::call_signature::fold(taken.value());
+        }
         if (status agreed = agree_on_allocation(call, nbytes, taken,
                                                 "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");
             !agreed) {
@@ -66,7 +74,7 @@ status runtime::free_on_device(int device, void *ptr) {
         // Own parts of asymmetric memory lie anywhere, their numbers are the same.
         auto const turn = groups_->world().enter();
         DIOMP_TRY(groups_->world().meet(
-            signature_of(sync::operation::target_free, device,
+            signature_of(sync::operation::target_free, device, devices_->place_of(device),
                          found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
     return devices_->give_back(*segment.value(), found->offset);

@@ -81,12 +81,31 @@ std::string operator_name(ompx_op_t op) {
 
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
 
+bool call_signature::mean_the_same(const call_signature &left, const call_signature &right) {
+    bool const same_device =
+        left.root == right.root || (left.reduction != 0 && left.reduction == right.reduction);
+    bool const same_offset = left.type == right.type || left.type == 0 || right.type == 0;
+    return left.what == right.what && left.amount == right.amount && same_device && same_offset;
+}
+
+/// "symmetric ompx_target_alloc(device=1, nbytes=8)".
+static std::string describe_on_device(const call_signature &call, const operation_row &row) {
+    std::string const place =
+        call.reduction == 0 ? "" : fmt::format(", number {} of its own", call.reduction - 1);
+    return row.amount == nullptr ? fmt::format("{}({}={}{})", row.name, row.root, call.root, place)
+                                 : fmt::format("{}({}={}{}, {}={})", row.name, row.root, call.root,
+                                               place, row.amount, call.amount);
+}
+
 std::string describe(const call_signature &call) {
     auto const index = static_cast<std::size_t>(call.what);
     if (index >= rows.size()) {
         return fmt::format("unknown call {}", index);
     }
     const operation_row &row = rows[index];
+    if (row.root == std::string_view("device")) {
+        return describe_on_device(call, row);
+    }
     std::string arguments;
     auto const add = [&arguments](const std::string &text) {
         arguments += (arguments.empty() ? "" : ", ") + text;

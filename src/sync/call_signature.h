@@ -51,15 +51,26 @@ struct call_signature {
     static constexpr std::uint8_t user_operator = 0xff; ///< handles may differ between ranks
 
     operation what = operation::none;
-    std::uint8_t reduction = 0;   ///< an OMPX_ operator, or user_operator; 0: none
+    /// An OMPX_ operator, or user_operator; 0: none. Of ompx_target_alloc and _free 1 + the
+    /// device's place among those that the rank drives; 0: it drives others.
+    std::uint8_t reduction = 0;
     std::uint16_t root = no_root; ///< group rank
     /// An ompx_type_t; alignment for allocations; 0: none. Of calls of endpoints the upper byte is
-    /// the root's place among those of its rank.
+    /// the root's place among those of its rank. Of ompx_target_alloc where it would lie, folded by
+    /// fold(); 0: nowhere.
     std::uint32_t type = 0;
     std::uint64_t amount = 0; ///< elements if there is a type, else bytes; offset for frees
 
     static constexpr std::uint32_t type_mask = 0xffffff;
     [[nodiscard]] std::uint32_t root_place() const { return type >> 24; }
+
+    [[nodiscard]] static std::uint32_t fold(std::uint64_t offset) {
+        return static_cast<std::uint32_t>(offset ^ offset >> 32) | 1U; // offsets are even
+    }
+    /// Of calls that name a device: ranks mean the same if they give the same number, or each one
+    /// of its own in the same place.
+    [[nodiscard]] static bool mean_the_same(const call_signature &left,
+                                            const call_signature &right);
 
     friend bool operator==(const call_signature &left, const call_signature &right) {
         struct words {
@@ -67,7 +78,9 @@ struct call_signature {
         };
         auto const l = std::bit_cast<words>(left);
         auto const r = std::bit_cast<words>(right);
-        return ((l.low ^ r.low) | (l.high ^ r.high)) == 0;
+        return ((l.low ^ r.low) | (l.high ^ r.high)) == 0 ||
+               (left.what >= operation::target_alloc_symmetric &&
+                left.what <= operation::target_free && mean_the_same(left, right));
     }
 };
 static_assert(sizeof(call_signature) == 16);

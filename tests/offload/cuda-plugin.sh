@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# cuda_plugin_test.c with our libomptarget and runtime, on a stand-in for CUDA's driver. Status 77: the GPU toolchain is not
+# there (scripts/gpu-toolchain.sh).
+#
+#   cuda-plugin.sh SOURCE_DIR BUILD_DIR STAND_IN
+set -eu
+source=$1
+build=$2
+stand_in=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$source/scripts/gpu-toolchain.sh" --flags sm_80 >"$work/flags" 2>"$work/why" || {
+    echo "skipped: $(cat "$work/why")"
+    exit 77
+}
+# shellcheck disable=SC2046 # a list of options
+"$build/bin/diompcc" -O1 $(cat "$work/flags") -I"$source/tests" "$source/tests/offload/cuda_plugin_test.c" -o "$work/program"
+mkdir "$work/driver"
+cp "$stand_in" "$work/driver/libcuda.so.1"
+for ranks in 1 2 4; do
+    FAKE_CUDA_MEBIBYTES=1024 LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_TARGET_OFFLOAD=MANDATORY \
+        "$build/bin/diomp-run" -n $ranks --bind-to none --timeout 60 -- "$work/program" >"$work/output" 2>&1 ||
+        { cat "$work/output" && exit 1; }
+    cat "$work/output"
+    [ "$(grep -c "plugin for CUDA: ok" "$work/output")" = $ranks ]
+done
