@@ -12,7 +12,7 @@ sync::call_signature signature_of(sync::operation what, int device, int place,
                                   std::uint64_t amount) {
     sync::call_signature call;
     call.what = what;
-    call.root = static_cast<std::uint16_t>(device);
+    call.type = static_cast<std::uint32_t>(device) << 24;
     call.reduction = static_cast<std::uint8_t>(place + 1);
     call.amount = amount;
     return call;
@@ -31,7 +31,7 @@ result<void *> runtime::allocate_on_device(int device, ompx_mem_kind_t kind, std
                 ? signature_of(sync::operation::target_alloc_asymmetric, device, place, 0)
                 : signature_of(sync::operation::target_alloc_symmetric, device, place, nbytes);
         if (taken && !asymmetric) { // devices with different numbers may have different pasts
-            call.type = sync::call_signature::fold(taken.value());
+            call.type |= sync::call_signature::fold(taken.value());
         }
         if (status agreed = agree_on_allocation(call, nbytes, taken,
                                                 "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");

@@ -82,9 +82,10 @@ std::string operator_name(ompx_op_t op) {
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
 
 bool call_signature::mean_the_same(const call_signature &left, const call_signature &right) {
-    bool const same_device =
-        left.root == right.root || (left.reduction != 0 && left.reduction == right.reduction);
-    bool const same_offset = left.type == right.type || left.type == 0 || right.type == 0;
+    bool const same_device = left.device() == right.device() ||
+                             (left.reduction != 0 && left.reduction == right.reduction);
+    bool const same_offset =
+        left.folded() == right.folded() || left.folded() == 0 || right.folded() == 0;
     return left.what == right.what && left.amount == right.amount && same_device && same_offset;
 }
 
@@ -92,9 +93,10 @@ bool call_signature::mean_the_same(const call_signature &left, const call_signat
 static std::string describe_on_device(const call_signature &call, const operation_row &row) {
     std::string const place =
         call.reduction == 0 ? "" : fmt::format(", number {} of its own", call.reduction - 1);
-    return row.amount == nullptr ? fmt::format("{}({}={}{})", row.name, row.root, call.root, place)
-                                 : fmt::format("{}({}={}{}, {}={})", row.name, row.root, call.root,
-                                               place, row.amount, call.amount);
+    return row.amount == nullptr
+               ? fmt::format("{}({}={}{})", row.name, row.root, call.device(), place)
+               : fmt::format("{}({}={}{}, {}={})", row.name, row.root, call.device(), place,
+                             row.amount, call.amount);
 }
 
 std::string describe(const call_signature &call) {

@@ -40,7 +40,7 @@ enum class operation : std::uint8_t {
     alltoallv,
     scan,
     exscan,
-    target_alloc_symmetric, ///< of these three `root` is the device
+    target_alloc_symmetric, ///< of these three `reduction` and `type` tell the device
     target_alloc_asymmetric,
     target_free,
 };
@@ -56,16 +56,20 @@ struct call_signature {
     std::uint8_t reduction = 0;
     std::uint16_t root = no_root; ///< group rank
     /// An ompx_type_t; alignment for allocations; 0: none. Of calls of endpoints the upper byte is
-    /// the root's place among those of its rank. Of ompx_target_alloc where it would lie, folded by
-    /// fold(); 0: nowhere.
+    /// the root's place among those of its rank; of ompx_target_alloc and _free the device's
+    /// number, and the lower ones fold() where the memory would lie; 0: nowhere.
     std::uint32_t type = 0;
     std::uint64_t amount = 0; ///< elements if there is a type, else bytes; offset for frees
 
     static constexpr std::uint32_t type_mask = 0xffffff;
     [[nodiscard]] std::uint32_t root_place() const { return type >> 24; }
+    [[nodiscard]] std::uint32_t device() const { return type >> 24; }
+    [[nodiscard]] std::uint32_t folded() const { return type & type_mask; }
 
+    /// 24 bits of a place on a device, which is a multiple of 64; not 0.
     [[nodiscard]] static std::uint32_t fold(std::uint64_t offset) {
-        return static_cast<std::uint32_t>(offset ^ offset >> 32) | 1U; // offsets are even
+        std::uint64_t const granules = offset >> 6;
+        return (static_cast<std::uint32_t>(granules ^ granules >> 23) << 1 & type_mask) | 1U;
     }
     /// Of calls that name a device: ranks mean the same if they give the same number, or each one
     /// of its own in the same place.

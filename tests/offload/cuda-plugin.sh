@@ -18,10 +18,18 @@ trap 'rm -rf "$work"' EXIT
 "$build/bin/diompcc" -O1 $(cat "$work/flags") -I"$source/tests" "$source/tests/offload/cuda_plugin_test.c" -o "$work/program"
 mkdir "$work/driver"
 cp "$stand_in" "$work/driver/libcuda.so.1"
-for ranks in 1 2 4; do
-    FAKE_CUDA_MEBIBYTES=1024 LD_LIBRARY_PATH=$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_TARGET_OFFLOAD=MANDATORY \
-        "$build/bin/diomp-run" -n $ranks --bind-to none --timeout 60 -- "$work/program" >"$work/output" 2>&1 ||
-        { cat "$work/output" && exit 1; }
+# run RANKS [NAME=VALUE]...
+run() {
+    ranks=$1
+    shift
+    env "$@" FAKE_CUDA_MEBIBYTES=1024 LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        OMP_TARGET_OFFLOAD=MANDATORY "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 -- "$work/program" \
+        >"$work/output" 2>&1 || { cat "$work/output" && exit 1; }
     cat "$work/output"
-    [ "$(grep -c "plugin for CUDA: ok" "$work/output")" = $ranks ]
-done
+    [ "$(grep -c "plugin for CUDA: ok" "$work/output")" = "$ranks" ]
+}
+run 1
+run 2
+run 4
+run 4 DIOMP_NODE_SIZE=2
+run 3 DIOMP_NODE_SIZE=2 DIOMP_DEVICE_PATHS=bounce
