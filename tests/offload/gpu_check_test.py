@@ -73,7 +73,8 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(figures["pool-copy", 1024]["unit"], "us")
         self.assertGreater(figures["pinned-to-device", 8]["value"], 0)
         self.assertEqual({figure["what"] for figure in tests["figures.collectives.np2"]["figures"]},
-                         {"allreduce-per-rank", "bcast-per-rank", "copy-on-device"})
+                         {"allreduce-per-rank", "bcast-per-rank", "copy-on-device", "device-to-global", "device-to-malloc",
+                          "global-to-device", "malloc-to-device"})
         self.assertRegex(done.stdout, r"\| collectives of a group of 2 endpoints: native, since device 0 of rank 0 is no GPU")
 
     def test_what_fails_or_hangs_stops_nothing_and_is_told(self):
