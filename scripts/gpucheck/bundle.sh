@@ -58,16 +58,19 @@ fi
 wanted=libucx-cu12==1.22.0
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/diomp/$wanted
 if [ ! -e "$cache/libucx" ]; then
-    mkdir -p "$cache"
-    python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$cache" "$wanted" ||
+    fresh=$(mktemp -d)
+    python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$fresh" "$wanted" ||
         fail "$wanted could not be fetched from the Python registry"
-    python3 -m zipfile -e "$cache"/*.whl "$cache"
-    rm "$cache"/*.whl
+    python3 -m zipfile -e "$fresh"/*.whl "$fresh/unpacked"
+    mkdir -p "$(dirname "$cache")"
+    rm -rf "$cache"
+    mv "$fresh/unpacked" "$cache"
+    rm -rf "$fresh"
 fi
 mkdir -p "$folder/ucx-cuda/ucx"
 cp -L "$cache"/libucx/lib/libuc[ptsm].so.0 "$cache"/libucx/lib/libucs_signal.so.0 "$cache"/libucx_cu12.libs/*.so.* \
     "$folder/ucx-cuda/"
-cp -L "$cache"/libucx/lib/ucx/libu[cd][tmp]_{cuda,cma}*.so.0 "$folder/ucx-cuda/ucx/" 2>/dev/null || true
+cp -L "$cache"/libucx/lib/ucx/{libucm_cuda,libuct_cuda,libuct_cma}.so.0 "$folder/ucx-cuda/ucx/"
 # And a libdiomp with GASNet-EX where there is one with memory kinds for CUDA: GPU_CHECK_GASNET is its pkg-config folder, and
 # GPU_CHECK_GASNET_TESTS where its own tests are.
 if [ -n "${GPU_CHECK_GASNET:-}" ]; then
@@ -78,7 +81,7 @@ if [ -n "${GPU_CHECK_GASNET:-}" ]; then
         ${GPU_CHECK_GASNET_TESTS:+"$GPU_CHECK_GASNET_TESTS/testsmall"} "$folder/gasnet/"
 fi
 
-# What all that needs. NVIDIA's driver brings libraries that need old names of glibc's parts.
+# What all that needs.
 # needed_by FOLDER...: the libraries that what lies there needs.
 needed_by() {
     find "$@" -type f -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && $1 !~ /^libcuda[.]/ { print $3 }' | sort -u
@@ -91,6 +94,7 @@ bring() {
     done
     cp -L "$1" "$2/"
 }
+# NVIDIA's driver brings libraries that need old names of glibc's parts.
 libc=(ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libmvec.so.1 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1)
 for library in "${libc[@]}"; do
     cp -L "/lib/x86_64-linux-gnu/$library" "$folder/libc/"

@@ -10,7 +10,7 @@ mkdir -p "$out"
 text=$out/gpu-check.txt
 json=$out/gpu-check.json
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'stop_sharing; rm -rf "$work"' EXIT
 
 now() { cut -d ' ' -f 1 /proc/uptime; }
 since() { awk "BEGIN { printf \"%.2f\", $(now) - $1 }"; }
@@ -159,6 +159,10 @@ one_process() {
 # NCCL refuses two ranks on one GPU, unless it takes them to be on two hosts.
 vendor() {
     nccl=${DIOMP_NCCL_LIBRARY:-$(timeout 20 find /usr/lib /usr/local /opt -name 'libnccl.so.2' 2>/dev/null | head -n 1)}
+    if [ -z "$nccl" ]; then
+        say "NCCL was not run: no libnccl.so.2 here"
+        return
+    fi
     for n in 1 2 4; do
         gpu_test figures.nccl.np$n 120 env DIOMP_LOG=info DIOMP_CCL=nccl DIOMP_NCCL_LIBRARY="$nccl" NCCL_SOCKET_IFNAME=lo \
             NCCL_IB_DISABLE=1 sh $bundle/expect.sh 'collectives.*NCCL' $(program diomp-run) -n $n --timeout 110 -- \
@@ -201,8 +205,13 @@ share_gpu() {
     mkdir "$work/mps"
     if nvidia-cuda-mps-control -d; then
         side_by_side figures.mps
-        echo quit | nvidia-cuda-mps-control >/dev/null
     fi
+    stop_sharing
+}
+# Also when the script is ended.
+stop_sharing() {
+    [ -n "${CUDA_MPS_PIPE_DIRECTORY:-}" ] && [ "$CUDA_MPS_PIPE_DIRECTORY" = "$work/mps" ] || return 0
+    echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
     unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 }
 
@@ -234,7 +243,7 @@ network() {
         gpu_test network.gasnet.target 60 env $apart $spawn $by_network $(program offload_target)
         gpu_test figures.network.gasnet 60 env $apart $spawn DIOMP_ERRORS=abort DIOMP_DEVICE_SEGMENT_SIZE=1G \
             $(program bench_target_put)
-        gpu_test figures.network.gasnet_own 60 env $apart $spawn \
+        [ ! -e "$bundle/gasnet/testsmall" ] || gpu_test figures.network.gasnet_own 60 env $apart $spawn \
             $(program ../gasnet/testsmall -cuda-uva -local-gpu -remote-gpu 1000 65536)
     fi
     libraries=$usual
@@ -289,10 +298,8 @@ run_all() {
     vendor
     network
     gpu_test figures.regions 60 $(program bench_region_latency)
-    for n in 1 2; do
-        gpu_test figures.minimod.np$n 60 $(ranks $n minimod-target $large)
-        gpu_test figures.matmul.np$n 60 $(ranks $n matmul-target --n 4096)
-    done
+    gpu_test figures.minimod.np1 60 $(ranks 1 minimod-target $large)
+    gpu_test figures.matmul.np1 60 $(ranks 1 matmul-target --n 4096)
     side_by_side figures
     share_gpu
 }

@@ -109,8 +109,9 @@ private:
     std::size_t size_bytes_;
     std::atomic<std::uint64_t> symmetric_extent_{0};
 
-    mutable std::shared_mutex mutex_; ///< leaf lock over everything below
     std::function<void(std::uint64_t)> before_release_;
+
+    mutable std::shared_mutex mutex_; ///< leaf lock over everything below
     heap symmetric_;
     heap private_;
     heap internal_;

@@ -113,13 +113,15 @@ std::int32_t ledger::place_of(int device) const {
     return at == driven.end() ? -1 : static_cast<std::int32_t>(at - driven.begin());
 }
 
-int ledger::device_meant(int device, std::int32_t place) const {
-    if (place < 0 || own_.find(device) != nullptr) {
-        return device;
-    }
+int ledger::device_in(std::int32_t place) const {
     std::vector<int> const driven = own_devices();
     auto const index = static_cast<std::size_t>(place);
-    return index < driven.size() ? driven[index] : device;
+    return place >= 0 && index < driven.size() ? driven[index] : -1;
+}
+
+int ledger::device_meant(int device, std::int32_t place) const {
+    int const in_place = own_.find(device) == nullptr ? device_in(place) : -1;
+    return in_place >= 0 ? in_place : device;
 }
 
 conduit::memory_kind ledger::kind_for_network(const device_segment &of) const {
@@ -140,7 +142,7 @@ void ledger::on_question(const conduit::message &incoming) {
     told.generation = generation_of(self_)->load(std::memory_order_acquire);
     bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;
     // The number, and then its place: the asker's own devices may have numbers of others here.
-    for (int const device : {asked.device, device_meant(-1, asked.place)}) {
+    for (int const device : {asked.device, device_in(asked.place)}) {
         device_segment *const segment = own_.find(device);
         if (segment == nullptr || told.found != 0) {
             continue;

@@ -63,6 +63,8 @@ public:
     /// that number has (-1: none): that number if it has been used here, else the one in that
     /// place.
     [[nodiscard]] int device_meant(int device, std::int32_t place) const;
+    /// The own device in a place among those that this rank drives; -1: there is none.
+    [[nodiscard]] int device_in(std::int32_t place) const;
 
     struct finding {
         std::optional<remote_allocation> what; ///< nothing: the owner has nothing there

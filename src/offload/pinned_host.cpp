@@ -9,12 +9,19 @@
 
 namespace diomp::offload {
 
+namespace {
+
+/// On pages of another size allocations may share one: there nothing is pinned.
+std::size_t least_bytes(std::size_t wanted) {
+    bool const own_pages = ::sysconf(_SC_PAGESIZE) == memory::segment::page_bytes;
+    return own_pages ? std::max(wanted, memory::segment::large_bytes) : SIZE_MAX;
+}
+
+} // namespace
+
 pinned_host::pinned_host(memory::segment &host, std::size_t from_bytes)
-    : host_(host), from_bytes_(std::max(from_bytes, memory::segment::large_bytes)) {
-    // Elsewhere allocations may share a page.
-    if (static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) == memory::segment::page_bytes) {
-        host_.before_release([this](std::uint64_t offset) { forget(offset); });
-    }
+    : host_(host), from_bytes_(least_bytes(from_bytes)) {
+    host_.before_release([this](std::uint64_t offset) { forget(offset); });
 }
 
 pinned_host::~pinned_host() { host_.before_release({}); }
@@ -22,8 +29,7 @@ pinned_host::~pinned_host() { host_.before_release({}); }
 void pinned_host::pin_around(const void *address, std::size_t nbytes, device::backend &by) {
     std::uint64_t const offset =
         reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(host_.base());
-    if (nbytes < from_bytes_ || offset >= host_.size_bytes() ||
-        static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) != memory::segment::page_bytes) {
+    if (nbytes < from_bytes_ || offset >= host_.size_bytes()) {
         return;
     }
     std::lock_guard const guard(mutex_);
@@ -32,6 +38,7 @@ void pinned_host::pin_around(const void *address, std::size_t nbytes, device::ba
         return;
     }
     pin &known = pin_of(found->offset, by);
+    knows_any_.store(true, std::memory_order_relaxed);
     known.copied_bytes += nbytes;
     if (known.is_asked_for || known.copied_bytes < found->nbytes) {
         return;
@@ -60,6 +67,9 @@ pinned_host::pin &pinned_host::pin_of(std::uint64_t offset, const device::backen
 }
 
 void pinned_host::forget(std::uint64_t offset) {
+    if (!knows_any_.load(std::memory_order_relaxed)) { // who frees has seen the copies
+        return;
+    }
     std::vector<pin> ended; // outlives the guard
     std::lock_guard const guard(mutex_);
     if (auto const found = known_.find(offset); found != known_.end()) {

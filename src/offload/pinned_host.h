@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "memory/segment.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -42,7 +43,8 @@ private:
 
     memory::segment &host_;
     std::size_t const from_bytes_;
-    std::mutex mutex_;                                ///< over known_; taken before the segment's
+    std::atomic<bool> knows_any_{false}; ///< programs without GPUs free without the mutex
+    std::mutex mutex_;                   ///< over known_; taken before the segment's
     std::map<std::uint64_t, std::vector<pin>> known_; ///< by offset of the allocation
 };
 

@@ -13,7 +13,6 @@ struct operation_row {
     const char *name;
     const char *amount; ///< nullptr: the call has none
     const char *type;   ///< nullptr: none, or a data type
-    const char *root = "root";
 };
 
 constexpr std::array<operation_row, 28> rows{{
@@ -42,9 +41,9 @@ constexpr std::array<operation_row, 28> rows{{
     {"ompx_alltoallv", nullptr, nullptr},
     {"ompx_scan", "count", nullptr},
     {"ompx_exscan", "count", nullptr},
-    {"symmetric ompx_target_alloc", "nbytes", nullptr, "device"},
-    {"asymmetric ompx_target_alloc", nullptr, nullptr, "device"},
-    {"ompx_target_free", "offset", nullptr, "device"},
+    {"symmetric ompx_target_alloc", "nbytes", nullptr},
+    {"asymmetric ompx_target_alloc", nullptr, nullptr},
+    {"ompx_target_free", "offset", nullptr},
 }};
 
 constexpr std::array<const char *, 17> type_names{
@@ -93,10 +92,9 @@ bool call_signature::mean_the_same(const call_signature &left, const call_signat
 static std::string describe_on_device(const call_signature &call, const operation_row &row) {
     std::string const place =
         call.reduction == 0 ? "" : fmt::format(", number {} of its own", call.reduction - 1);
-    return row.amount == nullptr
-               ? fmt::format("{}({}={}{})", row.name, row.root, call.device(), place)
-               : fmt::format("{}({}={}{}, {}={})", row.name, row.root, call.device(), place,
-                             row.amount, call.amount);
+    return row.amount == nullptr ? fmt::format("{}(device={}{})", row.name, call.device(), place)
+                                 : fmt::format("{}(device={}{}, {}={})", row.name, call.device(),
+                                               place, row.amount, call.amount);
 }
 
 std::string describe(const call_signature &call) {
@@ -105,7 +103,7 @@ std::string describe(const call_signature &call) {
         return fmt::format("unknown call {}", index);
     }
     const operation_row &row = rows[index];
-    if (row.root == std::string_view("device")) {
+    if (call.names_device()) {
         return describe_on_device(call, row);
     }
     std::string arguments;
@@ -113,7 +111,7 @@ std::string describe(const call_signature &call) {
         arguments += (arguments.empty() ? "" : ", ") + text;
     };
     if (call.root != call_signature::no_root) {
-        add(fmt::format("{}={}", row.root, call.root));
+        add(fmt::format("root={}", call.root));
     }
     if (row.type == nullptr && call.root_place() != 0) {
         add(fmt::format("the root's endpoint={}", call.root_place()));

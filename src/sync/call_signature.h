@@ -63,6 +63,9 @@ struct call_signature {
 
     static constexpr std::uint32_t type_mask = 0xffffff;
     [[nodiscard]] std::uint32_t root_place() const { return type >> 24; }
+    [[nodiscard]] bool names_device() const {
+        return what >= operation::target_alloc_symmetric && what <= operation::target_free;
+    }
     [[nodiscard]] std::uint32_t device() const { return type >> 24; }
     [[nodiscard]] std::uint32_t folded() const { return type & type_mask; }
 
@@ -83,8 +86,7 @@ struct call_signature {
         auto const l = std::bit_cast<words>(left);
         auto const r = std::bit_cast<words>(right);
         return ((l.low ^ r.low) | (l.high ^ r.high)) == 0 ||
-               (left.what >= operation::target_alloc_symmetric &&
-                left.what <= operation::target_free && mean_the_same(left, right));
+               (left.names_device() && mean_the_same(left, right));
     }
 };
 static_assert(sizeof(call_signature) == 16);

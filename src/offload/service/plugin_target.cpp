@@ -280,8 +280,8 @@ result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, in
 static int tell_devices(const std::string &plugin, int into) {
     std::string told;
     int const count = find_plugins() ? plugins->start(plugin.c_str()) : 0;
+    bool const is_gpu = kind_of(plugin, "").has_value();
     for (int device = 0; device < count && plugins->use(device) == 0; ++device) {
-        bool const is_gpu = kind_of(plugin, "").has_value();
         told += fmt::format("{}\n", is_gpu ? plugins->architecture(device) : "");
     }
     if (told.empty()) {
