@@ -5,9 +5,8 @@
 #   scripts/check.sh [--all]            all parts
 #   scripts/check.sh [--all] dev asan   only these
 #
-# Without --all: no tests with the label "thorough", of the sanitizers' tests those of the core, clang-tidy for two and a
-# half minutes on what was changed last, headers not compiled alone, and neither gcc nor 64-bit Arm. With CHECK_UNTIL
-# (seconds since 1970) parts that would not end in time do not begin; they count as skipped.
+# Without --all: no tests with the label "thorough", of the sanitizers' tests those of the core, headers not compiled
+# alone, and neither gcc nor 64-bit Arm.
 # Each part's output goes to the screen and to build/check/PART.log. A part that is not a set of tests counts as one.
 # The last line is "N passed, N failed" (and ", N skipped"); the exit status is 0 only if nothing failed.
 set -u
@@ -34,9 +33,6 @@ if [ ${#parts[@]} = 0 ]; then
     parts=(format includes dev asan tsan tidy)
     [ -z "$all" ] || parts=(format includes dev gcc aarch64 tidy asan tsan)
 fi
-# Seconds that a part takes at most, where nothing is in the compiler's cache.
-declare -A needs=([asan]=300 [tsan]=300 [tidy]=165)
-CHECK_UNTIL=${CHECK_UNTIL:-0}
 core='^(base|conduit_(contract|faults|engine|registration|tcp)|memory|heap|page_return|rma|sync|group|collective|nccl|runtime)_?'
 
 jobs=${JOBS:-$(nproc)}
@@ -89,17 +85,10 @@ has_aarch64() {
 }
 
 check_tidy() {
-    local quick=(--newest --seconds 150)
-    [ -z "$all" ] || quick=()
-    configure dev -B build/tidy -DDIOMP_BATCH=0 && scripts/tidy-check.py build/tidy "${quick[@]}"
+    configure dev -B build/tidy -DDIOMP_BATCH=0 && scripts/tidy-check.py build/tidy
 }
 
 run_part() {
-    local left=$((CHECK_UNTIL - EPOCHSECONDS))
-    if [ "$CHECK_UNTIL" != 0 ] && [ "$left" -lt "${needs[$1]:-0}" ]; then
-        echo "skipped: needs ${needs[$1]} s, and $left s are left"
-        return 77
-    fi
     case $1 in
     format) scripts/format-check.sh ;;
     includes) scripts/include-check.py ${all:+--compile} ;;

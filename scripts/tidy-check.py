@@ -5,12 +5,12 @@
     scripts/tidy-check.py BUILD_DIR              every one in BUILD_DIR/compile_commands.json
     scripts/tidy-check.py BUILD_DIR FILE...      only these
     scripts/tidy-check.py BUILD_DIR --changed    only what differs from main, through headers too
-    scripts/tidy-check.py BUILD_DIR --seconds 150 --newest
-                                                 the last changed ones first; what is left then is no failure
+    scripts/tidy-check.py BUILD_DIR --seconds 150
+                                                 stop after so long; files that are left then are a failure
 
 A clean file is remembered, by the hash of itself, of every header of ours, of its command and of .clang-tidy, in the
 user's cache directory; the headers count one by one, those it really includes. A run that passes its time budget
-(--seconds) says what is left, and fails but for --newest; what was clean by then stays remembered.
+(--seconds) says what is left, and fails; what was clean by then stays remembered.
 """
 import argparse
 import concurrent.futures
@@ -74,20 +74,12 @@ def changed_files():
     return set(listed.stdout.split())
 
 
-def times_of_change():
-    """Path -> number of the last commit that touched it, counted from the oldest."""
-    log = subprocess.run(["git", "log", "--reverse", "--name-only", "--format=%x00"], cwd=ROOT, capture_output=True,
-                         text=True, check=True).stdout
-    return {name: number for number, commit in enumerate(log.split("\0")) for name in commit.split()}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", type=Path)
     parser.add_argument("files", nargs="*")
     parser.add_argument("--changed", action="store_true")
-    parser.add_argument("--newest", action="store_true", help="the last changed first; running out of time is fine")
-    parser.add_argument("--seconds", type=float, default=1500, help="time budget (default %(default)s)")
+    parser.add_argument("--seconds", type=float, default=3600, help="time budget (default %(default)s)")
     options = parser.parse_args()
     commands = read_commands(options.build)
     names = sorted(commands)
@@ -112,22 +104,19 @@ def main():
             return "known", ""
         left = deadline - time.monotonic()
         if left <= 0:
-            return "late", "" if options.newest else f"{name}: not looked at, the time is up\n"
+            return "late", f"{name}: not looked at, the time is up\n"
         try:
             done = subprocess.run([TIDY, "--quiet", "-p", str(options.build), str(ROOT / name)],
                                   cwd=ROOT, capture_output=True, text=True, timeout=left, check=False)
         except subprocess.TimeoutExpired:
-            return "late", "" if options.newest else f"{name}: not finished, the time is up\n"
+            return "late", f"{name}: not finished, the time is up\n"
         if done.returncode == 0:
             mark.touch()
             return "clean", ""
         return "bad", done.stdout or done.stderr
 
-    if options.newest:
-        changes = times_of_change()
-        names.sort(key=lambda n: -max(changes.get(each, 0) for each in own_includes(n, set())))
-    else:  # the largest first, so that no core is left alone with a long one at the end
-        names.sort(key=lambda n: -(ROOT / n).stat().st_size)
+    # The largest first, so that no core is left alone with a long one at the end.
+    names.sort(key=lambda n: -(ROOT / n).stat().st_size)
     printed = set()
     counts = {"known": 0, "clean": 0, "bad": 0, "late": 0}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -140,7 +129,7 @@ def main():
                     print(finding, flush=True)
     print(f"tidy: {len(names)} files: {counts['clean']} clean, {counts['known']} clean before, "
           f"{counts['bad']} with findings, {counts['late']} out of time")
-    return 1 if counts["bad"] or (counts["late"] and not options.newest) else 0
+    return 1 if counts["bad"] or counts["late"] else 0
 
 
 if __name__ == "__main__":
