@@ -5,6 +5,7 @@
 #   make check-all                the same with the thorough tests, gcc, 64-bit Arm, every test under the sanitizers
 #   make build | bench | coverage
 #   make install PREFIX=/opt/diomp
+#   make docs                     the documentation as a site in build/site
 #   make clean
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -14,7 +15,7 @@ DESTDIR ?=
 ccache := $(shell command -v ccache 2>/dev/null)
 speed_up := -DDIOMP_BATCH=8 $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
-.PHONY: all build demo check check-all bench install coverage clean setup configure
+.PHONY: all build demo check check-all bench install coverage docs clean setup configure
 all: build
 
 setup:
@@ -53,6 +54,10 @@ install: build
 coverage:
 	@scripts/setup.sh --check
 	@scripts/coverage.sh
+
+docs:
+	@scripts/setup.sh --check
+	@scripts/docs-site.py build/site
 
 clean:
 	@rm -rf build demo-output

@@ -52,6 +52,7 @@ gfortran              the Fortran module and its tests
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages
+mkdocs                makes the documentation site (scripts/docs-site.py)
 procps                the tests of diomp-run look for processes left behind
 iproute2              test hosts: their network and its faults
 iputils-ping          test hosts: that they reach each other
