@@ -4,14 +4,13 @@
 #pragma once
 
 #include "conduit/attendance.h"
+#include "conduit/backoff.h"
 #include "conduit/message_queue.h"
 #include "conduit/network.h"
 #include "conduit/network_peer.h"
 #include "conduit/network_thread.h"
 #include "conduit/watch.h"
 #include "launch/launch.h"
-
-#include <sched.h>
 
 namespace diomp::conduit {
 
@@ -103,15 +102,5 @@ private:
     failure_sink failure_sink_;
     std::unique_ptr<network_thread> thread_;
 };
-
-/// Makes progress by advance(), without locks, until is_over().
-template <typename IsOver, typename Advance>
-void advance_until(IsOver &&is_over, Advance &&advance) {
-    while (!is_over()) {
-        if (!advance()) {
-            ::sched_yield();
-        }
-    }
-}
 
 } // namespace diomp::conduit

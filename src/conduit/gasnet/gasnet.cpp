@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <sched.h>
 
 namespace diomp::conduit::gasnet {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gasnet/rdma.h"
 
+#include "conduit/backoff.h"
 #include "conduit/registration.h"
 
 #include <algorithm>
 #include <gasnet_vis.h>
-#include <sched.h>
 #include <string_view>
 
 namespace diomp::conduit::gasnet {
@@ -41,12 +41,13 @@ rdma::manner choose_manner(std::string_view wish) {
 /// Calls until GASNet has room; others' requests are served meanwhile.
 template <typename Call>
 gex_Event_t insist(Call &&call) {
+    backoff idle;
     for (;;) {
         if (gex_Event_t const event = call(); event != GEX_EVENT_NO_OP) {
             return event;
         }
         gasnet_AMPoll();
-        ::sched_yield();
+        idle.pause();
     }
 }
 

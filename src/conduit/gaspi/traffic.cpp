@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gaspi/traffic.h"
 
+#include "conduit/backoff.h"
+
 #include <algorithm>
 #include <cstring>
-#include <sched.h>
 
 namespace diomp::conduit::gaspi {
 namespace {
@@ -73,6 +74,7 @@ traffic::outcome traffic::note(peer &at, outcome tried) {
 
 template <typename Attempt>
 status traffic::insist(peer &at, Attempt &&attempt) {
+    backoff idle;
     for (;;) {
         if (at.is_failed()) {
             return at.gone();
@@ -83,8 +85,10 @@ status traffic::insist(peer &at, Attempt &&attempt) {
                 return {};
             }
         }
-        if (!advance()) {
-            ::sched_yield();
+        if (advance()) {
+            idle.reset();
+        } else {
+            idle.pause();
         }
     }
 }

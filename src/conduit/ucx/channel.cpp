@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Sending. Declared in peer.h.
+#include "conduit/backoff.h"
 #include "conduit/ucx/path.h"
 #include "conduit/ucx/peer.h"
 
@@ -104,9 +105,14 @@ void channel::close() {
     ucs_status_ptr_t const request = ucx.ucp_ep_close_nbx(endpoint, &parameters);
     if (UCS_PTR_IS_PTR(request)) {
         auto const give_up = std::chrono::steady_clock::now() + close_limit;
+        backoff idle;
         while (ucx.ucp_request_check_status(request) == UCS_INPROGRESS &&
                std::chrono::steady_clock::now() < give_up) {
-            ucx.ucp_worker_progress(owner.handle);
+            if (ucx.ucp_worker_progress(owner.handle) != 0) {
+                idle.reset();
+            } else {
+                idle.pause();
+            }
         }
         ucx.ucp_request_free(request);
     }

@@ -2,11 +2,11 @@
 #include "conduit/ucx/ucx.h"
 
 #include "base/log.h"
+#include "conduit/backoff.h"
 #include "conduit/network_frame.h"
 #include "conduit/ucx/traffic.h"
 
 #include <cstring>
-#include <sched.h>
 
 namespace diomp::conduit::ucx {
 namespace {
@@ -93,6 +93,7 @@ status ucx_network::start(const window &window, const conduit_options &options) 
 
 result<ucx_network::locked_channel> ucx_network::find_room(peer &target, worker &owner) {
     locked_channel found{std::unique_lock(owner.mutex), nullptr};
+    backoff idle;
     for (;;) {
         if (target.is_failed()) {
             return target.gone().take_failure();
@@ -104,8 +105,10 @@ result<ucx_network::locked_channel> ucx_network::find_room(peer &target, worker 
             return found;
         }
         found.lock.unlock();
-        if (!traffic_->advance()) {
-            ::sched_yield();
+        if (traffic_->advance()) {
+            idle.reset();
+        } else {
+            idle.pause();
         }
         found.lock.lock();
     }
