@@ -24,6 +24,7 @@ status network_frame::start_thread(int event_fd) {
     work.is_polled = [this] { return attendance_.is_kept(); };
     work.serve = [this] {
         bool const moved = serve();
+        note_moved(moved);
         // Somebody may be napping until what has come.
         if (arrivals_.take_bulk_news() || has_messages()) {
             ring_();
@@ -50,14 +51,21 @@ bool network_frame::nap(std::chrono::microseconds limit, function_ref<bool()> is
     if (event_fd_ < 0) {
         return false;
     }
+    // The descriptor of UCX stays readable until a new connection is accepted. A nap that it ends
+    // each time would be a spin, so after a false alarm the next nap leaves the descriptor out.
+    bool const listens = !had_false_alarm_.exchange(false, std::memory_order_relaxed);
     num_napping_.fetch_add(1, std::memory_order_seq_cst);
     if (!is_over() && arm_alone()) {
         pollfd watched[2] = {{nap_bell_.get(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
         auto const seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
         timespec const longest{seconds.count(), std::chrono::nanoseconds(limit - seconds).count()};
-        if (::ppoll(watched, 2, &longest, nullptr) > 0 && (watched[0].revents & POLLIN) != 0) {
-            std::uint64_t count = 0;
-            [[maybe_unused]] auto const taken = ::read(nap_bell_.get(), &count, sizeof(count));
+        if (::ppoll(watched, listens ? 2 : 1, &longest, nullptr) > 0) {
+            if ((watched[0].revents & POLLIN) != 0) {
+                std::uint64_t count = 0;
+                [[maybe_unused]] auto const taken = ::read(nap_bell_.get(), &count, sizeof(count));
+            } else {
+                had_false_alarm_.store(true, std::memory_order_relaxed); // until something moves
+            }
         }
     }
     num_napping_.fetch_sub(1, std::memory_order_relaxed);

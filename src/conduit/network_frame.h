@@ -48,6 +48,7 @@ protected:
     /// poll() behind progress, which has `moved` something.
     int hand_over(bool moved, message_sink sink) {
         note_poll();
+        note_moved(moved);
         if (!arrivals_.has_messages() || receiving_.test_and_set(std::memory_order_acquire)) {
             return moved ? 1 : 0; // who serves others' puts and gets is busy too
         }
@@ -85,6 +86,12 @@ private:
     int hand_over_messages(message_sink sink);
     int watch_peers();
     bool arm_alone();
+    /// Something came: the descriptor is worth listening to again.
+    void note_moved(bool moved) {
+        if (moved && had_false_alarm_.load(std::memory_order_relaxed)) [[unlikely]] {
+            had_false_alarm_.store(false, std::memory_order_relaxed);
+        }
+    }
 
     launch::launcher &launcher_;
     doorbell ring_;
@@ -95,6 +102,8 @@ private:
     int event_fd_ = -1; ///< what the thread and those who nap sleep on; -1: nothing
     unique_fd nap_bell_;
     std::atomic<int> num_napping_{0};
+    /// The descriptor ended a nap, and nothing has moved since.
+    std::atomic<bool> had_false_alarm_{false};
     arrivals arrivals_;
     std::atomic_flag receiving_;
     std::vector<std::byte> taken_messages_; ///< under receiving_

@@ -39,15 +39,21 @@ void network_thread::ring() {
     [[maybe_unused]] auto const written = ::write(bell_.get(), &one, sizeof(one));
 }
 
-void network_thread::wait(bool for_events, int limit_ms) {
+bool network_thread::wait(bool for_events, int limit_ms) {
     pollfd watched[2] = {{bell_.get(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
-    if (::poll(watched, for_events ? 2 : 1, limit_ms) > 0 && (watched[0].revents & POLLIN) != 0) {
+    if (::poll(watched, for_events ? 2 : 1, limit_ms) <= 0) {
+        return false;
+    }
+    if ((watched[0].revents & POLLIN) != 0) {
         std::uint64_t count = 0;
         [[maybe_unused]] auto const taken = ::read(bell_.get(), &count, sizeof(count));
     }
+    return watched[1].revents != 0;
 }
 
 void network_thread::run() {
+    // The descriptor ended a sleep, and there was nothing to do: it may stay readable for long.
+    bool had_false_alarm = false;
     while (!stopping_.load(std::memory_order_seq_cst)) {
         int const longest_ms = work_.watch();
         if (work_.is_polled()) {
@@ -55,12 +61,13 @@ void network_thread::run() {
             continue;
         }
         if (work_.serve()) {
+            had_false_alarm = false;
             continue;
         }
         // Whoever leaves work behind after this line nudges; before it, arm() has found it.
         asleep_.store(true, std::memory_order_seq_cst);
         if (!work_.is_polled() && work_.arm()) {
-            wait(true, longest_ms);
+            had_false_alarm = had_false_alarm ? wait(false, nap_ms) : wait(true, longest_ms);
         }
         asleep_.store(false, std::memory_order_seq_cst);
     }

@@ -44,7 +44,8 @@ private:
     network_thread(int event_fd, network_thread_work work)
         : event_fd_(event_fd), work_(std::move(work)) {}
     void run();
-    void wait(bool for_events, int limit_ms);
+    /// True: an event ended it.
+    bool wait(bool for_events, int limit_ms);
     void ring();
 
     int event_fd_;
