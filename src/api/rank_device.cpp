@@ -83,6 +83,14 @@ std::vector<int> diomp::api::driven_devices() {
     return chosen ? chosen.take() : std::vector<int>();
 }
 
+bool diomp::api::is_remote_device(int device) {
+    diomp_device_name_function const names = g_device_names.load(std::memory_order_acquire);
+    const char *plugin = nullptr;
+    std::int32_t plugin_device = 0;
+    return names != nullptr && names(device, &plugin, &plugin_device) != 0 &&
+           std::string_view(plugin) == DIOMP_REMOTE_PLUGIN;
+}
+
 int diomp::api::default_device() {
     static auto *const function =
         reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_default_device"));

@@ -48,6 +48,8 @@ void refresh_fast_view(runtime::runtime &running);
 
 /// OpenMP's numbers of the devices that this rank drives; none if that is not known. Any thread.
 std::vector<int> driven_devices();
+/// Whether a device of OpenMP's is one of another host. Any thread.
+bool is_remote_device(int device);
 /// OpenMP's default device in the calling task; -1, the host, without OpenMP.
 int default_device();
 /// Tells libomptarget and the runtime of each other; in target.cpp.
@@ -135,6 +137,12 @@ struct account {
     const char *way = "";
     std::size_t nbytes = 0;
 };
+
+/// Prints a table of statistics to DIOMP_STATS_FILE, `path`, or where that is empty to standard
+/// error.
+void print_table(const std::string &text, std::string path, int rank);
+/// What the process's remote devices have for the trace goes to the rank's; in remote.cpp.
+void hand_over_remote_trace(runtime::runtime &running);
 
 /// Gives a call that has just ended to the statistics and the trace.
 void observe(runtime::runtime &running, const char *function, const account &counted,

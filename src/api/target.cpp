@@ -280,6 +280,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             openmp_function<void(void *, int)>("omp_target_free"),
             api::driven_devices,
             [] { return g_variables.load(std::memory_order_acquire); },
+            api::is_remote_device,
             runtime::offload_is_disabled(),
         },
         g_epoch);

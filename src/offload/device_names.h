@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/// The plugin of devices of other hosts (llvm/plugin/diomp).
+#define DIOMP_REMOTE_PLUGIN "diomp"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

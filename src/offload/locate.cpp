@@ -85,6 +85,9 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
     void *const mapped =
         openmp_.mapped_address == nullptr ? nullptr : openmp_.mapped_address(pointer, device);
     if (mapped == nullptr) {
+        if (auto remote = why_remote(device)) {
+            return std::move(*remote);
+        }
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is neither mapped on device {} nor in its segment", pointer, device),
@@ -192,6 +195,9 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     }
     DIOMP_TRY(address);
     if (!offset) {
+        if (auto remote = why_remote(own_device)) {
+            return std::move(*remote);
+        }
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is on device {} but not in its segment, so rank {} has no "
                                  "counterpart of it",

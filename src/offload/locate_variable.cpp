@@ -54,6 +54,9 @@ result<devices::local_side> devices::locate_own_variable(const variable &of, con
 result<devices::remote_side> devices::locate_variable(world_rank rank, const variable &of,
                                                       const void *pointer, int device,
                                                       std::size_t nbytes) {
+    if (auto remote = why_remote(device)) {
+        return std::move(*remote);
+    }
     auto asked = variables_.ask(rank, device, of);
     DIOMP_TRY(asked);
     remote_copy const &there = asked.value();

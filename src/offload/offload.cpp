@@ -271,7 +271,23 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
     return {};
 }
 
+std::optional<error> devices::why_remote(int device) const {
+    if (openmp_.is_remote == nullptr || !openmp_.is_remote(device)) {
+        return std::nullopt;
+    }
+    return error(OMPX_ERR_UNSUPPORTED,
+                 fmt::format("device {} is a remote device: its memory is not in the address space "
+                             "of the ranks",
+                             device),
+                 "exchange the data through host memory (target update from, ompx_put or "
+                 "ompx_get, target update to), or use a device of the rank's own host; see "
+                 "\"Several ranks\" in docs/remote.md");
+}
+
 error devices::no_segment(int device) const {
+    if (auto remote = why_remote(device)) {
+        return std::move(*remote);
+    }
     return {OMPX_ERR_UNSUPPORTED,
             fmt::format("the memory of device {} is not in the global address space", device),
             num_foreign_.load() == 0

@@ -48,6 +48,8 @@ struct openmp {
     ledger::device_list driven = nullptr;
     /// What libomptarget knows of `declare target` variables.
     variables::table_source variable_table = nullptr;
+    /// Whether a device belongs to another host, whose memory is not in the address space.
+    bool (*is_remote)(int device) = nullptr;
     /// OMP_TARGET_OFFLOAD=DISABLED: every device is the host, nothing is mapped.
     bool is_disabled = false;
 };
@@ -198,6 +200,8 @@ private:
     static error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes);
     /// The error about a device whose memory is not in the address space.
     [[nodiscard]] error no_segment(int device) const;
+    /// The same of a device of another host; nullopt: it is not one.
+    [[nodiscard]] std::optional<error> why_remote(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_host_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_accelerator_segment(const diomp_offload_request &request);
