@@ -72,6 +72,7 @@ SHARED = {
     "src/collective/vendor/plan.h",  # which calls a library has
     "src/launch/host.h",  # names of nodes
     "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
+    "src/offload/remote/observer.h",  # what it tells the statistics
     "src/offload/remote/queue.h",
     "src/offload/remote_table.h",  # seen from both sides of dlsym
     "src/offload/table.h",  # seen from both sides of dlsym

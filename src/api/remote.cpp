@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The table through which libomptarget's plugin uses devices of other hosts. It works in programs
 // that are no ranks at all: nothing here starts the runtime.
+#include "api/remote_account.h"
+#include "api/state.h"
 #include "base/log.h"
+#include "base/log_setup.h"
 #include "base/settings.h"
 #include "base/standard_descriptors.h"
 #include "offload/remote/client.h"
@@ -16,6 +19,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -24,6 +28,8 @@ using diomp::result;
 using diomp::status;
 namespace remote = diomp::offload::remote;
 
+/// Null: nobody wants to know. Never destroyed while a client is there.
+std::unique_ptr<diomp::api::remote_account> watcher;
 std::unique_ptr<remote::client> connected;
 /// In a forked child, `connected` is the parent's: its connections and threads are not here.
 std::atomic<bool> is_inherited = false;
@@ -57,11 +63,15 @@ result<std::unique_ptr<remote::client>> connect() {
     std::vector<std::string> unknown;
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
-    diomp::set_log(settings.value().log, "client");
+    diomp::set_log_if_unset(settings.value().log, "");
     remote::client::options chosen;
     auto services = remote::parse_services(settings.value().remote_devices);
     DIOMP_TRY(services);
     chosen.services = services.take();
+    if (!watcher) {
+        watcher = diomp::api::remote_account::make(settings.value());
+    }
+    chosen.watch = watcher.get();
     auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
     DIOMP_TRY(token);
     chosen.token = token.take();
@@ -142,13 +152,29 @@ int open() {
     return static_cast<int>(connected->num_devices());
 }
 
+/// For the table of statistics.
+std::vector<std::string> labels_of_devices() {
+    std::vector<std::string> labels;
+    for (std::size_t i = 0; connected && i < connected->num_devices(); ++i) {
+        remote::remote_device const &each = connected->device(i);
+        labels.push_back(fmt::format(
+            "{}, host {}, {}{}", each.label(), each.description().host, each.description().name,
+            each.has_failed() ? "; it was lost, and with it the times of its kernels" : ""));
+    }
+    return labels;
+}
+
 void close() {
     if (is_inherited.load(std::memory_order_acquire)) {
         of_parent = connected.release();
         return;
     }
     status const settled = connected ? connected->settle() : status();
+    std::vector<std::string> const labels = labels_of_devices();
     connected.reset();
+    if (watcher && !labels.empty()) {
+        watcher->finish(labels);
+    }
     if (!settled) {
         // The program has ended without a word about regions that it believes done.
         std::fprintf(stderr, "diomp: error: %s\n", settled.failure().message().c_str());
@@ -170,6 +196,12 @@ const char *architecture(int device) {
     return device_at(device).description().architecture.c_str();
 }
 
+int used() {
+    return is_used.load(std::memory_order_relaxed) || is_inherited.load(std::memory_order_acquire)
+               ? 1
+               : 0;
+}
+
 std::uint64_t allocate(int device, std::uint64_t nbytes) {
     if (status const ready = make_ready(); !ready) {
         fail(ready.failure());
@@ -184,9 +216,9 @@ std::uint64_t allocate(int device, std::uint64_t nbytes) {
 }
 
 int release(int device, std::uint64_t address) {
-    // What libomptarget has kept is freed at the end, in a forked child too, where it is the
-    // parent's.
-    return is_inherited.load(std::memory_order_acquire) ||
+    // What libomptarget has kept is freed at the end: after the sessions in programs of older
+    // compilers, and in a forked child, where it is the parent's.
+    return !connected || is_inherited.load(std::memory_order_acquire) ||
                    connected->release(device_at(device), address)
                ? 0
                : fail(error(OMPX_ERR_ARG,
@@ -277,6 +309,12 @@ int wait_event(void *event, void *queue) {
 
 } // namespace
 
+void diomp::api::hand_over_remote_trace(runtime::runtime &running) {
+    if (watcher) {
+        watcher->hand_over(running);
+    }
+}
+
 extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diomp_remote_table() {
     static constexpr struct diomp_remote_table table = {DIOMP_REMOTE_TABLE_VERSION,
                                                         wanted,
@@ -298,6 +336,7 @@ extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diom
                                                         forget_event,
                                                         record_event,
                                                         wait_event,
-                                                        architecture};
+                                                        architecture,
+                                                        used};
     return &table;
 }

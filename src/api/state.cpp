@@ -31,6 +31,9 @@ struct process_state {
     std::atomic<error_policy> policy{error_policy::abort};
     std::string identity; ///< "rank 1 (hostname)"
     pid_t pid = 0;
+    /// A file of statistics has been written: a process may have a table of the rank and one of its
+    /// remote devices.
+    std::atomic<bool> has_table{false};
 };
 
 /// Never destroyed: it is used by exit handlers.
@@ -48,20 +51,7 @@ void print_statistics(runtime::runtime &running) {
                     running.job().size, running.job().host),
         {{"second-level pointers fetched", cache.fetched},
          {"second-level pointers found in the cache", cache.hits}});
-    std::string path = running.values().stats_file;
-    if (path.empty()) {
-        std::fputs(text.c_str(), stderr);
-        return;
-    }
-    if (auto const at = path.find("%r"); at != std::string::npos) {
-        path.replace(at, 2, std::to_string(running.job().rank.value()));
-    }
-    if (std::FILE *file = std::fopen(path.c_str(), "we"); file != nullptr) {
-        std::fputs(text.c_str(), file);
-        std::fclose(file);
-    } else {
-        log(log_level::warn, "cannot write statistics to '{}': {}", path, ::strerrordesc_np(errno));
-    }
+    print_table(text, running.values().stats_file, running.job().rank.value());
 }
 
 void publish(runtime::runtime &running) {
@@ -123,6 +113,23 @@ void observe(runtime::runtime &running, const char *function, const account &cou
     }
     if (running.tracer().enabled()) {
         running.tracer().slice(function, counted.way, counted.nbytes, begin, end);
+    }
+}
+
+void print_table(const std::string &text, std::string path, int rank) {
+    if (path.empty()) {
+        std::fputs(text.c_str(), stderr);
+        return;
+    }
+    if (auto const at = path.find("%r"); at != std::string::npos) {
+        path.replace(at, 2, std::to_string(rank));
+    }
+    bool const is_first = !state().has_table.exchange(true);
+    if (std::FILE *file = std::fopen(path.c_str(), is_first ? "we" : "ae"); file != nullptr) {
+        std::fputs(text.c_str(), file);
+        std::fclose(file);
+    } else {
+        log(log_level::warn, "cannot write statistics to '{}': {}", path, ::strerrordesc_np(errno));
     }
 }
 
@@ -193,6 +200,7 @@ status finish_runtime() {
         print_statistics(*running);
     }
     if (running->tracer().enabled()) {
+        hand_over_remote_trace(*running);
         if (status const written = running->tracer().write(running->job()); !written) {
             log(log_level::warn, "{}", written.failure().message());
         }

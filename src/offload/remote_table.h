@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIOMP_REMOTE_TABLE_VERSION 2
+#define DIOMP_REMOTE_TABLE_VERSION 3
 /// A variable that is set while libdiomp.so is loaded for this table: then its runtime does not
 /// start by itself, which would make a rank that others wait for of a program that knows of none.
 #define DIOMP_REMOTE_LOADING "DIOMP_LAUNCH_NO_START"
@@ -75,6 +75,8 @@ struct diomp_remote_table {
     /// What images of the device's ELF machine must be for, as LLVM calls it: "sm_90", "gfx90a";
     /// "": nothing in particular. Lives until close().
     const char *(*architecture)(int device);
+    /// Whether anything has been done on a device, or this process is not the one to say that.
+    int (*used)(void);
 };
 
 typedef const struct diomp_remote_table *(*diomp_remote_table_function)(void);

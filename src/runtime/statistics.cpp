@@ -47,6 +47,17 @@ void statistics::record(const char *function, const char *way, std::size_t nbyte
     entry.longest_ns = std::max(entry.longest_ns, nanoseconds);
 }
 
+void statistics::record_all(const char *function, const char *way, std::uint64_t calls,
+                            std::size_t nbytes, std::chrono::nanoseconds total,
+                            std::chrono::nanoseconds longest) {
+    std::lock_guard const guard(mutex_);
+    totals &entry = totals_[{function, way, nullptr}];
+    entry.calls += calls;
+    entry.nbytes += nbytes;
+    entry.nanoseconds += static_cast<std::uint64_t>(total.count());
+    entry.longest_ns = std::max(entry.longest_ns, static_cast<std::uint64_t>(longest.count()));
+}
+
 std::string statistics::table(const std::string &heading,
                               std::initializer_list<extra> extras) const {
     std::lock_guard const guard(mutex_);
@@ -58,11 +69,12 @@ std::string statistics::table(const std::string &heading,
         return a.second.nanoseconds > b.second.nanoseconds;
     });
     for (auto const &[which, sum] : rows) {
-        text += fmt::format(
-            "  {:<26} {:<20} {:>10} {:>14} {:>12.3f} {:>12.3f} {:>12.3f}\n", which.function,
-            which.way, sum.calls, sum.nbytes, static_cast<double>(sum.nanoseconds) * 1e-6,
-            static_cast<double>(sum.nanoseconds) * 1e-3 / static_cast<double>(sum.calls),
-            static_cast<double>(sum.longest_ns) * 1e-3);
+        text += fmt::format("  {:<26} {:<20} {:>10} {:>14} {:>12.3f} {:>12.3f} {:>12.3f}\n",
+                            which.function, which.way, sum.calls, sum.nbytes,
+                            static_cast<double>(sum.nanoseconds) * 1e-6,
+                            static_cast<double>(sum.nanoseconds) * 1e-3 /
+                                static_cast<double>(std::max<std::uint64_t>(sum.calls, 1)),
+                            static_cast<double>(sum.longest_ns) * 1e-3);
         if (which.site != nullptr) {
             text += fmt::format("    at {}\n", place_name(which.site));
         }

@@ -26,6 +26,10 @@ public:
     void record(const char *function, const char *way, std::size_t nbytes,
                 std::chrono::nanoseconds time, const void *site);
 
+    /// Many of them: their number, and the sum and the longest of their times.
+    void record_all(const char *function, const char *way, std::uint64_t calls, std::size_t nbytes,
+                    std::chrono::nanoseconds total, std::chrono::nanoseconds longest);
+
     struct extra {
         const char *name;
         std::uint64_t value;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::runtime {
 namespace {
@@ -53,6 +54,25 @@ void trace::flight(const char *way, int peer, std::size_t nbytes, time_point beg
     add({way, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
 }
 
+void trace::interval(const char *name, std::size_t nbytes, time_point begin, time_point end) {
+    add({name, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, no_peer});
+}
+
+void trace::take_from(trace &other) {
+    std::vector<event> taken;
+    std::uint64_t num_dropped = 0;
+    {
+        std::lock_guard const guard(other.mutex_);
+        taken.swap(other.events_);
+        num_dropped = std::exchange(other.num_dropped_, 0);
+    }
+    for (event const &each : taken) {
+        add(each);
+    }
+    std::lock_guard const guard(mutex_);
+    num_dropped_ += num_dropped;
+}
+
 std::string trace::path_of(world_rank rank, int num_ranks) const {
     std::string path = path_;
     std::string const number = fmt::format("{}", rank.value());
@@ -83,7 +103,7 @@ status trace::write(const launch::job_info &job) {
     std::uint64_t number = 0;
     for (event const &each : events_) {
         double const begin_us = microseconds(each.begin_ns + offset_ns);
-        if (each.peer < 0) {
+        if (each.peer == -1) {
             fmt::print(file.get(),
                        ",\n"
                        R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
@@ -95,13 +115,13 @@ status trace::write(const launch::job_info &job) {
         ++number;
         fmt::print(file.get(),
                    ",\n"
-                   R"({{"ph":"b","cat":"flight","name":"{0} rank {1}","id":{2},"pid":{3},)"
+                   R"({{"ph":"b","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
                    R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
                    ",\n"
-                   R"({{"ph":"e","cat":"flight","name":"{0} rank {1}","id":{2},"pid":{3},)"
+                   R"({{"ph":"e","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
                    R"("tid":0,"ts":{6:.3f}}})",
-                   each.name, each.peer, number, rank, begin_us, each.nbytes,
-                   begin_us + microseconds(each.nanoseconds));
+                   each.name, each.peer == no_peer ? "" : fmt::format(" rank {}", each.peer),
+                   number, rank, begin_us, each.nbytes, begin_us + microseconds(each.nanoseconds));
     }
     fmt::print(file.get(), "]\n");
     if (num_dropped_ > 0) {

@@ -37,6 +37,11 @@ public:
     /// `way` is "put to" or "get from".
     void flight(const char *way, int peer, std::size_t nbytes, time_point begin, time_point end);
 
+    /// Anything else that takes a time and belongs to no thread.
+    void interval(const char *name, std::size_t nbytes, time_point begin, time_point end);
+    /// Takes all that another one has.
+    void take_from(trace &other);
+
     /// Writes the file of this rank. Blocks.
     status write(const launch::job_info &job);
 
@@ -48,8 +53,9 @@ private:
         std::int64_t nanoseconds;
         std::uint64_t nbytes;
         std::int32_t thread; ///< system's number of it; of a flight 0
-        std::int32_t peer;   ///< of a flight, else -1
+        std::int32_t peer;   ///< of a flight, else -1; of an interval: no_peer
     };
+    static constexpr std::int32_t no_peer = -2;
 
     void add(const event &happened);
     [[nodiscard]] std::string path_of(world_rank rank, int num_ranks) const;

@@ -33,6 +33,12 @@ command_line parse_command_line(int argc, char **argv) {
                    "Memory of each device for each client, as 4G. Default: its share of the "
                    "host's memory")
         ->type_name("SIZE");
+    app.add_option("--max-sessions", chosen.most_sessions,
+                   "Devices that all clients together may use at a time; at least as many as it "
+                   "lends")
+        ->check(CLI::Range(1, 65535))
+        ->capture_default_str()
+        ->type_name("N");
     app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
                    "How long a connection may take to say who it is")
         ->check(CLI::Range(0.01, 3600.0))

@@ -14,6 +14,7 @@ struct command_line {
     std::string devices = "1";
     std::string memory;
     double greeting_timeout_s = 10;
+    int most_sessions = 64;
     double least_kernel_time_s = 0;
     bool once = false;
     bool ends_with_parent = false;

@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 
@@ -31,30 +30,6 @@ int complain(const diomp::error &why) {
                  why.remedy().empty() ? "" : (" [remedy: " + why.remedy() + "]").c_str());
     return 1;
 }
-
-/// Images are kept in a folder of this process alone, and go with it.
-class image_folder {
-public:
-    image_folder() {
-        auto const place = std::filesystem::temp_directory_path() / "diomp-images-XXXXXX";
-        path_ = place.string();
-        if (::mkdtemp(path_.data()) == nullptr) {
-            path_.clear();
-        }
-    }
-    ~image_folder() {
-        std::error_code ignored;
-        if (!path_.empty()) {
-            std::filesystem::remove_all(path_, ignored);
-        }
-    }
-    image_folder(const image_folder &) = delete;
-    image_folder &operator=(const image_folder &) = delete;
-    [[nodiscard]] const std::string &path() const { return path_; }
-
-private:
-    std::string path_;
-};
 
 /// Readable when somebody wants the service to end.
 diomp::unique_fd termination_events() {
@@ -133,13 +108,13 @@ diomp::status run(const command_line &chosen) {
         auto taken = diomp::deviced::take_settings();
         DIOMP_TRY(taken);
         input = taken.take();
-        // Somebody who reads no more must not keep the images from being removed.
+        // Somebody who reads no more must not end the service, nor its sessions.
         std::signal(SIGPIPE, SIG_IGN);
     }
     std::vector<std::string> unknown;
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
-    diomp::set_log(settings.value().log, "service");
+    diomp::set_log(settings.value().log, "[service] ");
     service::server_options options;
     auto token = take_token();
     DIOMP_TRY(token);
@@ -158,21 +133,22 @@ diomp::status run(const command_line &chosen) {
     DIOMP_TRY(stop);
     auto open = open_door(chosen);
     DIOMP_TRY(open);
-    image_folder const images;
-    if (images.path().empty()) {
-        return diomp::system_error("making a folder for images", errno);
-    }
     auto devices = find_devices(chosen.devices, memory_bytes);
     DIOMP_TRY(devices);
     options.devices = devices.take();
-    options.image_folder = images.path();
     options.greeting_timeout_s = chosen.greeting_timeout_s;
+    options.most_sessions = chosen.most_sessions;
     options.once = chosen.once;
     options.least_kernel_time_s = chosen.least_kernel_time_s;
     options.network_device_memory = settings.value().network_device_memory;
     announce(chosen, open.value(), options.devices.size());
     service::server server(std::move(open.value().listener), std::move(options));
-    return server.run(stop.value().get());
+    diomp::status served = server.run(stop.value().get());
+    if (chosen.attached) { // diomp-run says what that means for the job
+        fmt::print("diomp-deviced has had {} sessions\n", server.num_sessions());
+        std::fflush(stdout);
+    }
+    return served;
 }
 
 } // namespace

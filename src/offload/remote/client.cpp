@@ -114,6 +114,7 @@ status client::build_world(const options &chosen) {
         each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
                             each->label());
         each->is_reached_ = world_->device_memory(each->rank()).has_value();
+        each->watch_ = watch_;
         each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
     }
     return {};
@@ -121,6 +122,7 @@ status client::build_world(const options &chosen) {
 
 result<std::unique_ptr<client>> client::connect(const options &chosen) {
     std::unique_ptr<client> made(new client);
+    made->watch_ = chosen.watch;
     if (chosen.split_threshold_bytes > 0) {
         made->split_threshold_bytes_ = chosen.split_threshold_bytes;
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "offload/remote/device_memory.h"
+#include "offload/remote/observer.h"
 #include "offload/remote/posted.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
@@ -48,6 +49,8 @@ public:
 
     [[nodiscard]] const offer &description() const { return offer_; }
     [[nodiscard]] world_rank rank() const { return rank_; }
+    /// Among the client's devices.
+    [[nodiscard]] std::size_t index() const { return rank_.index() - 1; }
     /// "device 2 of hosta": for messages.
     [[nodiscard]] const std::string &label() const { return label_; }
     [[nodiscard]] control_link &link() { return link_; }
@@ -96,6 +99,8 @@ private:
     /// Notes where the symbols are. Their addresses.
     std::vector<std::uint64_t> take_places(const std::vector<symbol> &symbols,
                                            const std::vector<place> &places);
+    result<std::vector<std::uint64_t>> load_unobserved(std::string_view image,
+                                                       const std::vector<symbol> &symbols);
     status send(std::string_view packet); ///< an error says of which device
     result<std::uint64_t> ask_for(frame what, std::uint64_t value);
     result<std::string> wait_for_answer(std::unique_lock<std::mutex> &lock, const char *what);
@@ -104,6 +109,7 @@ private:
     offer offer_;
     world_rank rank_;
     std::string label_;
+    observer *watch_ = nullptr; ///< the client's; set before its thread starts
     device_memory slot_;
     bool is_reached_ = false; ///< memory outside of the slot, by the network; fixed at start-up
     mutable std::mutex allocated_mutex_; ///< leaf lock over the next three
@@ -136,6 +142,7 @@ public:
         std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
         std::size_t split_threshold_bytes = 0;      ///< 0: chosen here
         bool posts_regions = true;                  ///< posted.h
+        observer *watch = nullptr;                  ///< outlives the client
     };
 
     /// Connects to all services and meets their sessions. Blocks.
@@ -155,6 +162,8 @@ public:
     [[nodiscard]] remote_device *device_of(world_rank rank);
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
+    /// nullptr: nobody wants to know.
+    [[nodiscard]] observer *watch() const { return watch_; }
 
     /// Frees memory of a device and, if much is idle then, gives it back to the device's host,
     /// which nobody waits for. False: nothing begins there.
@@ -183,6 +192,7 @@ private:
     std::vector<std::unique_ptr<remote_device>> devices_;
     std::unique_ptr<world> world_;
     std::size_t split_threshold_bytes_ = default_split_bytes;
+    observer *watch_ = nullptr;
     std::mutex queues_mutex_;                    ///< leaf lock
     std::vector<std::unique_ptr<queue>> queues_; ///< [its number]
     std::map<const remote_device *, std::vector<queue *>> idle_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <iterator>
 #include <unistd.h>
 
@@ -29,6 +30,30 @@ void write_out(unsigned stream, std::string_view bytes) {
         }
         bytes.remove_prefix(static_cast<std::size_t>(written));
     }
+}
+
+/// What an address that a session has crashed by is in this process; "" if it is nothing here.
+std::string own_use_of(std::uint64_t address) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        unsigned long long begin = 0;
+        unsigned long long end = 0;
+        int name = 0;
+        if (std::sscanf(line.c_str(), "%llx-%llx %*s %*s %*s %*s %n", &begin, &end, &name) < 2 ||
+            address < begin || address >= end) {
+            continue;
+        }
+        std::string const file = name > 0 ? line.substr(static_cast<std::size_t>(name)) : "";
+        if (file.starts_with('/')) {
+            return fmt::format(" (in {} of the program's process here: tables of virtual "
+                               "functions, function pointers and variables of the host mean "
+                               "nothing on a remote device, see \"Limits\" in docs/remote.md)",
+                               file);
+        }
+        return " (memory of the program's process here that is not mapped on the device: map what "
+               "pointers in mapped data lead to)";
+    }
+    return {};
 }
 
 } // namespace
@@ -199,14 +224,26 @@ bool remote_device::take_frame(std::string_view packet) {
         return true;
     }
     case frame::stopped: {
+        if (auto const kernels = decode_stopped(reader); watch_ != nullptr && kernels) {
+            watch_->ran(index(), kernels.value());
+        }
         std::lock_guard const guard(mutex_);
         stopped_.store(true, std::memory_order_release);
         answered_.notify_all();
         return true;
     }
-    case frame::ended:
-        fail(std::string(reader.text()));
+    case frame::ended: {
+        std::string why(reader.text());
+        if (reader.rest_size() >= sizeof(std::uint64_t)) {
+            auto const address = reader.number<std::uint64_t>();
+            why += fmt::format(", at address {:#x}", address);
+            if (!is_segment(address)) {
+                why += own_use_of(address);
+            }
+        }
+        fail(std::move(why));
         return false;
+    }
     default:
         fail("the service sent a frame that nobody asked for");
         return false;
@@ -249,6 +286,22 @@ std::vector<std::uint64_t> remote_device::take_places(const std::vector<symbol> 
 
 result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
                                                        const std::vector<symbol> &symbols) {
+    if (watch_ == nullptr) {
+        return load_unobserved(image, symbols);
+    }
+    auto const begin = std::chrono::steady_clock::now();
+    auto addresses = load_unobserved(image, symbols);
+    if (addresses) {
+        watch_->loaded(index(), image.size(), begin, std::chrono::steady_clock::now());
+        for (std::size_t i = 0; i < symbols.size(); ++i) {
+            watch_->found(index(), addresses.value()[i], symbols[i].name);
+        }
+    }
+    return addresses;
+}
+
+result<std::vector<std::uint64_t>>
+remote_device::load_unobserved(std::string_view image, const std::vector<symbol> &symbols) {
     std::lock_guard const only(asking_);
     DIOMP_TRY(send(encode(load_frame{identify(image), symbols})));
     std::unique_lock lock(mutex_);

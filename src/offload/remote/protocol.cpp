@@ -132,6 +132,35 @@ result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t coun
     return places;
 }
 
+std::string encode(std::span<const kernel_time> times) {
+    packet_writer packet(frame::stopped);
+    packet.number(static_cast<std::uint32_t>(times.size()));
+    for (kernel_time const &each : times) {
+        packet.text(each.name);
+        packet.number(each.calls);
+        packet.number(each.total_ns);
+        packet.number(each.longest_ns);
+    }
+    return packet.take();
+}
+
+result<std::vector<kernel_time>> decode_stopped(packet_reader &packet) {
+    std::vector<kernel_time> times;
+    auto const count = packet.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count && packet.ok(); ++i) {
+        kernel_time each;
+        each.name = packet.text();
+        each.calls = packet.number<std::uint64_t>();
+        each.total_ns = packet.number<std::uint64_t>();
+        each.longest_ns = packet.number<std::uint64_t>();
+        times.push_back(std::move(each));
+    }
+    if (!packet.ok() || !packet.at_end()) {
+        return malformed("list of kernels");
+    }
+    return times;
+}
+
 bool same_token(std::string_view expected, std::string_view given) {
     // The whole of `given` is looked at, whatever is found.
     unsigned difference = expected.size() == given.size() && !expected.empty() ? 0U : 1U;

@@ -27,7 +27,7 @@
 namespace diomp::offload::remote {
 
 /// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 7;
+inline constexpr std::uint32_t protocol_version = 8;
 inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_token_bytes = 256;
@@ -49,8 +49,9 @@ enum class frame : std::uint8_t {
     failed = 11,   ///< to the client, answers load: why (text)
     output = 12,   ///< to the client: stream (u8: 1 or 2), bytes
     stop = 13,     ///< to the session: no more batches will come
-    stopped = 14,  ///< to the client: all output has been sent
-    ended = 15,    ///< to the client, by the service: why the session is no more (text)
+    stopped = 14,  ///< to the client: all output has been sent; kernel_times
+    ended = 15,    ///< to the client, by the service: why the session is no more (text), and the
+                   ///< address (u64) by whose use it has crashed if that is known
     allocate = 16, ///< to the session: bytes (u64); of devices whose memory is not the slot
     release = 17,  ///< to the session: address (u64)
     done = 18,     ///< to the client, answers both: an address (u64), 0 if it failed
@@ -110,16 +111,28 @@ struct place {
     bool operator==(const place &) const = default;
 };
 
+/// How often a kernel has run in a session, and how long.
+struct kernel_time {
+    std::string name;
+    std::uint64_t calls = 0;
+    std::uint64_t total_ns = 0;
+    std::uint64_t longest_ns = 0;
+    bool operator==(const kernel_time &) const = default;
+};
+
 [[nodiscard]] std::string encode(const hello_frame &hello);
 [[nodiscard]] std::string encode(const offer &offered);
 [[nodiscard]] std::string encode(const load_frame &load);
 [[nodiscard]] std::string encode(std::span<const place> places);
+/// The frame `stopped`.
+[[nodiscard]] std::string encode(std::span<const kernel_time> times);
 /// The packet's type has been read. Errors: OMPX_ERR_ARG.
 result<hello_frame> decode_hello(packet_reader &packet);
 result<offer> decode_offer(packet_reader &packet);
 result<load_frame> decode_load(packet_reader &packet);
 /// Of so many symbols.
 result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count);
+result<std::vector<kernel_time>> decode_stopped(packet_reader &packet);
 
 /// Whether two tokens are equal, in a time that depends on the length of the second one only.
 [[nodiscard]] bool same_token(std::string_view expected, std::string_view given);

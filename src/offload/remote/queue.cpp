@@ -14,6 +14,39 @@ namespace {
 constexpr std::chrono::microseconds patience_of_test{10};
 
 } // namespace
+
+queue::time_point queue::now() const {
+    return owner_.watch() == nullptr ? time_point{} : std::chrono::steady_clock::now();
+}
+
+void queue::note_moved(observer::direction which, std::size_t nbytes, time_point begin) {
+    if (observer *const watch = owner_.watch()) {
+        watch->moved(device_.index(), which, observer::carrier::message, nbytes, begin, now());
+    }
+}
+
+void queue::note_flight(observer::direction which, observer::carrier by, std::size_t nbytes) {
+    if (owner_.watch() != nullptr) {
+        flights_.push_back({which, by, nbytes, now()});
+    }
+}
+
+void queue::note_landed(bool all) {
+    if (flights_.empty()) {
+        return;
+    }
+    auto const end = now();
+    std::erase_if(flights_, [&](const flight &each) {
+        bool const is_there = all || (each.which == observer::direction::to_device &&
+                                      each.by == observer::carrier::network);
+        if (is_there) {
+            owner_.watch()->moved(device_.index(), each.which, each.by, each.nbytes, each.begin,
+                                  end);
+        }
+        return is_there;
+    });
+}
+
 template <typename Ready>
 status queue::wait_until(Ready ready, const char *what) {
     std::optional<error> failure;
@@ -44,6 +77,7 @@ status queue::landed() {
                                         ? device_.failure()
                                         : fmt::format("a transfer to {} failed", device_.label()));
     }
+    note_landed(false);
     return {};
 }
 
@@ -62,6 +96,10 @@ void queue::ship(bool last) {
     std::string const bytes = packet.take();
     owner_.ranks().engine().send(device_.rank(), world::batch_handler,
                                  std::as_bytes(std::span(bytes)));
+    if (observer *const watch = owner_.watch()) {
+        watch->sent(device_.index(), bytes.size());
+        shipped_at_ = now();
+    }
     put_ranges_.clear();
     shipped_ = true;
     ++batch_;
@@ -193,6 +231,10 @@ status queue::take_answer() {
     DIOMP_TRY(decoded);
     reply const &answer = decoded.value();
     std::copy(std::begin(answer.output_bytes), std::end(answer.output_bytes), output_bytes_);
+    if (observer *const watch = owner_.watch()) {
+        watch->answered(device_.index(), bytes.size(), kernels_.empty() ? 0 : kernels_.front(),
+                        shipped_at_, now());
+    }
     if (answer.failed) {
         return error(OMPX_ERR_PEER, fmt::format("{}: {}", device_.label(), answer.rest));
     }
@@ -230,6 +272,7 @@ void queue::reset() {
     small_gets_.clear();
     small_get_bytes_ = 0;
     large_gets_.clear();
+    flights_.clear();
     for (std::uint64_t const stage : stages_) {
         device_.slot().release(stage);
     }
@@ -288,6 +331,7 @@ result<bool> queue::advance(bool may_post) {
     if (!fetching_ && !large_gets_.empty()) {
         fetching_ = std::make_shared<conduit::completion>();
         for (large_get const &each : large_gets_) {
+            note_flight(observer::direction::from_device, observer::carrier::network, each.nbytes);
             DIOMP_TRY(conduit.get(device_.rank(), each.address, each.destination, each.nbytes,
                                   *fetching_));
         }
@@ -298,11 +342,13 @@ result<bool> queue::advance(bool may_post) {
     if (fetching_ && fetching_->failure.load(std::memory_order_relaxed) != 0) {
         return error(OMPX_ERR_PEER, fmt::format("a transfer from {} failed", device_.label()));
     }
+    note_landed(true);
     reset();
     return true;
 }
 
 status queue::synchronize() {
+    auto const begin = now();
     status outcome = wait_until([this] { return advance(); }, "waiting for");
     if (!outcome) {
         {
@@ -312,6 +358,9 @@ status queue::synchronize() {
         if (std::string why = device_.explain_loss(); !why.empty()) {
             return error(OMPX_ERR_PEER, std::move(why));
         }
+    }
+    if (observer *const watch = owner_.watch()) {
+        watch->waited(device_.index(), begin, now());
     }
     return outcome;
 }

@@ -124,6 +124,23 @@ private:
     void forget_gathered();
     void raise_done(std::uint64_t batch); ///< any thread
 
+    // For an observer.
+    using time_point = observer::time_point;
+    struct flight {
+        observer::direction which;
+        observer::carrier by;
+        std::size_t nbytes;
+        time_point begin;
+    };
+    /// The clock, if there is one.
+    [[nodiscard]] time_point now() const;
+    /// Of a transfer that has been given to the queue since `begin` and is part of a message.
+    void note_moved(observer::direction which, std::size_t nbytes, time_point begin);
+    /// Of one that is under way from now on.
+    void note_flight(observer::direction which, observer::carrier by, std::size_t nbytes);
+    /// Those that the network puts are there. `all`: so are the others.
+    void note_landed(bool all);
+
     client &owner_;
     remote_device &device_;
     std::uint64_t const number_;
@@ -149,6 +166,8 @@ private:
     std::vector<std::shared_ptr<conduit::completion>> abandoned_;
     std::uint64_t output_bytes_[2] = {0, 0}; ///< that belong in front of the end
     std::atomic<std::uint64_t> done_{0};
+    std::vector<flight> flights_; ///< of what observers want to know
+    time_point shipped_at_;
     int num_unanswered_ = 0;     ///< batches posted since an answer was asked for
     std::uint64_t followed_ = 0; ///< what had been posted when follow() last looked
     std::mutex reply_mutex_;     ///< leaf lock over the next two

@@ -18,6 +18,7 @@ status queue::put_large(std::uint64_t address, const void *source, std::size_t n
     }
     has_large_puts_ = true;
     has_work_ = true;
+    note_flight(observer::direction::to_device, observer::carrier::network, nbytes);
     return owner_.ranks().conduit().put(device_.rank(), address, source, nbytes, *landing_);
 }
 
@@ -58,6 +59,9 @@ status queue::append_straight(operation way, std::uint64_t address, const void *
     DIOMP_TRY(make_room(encoded.size(), lock));
     gathered_.bytes(encoded.take());
     note_copy();
+    note_flight(way == operation::fetch ? observer::direction::to_device
+                                        : observer::direction::from_device,
+                observer::carrier::session, nbytes);
     return {};
 }
 
@@ -108,6 +112,7 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
         return {};
     }
     DIOMP_TRY(device_.check(address, nbytes));
+    auto const begin = now();
     std::unique_lock lock(mutex_);
     bool const is_small = nbytes <= owner_.split_threshold_bytes();
     DIOMP_TRY(follow(lock, !is_small));
@@ -118,6 +123,7 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
         gathered_.text({static_cast<const char *>(source), nbytes});
         put_ranges_.push_back({address, address + nbytes});
         has_work_ = true;
+        note_moved(observer::direction::to_device, nbytes, begin);
         return {};
     }
     if (device_.is_straight(address, nbytes)) {
@@ -140,6 +146,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         return {};
     }
     DIOMP_TRY(device_.check(address, nbytes));
+    auto const begin = now();
     std::unique_lock lock(mutex_);
     std::size_t const most_in_reply =
         owner_.ranks().conduit().max_message_bytes(device_.rank()) - reply_header_bytes;
@@ -154,6 +161,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         small_gets_.push_back({destination, nbytes});
         small_get_bytes_ += nbytes;
         has_work_ = true;
+        note_moved(observer::direction::from_device, nbytes, begin);
         return {};
     }
     if (device_.is_straight(address, nbytes)) {
@@ -190,6 +198,7 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
     DIOMP_TRY(follow(lock));
     DIOMP_TRY(make_room(64, lock));
     append_copy(to, destination, source, nbytes);
+    note_flight(observer::direction::between_devices, observer::carrier::session, nbytes);
     return {};
 }
 

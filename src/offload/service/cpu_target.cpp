@@ -14,7 +14,6 @@ class cpu_target final : public target {
 public:
     result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
                                             const std::vector<remote::symbol> &symbols) override {
-        static_cast<void>(load_libomptarget()); // the system may have another one
         return images_.load(file, id, symbols);
     }
     [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {

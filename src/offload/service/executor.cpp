@@ -10,6 +10,14 @@
 #include <utility>
 
 namespace diomp::offload::service {
+namespace {
+
+/// Of a helper. libomp counts every thread that has run a region, and their teams: where it has
+/// more than processors, threads that wait for each other yield at every look, and beside busy
+/// programs each yield costs a time slice. So idle threads end.
+constexpr std::chrono::milliseconds most_idle_time{200};
+
+} // namespace
 
 void activity_board::begin(std::size_t thread, const std::string &kernel) {
     line &mine = lines[thread % num_lines];
@@ -36,8 +44,8 @@ std::string activity_board::describe() const {
 
 executor::~executor() {
     stop();
-    for (std::thread &each : helpers_) {
-        each.join();
+    for (helper &each : helpers_) {
+        each.thread.join();
     }
 }
 
@@ -89,10 +97,23 @@ void executor::call_for_help() {
     }
     if (num_idle_ > 0) {
         ready_again_.notify_one();
-    } else if (helpers_.size() + 1 < activity_board::num_lines) {
-        helpers_.push_back(start_service_thread(
-            "diomp-kernels", [this, thread = helpers_.size() + 1] { help(thread); }));
+    } else {
+        start_helper();
     }
+}
+
+void executor::start_helper() {
+    auto place = std::ranges::find_if(helpers_, &helper::is_over);
+    if (place != helpers_.end()) {
+        place->thread.join(); // it has nothing left to do
+        place->is_over = false;
+    } else if (helpers_.size() + 1 < activity_board::num_lines) {
+        place = helpers_.insert(helpers_.end(), helper());
+    } else {
+        return;
+    }
+    auto const number = static_cast<std::size_t>(place - helpers_.begin()) + 1;
+    place->thread = start_service_thread("diomp-kernels", [this, number] { help(number); });
 }
 
 void executor::help(std::size_t thread) {
@@ -101,14 +122,18 @@ void executor::help(std::size_t thread) {
         line *const queue = take_ready();
         if (queue == nullptr) {
             ++num_idle_;
-            ready_again_.wait(lock);
+            auto const outcome = ready_again_.wait_for(lock, most_idle_time);
             --num_idle_;
+            if (outcome == std::cv_status::timeout && ready_.empty()) {
+                break;
+            }
             continue;
         }
         lock.unlock();
         work_on(*queue, thread);
         lock.lock();
     }
+    helpers_[thread - 1].is_over = true;
 }
 
 void executor::run(remote::world &ranks) {
@@ -276,8 +301,9 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
         std::this_thread::sleep_until(begin + least_kernel_time_);
     }
     board_.end(thread);
-    auto const taken = std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::steady_clock::now() - begin);
+    auto const elapsed = std::chrono::steady_clock::now() - begin;
+    note_time(launch.kernel, *name, elapsed);
+    auto const taken = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
     if (queue.kernel == 0 || taken > queue.kernel_time) {
         queue.kernel = launch.kernel;
         queue.kernel_time = taken;
@@ -287,6 +313,28 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
                      fmt::format("kernel {}: {}", *name, done.failure().message()));
     }
     return {};
+}
+
+void executor::note_time(std::uint64_t kernel, const std::string &name,
+                         std::chrono::nanoseconds taken) {
+    auto const nanoseconds = static_cast<std::uint64_t>(taken.count());
+    std::lock_guard const guard(mutex_);
+    remote::kernel_time &sum = kernel_times_[kernel];
+    if (sum.calls++ == 0) {
+        sum.name = name;
+    }
+    sum.total_ns += nanoseconds;
+    sum.longest_ns = std::max(sum.longest_ns, nanoseconds);
+}
+
+std::vector<remote::kernel_time> executor::kernel_times() {
+    std::lock_guard const guard(mutex_);
+    std::vector<remote::kernel_time> times;
+    times.reserve(kernel_times_.size());
+    for (auto const &each : kernel_times_) {
+        times.push_back(each.second);
+    }
+    return times;
 }
 
 void executor::finish(line &queue, std::uint64_t number) {

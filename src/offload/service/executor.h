@@ -33,6 +33,7 @@ struct activity_board {
         char kernel[240] = {};
     };
     std::array<line, num_lines> lines;
+    faulty_access fault;
 
     void begin(std::size_t thread, const std::string &kernel);
     void end(std::size_t thread);
@@ -57,6 +58,8 @@ public:
     void stop();
     [[nodiscard]] peer_copies &peers() { return peers_; }
     [[nodiscard]] const moved_bytes &moved() const { return moved_; }
+    /// Of all kernels that have run.
+    [[nodiscard]] std::vector<remote::kernel_time> kernel_times();
 
 private:
     struct batch {
@@ -99,9 +102,11 @@ private:
     status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
                         std::size_t nbytes);
     status launch(line &queue, const remote::launch_arguments &launch, std::size_t thread);
+    void note_time(std::uint64_t kernel, const std::string &name, std::chrono::nanoseconds taken);
     status drop(packet_reader &parts);
     void finish(line &queue, std::uint64_t number);
     void settle(line &queue, std::uint64_t number);
+    void start_helper();           ///< with mutex_
     void help(std::size_t thread); ///< body of the other threads
 
     target &device_;
@@ -115,11 +120,16 @@ private:
     std::mutex mutex_;
     std::condition_variable ready_again_;
     std::unordered_map<std::uint64_t, std::unique_ptr<line>> lines_;
+    std::unordered_map<std::uint64_t, remote::kernel_time> kernel_times_; ///< [address]
     std::deque<line *> ready_;
     std::vector<parked> parked_;
     bool first_is_busy_ = false;
     std::size_t num_idle_ = 0;
-    std::vector<std::thread> helpers_;
+    struct helper {
+        std::thread thread;
+        bool is_over = false;
+    };
+    std::vector<helper> helpers_; ///< [its number - 1]
 };
 
 } // namespace diomp::offload::service

@@ -2,59 +2,54 @@
 #include "offload/service/image.h"
 
 #include "base/elf_view.h"
-#include "base/unique_fd.h"
+#include "offload/service/image_store.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <link.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 namespace diomp::offload::service {
 
-std::string image_cache::path_of(const remote::image_id &id) const {
-    return folder_ + "/" + remote::to_string(id);
+namespace {
+
+std::string content_of(const std::string &file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-std::optional<std::string> image_cache::find(const remote::image_id &id) const {
-    std::string path = path_of(id);
-    struct stat about{};
-    if (::stat(path.c_str(), &about) != 0) {
-        return std::nullopt;
-    }
-    return path;
+std::string loader_error() {
+    char const *const why = ::dlerror();
+    return why != nullptr ? why : "?";
 }
 
-result<std::string> image_cache::add(const remote::image_id &id, std::string_view image) const {
-    if (remote::identify(image) != id) {
-        return error(OMPX_ERR_ARG, "the image that came is not the one that was announced");
-    }
-    // Others may look for it meanwhile: the name appears when the content is complete.
-    std::string const path = path_of(id);
-    std::string temporary = fmt::format("{}/new-XXXXXX", folder_);
-    unique_fd const fd(::mkostemp(temporary.data(), O_CLOEXEC));
+/// Where the system runs no code from memory without a file (vm.memfd_noexec, SELinux). Its name
+/// is gone before this returns.
+void *open_as_file(const std::string &file) {
+    std::error_code failure;
+    auto const folder = std::filesystem::temp_directory_path(failure);
+    std::string name = (failure ? "/tmp" : folder.string()) + "/diomp-image-XXXXXX";
+    unique_fd const fd(::mkostemp(name.data(), O_CLOEXEC));
     if (!fd.valid()) {
-        return system_error(fmt::format("keeping an image in {}", folder_), errno);
+        return nullptr;
     }
-    while (!image.empty()) {
-        ssize_t const written = ::write(fd.get(), image.data(), image.size());
-        if (written <= 0) {
-            int const code = errno;
-            ::unlink(temporary.c_str());
-            return system_error(fmt::format("keeping an image in {}", folder_), code);
-        }
-        image.remove_prefix(static_cast<std::size_t>(written));
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-        return system_error(fmt::format("keeping an image in {}", folder_), errno);
-    }
-    return path;
+    std::string const content = content_of(file);
+    void *const handle =
+        ::write(fd.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size())
+            ? ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)
+            : nullptr;
+    ::unlink(name.c_str());
+    return handle;
 }
+
+} // namespace
 
 std::map<std::string, std::uint64_t> variables_in(std::string_view image) {
     std::map<std::string, std::uint64_t> variables;
@@ -103,29 +98,28 @@ void image_set::note_data(void *handle) {
         &looking);
 }
 
+/// The loader would give the library that it has.
+result<std::string> image_set::copy(const std::string &file) {
+    auto made = make_image_memory(content_of(file));
+    DIOMP_TRY(made);
+    copies_.push_back(made.take());
+    return path_of(copies_.back());
+}
+
 result<void *> image_set::open(const std::string &file, const remote::image_id &id) {
     std::string name = file;
-    bool const is_again = known_.contains(id);
-    if (is_again) {
-        // The loader would give the one that it has.
-        name += "-XXXXXX";
-        unique_fd const fd(::mkostemp(name.data(), O_CLOEXEC));
-        std::error_code failure;
-        if (!fd.valid() ||
-            !std::filesystem::copy_file(
-                file, name, std::filesystem::copy_options::overwrite_existing, failure)) {
-            return system_error(fmt::format("copying an image to {}", name),
-                                fd.valid() ? failure.value() : errno);
-        }
+    if (known_.contains(id)) {
+        auto copied = copy(file);
+        DIOMP_TRY(copied);
+        name = copied.take();
     }
-    void *const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (is_again) {
-        ::unlink(name.c_str());
-    }
+    void *handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-        char const *const why = ::dlerror();
-        return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("the image cannot be loaded: {}", why != nullptr ? why : "?"));
+        std::string const why = loader_error();
+        handle = open_as_file(file);
+        if (handle == nullptr) {
+            return error(OMPX_ERR_UNSUPPORTED, fmt::format("the image cannot be loaded: {}", why));
+        }
     }
     known_.insert(id);
     return handle;
@@ -173,6 +167,7 @@ void image_set::unload() {
         ::dlclose(handles_.back());
         handles_.pop_back();
     }
+    copies_.clear();
     known_.clear();
     data_.clear();
     names_.clear();

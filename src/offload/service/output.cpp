@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/output.h"
 
+#include "base/log_setup.h"
 #include "base/service_thread.h"
 #include "offload/remote/protocol.h"
 
@@ -21,10 +22,19 @@ namespace {
 // is taken. One session per process.
 std::atomic<bool> g_is_crashing{false};
 std::atomic<bool> g_is_in_hand{false};
+std::atomic<faulty_access *> g_fault{nullptr};
 /// A client may have stopped reading.
 constexpr int most_waits = 1000;
 
-void wait_before_crash(int signal) {
+void wait_before_crash(int signal, siginfo_t *about, void * /*context*/) {
+    faulty_access *const fault = g_fault.load();
+    // Others than the kernel give no address, nor does it where an address has no meaning.
+    bool const is_access = (signal == SIGSEGV || signal == SIGBUS) && about->si_code > 0 &&
+                           about->si_code != SI_KERNEL;
+    if (fault != nullptr && is_access && !g_is_crashing.load()) {
+        fault->address.store(reinterpret_cast<std::uint64_t>(about->si_addr));
+        fault->is_known.store(true);
+    }
     g_is_crashing.store(true);
     timespec const one_ms{0, 1000000};
     for (int i = 0; i < most_waits && g_is_in_hand.load(); ++i) {
@@ -33,10 +43,11 @@ void wait_before_crash(int signal) {
     ::raise(signal); // which has its default action again
 }
 
-void watch_for_crashes() {
+void watch_for_crashes(faulty_access &fault) {
+    g_fault.store(&fault);
     struct sigaction action{};
-    action.sa_handler = wait_before_crash;
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    action.sa_sigaction = wait_before_crash;
+    action.sa_flags = static_cast<int>(SA_SIGINFO | SA_RESETHAND | SA_NODEFER);
     for (int const signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
         ::sigaction(signal, &action, nullptr);
     }
@@ -78,9 +89,15 @@ std::array<std::uint64_t, 2> output_pipes::send_to(remote::control_link &client)
     return sent;
 }
 
-result<std::unique_ptr<output>> output::redirect(remote::control_link &client, output_pipes pipes) {
+result<std::unique_ptr<output>> output::redirect(remote::control_link &client, output_pipes pipes,
+                                                 faulty_access &fault) {
     std::unique_ptr<output> made(new output(client, std::move(pipes)));
     std::fflush(nullptr);
+    made->log_ = unique_fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    if (!made->log_.valid()) {
+        return system_error("keeping standard error for the log", errno);
+    }
+    set_log_descriptor(made->log_.get());
     for (std::size_t i = 0; i < 2; ++i) {
         unique_fd const theirs = std::move(made->pipes_.write[i]);
         if (::dup2(theirs.get(), i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
@@ -91,7 +108,7 @@ result<std::unique_ptr<output>> output::redirect(remote::control_link &client, o
     if (!made->stop_.valid()) {
         return system_error("eventfd", errno);
     }
-    watch_for_crashes();
+    watch_for_crashes(fault);
     made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
     return made;
 }
@@ -102,6 +119,9 @@ output::~output() {
         static_cast<void>(!::write(stop_.get(), &one, sizeof one));
         thread_.join();
         flush();
+    }
+    if (log_.valid()) {
+        set_log_descriptor(STDERR_FILENO);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "offload/remote/control.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -25,12 +26,19 @@ struct output_pipes {
     std::array<unique_fd, 2> write;
 };
 
+/// The access to memory by which a session has crashed, for its service.
+struct faulty_access {
+    std::atomic<bool> is_known{false};
+    std::atomic<std::uint64_t> address{0};
+};
+
 class output {
 public:
     /// From now on the process prints to the client, also what it prints before it crashes: signals
-    /// that end it wait for what is on its way.
+    /// that end it wait for what is on its way, and leave in `fault` what they know of the reason.
+    /// The log stays with the service. Once per process.
     static result<std::unique_ptr<output>> redirect(remote::control_link &client,
-                                                    output_pipes pipes);
+                                                    output_pipes pipes, faulty_access &fault);
     /// Ends the thread; what has been printed is sent before.
     ~output();
     output(const output &) = delete;
@@ -48,6 +56,7 @@ private:
 
     remote::control_link &client_;
     output_pipes pipes_; ///< ends to read from
+    unique_fd log_;      ///< standard error of the service
     unique_fd stop_;
     std::mutex mutex_;
     std::array<std::uint64_t, 2> sent_{};

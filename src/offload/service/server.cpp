@@ -116,7 +116,9 @@ server::stranger::state server::stranger::look() {
 }
 
 server::server(unique_fd listener, server_options chosen)
-    : listener_(std::move(listener)), chosen_(std::move(chosen)) {}
+    : listener_(std::move(listener)), chosen_(std::move(chosen)),
+      most_sessions_(
+          std::max(static_cast<std::size_t>(chosen_.most_sessions), chosen_.devices.size())) {}
 
 server::~server() {
     for (auto const &[pid, session] : sessions_) {
@@ -125,7 +127,7 @@ server::~server() {
     }
 }
 
-const char *server::reason_to_refuse(const remote::hello_frame &hello) const {
+std::string server::reason_to_refuse(const remote::hello_frame &hello) const {
     // The token first: a stranger learns nothing else.
     if (!remote::same_token(chosen_.token, hello.token)) {
         return "wrong token [remedy: give client and service the same DIOMP_TOKEN or "
@@ -135,12 +137,23 @@ const char *server::reason_to_refuse(const remote::hello_frame &hello) const {
         return "another version of DiOMP [remedy: use the same version on both sides]";
     }
     if (hello.device >= chosen_.devices.size()) {
-        return "there is no such device";
+        return fmt::format("there is no such device: it lends {}, from number 0 on",
+                           chosen_.devices.size());
     }
-    if (sessions_.size() >= static_cast<std::size_t>(chosen_.most_sessions)) {
-        return "too many sessions at a time";
+    if (sessions_.size() >= most_sessions_) {
+        return fmt::format("too many sessions: {} devices are in use, which is its limit [remedy: "
+                           "use fewer devices, or wait for other clients; diomp-deviced "
+                           "--max-sessions sets the limit]",
+                           sessions_.size());
     }
-    return nullptr;
+    return {};
+}
+
+void server::refuse(remote::control_link &client, remote::frame how, const std::string &why) {
+    log(log_level::info, "a client was refused: {}", why);
+    packet_writer refusal(how);
+    refusal.text(why);
+    static_cast<void>(client.send(refusal.take()));
 }
 
 void server::greet(remote::control_link client) {
@@ -156,11 +169,8 @@ void server::greet(remote::control_link client) {
     if (!hello) {
         return;
     }
-    if (char const *const why = reason_to_refuse(hello.value())) {
-        log(log_level::info, "a client was refused: {}", why);
-        packet_writer refusal(remote::frame::refused);
-        refusal.text(why);
-        static_cast<void>(client.send(refusal.take()));
+    if (std::string const why = reason_to_refuse(hello.value()); !why.empty()) {
+        refuse(client, remote::frame::refused, why);
         return;
     }
     client.limit_frames(remote::max_frame_bytes);
@@ -174,7 +184,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
     auto pipes = output_pipes::make();
     activity_board *const board = pipes ? make_board() : nullptr;
     if (board == nullptr) {
-        log(log_level::error, "a session cannot be started: no memory or descriptors");
+        refuse(client, remote::frame::ended, "no memory or descriptors for a further session");
         return;
     }
     auto session = std::make_unique<session_process>(std::move(client), board, pipes.take());
@@ -196,7 +206,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         strangers_.clear();
         bind_to(device.processors);
         session_options options;
-        options.image_folder = chosen_.image_folder;
+        options.images = images_.get();
         options.kind = device.description.kind;
         options.device = device.number;
         options.memory_bytes = device.description.memory_bytes;
@@ -208,11 +218,12 @@ void server::start_session(remote::control_link client, const lent_device &devic
         std::_Exit(served ? 0 : 1);
     }
     if (pid < 0) {
-        log(log_level::error, "a session cannot be started: {}", ::strerrordesc_np(errno));
+        refuse(session->client, remote::frame::ended,
+               fmt::format("no process for a further session: {}", ::strerrordesc_np(errno)));
         return;
     }
     session->pipes.write = {};
-    had_session_ = true;
+    ++num_sessions_;
     sessions_.emplace(pid, std::move(session));
 }
 
@@ -232,6 +243,9 @@ void server::reap() {
             found->second->pipes.send_to(found->second->client);
             packet_writer packet(remote::frame::ended);
             packet.text(why);
+            if (faulty_access const &fault = found->second->board->fault; fault.is_known.load()) {
+                packet.number(fault.address.load());
+            }
             static_cast<void>(found->second->client.send(packet.take()));
         }
         sessions_.erase(found);
@@ -274,9 +288,14 @@ status server::run(int stop_fd) {
     if (!child_events.valid()) {
         return system_error("signalfd", errno);
     }
-    while (!chosen_.once || !had_session_ || !sessions_.empty()) {
-        std::vector<pollfd> entries{
-            {listener_.get(), POLLIN, 0}, {child_events.get(), POLLIN, 0}, {stop_fd, POLLIN, 0}};
+    auto store = image_store::create();
+    DIOMP_TRY(store);
+    images_ = store.take();
+    while (!chosen_.once || num_sessions_ == 0 || !sessions_.empty()) {
+        std::vector<pollfd> entries{{listener_.get(), POLLIN, 0},
+                                    {child_events.get(), POLLIN, 0},
+                                    {stop_fd, POLLIN, 0},
+                                    {images_->incoming(), POLLIN, 0}};
         int limit_ms = strangers_.empty() ? -1 : 1000;
         for (auto const &each : strangers_) {
             if (each->has_begun) {
@@ -287,6 +306,9 @@ status server::run(int stop_fd) {
         }
         if (::poll(entries.data(), entries.size(), limit_ms) < 0 && errno != EINTR) {
             return system_error("poll", errno);
+        }
+        if (entries[3].revents != 0) {
+            images_->take();
         }
         look_at_strangers();
         if (entries[2].revents != 0) {

@@ -7,6 +7,7 @@
 #include "base/unique_fd.h"
 #include "offload/remote/protocol.h"
 #include "offload/service/executor.h"
+#include "offload/service/image_store.h"
 
 #include <map>
 #include <memory>
@@ -26,9 +27,8 @@ struct lent_device {
 struct server_options {
     std::vector<lent_device> devices;
     std::string token;
-    std::string image_folder; ///< of this process, only for its user
     double greeting_timeout_s = 10;
-    int most_sessions = 64;
+    int most_sessions = 64;         ///< at a time; at least one for each device
     double least_kernel_time_s = 0; ///< kernels that are over earlier sleep for the rest
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
     bool once = false;                          ///< ends with the last session
@@ -43,6 +43,8 @@ public:
 
     /// Serves until `stop_fd` becomes readable, or with `once` until the last session has ended.
     status run(int stop_fd);
+    /// That have been started.
+    [[nodiscard]] std::size_t num_sessions() const { return num_sessions_; }
 
 private:
     struct session_process;
@@ -52,13 +54,17 @@ private:
     void greet(remote::control_link client);
     void start_session(remote::control_link client, const lent_device &device);
     void reap();
-    [[nodiscard]] const char *reason_to_refuse(const remote::hello_frame &hello) const;
+    /// "": none.
+    [[nodiscard]] std::string reason_to_refuse(const remote::hello_frame &hello) const;
+    static void refuse(remote::control_link &client, remote::frame how, const std::string &why);
 
     unique_fd listener_;
+    std::unique_ptr<image_store> images_; ///< while it runs
     server_options const chosen_;
+    std::size_t const most_sessions_;
     std::map<pid_t, std::unique_ptr<session_process>> sessions_;
     std::vector<std::unique_ptr<stranger>> strangers_;
-    bool had_session_ = false;
+    std::size_t num_sessions_ = 0; ///< that have been started
 };
 
 } // namespace diomp::offload::service

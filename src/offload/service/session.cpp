@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <vector>
 
 namespace diomp::offload::service {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class session {
 public:
     session(remote::control_link &client, const session_options &options)
-        : client_(client), options_(options), cache_(options.image_folder) {}
+        : client_(client), options_(options) {}
 
     status serve();
 
@@ -28,7 +29,8 @@ private:
 
     remote::control_link &client_;
     session_options const &options_;
-    image_cache cache_;
+    /// Never closed: the loader takes a name that comes again for the same library.
+    std::vector<unique_fd> images_;
     std::unique_ptr<target> target_;
     std::unique_ptr<output> output_;
     std::unique_ptr<executor> executor_;
@@ -47,10 +49,13 @@ status session::join() {
         size > (1U << 16)) {
         return error(OMPX_ERR_ARG, "the client does not say which rank of what world this is");
     }
-    auto redirected = output::redirect(client_, std::move(*options_.pipes));
+    auto redirected = output::redirect(client_, std::move(*options_.pipes), options_.board->fault);
     DIOMP_TRY(redirected);
     output_ = redirected.take();
     if (options_.kind == "cpu") {
+        // In the thread that runs regions, which is then the first one that libomp knows. An image
+        // would find the system's library otherwise.
+        static_cast<void>(load_libomptarget());
         target_ = make_cpu_target();
     } else {
         auto made_target =
@@ -99,8 +104,8 @@ status session::load(packet_reader &packet) {
     auto wanted = remote::decode_load(packet);
     DIOMP_TRY(wanted);
     remote::load_frame const &load = wanted.value();
-    auto file = cache_.find(load.image);
-    if (!file) {
+    auto known = options_.images->find(load.image);
+    if (!known) {
         DIOMP_TRY(client_.send(packet_writer(remote::frame::wanted).take()));
         auto bytes = client_.receive();
         DIOMP_TRY(bytes);
@@ -108,12 +113,18 @@ status session::load(packet_reader &packet) {
         if (reader.type<remote::frame>() != remote::frame::image) {
             return error(OMPX_ERR_ARG, "an image was expected");
         }
-        auto kept = cache_.add(load.image, reader.rest());
+        auto kept = options_.images->add(load.image, reader.rest());
         DIOMP_TRY(kept);
-        file = kept.take();
+        known = kept.take();
     }
+    images_.push_back(std::move(*known));
     options_.board->begin(activity_board::num_lines - 1, "constructors of an image");
-    auto places = target_->load(*file, load.image, load.symbols);
+    result<std::vector<remote::place>> places(error(OMPX_ERR_SYSTEM, "not loaded"));
+    // In a thread that ends afterwards: libomp would count one that has met it as a thread of
+    // regions for as long as it lives (see executor.cpp).
+    start_service_thread("diomp-load", [&] {
+        places = target_->load(path_of(images_.back()), load.image, load.symbols);
+    }).join();
     options_.board->end(activity_board::num_lines - 1);
     DIOMP_TRY(places);
     return client_.send(encode(places.value()));
@@ -170,7 +181,7 @@ void session::leave() {
         "session's",
         executor_->moved().straight.load(), executor_->moved().by_way.load());
     output_->flush();
-    static_cast<void>(client_.send(packet_writer(remote::frame::stopped).take()));
+    static_cast<void>(client_.send(encode(executor_->kernel_times())));
     // The client closes when it no longer talks to this process: not before may its peer vanish.
     while (client_.receive()) {
     }

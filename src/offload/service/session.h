@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "offload/remote/control.h"
 #include "offload/service/executor.h"
-#include "offload/service/image.h"
+#include "offload/service/image_store.h"
 #include "offload/service/output.h"
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace diomp::offload::service {
 
 struct session_options {
-    std::string image_folder;
+    image_store *images = nullptr;
     std::string kind = "cpu";     ///< as in remote::offer
     int device = 0;               ///< of LLVM's plugin
     std::size_t memory_bytes = 0; ///< of the slot

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -188,12 +187,12 @@ private:
 };
 
 /// The process of a session, which talks to its client through `socket`.
-[[noreturn]] inline void be_session(diomp::unique_fd socket, const std::string &folder,
+[[noreturn]] inline void be_session(diomp::unique_fd socket, service::image_store &images,
                                     const session_setting &setting) {
     ::alarm(60); // whatever happens, no process is left
     static service::activity_board board;
     service::session_options options;
-    options.image_folder = folder;
+    options.images = &images;
     options.kind = setting.kind;
     options.network_device_memory = setting.device_memory;
     options.memory_bytes = memory_bytes;
@@ -208,8 +207,7 @@ private:
 /// The sessions' processes must end with `expected`.
 inline void run_sessions(const session_setting &setting,
                          const std::function<void(client_side &)> &body, int expected = 0) {
-    std::string folder = testing::TempDir() + "diomp-images-XXXXXX";
-    EXPECT_NE(::mkdtemp(folder.data()), nullptr);
+    auto const images = service::image_store::create().take();
     std::vector<diomp::unique_fd> sockets;
     std::vector<pid_t> sessions;
     for (int i = 0; i < setting.sessions; ++i) {
@@ -219,7 +217,7 @@ inline void run_sessions(const session_setting &setting,
         sessions.push_back(::fork());
         if (sessions.back() == 0) {
             sockets.clear();
-            be_session(diomp::unique_fd(ends[1]), folder, setting);
+            be_session(diomp::unique_fd(ends[1]), *images, setting);
         }
         ::close(ends[1]);
     }
@@ -240,7 +238,6 @@ inline void run_sessions(const session_setting &setting,
         EXPECT_TRUE(WIFEXITED(how)) << "signal " << WTERMSIG(how);
         EXPECT_EQ(WEXITSTATUS(how), expected);
     }
-    std::filesystem::remove_all(folder);
 }
 
 } // namespace diomp_test

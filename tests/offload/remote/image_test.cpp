@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/image.h"
+#include "offload/service/image_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,11 +8,15 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
+#include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace diomp::offload::service {
 namespace {
@@ -24,64 +29,84 @@ std::string content_of(const std::string &path) {
     return text.str();
 }
 
-class image_cache_test : public testing::Test {
+class image_store_test : public testing::Test {
 protected:
-    image_cache_test() {
-        folder_ = testing::TempDir() + "diomp-images-XXXXXX";
-        EXPECT_NE(::mkdtemp(folder_.data()), nullptr);
-        cache_.emplace(folder_);
-    }
-    ~image_cache_test() override { std::filesystem::remove_all(folder_); }
-    [[nodiscard]] std::ptrdiff_t num_files() const {
-        return std::distance(std::filesystem::directory_iterator(folder_), {});
+    image_store_test() { store_ = image_store::create().take(); }
+    /// The content of what find() gives; "" if it gives nothing.
+    [[nodiscard]] std::string found(const remote::image_id &id) const {
+        auto const memory = store_->find(id);
+        return memory ? content_of(path_of(*memory)) : std::string();
     }
 
-    std::string folder_;
-    std::optional<image_cache> cache_;
+    std::unique_ptr<image_store> store_;
 };
 
-TEST_F(image_cache_test, keeps_what_it_is_given) {
+TEST_F(image_store_test, keeps_what_it_is_given) {
     std::string const image(100000, 'i');
     auto const id = remote::identify(image);
-    EXPECT_FALSE(cache_->find(id).has_value());
-    auto const kept = cache_->add(id, image);
-    ASSERT_TRUE(kept.ok()) << kept.failure().message();
-    EXPECT_EQ(cache_->find(id), kept.value());
-    EXPECT_EQ(content_of(kept.value()), image);
-    EXPECT_FALSE(cache_->find(remote::identify("another")).has_value());
-    EXPECT_EQ(cache_->add(id, image).value(), kept.value()); // once more
-    EXPECT_EQ(num_files(), 1);
+    EXPECT_FALSE(store_->find(id).has_value());
+    {
+        auto const kept = store_->add(id, image);
+        ASSERT_TRUE(kept.ok()) << kept.failure().message();
+        EXPECT_EQ(content_of(path_of(kept.value())), image);
+        EXPECT_EQ(found(id), image);
+        EXPECT_LT(::write(kept.value().get(), "j", 1), 0);
+        store_->take();
+    }
+    EXPECT_EQ(found(id), image) << "the service has it";
+    EXPECT_FALSE(store_->find(remote::identify("another")).has_value());
 }
 
-TEST_F(image_cache_test, refuses_what_is_not_what_was_announced) {
+/// A session that ends before the service has looked: its image is with what it has sent.
+TEST_F(image_store_test, an_image_outlives_its_session) {
+    std::string const image(1000, 'i');
+    auto const id = remote::identify(image);
+    pid_t const session = ::fork();
+    if (session == 0) {
+        std::_Exit(store_->add(id, image) ? 0 : 1);
+    }
+    int how = 0;
+    ::waitpid(session, &how, 0);
+    EXPECT_EQ(how, 0);
+    EXPECT_FALSE(store_->find(id).has_value());
+    store_->take();
+    EXPECT_EQ(found(id), image);
+}
+
+TEST_F(image_store_test, has_no_room_for_more_than_its_table) {
+    for (int i = 0; i < 600; ++i) {
+        std::string const image = "image " + std::to_string(i);
+        auto const kept = store_->add(remote::identify(image), image);
+        ASSERT_TRUE(kept.ok()) << i;
+        store_->take();
+        if (i == 100) {
+            EXPECT_EQ(found(remote::identify(image)), image);
+        }
+    }
+    EXPECT_FALSE(store_->find(remote::identify("image 599")).has_value());
+}
+
+TEST_F(image_store_test, refuses_what_is_not_what_was_announced) {
     std::string const image(1000, 'i');
     auto const id = remote::identify(image);
     for (std::string const &other :
          {std::string(1000, 'j'), image + "i", image.substr(1), std::string()}) {
-        auto const kept = cache_->add(id, other);
+        auto const kept = store_->add(id, other);
         ASSERT_FALSE(kept.ok());
         EXPECT_EQ(kept.failure().code(), OMPX_ERR_ARG);
-        EXPECT_FALSE(cache_->find(id).has_value());
+        EXPECT_FALSE(store_->find(id).has_value());
     }
-    EXPECT_EQ(num_files(), 0);
-}
-
-TEST_F(image_cache_test, without_its_folder_says_so) {
-    image_cache const nowhere(folder_ + "/gone");
-    auto const kept = nowhere.add(remote::identify("image"), "image");
-    ASSERT_FALSE(kept.ok());
-    EXPECT_THAT(kept.failure().message(), HasSubstr(folder_));
 }
 
 /// As sessions of two clients do: whoever finds an image finds all of it.
-TEST_F(image_cache_test, writers_do_not_disturb_each_other) {
+TEST_F(image_store_test, writers_do_not_disturb_each_other) {
     std::string const image(3 << 20, 'i');
     auto const id = remote::identify(image);
     std::atomic<bool> done{false};
     std::thread reader([&] {
         while (!done.load()) {
-            if (auto const path = cache_->find(id)) {
-                EXPECT_EQ(std::filesystem::file_size(*path), image.size());
+            if (auto const memory = store_->find(id)) {
+                EXPECT_EQ(content_of(path_of(*memory)).size(), image.size());
             }
         }
     });
@@ -89,7 +114,7 @@ TEST_F(image_cache_test, writers_do_not_disturb_each_other) {
     for (int i = 0; i < 4; ++i) {
         writers.emplace_back([&] {
             for (int round = 0; round < 5; ++round) {
-                EXPECT_TRUE(image_cache(folder_).add(id, image).ok());
+                EXPECT_TRUE(store_->add(id, image).ok());
             }
         });
     }
@@ -98,8 +123,8 @@ TEST_F(image_cache_test, writers_do_not_disturb_each_other) {
     }
     done.store(true);
     reader.join();
-    EXPECT_EQ(num_files(), 1);
-    EXPECT_TRUE(content_of(*cache_->find(id)) == image);
+    store_->take();
+    EXPECT_TRUE(found(id) == image);
 }
 
 TEST(image_variables, are_what_can_be_written) {
@@ -163,15 +188,15 @@ TEST(image_set_test, finds_symbols_and_data_of_a_library) {
 }
 
 /// As by two libraries of a program, or one that is closed and opened again.
-TEST_F(image_cache_test, an_image_that_is_loaded_again_has_its_own_variables) {
+TEST_F(image_store_test, an_image_that_is_loaded_again_has_its_own_variables) {
     std::string const image = content_of(std::getenv("DIOMP_TEST_IMAGE"));
     auto const id = remote::identify(image);
-    auto const file = cache_->add(id, image);
+    auto const file = store_->add(id, image);
     ASSERT_TRUE(file.ok());
     image_set images;
     std::set<int *> counts;
     for (int round = 0; round < 3; ++round) {
-        auto const found = images.load(file.value(), id, {{"count", sizeof(int)}});
+        auto const found = images.load(path_of(file.value()), id, {{"count", sizeof(int)}});
         ASSERT_TRUE(found.ok()) << found.failure().message();
         EXPECT_TRUE(found.value()[0].is_variable);
         EXPECT_TRUE(images.has(found.value()[0].address, sizeof(int)));
@@ -179,15 +204,15 @@ TEST_F(image_cache_test, an_image_that_is_loaded_again_has_its_own_variables) {
         EXPECT_TRUE(counts.insert(count).second);
         EXPECT_EQ(++*count, **counts.begin());
     }
-    EXPECT_EQ(num_files(), 1);
+    images.unload(); // before the names of the files come again
 }
 
-TEST_F(image_cache_test, what_is_no_library_is_not_loaded) {
+TEST_F(image_store_test, what_is_no_library_is_not_loaded) {
     image_set images;
-    auto const file = cache_->add(remote::identify("no library"), "no library");
+    auto const file = store_->add(remote::identify("no library"), "no library");
     ASSERT_TRUE(file.ok());
     for (int round = 0; round < 2; ++round) {
-        auto const found = images.load(file.value(), {1, 2, 3}, {{"cos", 0}});
+        auto const found = images.load(path_of(file.value()), {1, 2, 3}, {{"cos", 0}});
         ASSERT_FALSE(found.ok());
         EXPECT_EQ(found.failure().code(), OMPX_ERR_UNSUPPORTED);
         EXPECT_THAT(found.failure().message(), HasSubstr("cannot be loaded"));

@@ -220,6 +220,58 @@ static void crash_in_parallel(void) {
     }
 }
 
+/* What only the host has: a variable, a function, and what a pointer in mapped data leads to. */
+static int of_the_host = 3;
+static int host_function(void) { return of_the_host; }
+static void crash_host_variable(void) {
+    int *volatile pointer = &of_the_host;
+    int *const where = pointer;
+#pragma omp target device(device) firstprivate(where)
+    *where = 1;
+}
+static void crash_host_function(void) {
+    int (*volatile pointer)(void) = host_function;
+    int (*const function)(void) = pointer;
+    int value = 0;
+#pragma omp target device(device) firstprivate(function) map(from : value)
+    value = function();
+}
+static void crash_host_memory(void) {
+    struct {
+        int *inside;
+    } list = {malloc(mebibyte)};
+    list.inside[0] = 1;
+#pragma omp target device(device) map(tofrom : list)
+    list.inside[0] += 1;
+    free(list.inside);
+}
+
+/* Many small parallel regions; how many threads took part. */
+static void small_parallel(void) {
+    int threads = 0;
+#pragma omp target device(device) map(tofrom : threads)
+    for (int i = 0; i < 50; ++i) {
+#pragma omp parallel
+#pragma omp single
+        threads = omp_get_num_threads();
+    }
+    printf("%d threads\n", threads);
+}
+
+/* Regions side by side, and parallel ones after them. */
+static void side_by_side(void) {
+#pragma omp parallel num_threads(2)
+#pragma omp single
+    for (int i = 0; i < 2; ++i) {
+#pragma omp target device(device) nowait
+        usleep(100000);
+    }
+    usleep(1000000); // what ran them may end
+    small_parallel();
+}
+
+static void nothing(void) { printf("%d devices\n", omp_get_num_devices()); }
+
 /* Until somebody ends it. */
 static void endless(void) {
 #pragma omp target device(device)
@@ -295,6 +347,12 @@ int main(int argc, char **argv) {
                  {"parallel", crash_in_parallel},
                  {"exit0", crash_exit_0},
                  {"exit3", crash_exit_3},
+                 {"host_variable", crash_host_variable},
+                 {"host_function", crash_host_function},
+                 {"host_memory", crash_host_memory},
+                 {"small_parallel", small_parallel},
+                 {"side_by_side", side_by_side},
+                 {"nothing", nothing},
                  {"endless", endless},
                  {"busy", busy}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {

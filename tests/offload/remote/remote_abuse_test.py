@@ -127,7 +127,7 @@ class remote_abuse_test(remote_case):
             self.wait_until(lambda lender=lender: not lender.sessions(), "the end of all sessions", END_LIMIT_S)
             self.assert_serves(lender)
             self.assertEqual(lender.end(), 0)
-            self.assertEqual(self.image_folders(), [])
+            self.assertEqual(self.files(), [])
 
     def test_client_is_killed_while_regions_are_queued(self):
         lender = self.lend()

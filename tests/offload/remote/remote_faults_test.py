@@ -11,7 +11,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from services import (END_LIMIT_S, HELLO, LIMIT_S, MAGIC, MISUSE, POSTED, REFUSED, SERVICE, VERSION, WELCOME, forwarder,
+from services import (END_LIMIT_S, HELLO, LATER_ENTRIES, LIBRARIES, LIMIT_S, MAGIC, MISUSE, POSTED, REFUSED, SERVICE, VERSION, WELCOME, forwarder,
                       receive_frame, remote_case, send_frame, service, stand_in, text)
 
 EM_X86_64, EM_AARCH64 = 62, 183
@@ -204,6 +204,36 @@ class remote_faults_test(remote_case):
     def test_region_writes_to_null(self):
         self.check_crash("null", r"died by signal 11 \(Segmentation fault\)")
 
+    def test_region_uses_what_only_the_host_has(self):
+        """The error says which address, and what that is in the program."""
+        for mode, what in (("host_variable", rf"in \S*{Path(MISUSE).name} of the program's process"),
+                           ("host_function", rf"in \S*{Path(MISUSE).name} of the program's process"),
+                           ("host_memory", "memory of the program's process here that is not mapped")):
+            with self.subTest(mode):
+                client = self.start_client(service(self), [MISUSE, mode])
+                self.assert_ends_with_error(client, rf"signal 11 .*kernel \S*crash_{mode}\S*, at address 0x[0-9a-f]+ \({what}")
+
+    def test_region_that_writes_to_null_names_the_address(self):
+        self.assert_ends_with_error(self.start_client(service(self), [MISUSE, "null"]), r"at address 0x0\b(?! \()")
+
+    def test_devices_that_are_not_used(self):
+        """One line at the end; none where they were used, nor in a child that leaves them to its parent."""
+        lender = service(self, devices=2)
+        status, out, err = self.run_client(lender, [MISUSE, "nothing"])
+        self.assertEqual((status, out), (0, "2 devices\nwent on\n"), err)
+        self.assertRegex(err, r"\Adiomp: warning: the program has not used its remote devices \(numbers 0 to 1\): .*\n\Z")
+        status, out, err = self.run_client(lender, [MISUSE, "nothing"], {"DIOMP_LOCAL_DEVICES": "on"})
+        self.assertEqual((status, out), (0, "6 devices\nwent on\n"), err)
+        self.assertRegex(err, r"\(numbers 4 to 5\).*DIOMP_LOCAL_DEVICES=off")
+        self.assertEqual(self.run_client(lender, [MISUSE, "answer"])[2], "")
+
+    def test_program_of_a_later_compiler(self):
+        """Entries as LLVM 22 has them: a sentence and not a crash."""
+        status, out, err = self.run_client("", [LATER_ENTRIES, str(Path(LIBRARIES, "libomptarget.so"))])
+        self.assertEqual((status, out), (1, ""), err)
+        self.assertRegex(err, r"\Adiomp: error: target regions of this program were compiled by LLVM 21 or newer, and "
+                              r"DiOMP's libomptarget is that of LLVM 19 \[remedy: compile with diompcc or clang-19.*\n\Z")
+
     def test_region_aborts(self):
         self.check_crash("abort", r"died by signal 6 \(Aborted\)")
 
@@ -277,7 +307,7 @@ class remote_faults_test(remote_case):
         self.assert_gone(session)
         self.assert_serves(lender)
         self.assertEqual(lender.end(), 0)
-        self.assertEqual(self.image_folders(), [])
+        self.assertEqual(self.files(), [])
 
     def test_client_is_killed_in_a_region(self):
         self.check_client_end("endless", signal.SIGKILL)
@@ -293,6 +323,7 @@ class remote_faults_test(remote_case):
         client = self.start_client(lender, [MISUSE, mode])
         session = self.session_of(client)
         lender.end(how)
+        self.assertEqual(self.files(), [], "nothing is left, however it ends")
         self.assert_gone(session)
         self.assert_ends_with_error(client, "remote device 0 .*(gone|over|unreachable|fail)")
         return lender
@@ -305,7 +336,7 @@ class remote_faults_test(remote_case):
 
     def test_service_is_terminated(self):
         self.assertEqual(self.check_service_end("endless", signal.SIGTERM).process.returncode, 0)
-        self.assertEqual(self.image_folders(), [])
+        self.assertEqual(self.files(), [])
 
     def test_service_ends_with_its_parent(self):
         words = f'"{SERVICE}" --port 0 --print-port --end-with-parent & echo $!; wait'

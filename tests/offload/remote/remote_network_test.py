@@ -5,7 +5,7 @@ import os
 import re
 import unittest
 
-from services import CUDA, MOVER, remote_case, service
+from services import CUDA, LIMIT_S, MOVER, remote_case, service
 
 UCX = {"DIOMP_NETWORK": "ucx"}
 MOVED = r"the device's own memory: (\d+) bytes straight to and from the network, (\d+) by way of the session's"
@@ -15,10 +15,15 @@ class remote_network_test(remote_case):
     def lend(self, devices, device_memory="on"):
         return service(self, devices=devices, DIOMP_LOG="info", DIOMP_NETWORK_DEVICE_MEMORY=device_memory)
 
-    def moved(self, err, sessions):
-        """(bytes straight, bytes by way of the session's memory), of all sessions."""
-        found = re.findall(MOVED, err)
-        self.assertEqual(len(found), sessions, err)
+    def moved(self, lenders, sessions):
+        """(bytes straight, bytes by way of the session's memory), of all sessions, as the services' logs have them."""
+        log = ""
+        for each in lenders:
+            self.wait_until(lambda each=each: not each.sessions(), "the end of all sessions")
+            each.process.terminate()
+            log += each.process.communicate(timeout=LIMIT_S)[1]
+        found = re.findall(MOVED, log)
+        self.assertEqual(len(found), sessions, log)
         return tuple(sum(int(each[i]) for each in found) for i in range(2))
 
     def test_processors(self):
@@ -26,54 +31,61 @@ class remote_network_test(remote_case):
         self.assertRegex(err, "is reached by ucx")
 
     def test_a_session_that_prints_before_it_is_there(self):
-        """What it logs while its world starts comes to the client, as all that it prints."""
+        """What it logs while its world starts goes to the service's log."""
         lender = service(self, memory="1T", DIOMP_LOG="info")  # more than can be registered
         err = self.exercise(lender, 0, 1, "devices", **UCX)
-        self.assertRegex(err, "diomp: service.*too large to be registered")
+        self.assertNotIn("service", err)
+        lender.process.terminate()
+        self.assertRegex(lender.process.communicate(timeout=LIMIT_S)[1],
+                         r"diomp: \[service\] .*too large to be registered")
 
     def test_memory_of_a_gpu_straight(self):
         """Everything above the threshold, in both directions and from device to device."""
-        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, "map_large", "update", "copies", "copies_between",
-                            "copies_async", "rectangles", "threads", "many_tasks", "depend_across", **UCX)
-        straight, by_way = self.moved(err, sessions=2)
+        lender = self.lend("host")
+        self.exercise(f"{lender.name}*2", 0, 2, "map_large", "update", "copies", "copies_between",
+                      "copies_async", "rectangles", "threads", "many_tasks", "depend_across", **UCX)
+        straight, by_way = self.moved([lender], sessions=2)
         self.assertGreater(straight, 1 << 20)
         self.assertEqual(by_way, 0)
 
     def test_all_cases_with_memory_of_a_gpu(self):
         """Variables of images as well: they are no allocations."""
-        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, **UCX)
-        straight, by_way = self.moved(err, sessions=2)
+        lender = self.lend("host")
+        self.exercise(f"{lender.name}*2", 0, 2, **UCX)
+        straight, by_way = self.moved([lender], sessions=2)
         self.assertGreater(straight, 1 << 20)
         self.assertEqual(by_way, 0)
 
     def test_variables_of_images_for_processors(self):
         """Straight where the session moves data itself; over TCP the client does, and reaches the slot only."""
         for network, least in ("ucx", 1 << 20), ("tcp", 0):
-            err = self.exercise(f"{self.lend(2).name}*2", 0, 2, "globals", "copies_globals", DIOMP_NETWORK=network)
-            straight, by_way = self.moved(err, sessions=2)
+            lender = self.lend(2)
+            self.exercise(f"{lender.name}*2", 0, 2, "globals", "copies_globals", DIOMP_NETWORK=network)
+            straight, by_way = self.moved([lender], sessions=2)
             self.assertEqual(straight > 0, least > 0, network)
             self.assertGreaterEqual(straight, least)
             self.assertEqual(by_way, 0)
 
     def test_every_transfer_straight(self):
-        err = self.exercise(f"{self.lend('host').name}*2", 0, 2, DIOMP_SPLIT_THRESHOLD="1", **UCX)
-        self.assertGreater(self.moved(err, sessions=2)[0], 1 << 20)
+        lender = self.lend("host")
+        self.exercise(f"{lender.name}*2", 0, 2, DIOMP_SPLIT_THRESHOLD="1", **UCX)
+        self.assertGreater(self.moved([lender], sessions=2)[0], 1 << 20)
 
     def test_memory_of_a_gpu_by_way_of_the_slot(self):
         """Where either side says no, and where the network does not reach it."""
         for device_memory, variables in (("off", UCX), ("auto", UCX), ("on", {"DIOMP_NETWORK": "tcp"}),
                                          ("on", {"DIOMP_NETWORK_DEVICE_MEMORY": "off", **UCX})):
-            err = self.exercise(f"{self.lend('host', device_memory).name}*2", 0, 2, "copies", "copies_between",
-                                "copies_async", **variables)
-            straight, by_way = self.moved(err, sessions=2)
+            lender = self.lend("host", device_memory)
+            self.exercise(f"{lender.name}*2", 0, 2, "copies", "copies_between", "copies_async", **variables)
+            straight, by_way = self.moved([lender], sessions=2)
             self.assertEqual(straight, 0, (device_memory, variables))
             self.assertGreater(by_way, 1 << 20)
 
     def test_gpus_and_processors_together(self):
         first, second = self.lend("host"), self.lend(1)
-        err = self.exercise(f"{first.name}*1,{second.name}", 0, 2, "copies_between", "copies_async", "depend_across",
-                            "rectangles", "threads", **UCX)
-        straight, by_way = self.moved(err, sessions=2)
+        self.exercise(f"{first.name}*1,{second.name}", 0, 2, "copies_between", "copies_async", "depend_across",
+                      "rectangles", "threads", **UCX)
+        straight, by_way = self.moved([first, second], sessions=2)
         self.assertGreater(straight, 1 << 19)
         self.assertEqual(by_way, 0)
 
@@ -88,7 +100,7 @@ class remote_network_test(remote_case):
         status, out, err = self.run_client(f"{lender.name}*2", MOVER, UCX)
         self.assertEqual((status, out), (0, "mover: ok\n"), err)
         self.assertNotIn("fake_cuda", err)
-        return self.moved(err, sessions=2)
+        return self.moved([lender], sessions=2)
 
     def test_cuda_plugin_straight(self):
         straight, by_way = self.move(DIOMP_NETWORK_DEVICE_MEMORY="on", FAKE_CUDA_LOADS="any")

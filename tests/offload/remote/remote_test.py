@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Programs that know nothing of DiOMP, on devices of services on this host."""
 import collections
+import json
 import os
-import stat
+import re
 import unittest
 from pathlib import Path
 
@@ -103,21 +104,107 @@ class remote_test(remote_case):
         self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
 
     def test_an_image_is_sent_once(self):
+        """It is in memory of the service, for all clients, and nowhere else."""
         lender = service(self)
-        for _ in range(3):
-            self.assert_serves(lender)
-        folders = self.image_folders()
-        self.assertEqual(len(folders), 1)
-        self.assertEqual(stat.S_IMODE(folders[0].stat().st_mode), 0o700)
-        self.assertEqual(len(list(folders[0].iterdir())), 1)
+        with forwarder(lender.port) as between:
+            self.assert_serves(between)
+            with_image = between.num_bytes
+            self.wait_until(lambda: not lender.sessions(), "the end of the session")
+            self.assertGreater(with_image, 5000)
+            for _ in range(3):
+                before = between.num_bytes
+                self.assert_serves(between)
+                self.assertLess(between.num_bytes - before, with_image // 2)
+        self.assertEqual(self.files(), [])
         self.assertEqual(lender.end(), 0)
-        self.assertEqual(self.image_folders(), [])
+
+    def test_no_files_of_images(self):
+        """Neither of LLVM's host devices in the program nor of a session that drives them."""
+        def temporary():
+            return {name for name in os.listdir("/tmp") if name.startswith(("tmpfile_", "diomp-"))}
+        before = temporary()
+        self.exercise("", 0, LOCAL_DEVICES, "globals", DIOMP_LOCAL_DEVICES="on")
+        self.exercise(f"{service(self, devices='host').name}*1", 0, 1, "globals")
+        own = {name for name in temporary() - before if os.stat(os.path.join("/tmp", name)).st_uid == os.getuid()}
+        self.assertEqual({name for name in own if self.is_image(os.path.join("/tmp", name))}, set())
+
+    @staticmethod
+    def is_image(path):
+        """Of the program of this test: others run at the same time."""
+        return os.path.isfile(path) and b"exercise" in Path(path).read_bytes()
+
+    def test_statistics(self):
+        """Messages, bytes and time by device, direction and kernel."""
+        lender = service(self, devices=2)
+        path = Path(self.folder, "stats.%r.txt")
+        err = self.exercise(lender, 0, 2, "map_sizes", "copies_between", DIOMP_STATS="summary")
+        self.assertRegex(err, r"diomp: statistics of the remote devices of rank 0 of 1 on \S+ \(process \d+\)\n"
+                              r"  remote 0: remote device 0 \(cpu on \S+\), host \S+, .*\n  remote 1: ")
+        rows = {}
+        for line in err.splitlines():
+            found = re.match(r"  (\S.*?)  +(\S.*?)?  +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)$", line)
+            if found:
+                what, by, calls, nbytes, total, mean, longest = found.groups()
+                rows[what, by or ""] = int(calls), int(nbytes), float(total)
+        for device in 0, 1:
+            for direction in "to", "from":
+                for by in "message", "network":
+                    calls, nbytes, total = rows[f"{direction} remote {device}", by]
+                    self.assertGreater(calls, 0)
+                    self.assertGreater(nbytes, 0)
+                    self.assertGreater(total, 0)
+            sent, received = rows[f"messages to remote {device}", ""], rows[f"replies of remote {device}", "round trip"]
+            self.assertGreaterEqual(sent[0], received[0])
+            self.assertGreater(received[0], 0)
+            self.assertGreater(sent[1], rows[f"to remote {device}", "message"][1])
+            self.assertGreater(rows[f"wait for remote {device}", ""][2], 0)
+            self.assertEqual(rows[f"load image on remote {device}", ""][0], 1)
+            kernels = [row for (what, by), row in rows.items() if what.startswith("kernel ") and by == f"remote {device}"]
+            self.assertGreater(len(kernels), 0)
+            self.assertGreater(sum(total for _, _, total in kernels), 0)
+        self.exercise(lender, 0, 2, "devices", DIOMP_STATS="summary", DIOMP_STATS_FILE=str(path))
+        self.assertIn("remote 1", Path(self.folder, "stats.0.txt").read_text())
+
+    def test_statistics_count_kernels_exactly(self):
+        status, out, err = self.run_client(service(self), [MISUSE, "small_parallel"], {"DIOMP_STATS": "summary"})
+        self.assertEqual(status, 0, err)
+        self.assertRegex(err, r"\n  kernel small_parallel:\d+ +remote 0 +1 +0 ")
+
+    def test_trace(self):
+        path = Path(self.folder, "trace.json")
+        self.exercise(service(self, devices=2), 0, 2, "map_sizes", DIOMP_TRACE=str(path))
+        events = json.loads(path.read_text())
+        names = collections.Counter(event["name"] for event in events)
+        for expected in ("to remote 0", "from remote 1", "wait for remote 0", "load image on remote 1"):
+            self.assertGreater(names[expected], 0, names)
+        self.assertTrue(any(re.fullmatch(r"\w+:\d+ on remote 0", name) for name in names), names)
+        slices = [event for event in events if event["ph"] == "X"]
+        self.assertTrue(all(event["dur"] >= 0 for event in slices))
+
+    def test_the_log_stays_with_the_service(self):
+        """What regions print comes to the program, and nothing else."""
+        lender = service(self, DIOMP_LOG="debug")
+        status, out, err = self.run_client(lender, [MISUSE, "answer"])
+        self.assertEqual((status, err), (0, ""))
+        lender.process.terminate()
+        _, log = lender.process.communicate(timeout=LIMIT_S)
+        self.assertRegex(log, r"diomp: \[service\] info: the device's own memory")
+
+    def test_threads_of_regions_alone_count(self):
+        """libomp may have as many threads as a region's team: nothing else of a session is one to it, else it takes the
+        processors for oversubscribed and yields at every look."""
+        lender = service(self, KMP_DEVICE_THREAD_LIMIT="2")
+        status, out, err = self.run_client(lender, [MISUSE, "small_parallel"])
+        self.assertEqual((status, out), (0, "2 threads\nwent on\n"), err)
+        lender = service(self, KMP_DEVICE_THREAD_LIMIT="2")
+        status, out, err = self.run_client(lender, [MISUSE, "side_by_side"])
+        self.assertEqual((status, out), (0, "2 threads\nwent on\n"), err)
 
     def test_once(self):
         lender = service(self, "--once", devices=2)
         self.exercise(lender, 0, 2, "devices")
         self.assertEqual(lender.process.wait(LIMIT_S), 0)
-        self.assertEqual(self.image_folders(), [])
+        self.assertEqual(self.files(), [])
 
     def test_count_of_devices(self):
         lender = service(self, devices=3)

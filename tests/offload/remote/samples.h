@@ -20,6 +20,7 @@ enum class packet_kind : std::uint8_t {
     reply,
     peer_copy,
     loaded,
+    stopped,
     count
 };
 
@@ -80,6 +81,8 @@ inline std::vector<sample> samples() {
     all.push_back({packet_kind::peer_copy, encode(copy)});
     remote::place const places[num_places] = {{0x7f0000003000, true}, {}, {77, false}};
     all.push_back({packet_kind::loaded, encode(places)});
+    remote::kernel_time const times[] = {{"a kernel", 3, 4000, 2000}, {"", 1, 5, 5}};
+    all.push_back({packet_kind::stopped, encode(times)});
     return all;
 }
 
@@ -127,6 +130,11 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
         auto places = is_of_type(remote::frame::loaded) ? remote::decode_loaded(packet, num_places)
                                                         : diomp::error(OMPX_ERR_ARG, "type");
         return places ? encode(places.value()) : "";
+    }
+    case packet_kind::stopped: {
+        auto times = is_of_type(remote::frame::stopped) ? remote::decode_stopped(packet)
+                                                        : diomp::error(OMPX_ERR_ARG, "type");
+        return times ? encode(times.value()) : "";
     }
     case packet_kind::count:
         break;

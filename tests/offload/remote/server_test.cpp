@@ -52,7 +52,6 @@ protected:
             stop_.reset();
             server_options options;
             options.token = "a token";
-            options.image_folder = "/nowhere";
             for (int i = 0; i < devices; ++i) {
                 lent_device device;
                 device.description.num_devices = static_cast<std::uint32_t>(devices);

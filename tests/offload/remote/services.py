@@ -28,13 +28,14 @@ LATE = [os.environ["DIOMP_TEST_LATE"], str(Path(LIBRARIES, "libomptarget.so"))]
 LATE_LIBRARY = os.environ["DIOMP_TEST_LATE_LIBRARY"]
 PROCESS = os.environ["DIOMP_TEST_PROCESS"]
 SHARED_MEMORY = os.environ["DIOMP_TEST_SHARED_MEMORY"]
+LATER_ENTRIES = os.environ["DIOMP_TEST_LATER_ENTRIES"]
 MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
 # As in protocol.h.
-MAGIC, VERSION = 0x6563697665646F64, 7
+MAGIC, VERSION = 0x6563697665646F64, 8
 HELLO, REFUSED, WELCOME = 1, 2, 3
 
 
@@ -130,8 +131,9 @@ class remote_case(unittest.TestCase):
         self.assertNotIn("went on", self.last_output)
         self.assertRegex(self.last_error, pattern)
 
-    def image_folders(self):
-        return list(Path(self.folder).glob("diomp-images-*"))
+    def files(self):
+        """What services and sessions have left where temporary files go."""
+        return os.listdir(self.folder)
 
 
 class stand_in:
@@ -170,6 +172,7 @@ class forwarder(stand_in):
 
     def __init__(self, port, piece=65536):
         self.port = port
+        self.num_bytes = 0  # in both directions
         self.piece = piece
         super().__init__(self.forward)
 
@@ -182,6 +185,7 @@ class forwarder(stand_in):
     def pump(self, source, target):
         with contextlib.suppress(OSError):
             while chunk := source.recv(self.piece):
+                self.num_bytes += len(chunk)
                 target.sendall(chunk)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
