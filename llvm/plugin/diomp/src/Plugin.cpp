@@ -14,6 +14,8 @@
 #include "PluginManager.h"
 #include "Runtime.h"
 
+#include "offload/device_names.h"
+
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELFObjectFile.h"
 
@@ -102,6 +104,8 @@ struct DiompPluginTy final : GenericPluginTy {
     return Count;
   }
   Error deinitImpl() override {
+    if (!diomp::remoteTable()->used())
+      reportUnused();
     diomp::remoteTable()->close();
     return Plugin::success();
   }
@@ -116,7 +120,7 @@ struct DiompPluginTy final : GenericPluginTy {
   Triple::ArchType getTripleArch() const override {
     return Triple::UnknownArch;
   }
-  const char *getName() const override { return "diomp"; }
+  const char *getName() const override { return DIOMP_REMOTE_PLUGIN; }
   Expected<bool> isELFCompatible(uint32_t, StringRef) const override {
     return false; // See accepts().
   }
@@ -163,6 +167,7 @@ struct DiompPluginTy final : GenericPluginTy {
         !isFor(Image, diomp::remoteTable()->architecture(DeviceId)))
       return false;
     HasImage[DeviceId] = true;
+    ++NumWithImage;
     return true;
   }
 
@@ -185,8 +190,30 @@ struct DiompPluginTy final : GenericPluginTy {
   }
 
 private:
+  /// At the end of a program that had devices with images for them.
+  void reportUnused() {
+    if (NumWithImage == 0)
+      return; // See reportIdleDevices().
+    const char *Offload = std::getenv("OMP_TARGET_OFFLOAD");
+    const int32_t First = getUserId(0);
+    const char *Remedy =
+        Offload && StringRef(Offload).equals_insensitive("disabled")
+            ? "OMP_TARGET_OFFLOAD is DISABLED"
+        : First > 0 ? "name one in the device clause or by OMP_DEFAULT_DEVICE, "
+                      "or set DIOMP_LOCAL_DEVICES=off so that they are the "
+                      "only devices"
+                    : "look for regions that were not reached, and for if "
+                      "clauses";
+    std::fprintf(stderr,
+                 "diomp: warning: the program has not used its remote devices "
+                 "(numbers %d to %d): no region ran there and no data was "
+                 "mapped [remedy: %s]\n",
+                 First, First + getNumDevices() - 1, Remedy);
+  }
+
   std::vector<uint32_t> Machines;
   std::vector<bool> HasImage;
+  int32_t NumWithImage = 0;
 };
 
 DiompPluginTy *Ours = nullptr;
@@ -209,6 +236,75 @@ int64_t requirementsOf(const __tgt_bin_desc &Desc) {
     if (Entry->flags == OMP_REGISTER_REQUIRES)
       Found |= Entry->data;
   return Found;
+}
+
+/// What the image's compiler has written into it, as "Debian clang version
+/// 22.1.8"; empty if it is no ELF file or does not say.
+std::string compilerOf(const __tgt_device_image &Image) {
+  const char *Begin = static_cast<const char *>(Image.ImageStart);
+  const auto Size = static_cast<const char *>(Image.ImageEnd) - Begin;
+  auto File = object::ELF64LEObjectFile::create(
+      MemoryBufferRef(StringRef(Begin, Size), ""), /*InitContent=*/false);
+  if (!File) {
+    consumeError(File.takeError());
+    return {};
+  }
+  for (const object::SectionRef &Section : File->sections()) {
+    auto Name = Section.getName();
+    auto Content = Section.getContents();
+    if (!Name || !Content) {
+      consumeError(Name.takeError());
+      consumeError(Content.takeError());
+      continue;
+    }
+    if (*Name != ".comment")
+      continue;
+    SmallVector<StringRef> Lines;
+    Content->split(Lines, '\0', -1, /*KeepEmpty=*/false);
+    for (StringRef Line : Lines)
+      if (Line.contains("clang version"))
+        return Line.str();
+  }
+  return {};
+}
+
+/// LLVM has another format of entries from version 21 on: 8 bytes that are 0,
+/// the version of the format and the kind of the entry (16 bits each), and
+/// flags. Here that is an entry without an address whose name is such a
+/// number, and no pointer.
+bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
+  if (Desc.HostEntriesBegin == Desc.HostEntriesEnd)
+    return false;
+  struct {
+    uint64_t Reserved;
+    uint16_t Version;
+    uint16_t Kind;
+    uint32_t Flags;
+  } First;
+  static_assert(sizeof(First) <= sizeof(__tgt_offload_entry));
+  std::memcpy(&First, static_cast<const void *>(Desc.HostEntriesBegin),
+              sizeof(First));
+  constexpr uint16_t MostVersion = 15, MostKind = 15;
+  constexpr uint32_t MostFlags = 0xfff;
+  return First.Reserved == 0 && First.Version > 0 &&
+         First.Version <= MostVersion && First.Kind <= MostKind &&
+         First.Flags <= MostFlags;
+}
+
+/// Ends the program: the entries would be taken for addresses.
+[[noreturn]] void refuseLaterFormat(const __tgt_bin_desc &Desc) {
+  std::string Compiler;
+  for (int32_t I = 0; I < Desc.NumDeviceImages && Compiler.empty(); ++I)
+    Compiler = compilerOf(Desc.DeviceImages[I]);
+  std::fprintf(stderr,
+               "diomp: error: target regions of this program were compiled by "
+               "%s, and DiOMP's libomptarget is that of LLVM 19 [remedy: "
+               "compile with diompcc or clang-19; or, without DiOMP's device "
+               "memory and remote devices, link with that compiler's own "
+               "libomptarget and take DiOMP's folder lib/diomp out of "
+               "LD_LIBRARY_PATH]\n",
+               Compiler.empty() ? "LLVM 21 or newer" : Compiler.c_str());
+  std::_Exit(EXIT_FAILURE);
 }
 
 /// Whether there is a device, or will be one for an image of \p Desc.
@@ -289,6 +385,8 @@ extern "C" int32_t WRAP(
 extern "C" void
 WRAP(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
                                                      __tgt_bin_desc *Desc) {
+  if (isOfLaterFormat(*Desc))
+    refuseLaterFormat(*Desc);
   Requirements = Manager->getRequirements() | requirementsOf(*Desc);
   // Without any device, LLVM 19 takes it that all of them share memory with the
   // host, and ends a program that requires something, which could run on the

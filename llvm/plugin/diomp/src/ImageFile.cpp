@@ -1,0 +1,77 @@
+//===-- ImageFile.cpp - Images of host devices, without files ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM's plugin for host devices writes each image into a file that mkstemp
+// makes in /tmp, loads it as a library, and leaves it there. The linker's
+// --wrap sends that call here: the file is memory without a name in any file
+// system, which ends with the process.
+//
+//===----------------------------------------------------------------------===//
+
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC // Linux 6.3
+#define MFD_EXEC 0x0010U
+#endif
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
+extern "C" int __real_mkstemp(char *Template);
+
+/// Whether the system lets code run from this memory.
+static bool isExecutable(int Memory) {
+  constexpr size_t OnePage = 4096;
+  if (ftruncate(Memory, OnePage) != 0)
+    return false;
+  void *Mapped =
+      mmap(nullptr, OnePage, PROT_READ | PROT_EXEC, MAP_PRIVATE, Memory, 0);
+  if (Mapped != MAP_FAILED)
+    munmap(Mapped, OnePage);
+  return ftruncate(Memory, 0) == 0 && Mapped != MAP_FAILED;
+}
+
+static int makeMemory() {
+  int Memory = memfd_create("device image", MFD_CLOEXEC | MFD_EXEC);
+  if (Memory < 0)
+    Memory = memfd_create("device image", MFD_CLOEXEC);
+  if (Memory >= 0 && !isExecutable(Memory)) {
+    close(Memory);
+    return -1;
+  }
+  return Memory;
+}
+
+extern "C" int __wrap_mkstemp(char *Template) {
+  constexpr std::string_view OfHostPlugin = "/tmp/tmpfile_";
+  if (std::string_view(Template).substr(0, OfHostPlugin.size()) != OfHostPlugin)
+    return __real_mkstemp(Template);
+  // Stays open: the loader takes a name that comes again for the same library.
+  const int Memory = makeMemory();
+  if (Memory < 0)
+    return __real_mkstemp(Template);
+  // By the number of the process debuggers find it, too; but the name must not
+  // be longer than the template's.
+  char Name[64];
+  const size_t Room = std::strlen(Template);
+  int Length =
+      std::snprintf(Name, sizeof(Name), "/proc/%d/fd/%d", getpid(), Memory);
+  if (static_cast<size_t>(Length) > Room)
+    Length = std::snprintf(Name, sizeof(Name), "/proc/self/fd/%d", Memory);
+  const int Written = static_cast<size_t>(Length) > Room || access(Name, R_OK)
+                          ? -1
+                          : fcntl(Memory, F_DUPFD_CLOEXEC, 0);
+  if (Written < 0) {
+    close(Memory);
+    return __real_mkstemp(Template);
+  }
+  std::strcpy(Template, Name);
+  return Written;
+}
+// NOLINTEND(bugprone-reserved-identifier)
