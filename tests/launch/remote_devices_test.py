@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """diomp-run --remote-devices: services here, and by a remote shell that runs the command on this machine. Nothing is
-left of them, and none of the folders in which they keep images."""
+left of them, and nothing where temporary files go."""
 import os
 import re
 import shutil
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 import unittest
@@ -150,6 +151,81 @@ class remote_devices_test(job_case):
         self.assertEqual((status, err), (0, ""))
         self.check_devices(self.devices(out), {0: 1})
 
+    # ---- Programs that cannot use them
+
+    def compiled(self, name, compiler, *options):
+        """A program with a region by another compiler, or a skip."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"no {compiler}")
+        source = self.script("region.c", "int main(void) { int x = 1;\n#pragma omp target map(tofrom : x)\nx = 0;\n"
+                                         "return x; }\n")
+        path = os.path.join(self.place.name, name)
+        done = subprocess.run([compiler, "-fopenmp", *options, source, "-o", path], capture_output=True, text=True)
+        if done.returncode != 0:
+            self.skipTest(f"{compiler}: {done.stderr}")
+        return path
+
+    def changed(self, name, *changes):
+        """The test's program with other names in its file."""
+        with open(PROGRAM, "rb") as file:
+            content = file.read()
+        for old, new in changes:
+            self.assertIn(old + b"\0", content)
+            content = content.replace(old + b"\0", new.ljust(len(old), b"\0") + b"\0")
+        path = os.path.join(self.place.name, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chmod(path, stat.S_IRWXU)
+        return path
+
+    def check_refused(self, program, what):
+        for words in (), ("-n", "2", "--hosts", "a,b"):
+            lenders = "localhost:2" if not words else "c:2"
+            status, out, err = self.lent(lenders, *words, program=(program,))
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertRegex(self.one_message(err), what + ".*; compile it with diompcc, or with clang-19 -fopenmp "
+                                                           "-fopenmp-targets=")
+
+    def test_a_program_of_gcc(self):
+        self.check_refused(self.compiled("of_gcc", "gcc"), r"of_gcc \(compiled by gcc \S+\) are gcc's")
+
+    def test_a_program_that_needs_another_libomptarget(self):
+        program = self.changed("older", (b"libomptarget.so.19.1", b"libomptarget.so.16"))
+        self.check_refused(program, r"older \(compiled by clang version \S+\) needs libomptarget.so.16, and remote devices "
+                                    r"are in DiOMP's libomptarget.so.19.1")
+
+    def test_a_program_of_a_later_llvm(self):
+        program = self.changed("later", (b"omp_offloading_entries", b"llvm_offload_entries"))
+        self.check_refused(program, "later .* are those of LLVM 21 or newer")
+
+    def check_unused(self, program, why):
+        """The job is fine, and a line says what it has not done."""
+        status, _, err = self.lent("localhost:2", program=program)
+        self.assertEqual(status, 0, err)
+        self.assertRegex(self.one_message(err), f"warning: the job has not used its remote devices: {why}")
+
+    def test_a_program_without_device_code(self):
+        program = self.compiled("no_targets", "clang-19")
+        self.check_unused([program], r"\S*no_targets has no device code: it is compiled for libomp.so.5 \(compiled by clang "
+                                     r"version 19\S*\); compile it with diompcc")
+
+    def test_programs_that_use_no_device(self):
+        self.check_unused(["true"], "\\S*true has no device code: it is compiled without OpenMP")
+        script = self.script("nothing", "#!/bin/sh\nexit 0\n")
+        self.check_unused([script], "none of its programs has loaded DiOMP's libomptarget")
+        self.environment["OMP_TARGET_OFFLOAD"] = "disabled"
+        status, _, err = self.lent("localhost:2")
+        self.assertEqual(status, 0, err)
+        self.assertRegex(err, r"\Adiomp: warning: the program has not used .*OMP_TARGET_OFFLOAD is DISABLED\]\n\Z")
+
+    def test_quiet_says_nothing_about_devices(self):
+        self.assertEqual(self.lent("localhost", "-q", program=("true",)), (0, "", ""))
+
+    def test_more_devices_than_64(self):
+        status, out, err = self.lent("localhost:70")
+        self.assertEqual((status, err), (0, ""))
+        self.check_devices(self.devices(out), {0: 70})
+
     # ---- Failures
 
     def test_a_host_that_is_not_reached(self):
@@ -193,8 +269,7 @@ class remote_devices_test(job_case):
             self.assertLess(time.monotonic() - began, 10)
             self.assertEqual(process.returncode, 1)
             self.assertRegex(err, rf"the device service of host {host} is gone: \S+ was killed by signal 9")
-            for folder in os.listdir(self.images):  # nobody was left to remove it
-                shutil.rmtree(os.path.join(self.images, folder))
+            self.assertEqual(os.listdir(self.images), [])
 
     def test_a_session_that_is_killed_is_an_error_of_its_rank(self):
         process, found = self.ready("localhost:2", todo="again", stdin=-1)

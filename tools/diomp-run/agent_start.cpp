@@ -2,6 +2,7 @@
 // The part of an agent's work before its ranks run.
 #include "agent.h"
 #include "program.h"
+#include "program_regions.h"
 
 #include <fmt/format.h>
 
@@ -35,6 +36,11 @@ status agent::prepare(agent_setup setup) {
     if (program.exit_status != 0) {
         failure_status_ = program.exit_status;
         return error(OMPX_ERR_ARG, program.message);
+    }
+    if (auto usable = setup_.remote_devices.empty() ? status() : check_remote_regions(program.path);
+        !usable) {
+        failure_status_ = status_usage;
+        return usable;
     }
     auto placement = place_ranks(static_cast<int>(setup_.ranks), setup_.bind,
                                  group_by_core(allowed_cpus(), read_siblings));

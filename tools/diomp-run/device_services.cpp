@@ -27,6 +27,8 @@ constexpr std::string_view program_name = "diomp-deviced";
 /// What a service says when it listens: "<announcement>N at ADDRESS:PORT". Shells of other hosts
 /// say things too.
 constexpr std::string_view announcement = "diomp-deviced lends ";
+/// What it says when it ends: how many sessions it has had.
+constexpr std::string_view account = "diomp-deviced has had ";
 /// Time to end in good order: it ends its sessions and removes its images.
 constexpr double stop_limit_s = 2;
 
@@ -225,6 +227,13 @@ void device_services::on_output(service &which) {
 }
 
 void device_services::on_line(service &which, std::string line) {
+    if (line.starts_with(account)) {
+        std::string_view const number = std::string_view(line).substr(account.size());
+        long sessions = 0;
+        std::from_chars(number.begin(), number.end(), sessions);
+        which.sessions = sessions;
+        return;
+    }
     if (!line.starts_with(announcement) || which.port > 0) {
         on_.said(fmt::format("{}: {}", which.host.name, line));
         return;
@@ -249,6 +258,10 @@ void device_services::on_line(service &which, std::string line) {
     if (++listening_ == services_.size()) {
         limit_->disarm();
     }
+}
+
+bool device_services::unused() const {
+    return std::ranges::all_of(services_, [](auto const &each) { return each->sessions == 0; });
 }
 
 // ---- Their ends

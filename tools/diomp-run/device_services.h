@@ -58,6 +58,8 @@ public:
     /// Lets them end; over() tells when they have. Those that do not within a limit are killed.
     void stop();
     [[nodiscard]] bool over() const { return running_ == 0 || gave_up_; }
+    /// After that: whether all have said that nobody has connected to them.
+    [[nodiscard]] bool unused() const;
 
 private:
     struct service {
@@ -72,6 +74,7 @@ private:
         unique_fd output; ///< what it and its remote shell say
         event_loop::token output_token = event_loop::token::none;
         std::string unfinished; ///< line
+        long sessions = -1;     ///< that it has had; -1: it has not said so
     };
 
     device_services(event_loop &loop, services_plan plan, handlers on)

@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "program.h"
+#include "program_regions.h"
 #include "rank_environment.h"
 
 #include <fmt/format.h>
@@ -33,6 +34,11 @@ status job::start() {
     if (program.exit_status != 0) {
         exit_status_ = program.exit_status;
         return error(OMPX_ERR_ARG, program.message);
+    }
+    if (auto usable = remote_devices_.empty() ? status() : check_remote_regions(program.path);
+        !usable) {
+        exit_status_ = status_usage;
+        return usable;
     }
     auto placement =
         place_ranks(options_.ranks, options_.bind, group_by_core(allowed_cpus(), read_siblings));

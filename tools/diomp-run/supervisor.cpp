@@ -5,12 +5,15 @@
 #include "launch/host.h"
 #include "listener.h"
 #include "node.h"
+#include "program.h"
+#include "program_regions.h"
 #include "rank_environment.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <unistd.h>
 
@@ -169,6 +172,13 @@ void supervisor::stop_services() {
     }
     services_->stop();
     while (!services_->over() && loop_->run_once()) {
+    }
+    if (!exit_status_ && !options_.quiet && services_->unused()) {
+        char const *const search_path = std::getenv("PATH");
+        program_lookup const program =
+            find_program(options_.command.front(), search_path != nullptr ? search_path : "");
+        output_->message(fmt::format("warning: the job has not used its remote devices: {}",
+                                     guess_why_unused(program.path)));
     }
     services_.reset();
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "program_regions.h"
+
+#include "base/elf_view.h"
+#include "base/unique_fd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fcntl.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace diomp::run {
+namespace {
+
+constexpr std::string_view libomptarget_prefix = "libomptarget.so.";
+constexpr std::string_view own_libomptarget = "libomptarget.so.19.1";
+constexpr const char *remedy = "compile it with diompcc, or with clang-19 -fopenmp "
+                               "-fopenmp-targets=x86_64-pc-linux-gnu (-fopenmp-targets= names the "
+                               "architecture of the devices)";
+
+/// A file in memory, for reading.
+class mapped_file {
+public:
+    explicit mapped_file(const std::string &path) {
+        unique_fd const fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        struct stat about{};
+        if (!fd.valid() || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
+            about.st_size <= 0) {
+            return;
+        }
+        auto const nbytes = static_cast<std::size_t>(about.st_size);
+        void *const memory = ::mmap(nullptr, nbytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+        if (memory != MAP_FAILED) {
+            bytes_ = {static_cast<const char *>(memory), nbytes};
+        }
+    }
+    ~mapped_file() {
+        if (!bytes_.empty()) {
+            ::munmap(const_cast<char *>(bytes_.data()), bytes_.size());
+        }
+    }
+    mapped_file(const mapped_file &) = delete;
+    mapped_file &operator=(const mapped_file &) = delete;
+    [[nodiscard]] std::string_view bytes() const { return bytes_; }
+
+private:
+    std::string_view bytes_;
+};
+
+/// Libraries of OpenMP: LLVM's, gcc's, Intel's, NVIDIA's.
+bool is_openmp(std::string_view library) {
+    constexpr std::array<std::string_view, 4> prefixes{"libomp.so", "libgomp.so", "libiomp5.so",
+                                                       "libnvomp.so"};
+    return std::ranges::any_of(prefixes,
+                               [&](std::string_view each) { return library.starts_with(each); });
+}
+
+void read_needed(const elf_view &file, const Elf64_Shdr &table, program_regions &into) {
+    auto const names = file.section(table.sh_link);
+    for (std::uint64_t i = 0; auto const each = file.entry<Elf64_Dyn>(table, i); ++i) {
+        if (!names || each->d_tag != DT_NEEDED) {
+            continue;
+        }
+        std::string library = file.text(*names, each->d_un.d_val);
+        if (library.starts_with(libomptarget_prefix)) {
+            into.libomptarget = std::move(library);
+        } else if (is_openmp(library)) {
+            into.openmp = std::move(library);
+        }
+    }
+}
+
+/// gcc's regions call libgomp even where gcc has no compiler for devices.
+bool calls_gcc_regions(const elf_view &file, const Elf64_Shdr &table) {
+    auto const names = file.section(table.sh_link);
+    for (std::uint64_t i = 0; auto const each = file.entry<Elf64_Sym>(table, i); ++i) {
+        if (names && each->st_shndx == SHN_UNDEF &&
+            file.text(*names, each->st_name).starts_with("GOMP_target")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The first line of .comment that names a compiler other than the one of the C library's start-up
+/// code, which is gcc as a rule.
+std::string compiler_of(std::string_view comment) {
+    std::string found;
+    while (!comment.empty()) {
+        auto const end = std::min(comment.find('\0'), comment.size());
+        std::string_view const line = comment.substr(0, end);
+        comment.remove_prefix(std::min(end + 1, comment.size()));
+        auto const clang = line.find("clang version ");
+        auto const flang = line.find("flang version ");
+        if (auto const begin = std::min(clang, flang); begin != std::string_view::npos) {
+            constexpr std::size_t words = 14; // up to the number
+            return std::string(line.substr(begin, line.find(' ', begin + words) - begin));
+        }
+        if (found.empty() && line.starts_with("GCC: ")) {
+            auto const number = line.rfind(' ');
+            found = fmt::format("gcc {}", line.substr(number + 1));
+        }
+    }
+    return found;
+}
+
+std::string whose(const program_regions &what) {
+    return what.compiler.empty() ? "" : fmt::format(" (compiled by {})", what.compiler);
+}
+
+} // namespace
+
+program_regions look_at_regions(std::string_view file) {
+    program_regions found;
+    elf_view const elf(file);
+    auto const header = elf.at<Elf64_Ehdr>(0);
+    if (!elf.section(0) || !header) {
+        return found;
+    }
+    found.is_elf = true;
+    auto const names = elf.section(header->e_shstrndx);
+    bool calls_gcc = false;
+    for (std::uint32_t i = 0; auto const each = elf.section(i); ++i) {
+        std::string const name = names ? elf.text(*names, each->sh_name) : "";
+        if (name == "omp_offloading_entries") {
+            found.made_as = program_regions::format::llvm;
+        } else if (name == "llvm_offload_entries") {
+            found.made_as = program_regions::format::llvm_21;
+        } else if (name == ".comment" && each->sh_offset < file.size()) {
+            found.compiler = compiler_of(file.substr(each->sh_offset, each->sh_size));
+        } else if (each->sh_type == SHT_DYNAMIC) {
+            read_needed(elf, *each, found);
+        } else if (each->sh_type == SHT_DYNSYM) {
+            calls_gcc = calls_gcc_regions(elf, *each);
+        }
+    }
+    if (calls_gcc && found.made_as == program_regions::format::none) {
+        found.made_as = program_regions::format::gnu;
+    }
+    return found;
+}
+
+status check_remote_regions(const std::string &path) {
+    mapped_file const file(path);
+    program_regions const what = look_at_regions(file.bytes());
+    if (what.made_as == program_regions::format::gnu) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("--remote-devices: the target regions of {}{} are gcc's, which "
+                                 "run on the host or on gcc's own devices",
+                                 path, whose(what)),
+                     remedy);
+    }
+    if (what.made_as == program_regions::format::llvm_21) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("--remote-devices: the target regions of {}{} are those of LLVM "
+                                 "21 or newer, which DiOMP's libomptarget of LLVM 19 does not run",
+                                 path, whose(what)),
+                     remedy);
+    }
+    if (!what.libomptarget.empty() && what.libomptarget != own_libomptarget) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("--remote-devices: {}{} needs {}, and remote devices are in "
+                                 "DiOMP's {}",
+                                 path, whose(what), what.libomptarget, own_libomptarget),
+                     remedy);
+    }
+    return {};
+}
+
+std::string guess_why_unused(const std::string &path) {
+    char const *const offload = std::getenv("OMP_TARGET_OFFLOAD");
+    if (offload != nullptr && ::strcasecmp(offload, "disabled") == 0) {
+        return "OMP_TARGET_OFFLOAD is DISABLED";
+    }
+    mapped_file const file(path);
+    program_regions const what = look_at_regions(file.bytes());
+    if (!what.is_elf) {
+        return "none of its programs has loaded DiOMP's libomptarget";
+    }
+    if (what.made_as != program_regions::format::none) {
+        return fmt::format("{} has not loaded DiOMP's libomptarget", path);
+    }
+    std::string const compiled =
+        what.openmp.empty() ? "without OpenMP" : fmt::format("for {}", what.openmp);
+    return fmt::format("{} has no device code: it is compiled {}{}; {}", path, compiled,
+                       whose(what), remedy);
+}
+
+} // namespace diomp::run
