@@ -2,6 +2,7 @@
 #include "offload/service/server.h"
 
 #include "base/log.h"
+#include "offload/remote_table.h"
 #include "offload/service/session.h"
 
 #include <fmt/format.h>
@@ -205,6 +206,8 @@ void server::start_session(remote::control_link client, const lent_device &devic
         }
         strangers_.clear();
         bind_to(device.processors);
+        // Images of programs that are ranks bring the runtime, which would be a rank of its own.
+        ::setenv(DIOMP_REMOTE_LOADING, "1", 1);
         session_options options;
         options.images = images_.get();
         options.kind = device.description.kind;
