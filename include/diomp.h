@@ -113,6 +113,11 @@ OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
  * omp_set_default_allocator takes them as well; omp_null_allocator then stands for one. C's free(),
  * delete and Fortran's deallocate do not know this memory and may end the program.
  *
+ * Collective memory from omp_calloc and omp_aligned_calloc is zero on every rank, and what
+ * omp_realloc keeps is copied on every rank, before the call returns on any: puts may follow at
+ * once. Memory that the program fills itself needs a barrier between filling and the first put
+ * (docs/tutorial.md, "When may I put, when may I read?").
+ *
  * An allocation of 0 bytes gives a unique pointer that may be freed. Failure gives NULL (and an
  * error as above). Alignment is at least 64 bytes. omp_realloc on asymmetric memory is not
  * supported.

@@ -45,14 +45,20 @@ const char *name_of(ompx_mem_kind_t kind) {
     }
 }
 
+bool is_collective(ompx_mem_kind_t kind) {
+    return kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC;
+}
+
 bool is_global(const void *ptr) {
     auto *running = api::g_runtime.load(std::memory_order_acquire);
     // Device memory in the window is libomptarget's to free.
     return running != nullptr && running->space().in_host_segment(ptr);
 }
 
+using contents = runtime::runtime::contents;
+
 void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std::size_t nbytes,
-               std::size_t alignment) {
+               std::size_t alignment, contents initial = contents::undefined) {
     void *made = nullptr;
     api::call(
         function, site,
@@ -61,7 +67,7 @@ void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std
         },
         [&](runtime::runtime &running, api::account &counted) -> status {
             DIOMP_TRY(api::check_size(nbytes));
-            auto allocated = running.allocate(kind, nbytes, alignment);
+            auto allocated = running.allocate(kind, nbytes, alignment, initial);
             DIOMP_TRY(allocated);
             api::refresh_fast_view(running);
             counted = {name_of(kind), nbytes};
@@ -85,15 +91,6 @@ int release(const char *function, const void *site, void *ptr) {
 std::size_t product(std::size_t count, std::size_t size) {
     std::size_t nbytes = 0;
     return __builtin_mul_overflow(count, size, &nbytes) ? SIZE_MAX : nbytes;
-}
-
-void *allocate_zeroed(const char *function, const void *site, ompx_mem_kind_t kind,
-                      std::size_t nbytes, std::size_t alignment) {
-    void *made = allocate(function, site, kind, nbytes, alignment);
-    if (made != nullptr) {
-        std::memset(made, 0, nbytes);
-    }
-    return made;
 }
 
 template <typename Function>
@@ -205,7 +202,7 @@ OMPX_API_ void *omp_aligned_alloc(size_t alignment, size_t nbytes, allocator_han
 
 OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator) {
     if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
-        return allocate_zeroed("omp_calloc", DIOMP_SITE, kind, product(count, size), 0);
+        return allocate("omp_calloc", DIOMP_SITE, kind, product(count, size), 0, contents::zero);
     }
     static auto *const forward = next<void *(*)(size_t, size_t, allocator_handle)>("omp_calloc");
     return forward != nullptr ? forward(count, size, allocator) : std::calloc(count, size);
@@ -214,8 +211,8 @@ OMPX_API_ void *omp_calloc(size_t count, size_t size, allocator_handle allocator
 OMPX_API_ void *omp_aligned_calloc(size_t alignment, size_t count, size_t size,
                                    allocator_handle allocator) {
     if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
-        return allocate_zeroed("omp_aligned_calloc", DIOMP_SITE, kind, product(count, size),
-                               alignment);
+        return allocate("omp_aligned_calloc", DIOMP_SITE, kind, product(count, size), alignment,
+                        contents::zero);
     }
     static auto *const forward =
         next<void *(*)(size_t, size_t, size_t, allocator_handle)>("omp_aligned_calloc");
@@ -247,6 +244,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
         return allocate("omp_realloc", DIOMP_SITE, kind, nbytes, 0);
     }
     bool const global = is_global(ptr);
+    bool freed_by_all = false; // a collective free ends after every rank has copied
     if (!global && kind == OMPX_MEM_NONE) {
         return forward_realloc(ptr, nbytes, allocator, free_allocator);
     }
@@ -260,6 +258,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
         if (allocator == null_allocator || info.kind == kind || info.base != ptr) {
             return reallocate_in_kind(ptr, nbytes);
         }
+        freed_by_all = is_collective(info.kind);
     }
     void *made = omp_alloc(nbytes, allocator);
     if (made == nullptr) {
@@ -271,6 +270,9 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
         return nullptr;
     }
     std::memcpy(made, ptr, *kept);
+    if (is_collective(kind) && !freed_by_all && ompx_barrier() != OMPX_SUCCESS) {
+        return nullptr;
+    }
     omp_free(ptr, free_allocator);
     return made;
 }

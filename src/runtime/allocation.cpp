@@ -41,7 +41,8 @@ result<std::uint64_t> runtime::take(ompx_mem_kind_t kind, std::size_t nbytes,
     }
 }
 
-result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment) {
+result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
+                                 contents initial) {
     if ((alignment & (alignment - 1)) != 0 || alignment > conduit::window::max_alignment) {
         return error(OMPX_ERR_ARG,
                      fmt::format("an alignment of {} bytes is not possible", alignment),
@@ -50,6 +51,10 @@ result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::
     }
     alignment = std::max(alignment, default_alignment);
     auto taken = take(kind, nbytes, alignment);
+    // Before the ranks meet: another rank may write as soon as it returns.
+    if (taken && initial == contents::zero) {
+        std::memset(segment_->base() + taken.value(), 0, nbytes);
+    }
     if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
         if (status agreed = agree_on_allocation(signature_of(kind, nbytes, alignment), nbytes,
                                                 taken, "set DIOMP_SEGMENT_SIZE to a larger value");

@@ -60,7 +60,10 @@ public:
 
     /// Symmetric and asymmetric are collective over the world: every rank takes its part, then all
     /// compare size, alignment and outcome, so that all fail together. nullptr is never returned.
-    result<void *> allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
+    /// Zeroed memory is zero on every rank before any rank returns, so a put may follow at once.
+    enum class contents { undefined, zero };
+    result<void *> allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
+                            contents initial = contents::undefined);
     /// Collective for symmetric and asymmetric memory: nothing is freed before all ranks have come.
     status free(void *ptr);
     /// The same on a device. OMPX_ERR_UNSUPPORTED where its memory is not in the address space.
