@@ -94,7 +94,11 @@ OMPX_API_ int ompx_get_num_local_ranks(void) OMPX_NOEXCEPT_;
  * the first transfer; before that the text says so. Does not block, any thread.
  */
 OMPX_API_ int ompx_path_info(int rank, char *text, size_t nbytes) OMPX_NOEXCEPT_;
-/** Ends the whole job with exit status `code`; does not return. */
+/**
+ * Ends the whole job at once with exit status `code & 255`, as exit() does: 0 ends it as a success
+ * and prints nothing. Not collective; other ranks are ended wherever they are. Does not return.
+ * diomp-run passes the status on; some other launchers replace it (docs/launch.md). Any thread.
+ */
 OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
 
 /* ---- Memory ---- */

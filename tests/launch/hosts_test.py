@@ -238,6 +238,12 @@ class hosts_test(job_case):
         self.assertEqual(status, 42)
         self.assertRegex(self.one_message(err), r"rank 2 on b \(pid \d+, .*\) aborted the job with status 42")
 
+    def test_abort_with_zero_ends_the_job_as_a_success(self):
+        for aborting in ("0", "3"):
+            with self.ends_soon():
+                status, _, err = self.hosts("a:2,b:2", PROBE, "abort", aborting, "0")
+            self.assertEqual((status, err), (0, "probe: own message\n"))
+
     def test_exit_zero_without_finalize_is_a_failure(self):
         status, _, err = self.hosts("a,b,c", PROBE, "leave", "1")
         self.assertEqual(status, 1)

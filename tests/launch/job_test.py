@@ -370,9 +370,17 @@ class job_test(job_case):
         self.assertIn("probe: own message\n", err)
         self.assertRegex(self.one_message(err), r"rank 1 on .* aborted the job with status 42")
 
-    def test_abort_with_zero_is_a_failure(self):
-        status, _, _ = self.run_job("-n", "2", PROBE, "abort", "0", "0")
-        self.assertEqual(status, 1)
+    def test_abort_with_zero_ends_the_job_as_a_success(self):
+        for aborting in ("0", "2"):
+            with self.ends_soon():
+                status, _, err = self.run_job("-n", "3", PROBE, "abort", aborting, "0")
+            self.assertEqual((status, err), (0, "probe: own message\n"))
+
+    def test_abort_passes_the_low_bits_of_its_code(self):
+        for code, expected in ((255, 255), (256, 0), (257, 1), (-1, 255)):
+            status, _, err = self.run_job("-n", "2", PROBE, "abort", "1", str(code))
+            self.assertEqual(status, expected)
+            self.assertEqual(f"aborted the job with status {code}\n" in err, expected != 0)
 
     def test_crash_in_a_fence(self):
         status, _, err = self.run_job("-n", "3", PROBE, "crash", "2")

@@ -198,6 +198,7 @@ class hydra_test(launcher_case):
 
     def test_abort(self):
         self.check_failed(self.job(3, PROBE, "abort", "1", "17"), 17)
+        self.assertEqual(self.job(3, PROBE, "abort", "1", "0").returncode, 0)
         self.check_failed(self.job(3, PROBE, "abort", "1", "17", version=2))
 
     def test_rank_that_exits_with_three(self):

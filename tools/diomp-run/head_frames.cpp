@@ -153,7 +153,9 @@ void head::on_exited(int rank, frame_reader &frame) {
     how.core_dumped = frame.number<std::uint8_t>() != 0;
     if (how.success()) {
         attendance_.leave(rank);
-        check_attendance();
+        if (!verdict_->armed()) { // else the end of a rank that has aborted with 0
+            check_attendance();
+        }
     } else if (!verdict_->armed() || how.signal != 0) { // else a consequence of the abort
         report_exit(name_rank(rank), how);
     }

@@ -112,7 +112,7 @@ void supervisor::report_exit(const std::string &who, const exit_info &how) {
     fail(how.status(), quiet ? "" : fmt::format("{} {}", who, describe(how)));
 }
 
-int abort_status(int code) { return (code & 0xff) != 0 ? code & 0xff : 1; }
+int abort_status(int code) { return code & 0xff; }
 
 // ---- Services of remote devices
 
@@ -190,7 +190,8 @@ void supervisor::fail(int exit_status, const std::string &message, stacks wanted
         return; // a consequence of what has been reported
     }
     exit_status_ = exit_status;
-    if (!options_.quiet && !message.empty()) {
+    // A job that a rank ends by ompx_abort(0) is a success.
+    if (!options_.quiet && !message.empty() && exit_status != 0) {
         output_->message(message);
     }
     // Ranks that wait for the one that failed learn it by the watch pipe, the others by the signal.

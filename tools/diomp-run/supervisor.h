@@ -98,8 +98,7 @@ private:
     phase phase_ = phase::running;
 };
 
-/// The exit status of a job that a rank has aborted: 0 would call it a success, and more than 255
-/// does not fit.
+/// The exit status of a job that a rank has aborted: the low 8 bits of its code, as after exit().
 [[nodiscard]] int abort_status(int code);
 
 } // namespace diomp::run
