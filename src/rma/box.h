@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Boxes within arrays of up to 32 dimensions, as runs of bytes.
+// Boxes within arrays of up to 32 dimensions, and strided sections, as runs of bytes.
 #pragma once
 
 #include "base/result.h"
@@ -22,6 +22,19 @@ struct box {
     std::span<const std::size_t> local_dimensions;
 };
 
+/// Elements at regular distances of any size and sign, as Fortran's array sections have them; the
+/// fastest dimension first, strides in bytes, pointers to the first elements.
+struct section {
+    std::size_t element_size = 0;
+    std::span<const std::size_t> counts;
+    std::span<const std::ptrdiff_t> remote_strides;
+    std::span<const std::ptrdiff_t> local_strides;
+
+    [[nodiscard]] std::size_t total_bytes() const {
+        return conduit::rows{element_size, counts, {}, {}}.total_bytes();
+    }
+};
+
 /// A part of a box that is contiguous on both sides; places in bytes from the arrays' beginnings.
 struct run {
     std::size_t remote = 0;
@@ -29,11 +42,13 @@ struct run {
     std::size_t nbytes = 0;
 };
 
-/// Cuts a box into the longest runs that are contiguous on both sides.
+/// Cuts a box or a section into the longest runs that are contiguous on both sides.
 class box_walk {
 public:
     /// Checks the box against both arrays.
     static result<box_walk> make(const box &shape);
+    /// No checks but that of the number of dimensions: the elements exist.
+    static result<box_walk> make(const section &shape);
 
     /// Bytes from the array's start to the end of the last run, on each side: what must be
     /// addressable.
@@ -41,14 +56,21 @@ public:
     [[nodiscard]] std::size_t local_extent() const { return local_extent_; }
     [[nodiscard]] bool empty() const { return run_bytes_ == 0; }
 
+    /// From a section's first element to the lowest address that it has, where its array is taken
+    /// to start: 0 or negative. 0 for boxes.
+    [[nodiscard]] std::ptrdiff_t remote_shift() const { return remote_shift_; }
+    [[nodiscard]] std::ptrdiff_t local_shift() const { return local_shift_; }
+
     /// All runs are one, which for_each_run tells of.
-    [[nodiscard]] bool is_contiguous() const { return outer_dimensions_ == 0; }
+    [[nodiscard]] bool is_contiguous() const { return num_levels_ == 0; }
+    /// All strides of rows() are positive, which conduits rely on.
+    [[nodiscard]] bool is_ascending() const { return is_ascending_; }
     /// The runs of a box that is neither empty nor contiguous. It lives as long as the walk.
     [[nodiscard]] conduit::rows rows() const {
         return {run_bytes_,
-                {counts_.data(), outer_dimensions_},
-                {remote_pitches_.data(), outer_dimensions_},
-                {local_pitches_.data(), outer_dimensions_}};
+                {counts_.data(), num_levels_},
+                {remote_pitches_.data(), num_levels_},
+                {local_pitches_.data(), num_levels_}};
     }
     /// Where the first of them begins, in bytes from the start of the array.
     [[nodiscard]] std::size_t remote_begin() const { return remote_begin_; }
@@ -57,44 +79,40 @@ public:
     /// Calls f(remote_offset, local_offset, nbytes) for each run, offsets in bytes.
     template <typename F>
     void for_each_run(F &&f) const {
-        walk(f, 0, 0, 0);
+        walk(f, num_levels_, remote_begin_, local_begin_);
     }
 
     [[nodiscard]] std::vector<run> runs() const;
 
 private:
     template <typename F>
-    void walk(F &f, std::size_t dimension, std::size_t remote, std::size_t local) const {
-        remote += shape_.remote_offsets[dimension] * remote_strides_[dimension];
-        local += shape_.local_offsets[dimension] * local_strides_[dimension];
-        if (dimension == outer_dimensions_) {
-            // The dimensions below are contiguous on both sides; their offsets still count.
-            for (std::size_t inner = dimension + 1; inner < shape_.volume.size(); ++inner) {
-                remote += shape_.remote_offsets[inner] * remote_strides_[inner];
-                local += shape_.local_offsets[inner] * local_strides_[inner];
-            }
+    void walk(F &f, std::size_t level, std::size_t remote, std::size_t local) const {
+        if (level == 0) {
             f(remote, local, run_bytes_);
             return;
         }
-        for (std::size_t i = 0; i < shape_.volume[dimension]; ++i) {
-            walk(f, dimension + 1, remote + i * remote_strides_[dimension],
-                 local + i * local_strides_[dimension]);
+        --level;
+        for (std::size_t i = 0; i < counts_[level]; ++i) {
+            walk(f, level, remote, local);
+            remote += static_cast<std::size_t>(remote_pitches_[level]); // wraps where negative
+            local += static_cast<std::size_t>(local_pitches_[level]);
         }
     }
 
-    status check() const;
-    void describe_runs();
+    static status check(const box &shape);
+    /// The next slower dimension. Joins the run, if it is contiguous with it on both sides.
+    void add_level(std::size_t count, std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride);
 
     static constexpr std::size_t max_dimensions = 32;
-    box shape_;
-    std::array<std::size_t, max_dimensions> remote_strides_{}; ///< bytes
-    std::array<std::size_t, max_dimensions> local_strides_{};
-    std::size_t outer_dimensions_ = 0; ///< dimensions that need a loop
+    std::size_t num_levels_ = 0; ///< nested loops around a run
     std::size_t run_bytes_ = 0;
     std::size_t remote_extent_ = 0;
     std::size_t local_extent_ = 0;
     std::size_t remote_begin_ = 0;
     std::size_t local_begin_ = 0;
+    std::ptrdiff_t remote_shift_ = 0;
+    std::ptrdiff_t local_shift_ = 0;
+    bool is_ascending_ = true;
     // As conduit::rows, the fastest dimension first:
     std::array<std::size_t, max_dimensions> counts_{};
     std::array<std::ptrdiff_t, max_dimensions> remote_pitches_{};

@@ -119,7 +119,7 @@ result<path> transfers::move_runs_at(direction way, world_rank peer, const memor
 result<bool> transfers::begin_box_remote(direction way, world_rank peer, const memory::place &place,
                                          std::byte *local, const box_walk &walk,
                                          conduit::completion &count) {
-    if (!place.in_segment || walk.is_contiguous()) {
+    if (!place.in_segment || walk.is_contiguous() || !walk.is_ascending()) {
         return false;
     }
     conduit::conduit &transport = engine_.transport();

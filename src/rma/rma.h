@@ -73,6 +73,11 @@ public:
                          std::size_t nbytes);
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
+    /// Pointers are to the first elements.
+    result<path> put_section(world_rank peer, void *remote, const void *local,
+                             const section &shape);
+    result<path> get_section(world_rank peer, const void *remote, void *local,
+                             const section &shape);
     /// As move_at; `place` and `local` are the arrays' beginnings. All runs are started before the
     /// first is waited for.
     result<path> move_box_at(direction way, world_rank peer, const memory::place &place,
@@ -149,8 +154,9 @@ private:
                       std::size_t nbytes);
     result<path> move_private(direction way, world_rank peer, std::uint64_t remote, void *local,
                               std::size_t nbytes);
-    result<path> move_box(direction way, world_rank peer, const void *remote, void *local,
-                          const box &shape);
+    template <typename Shape>
+    result<path> move_shape(direction way, world_rank peer, const void *remote, void *local,
+                            const Shape &shape);
     result<memory::place> locate_atomic(world_rank peer, void *target, std::size_t size);
 
     // remote.cpp: memory of remote ranks

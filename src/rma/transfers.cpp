@@ -68,25 +68,38 @@ result<path> transfers::move_private(direction way, world_rank peer, std::uint64
 
 result<path> transfers::put_box(world_rank peer, void *remote, const void *local,
                                 const box &shape) {
-    return move_box(direction::put, peer, remote, const_cast<void *>(local), shape);
+    return move_shape(direction::put, peer, remote, const_cast<void *>(local), shape);
 }
 
 result<path> transfers::get_box(world_rank peer, const void *remote, void *local,
                                 const box &shape) {
-    return move_box(direction::get, peer, remote, local, shape);
+    return move_shape(direction::get, peer, remote, local, shape);
 }
 
-result<path> transfers::move_box(direction way, world_rank peer, const void *remote, void *local,
-                                 const box &shape) {
+result<path> transfers::put_section(world_rank peer, void *remote, const void *local,
+                                    const section &shape) {
+    return move_shape(direction::put, peer, remote, const_cast<void *>(local), shape);
+}
+
+result<path> transfers::get_section(world_rank peer, const void *remote, void *local,
+                                    const section &shape) {
+    return move_shape(direction::get, peer, remote, local, shape);
+}
+
+template <typename Shape>
+result<path> transfers::move_shape(direction way, world_rank peer, const void *remote, void *local,
+                                   const Shape &shape) {
     auto made = box_walk::make(shape);
     DIOMP_TRY(made);
     box_walk const &walk = made.value();
     if (walk.empty()) {
         return path::self;
     }
-    auto place = space_.locate(peer, remote, walk.remote_extent());
+    auto place = space_.locate(peer, static_cast<const std::byte *>(remote) + walk.remote_shift(),
+                               walk.remote_extent());
     DIOMP_TRY(place);
-    return move_box_at(way, peer, place.value(), local, walk);
+    return move_box_at(way, peer, place.value(),
+                       static_cast<std::byte *>(local) + walk.local_shift(), walk);
 }
 
 result<path> transfers::move_box_at(direction way, world_rank peer, const memory::place &place,
