@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Groups that may be left out, and collectives: counts and types are those of the arrays.
 #include "array.h"
+#include "caller.h"
+#include "dense.h"
 
 namespace diomp::fortran {
 namespace {
@@ -9,20 +11,35 @@ ompx_group_t group_of(const ompx_group_t *given) {
     return given == nullptr ? ompx_group_world : *given;
 }
 
-/// dst and src of a call on arrays in one piece; src is dst where it is left out.
+/// dst and src of a call, with copies of sections; src is dst where it is left out.
 class operands {
 public:
     operands(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
-        : dst_(to), src_(from == nullptr ? to : from), site_(function, dst_, src_) {
-        status_ = check_contiguous(site_, dst_, "dst");
+        : dst_(to), src_(from == nullptr ? to : from), in_place_(from == nullptr),
+          site_(function, dst_, src_), status_(check_end(site_, dst_, "dst")) {
         if (status_ == OMPX_SUCCESS) {
-            status_ = check_contiguous(site_, src_, "src");
+            status_ = check_end(site_, src_, "src");
         }
     }
-    /// call() if all is well, else why not.
+    /// call(dst, src), both in one piece, if all is well, else why not.
     template <typename Call>
     int run(Call &&call) const {
-        return status_ == OMPX_SUCCESS ? call() : status_;
+        dense to;
+        dense from;
+        int status = status_;
+        if (status == OMPX_SUCCESS) {
+            status = to.take(site_, dst_);
+        }
+        if (status == OMPX_SUCCESS && !in_place_) {
+            status = from.take(site_, src_);
+        }
+        if (status == OMPX_SUCCESS) {
+            status = call(to.data(), in_place_ ? to.data() : from.data());
+        }
+        if (status == OMPX_SUCCESS) {
+            to.give_back(dst_);
+        }
+        return status;
     }
     [[nodiscard]] const array &dst() const { return dst_; }
     [[nodiscard]] const array &src() const { return src_; }
@@ -61,8 +78,9 @@ public:
 private:
     array dst_;
     array src_;
+    bool in_place_;
     call_site site_;
-    int status_ = OMPX_SUCCESS;
+    int status_;
 };
 
 /// 0, which sized() does not look at, where the buffer that has all blocks does not count.
@@ -77,9 +95,8 @@ int reduce_to_all(const char *function,
                   CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
     operands given(function, to, from);
     given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.run([&] {
-        return call(given.dst().data(), given.src().data(), given.src().count(), given.src().type(),
-                    op, group);
+    return given.run([&](void *dst, const void *src) {
+        return call(dst, src, given.src().count(), given.src().type(), op, group);
     });
 }
 
@@ -90,89 +107,101 @@ using namespace diomp::fortran;
 
 extern "C" {
 
-int diomp_fortran_fence(const ompx_group_t *group) { return ompx_fence_group(group_of(group)); }
+int diomp_fortran_fence(const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_fence_group(group_of(group));
+}
 
-int diomp_fortran_barrier(const ompx_group_t *group) { return ompx_barrier_group(group_of(group)); }
+int diomp_fortran_barrier(const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_barrier_group(group_of(group));
+}
 
 int diomp_fortran_bcast(CFI_cdesc_t *where, const int *root, const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     operands const given("ompx_bcast", where, nullptr);
-    return given.run([&] {
-        return ompx_bcast_from(given.dst().data(), given.dst().nbytes(),
-                               root == nullptr ? 0 : *root, group_of(group));
+    return given.run([&](void *dst, const void * /*src*/) {
+        return ompx_bcast_from(dst, given.dst().nbytes(), root == nullptr ? 0 : *root,
+                               group_of(group));
     });
 }
 
 int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int root,
                          const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce", to, from);
     given.of_one_type().sized(given.dst(), given.src(), 1);
-    return given.run([&] {
-        return ompx_reduce(given.dst().data(), given.src().data(), given.src().count(),
-                           given.src().type(), op, root, group_of(group));
+    return given.run([&](void *dst, const void *src) {
+        return ompx_reduce(dst, src, given.src().count(), given.src().type(), op, root,
+                           group_of(group));
     });
 }
 
 int diomp_fortran_allreduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                             const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     return reduce_to_all("ompx_allreduce", ompx_allreduce, to, from, op, group_of(group));
 }
 
 int diomp_fortran_scan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                        const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     return reduce_to_all("ompx_scan", ompx_scan, to, from, op, group_of(group));
 }
 
 int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                          const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, group_of(group));
 }
 
 int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                                  const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce_scatter", to, from);
     given.of_one_type().sized(given.src(), given.dst(), ompx_group_size(group_of(group)));
-    return given.run([&] {
-        return ompx_reduce_scatter(given.dst().data(), given.src().data(), given.dst().count(),
-                                   given.src().type(), op, group_of(group));
+    return given.run([&](void *dst, const void *src) {
+        return ompx_reduce_scatter(dst, src, given.dst().count(), given.src().type(), op,
+                                   group_of(group));
     });
 }
 
 int diomp_fortran_gather(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_gather", to, from);
     given.sized(given.dst(), given.src(), blocks_at(root, members));
-    return given.run([&] {
-        return ompx_gather(given.dst().data(), given.src().data(), given.src().nbytes(), root,
-                           members);
+    return given.run([&](void *dst, const void *src) {
+        return ompx_gather(dst, src, given.src().nbytes(), root, members);
     });
 }
 
 int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_scatter", to, from);
     given.sized(given.src(), given.dst(), blocks_at(root, members));
-    return given.run([&] {
-        return ompx_scatter(given.dst().data(), given.src().data(), given.dst().nbytes(), root,
-                            members);
+    return given.run([&](void *dst, const void *src) {
+        return ompx_scatter(dst, src, given.dst().nbytes(), root, members);
     });
 }
 
 int diomp_fortran_allgather(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_allgather", to, from);
     given.sized(given.dst(), given.src(), ompx_group_size(group_of(group)));
-    return given.run([&] {
-        return ompx_allgather(given.dst().data(), given.src().data(), given.src().nbytes(),
-                              group_of(group));
+    return given.run([&](void *dst, const void *src) {
+        return ompx_allgather(dst, src, given.src().nbytes(), group_of(group));
     });
 }
 
 int diomp_fortran_alltoall(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_alltoall", to, from);
     int const members = ompx_group_size(group_of(group));
     given.sized(given.dst(), given.src(), 1).divided_by(members);
-    return given.run([&] {
-        return ompx_alltoall(given.dst().data(), given.src().data(),
-                             given.src().nbytes() / static_cast<std::size_t>(members),
+    return given.run([&](void *dst, const void *src) {
+        return ompx_alltoall(dst, src, given.src().nbytes() / static_cast<std::size_t>(members),
                              group_of(group));
     });
 }

@@ -5,8 +5,7 @@
 ! What differs:
 !  - Data is given as an array, a section, an element or a scalar of any type. Its address, size and type are the
 !    compiler's to know, so no count, no type and no size in bytes is asked for.
-!  - Both sides of put and get may be sections, of the same shape: those of a box in an array go as one box
-!    (ompx_put_rect), so a halo needs no buffer.
+!  - Both sides of put and get may be sections of the same shape, with any strides, so a halo needs no buffer.
 !  - Groups may be left out, which means the world; so may the source of a reduction, which means in place.
 !  - Ranks, roots and members count from 0, as everywhere in DiOMP.
 module diomp
@@ -130,28 +129,6 @@ contains
         end do
     end function
 
-    !> Memory for so many elements; null after an error.
-    function memory_for(extents, element_bits, kind, status) result(address)
-        integer, intent(in) :: extents(:), element_bits
-        integer(c_int), intent(in), optional :: kind
-        integer(c_int), intent(out) :: status
-        type(c_ptr) :: address
-        integer(c_int) :: chosen
-        interface
-            function c_allocate(extents, num_dims, element_bytes, kind, address) bind(c, name="diomp_fortran_allocate")
-                import :: c_int, c_size_t, c_ptr
-                integer(c_int), intent(in) :: extents(*)
-                integer(c_int), value :: num_dims, kind
-                integer(c_size_t), value :: element_bytes
-                type(c_ptr), intent(out) :: address
-                integer(c_int) :: c_allocate
-            end function
-        end interface
-        chosen = OMPX_MEM_SYMMETRIC
-        if (present(kind)) chosen = kind
-        status = c_allocate(extents, size(extents), int(element_bits/8, c_size_t), chosen, address)
-    end function
-
 #define FORM(NAME, TYPE, DIMENSIONS, RANK) \
     function NAME(array, shape, kind) result(status) ;\
         TYPE, pointer, intent(out) :: array DIMENSIONS ;\
@@ -161,7 +138,7 @@ contains
         type(c_ptr) :: address ;\
         TYPE :: element ;\
         nullify (array) ;\
-        address = memory_for(shape, storage_size(element), kind, status) ;\
+        status = c_allocate(shape, RANK, int(storage_size(element)/8, c_size_t), kind, address) ;\
         if (status == OMPX_SUCCESS) call c_f_pointer(address, array, shape) ;\
     end function ;\
     function NAME/**/_free(array) result(status) ;\

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put, get and what goes with them. Data in one piece on both sides is a plain transfer; sections
-// of one shape are boxes.
+// of one shape are moved by their strides.
 #include "api/fortran.h"
 #include "array.h"
+#include "caller.h"
+#include "dense.h"
 
 #include <cstdio>
 #include <initializer_list>
@@ -10,26 +12,17 @@
 namespace diomp::fortran {
 namespace {
 
-constexpr int most_dims = CFI_MAX_RANK + 1;
-
-/// Two sections of one shape, slowest dimension first, as ompx_put_rect() has them.
-struct boxes {
-    int num_dims = 0;
-    std::size_t volume[most_dims];
-    std::size_t dst_dimensions[most_dims];
-    std::size_t src_dimensions[most_dims];
-    std::size_t offsets[most_dims] = {}; // pointers are to the first elements
-};
-
 /// The dimensions that are more than one element wide.
 struct shape {
     int num_dims = 0;
-    CFI_dim_t dim[CFI_MAX_RANK];
+    std::size_t counts[CFI_MAX_RANK];
+    std::ptrdiff_t strides[CFI_MAX_RANK];
 
     explicit shape(const array &of) {
         for (int i = 0; i < of.rank(); ++i) {
             if (of.dim(i).extent != 1) {
-                dim[num_dims++] = of.dim(i);
+                counts[num_dims] = static_cast<std::size_t>(of.dim(i).extent);
+                strides[num_dims++] = of.dim(i).sm;
             }
         }
     }
@@ -38,50 +31,9 @@ struct shape {
 bool is_same(const shape &a, const shape &b) {
     bool same = a.num_dims == b.num_dims;
     for (int i = 0; same && i < a.num_dims; ++i) {
-        same = a.dim[i].extent == b.dim[i].extent;
+        same = a.counts[i] == b.counts[i];
     }
     return same;
-}
-
-/// Of an array in which the section is a box: how many elements (of a stride: groups of them) each
-/// dimension of it has. False: strides that do not divide each other, or go backwards.
-bool find_dimensions(const shape &section, std::size_t element_bytes, std::size_t *dimensions) {
-    auto unit = static_cast<CFI_index_t>(element_bytes);
-    int const last = section.num_dims; // the fastest one: elements within a stride
-    for (int i = 0; i < section.num_dims; ++i) {
-        CFI_index_t const stride = section.dim[i].sm;
-        if (stride < unit || stride % unit != 0) {
-            return false;
-        }
-        dimensions[last - i] = static_cast<std::size_t>(stride / unit);
-        unit = stride;
-    }
-    dimensions[0] = section.num_dims > 0
-                        ? static_cast<std::size_t>(section.dim[section.num_dims - 1].extent)
-                        : 1;
-    return true;
-}
-
-int make_boxes(const call_site &site, const array &dst, const array &src, boxes &made) {
-    shape const to(dst);
-    shape const from(src);
-    if (!is_same(to, from)) {
-        return site.fail(OMPX_ERR_MISMATCH, "dst and src are sections of different shapes",
-                         "pass the same number of elements in each dimension");
-    }
-    made.num_dims = to.num_dims + 1;
-    made.volume[to.num_dims] = 1;
-    for (int i = 0; i < to.num_dims; ++i) {
-        made.volume[to.num_dims - 1 - i] = static_cast<std::size_t>(to.dim[i].extent);
-    }
-    if (!find_dimensions(to, dst.element_bytes(), made.dst_dimensions) ||
-        !find_dimensions(from, src.element_bytes(), made.src_dimensions)) {
-        return site.fail(OMPX_ERR_UNSUPPORTED,
-                         "a section that is no box: it goes backwards, or its strides do not "
-                         "divide each other",
-                         "copy it into an array of its own");
-    }
-    return OMPX_SUCCESS;
 }
 
 int check_pair(const call_site &site, const array &dst, const array &src) {
@@ -98,37 +50,68 @@ int check_pair(const call_site &site, const array &dst, const array &src) {
     return OMPX_SUCCESS;
 }
 
-/// plain() for data in one piece, by_boxes(boxes) for sections.
-template <typename Plain, typename ByBoxes>
-int transfer(const call_site &site, const array &dst, const array &src, Plain &&plain,
-             ByBoxes &&by_boxes) {
-    if (int const status = check_pair(site, dst, src); status != OMPX_SUCCESS) {
+using section_call = int (*)(const char *, int, const ompx_fortran_sections *);
+
+/// A call that moves data between two arguments that may be sections.
+class transfer {
+public:
+    transfer(const char *function, int rank, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
+        : function_(function), rank_(rank), dst_(to), src_(from), site_(function, dst_, src_, rank),
+          status_(check_pair(site_, dst_, src_)) {}
+
+    [[nodiscard]] const array &dst() const { return dst_; }
+    [[nodiscard]] const array &src() const { return src_; }
+    [[nodiscard]] const call_site &site() const { return site_; }
+    [[nodiscard]] int status() const { return status_; }
+    [[nodiscard]] bool is_contiguous() const {
+        return dst_.is_contiguous() && src_.is_contiguous();
+    }
+
+    /// plain() for data in one piece, else a call for sections.
+    template <typename Plain>
+    int run(section_call call, Plain &&plain) const {
+        if (status_ != OMPX_SUCCESS) {
+            return status_;
+        }
+        return is_contiguous() ? plain() : move_sections(call);
+    }
+    /// The same for calls with an event, which is complete on return where there are sections.
+    template <typename Plain>
+    int start(section_call call, ompx_event_t *event, Plain &&plain) const {
+        if (status_ != OMPX_SUCCESS) {
+            return status_;
+        }
+        if (is_contiguous()) {
+            return plain();
+        }
+        int status = move_sections(call);
+        if (status == OMPX_SUCCESS && event != nullptr) {
+            *event = nullptr;
+            status = ompx_fence();
+        }
         return status;
     }
-    if (dst.is_contiguous() && src.is_contiguous()) {
-        return plain();
+    int move_sections(section_call call) const {
+        shape const to(dst_);
+        shape const from(src_);
+        if (!is_same(to, from)) {
+            return site_.fail(OMPX_ERR_MISMATCH, "dst and src are sections of different shapes",
+                              "pass the same number of elements in each dimension");
+        }
+        ompx_fortran_sections const both{dst_.data(), src_.data(), src_.element_bytes(),
+                                         to.num_dims, to.counts,   to.strides,
+                                         from.strides};
+        return call(function_, rank_, &both);
     }
-    boxes both;
-    int const status = make_boxes(site, dst, src, both);
-    return status == OMPX_SUCCESS ? by_boxes(both) : status;
-}
 
-/// call(dst, src) for data that must lie in one piece.
-template <typename Call>
-int in_one_piece(const char *function, int rank, const CFI_cdesc_t *to, const CFI_cdesc_t *from,
-                 Call &&call) {
-    array const dst(to);
-    array const src(from);
-    call_site const site(function, dst, src, rank);
-    int status = check_pair(site, dst, src);
-    if (status == OMPX_SUCCESS) {
-        status = check_contiguous(site, dst, "dst");
-    }
-    if (status == OMPX_SUCCESS) {
-        status = check_contiguous(site, src, "src");
-    }
-    return status == OMPX_SUCCESS ? call(dst, src) : status;
-}
+private:
+    const char *function_;
+    int rank_;
+    array dst_;
+    array src_;
+    call_site site_;
+    int status_;
+};
 
 /// For calls that take a type: scalars of one type that they know. The first two are told of.
 int check_scalars(const char *function, int rank, std::initializer_list<array> all) {
@@ -151,53 +134,68 @@ using namespace diomp::fortran;
 extern "C" {
 
 int diomp_fortran_put(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from) {
-    array const dst(to);
-    array const src(from);
-    return transfer(
-        call_site("ompx_put", dst, src, rank), dst, src,
-        [&] { return ompx_put(rank, dst.data(), src.data(), src.nbytes()); },
-        [&](const boxes &both) {
-            return ompx_put_rect(rank, dst.data(), src.data(), src.element_bytes(), both.num_dims,
-                                 both.volume, both.offsets, both.offsets, both.dst_dimensions,
-                                 both.src_dimensions);
-        });
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_put", rank, to, from);
+    return given.run(ompx_fortran_put, [&] {
+        return ompx_put(rank, given.dst().data(), given.src().data(), given.src().nbytes());
+    });
 }
 
 int diomp_fortran_get(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from) {
-    array const dst(to);
-    array const src(from);
-    return transfer(
-        call_site("ompx_get", dst, src, rank), dst, src,
-        [&] { return ompx_get(dst.data(), rank, src.data(), dst.nbytes()); },
-        [&](const boxes &both) {
-            return ompx_get_rect(dst.data(), rank, src.data(), src.element_bytes(), both.num_dims,
-                                 both.volume, both.offsets, both.offsets, both.dst_dimensions,
-                                 both.src_dimensions);
-        });
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_get", rank, to, from);
+    return given.run(ompx_fortran_get, [&] {
+        return ompx_get(given.dst().data(), rank, given.src().data(), given.dst().nbytes());
+    });
 }
 
 int diomp_fortran_put_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_event_t *event) {
-    return in_one_piece("ompx_put_nb", rank, to, from, [&](const array &dst, const array &src) {
-        return ompx_put_nb(rank, dst.data(), src.data(), src.nbytes(), event);
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_put_nb", rank, to, from);
+    return given.start(ompx_fortran_put, event, [&] {
+        return ompx_put_nb(rank, given.dst().data(), given.src().data(), given.src().nbytes(),
+                           event);
     });
 }
 
 int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_event_t *event) {
-    return in_one_piece("ompx_get_nb", rank, to, from, [&](const array &dst, const array &src) {
-        return ompx_get_nb(dst.data(), rank, src.data(), dst.nbytes(), event);
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_get_nb", rank, to, from);
+    return given.start(ompx_fortran_get, event, [&] {
+        return ompx_get_nb(given.dst().data(), rank, given.src().data(), given.dst().nbytes(),
+                           event);
     });
 }
 
+/// A target in one piece gets one message, from a copy if need be; a section gets its data first.
 int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
                              uint64_t value, int op) {
-    return in_one_piece("ompx_put_signal", rank, to, from, [&](const array &dst, const array &src) {
-        return ompx_put_signal(rank, dst.data(), src.data(), src.nbytes(), signal, value,
-                               static_cast<ompx_signal_op_t>(op));
-    });
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_put_signal", rank, to, from);
+    auto const how = static_cast<ompx_signal_op_t>(op);
+    array const &dst = given.dst();
+    int status = given.status();
+    if (status == OMPX_SUCCESS && dst.is_contiguous()) {
+        dense src;
+        status = src.take(given.site(), given.src());
+        return status == OMPX_SUCCESS
+                   ? ompx_put_signal(rank, dst.data(), src.data(), dst.nbytes(), signal, value, how)
+                   : status;
+    }
+    if (status == OMPX_SUCCESS) {
+        status = given.move_sections(ompx_fortran_put);
+    }
+    if (status == OMPX_SUCCESS) {
+        status = ompx_fence();
+    }
+    return status == OMPX_SUCCESS
+               ? ompx_put_signal(rank, dst.data(), nullptr, 0, signal, value, how)
+               : status;
 }
 
 int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
                                ompx_op_t op) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     array const target(at);
     array const operand(with);
     array const result(old);
@@ -209,6 +207,7 @@ int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI
 
 int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expect, CFI_cdesc_t *wish,
                                CFI_cdesc_t *old) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     array const target(at);
     array const expected(expect);
     array const desired(wish);
@@ -222,6 +221,7 @@ int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expect, C
 }
 
 int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     array const variable(where);
     array const value(wanted);
     int const status = check_scalars("ompx_wait_until", call_site::no_rank, {variable, value});
@@ -231,21 +231,30 @@ int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
 }
 
 int diomp_fortran_register(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
     array const given(range);
     int const status = check_contiguous(call_site("ompx_register", given, given), given, "array");
     return status != OMPX_SUCCESS ? status : ompx_register(given.data(), given.nbytes());
 }
 
-int diomp_fortran_unregister(CFI_cdesc_t *range) { return ompx_unregister(array(range).data()); }
+int diomp_fortran_unregister(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_unregister(array(range).data());
+}
 
-int diomp_fortran_free(CFI_cdesc_t *range) { return ompx_free(array(range).data()); }
+int diomp_fortran_free(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_OUTER_CALLER);
+    return ompx_free(array(range).data());
+}
 
 void *diomp_fortran_remote_ptr(CFI_cdesc_t *place, int rank) {
     return ompx_remote_ptr(array(place).data(), rank);
 }
 
-int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element_bytes, int kind,
-                           void **address) {
+int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element_bytes,
+                           const int *kind_given, void **address) {
+    caller const here(DIOMP_FORTRAN_OUTER_CALLER);
+    int const kind = kind_given == nullptr ? OMPX_MEM_SYMMETRIC : *kind_given;
     std::size_t nbytes = element_bytes;
     *address = nullptr;
     for (int i = 0; i < num_dims; ++i) {

@@ -43,6 +43,7 @@ MAY_INCLUDE = {
 # Headers beside room/room.h that other rooms may include. base has no main header: it is a box of small tools.
 SHARED = {
     "src/stacks/waiting.h",  # what a thread that waits says about it
+    "src/stacks/symbols.h",  # names of the places that statistics are about
     "src/conduit/window.h",  # the memory behind the segments
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Errors of the Fortran module, whose own library knows nothing of the runtime's inside.
+// What the Fortran module has of its own: errors, which its library reports here, and transfers of
+// sections.
 #include "api/fortran.h"
 
 #include "api/state.h"
 
 using namespace diomp;
+
+constinit thread_local const void *ompx_fortran_site = nullptr;
 
 int ompx_fortran_misuse(const char *function, const char *arguments, int status, const char *what,
                         const char *remedy) noexcept {
@@ -13,4 +16,46 @@ int ompx_fortran_misuse(const char *function, const char *arguments, int status,
         [&](runtime::runtime &, api::account &) -> diomp::status {
             return error(static_cast<ompx_status>(status), what, remedy);
         });
+}
+
+namespace {
+
+std::string describe(int rank, const ompx_fortran_sections &given) {
+    return fmt::format("rank={}, dst={}, src={}, element_bytes={}, sections of {} dimensions", rank,
+                       given.dst, given.src, given.element_bytes, given.num_dims);
+}
+
+template <typename Move>
+int move(const char *function, const void *site, int rank, const ompx_fortran_sections &given,
+         const std::ptrdiff_t *remote_strides, const std::ptrdiff_t *local_strides,
+         Move &&move_section) {
+    auto const n = static_cast<std::size_t>(given.num_dims);
+    rma::section const shape{
+        given.element_bytes, {given.counts, n}, {remote_strides, n}, {local_strides, n}};
+    return api::call(
+        function, site, [&] { return describe(rank, given); },
+        [&](runtime::runtime &running, api::account &counted) -> status {
+            std::size_t const nbytes = shape.total_bytes();
+            DIOMP_TRY(api::check_transfer(running, rank, given.dst, given.src, nbytes));
+            auto moved = move_section(running.transfers(), shape);
+            DIOMP_TRY(moved);
+            counted = {rma::name(moved.value()), nbytes};
+            return {};
+        });
+}
+
+} // namespace
+
+int ompx_fortran_put(const char *function, int rank, const ompx_fortran_sections *given) noexcept {
+    return move(function, DIOMP_SITE, rank, *given, given->dst_strides, given->src_strides,
+                [&](rma::transfers &transfers, const rma::section &shape) {
+                    return transfers.put_section(world_rank{rank}, given->dst, given->src, shape);
+                });
+}
+
+int ompx_fortran_get(const char *function, int rank, const ompx_fortran_sections *given) noexcept {
+    return move(function, DIOMP_SITE, rank, *given, given->src_strides, given->dst_strides,
+                [&](rma::transfers &transfers, const rma::section &shape) {
+                    return transfers.get_section(world_rank{rank}, given->src, given->dst, shape);
+                });
 }

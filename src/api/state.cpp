@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/state.h"
 
+#include "api/fortran.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/standard_descriptors.h"
@@ -109,7 +110,8 @@ void observe(runtime::runtime &running, const char *function, const account &cou
              std::chrono::steady_clock::time_point begin, const void *site) {
     auto const end = std::chrono::steady_clock::now();
     if (running.stats().enabled()) {
-        running.stats().record(function, counted.way, counted.nbytes, end - begin, site);
+        running.stats().record(function, counted.way, counted.nbytes, end - begin,
+                               ompx_fortran_site != nullptr ? ompx_fortran_site : site);
     }
     if (running.tracer().enabled()) {
         running.tracer().slice(function, counted.way, counted.nbytes, begin, end);

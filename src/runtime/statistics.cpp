@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/statistics.h"
 
+#include "stacks/symbols.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cxxabi.h>
-#include <dlfcn.h>
-#include <memory>
+#include <optional>
 #include <vector>
 
 namespace diomp::runtime {
-namespace {
-
-/// "function+0x1c (program)", as well as the symbol tables allow; addr2line takes the offset for
-/// stripped programs.
-std::string place_name(const void *site) {
-    Dl_info info{};
-    if (::dladdr(site, &info) == 0 || info.dli_fname == nullptr) {
-        return fmt::format("{}", site);
-    }
-    std::string file(info.dli_fname);
-    file.erase(0, file.rfind('/') + 1);
-    auto const address = reinterpret_cast<std::uintptr_t>(site);
-    if (info.dli_sname == nullptr) {
-        return fmt::format("{}+{:#x}", file,
-                           address - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
-    }
-    int outcome = 0;
-    std::unique_ptr<char, decltype(&std::free)> const demangled(
-        abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &outcome), std::free);
-    return fmt::format("{}+{:#x} ({})", outcome == 0 ? demangled.get() : info.dli_sname,
-                       address - reinterpret_cast<std::uintptr_t>(info.dli_saddr), file);
-}
-
-} // namespace
 
 void statistics::record(const char *function, const char *way, std::size_t nbytes,
                         std::chrono::nanoseconds time, const void *site) {
@@ -68,6 +43,10 @@ std::string statistics::table(const std::string &heading,
     std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
         return a.second.nanoseconds > b.second.nanoseconds;
     });
+    std::optional<stacks::symbols> names;
+    if (mode_ == stats_mode::callsites) {
+        names.emplace();
+    }
     for (auto const &[which, sum] : rows) {
         text += fmt::format("  {:<26} {:<20} {:>10} {:>14} {:>12.3f} {:>12.3f} {:>12.3f}\n",
                             which.function, which.way, sum.calls, sum.nbytes,
@@ -75,8 +54,10 @@ std::string statistics::table(const std::string &heading,
                             static_cast<double>(sum.nanoseconds) * 1e-3 /
                                 static_cast<double>(std::max<std::uint64_t>(sum.calls, 1)),
                             static_cast<double>(sum.longest_ns) * 1e-3);
-        if (which.site != nullptr) {
-            text += fmt::format("    at {}\n", place_name(which.site));
+        if (which.site != nullptr && names) {
+            // Of the call itself, not of what comes after it.
+            auto const call = reinterpret_cast<std::uintptr_t>(which.site) - 1;
+            text += fmt::format("    at {}\n", names->describe(call));
         }
     }
     for (extra const &counter : extras) {
