@@ -98,7 +98,9 @@ def missing(source, made):
 def page(source):
     head = comment_text(re.search(r"/\*\*\n \* @file diomp\.h\n(.*?)\*/", source, re.S).group(1).split("\n"))
     out = ["<!-- SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception -->",
-           "<!-- Made by scripts/api-reference.py from include/diomp.h; change the header. -->", "# C interface", "", head, ""]
+           "<!-- Made by scripts/api-reference.py from include/diomp.h; change the header. -->",
+           "<!-- example declarations", "#include <omp.h>", "#include <stddef.h>", "#include <stdint.h>", "-->",
+           "# C interface", "", head, ""]
     pending = []
 
     def flush():
