@@ -38,6 +38,7 @@ zlib1g                the same
 libffi8               target regions are called through it
 libffi-dev            the same
 libxxhash-dev         device images are known by their hash
+libsodium-dev         connections prove who they are; linked statically
 libfmt9               text formatting in the runtime
 libfmt-dev            the same
 libcli11-dev          options of the tools

@@ -104,6 +104,7 @@ VENDOR = {
     r"gasnet": ["src/conduit/gasnet/", "src/launch/gasnet/"],
     r"gaspi|GASPI": ["src/conduit/gaspi/", "src/launch/gaspi/"],
     r"pmix": ["src/launch/pmix/"],
+    r"sodium": ["src/base/secure/"],
 }
 
 # Names of vendors' functions and the only folders of src/ that may say them.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/secure/frame_cipher.h"
+
+#include <sodium.h>
+
+namespace diomp::secure {
+namespace {
+
+constexpr std::uint8_t bit(cipher which) {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(which));
+}
+
+} // namespace
+
+struct frame_cipher::aes_key {
+    crypto_aead_aes256gcm_state state;
+};
+
+void frame_cipher::erase_aes_key::operator()(aes_key *key) const {
+    sodium_memzero(key, sizeof(*key));
+    delete key;
+}
+
+std::uint8_t available_ciphers() {
+    start_library();
+    bool const has_aes = crypto_aead_aes256gcm_is_available() != 0;
+    return static_cast<std::uint8_t>(bit(cipher::chacha20_poly1305) |
+                                     (has_aes ? bit(cipher::aes256_gcm) : 0));
+}
+
+std::optional<cipher> choose_cipher(std::uint8_t ours, std::uint8_t theirs) {
+    for (cipher const each : {cipher::aes256_gcm, cipher::chacha20_poly1305}) {
+        if ((ours & theirs & bit(each)) != 0) {
+            return each;
+        }
+    }
+    return std::nullopt;
+}
+
+static_assert(frame_cipher::tag_bytes == crypto_aead_aes256gcm_ABYTES);
+static_assert(frame_cipher::tag_bytes == crypto_aead_chacha20poly1305_ietf_ABYTES);
+static_assert(key_bytes == crypto_aead_aes256gcm_KEYBYTES);
+static_assert(key_bytes == crypto_aead_chacha20poly1305_ietf_KEYBYTES);
+
+frame_cipher::frame_cipher(cipher which, const connection_key &key) : which_(which), key_(key) {
+    if (which == cipher::aes256_gcm) {
+        aes_key_.reset(new aes_key);
+        crypto_aead_aes256gcm_beforenm(&aes_key_->state, key.data());
+    }
+}
+
+void frame_cipher::write_nonce(unsigned char (&nonce)[nonce_bytes]) {
+    static_assert(nonce_bytes == crypto_aead_aes256gcm_NPUBBYTES);
+    static_assert(nonce_bytes == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
+    std::uint64_t rest = number_++;
+    for (unsigned char &each : nonce) {
+        each = static_cast<unsigned char>(rest);
+        rest >>= 8;
+    }
+}
+
+void frame_cipher::seal(std::span<const unsigned char> header, std::span<const unsigned char> text,
+                        unsigned char *into) {
+    unsigned char nonce[nonce_bytes];
+    write_nonce(nonce);
+    if (which_ == cipher::aes256_gcm) {
+        crypto_aead_aes256gcm_encrypt_afternm(into, nullptr, text.data(), text.size(),
+                                              header.data(), header.size(), nullptr, nonce,
+                                              &aes_key_->state);
+    } else {
+        crypto_aead_chacha20poly1305_ietf_encrypt(into, nullptr, text.data(), text.size(),
+                                                  header.data(), header.size(), nullptr, nonce,
+                                                  key_.data());
+    }
+}
+
+bool frame_cipher::open(std::span<const unsigned char> header,
+                        std::span<const unsigned char> message, unsigned char *into) {
+    unsigned char nonce[nonce_bytes];
+    write_nonce(nonce);
+    if (which_ == cipher::aes256_gcm) {
+        return crypto_aead_aes256gcm_decrypt_afternm(into, nullptr, nullptr, message.data(),
+                                                     message.size(), header.data(), header.size(),
+                                                     nonce, &aes_key_->state) == 0;
+    }
+    return crypto_aead_chacha20poly1305_ietf_decrypt(into, nullptr, nullptr, message.data(),
+                                                     message.size(), header.data(), header.size(),
+                                                     nonce, key_.data()) == 0;
+}
+
+} // namespace diomp::secure

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Frames on a stream of bytes, plain or sealed. No sockets in here.
+//
+//   plain    length (u32, little-endian)  payload
+//   sealed   length (u32, little-endian)  encrypted payload  tag (16 bytes)
+//
+// The length counts the payload and is never 0; sealed frames authenticate it. A frame that does
+// not open ends the stream: there is no way to find the next one.
+#pragma once
+
+#include "base/secure/frame_cipher.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace diomp::secure {
+
+inline constexpr std::size_t frame_header_bytes = 4;
+
+/// Not thread-safe.
+class frame_encoder {
+public:
+    /// Without a cipher frames are plain.
+    explicit frame_encoder(std::optional<frame_cipher> with) : cipher_(std::move(with)) {}
+    /// Appends one frame; its payload has at least one byte and less than 4 GiB.
+    void append(std::string &to, std::string_view payload);
+
+private:
+    std::optional<frame_cipher> cipher_;
+};
+
+/// Not thread-safe.
+class frame_decoder {
+public:
+    /// Without a cipher frames are plain. Longer ones than `most_bytes` are an error.
+    frame_decoder(std::optional<frame_cipher> with, std::size_t most_bytes)
+        : cipher_(std::move(with)), most_bytes_(most_bytes) {}
+
+    /// Where the next bytes of the stream go; never empty. The memory grows with what has come, not
+    /// with what a header claims. Ends the life of what next() returned.
+    [[nodiscard]] std::span<unsigned char> space();
+    /// So many bytes have been written there.
+    void commit(std::size_t nbytes) { end_ += nbytes; }
+    /// The payload of the next frame, valid until space(); nullopt: it is not complete, or
+    /// is_broken().
+    [[nodiscard]] std::optional<std::string_view> next();
+    /// A frame had a length that is not allowed, or was not sealed by the other end.
+    [[nodiscard]] bool is_broken() const { return is_broken_; }
+    void limit_frames(std::size_t most_bytes) { most_bytes_ = most_bytes; }
+
+private:
+    [[nodiscard]] std::size_t bytes_after(std::size_t payload_bytes) const {
+        return payload_bytes + (cipher_ ? frame_cipher::tag_bytes : 0);
+    }
+
+    std::optional<frame_cipher> cipher_;
+    std::size_t most_bytes_;
+    std::vector<unsigned char> buffer_;
+    std::size_t begin_ = 0; ///< of what has not been returned
+    std::size_t end_ = 0;
+    bool is_broken_ = false;
+};
+
+} // namespace diomp::secure

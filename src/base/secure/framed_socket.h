@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A connection with frames on it, after its handshake. Nothing here blocks.
+#pragma once
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "base/secure/frame_codec.h"
+#include "base/secure/handshake.h"
+#include "base/unique_fd.h"
+
+#include <string>
+#include <string_view>
+
+namespace diomp::secure {
+
+struct frame_limits {
+    std::size_t frame_bytes = std::size_t{16} << 20; ///< of one payload
+    std::size_t queue_bytes = std::size_t{64} << 20; ///< that may wait to be sent
+};
+
+/// One thread sends and one receives at a time; the two sides do not share anything but the socket.
+class framed_socket {
+public:
+    /// `socket` is made non-blocking; `proven` comes from its handshake.
+    framed_socket(unique_fd socket, session proven, frame_limits limits = {});
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    [[nodiscard]] const party &peer() const { return peer_; }
+    [[nodiscard]] protection mode() const { return mode_; }
+
+    /// Queues a frame and sends what the socket takes. OMPX_ERR_ARG: it is empty or longer than the
+    /// limit; OMPX_ERR_NOMEM: the peer has not taken queue_bytes; OMPX_ERR_PEER: the connection is
+    /// over.
+    status send(std::string_view frame);
+    /// Sends what the socket takes. OMPX_ERR_PEER as above.
+    status send_waiting();
+    /// The socket had no room for everything: wait until it is writable.
+    [[nodiscard]] bool has_waiting() const { return sent_ < out_.size(); }
+
+    /// Reads once, up to the limit of the socket's buffer, and passes complete frames on, each
+    /// valid during the call. `handle` returns false to stop; the rest comes with the next
+    /// receive(). OMPX_ERR_PEER: the connection is over, or a frame was not sealed by the peer.
+    status receive(function_ref<bool(std::string_view)> handle);
+    /// Longer frames are an error from now on.
+    void limit_frames(std::size_t nbytes) { decoder_.limit_frames(nbytes); }
+
+private:
+    unique_fd socket_;
+    party peer_;
+    protection mode_;
+    frame_limits limits_;
+    frame_encoder encoder_;
+    frame_decoder decoder_;
+    std::string out_;
+    std::size_t sent_ = 0; ///< bytes at the front of out_ that are gone
+};
+
+/// Runs a handshake on a connected socket; blocks up to `timeout_s`. OMPX_ERR_PEER: the peer has
+/// not proved what it should, or is gone; OMPX_ERR_TIMEOUT.
+result<session> complete_handshake(int socket, handshake exchange, double timeout_s);
+
+} // namespace diomp::secure

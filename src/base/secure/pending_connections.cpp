@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/secure/pending_connections.h"
+
+#include "base/secure/waiting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace diomp::secure {
+namespace {
+
+constexpr std::uint64_t listener_id = 0;
+constexpr std::uint64_t timer_id = 1;
+constexpr std::uint64_t first_id = 2;
+/// Per call of advance(), so that a flood of connections does not keep its caller.
+constexpr int most_accepted_at_once = 64;
+
+unique_fd open_spare() { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+bool is_out_of_descriptors(int code) { return code == EMFILE || code == ENFILE; }
+
+/// Errors of the next connection only (accept(2)): the one after it may be fine.
+bool is_about_one_connection(int code) {
+    switch (code) {
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENOPROTOOPT:
+    case EHOSTDOWN:
+    case ENONET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EPERM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+std::string peer_address(int socket) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    std::array<char, NI_MAXHOST> text{};
+    auto *const generic = reinterpret_cast<sockaddr *>(&address);
+    if (::getpeername(socket, generic, &size) != 0) {
+        return "a peer that has gone";
+    }
+    if (address.ss_family == AF_UNIX) {
+        return "a local process";
+    }
+    bool const is_known =
+        ::getnameinfo(generic, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+    return is_known ? std::string(text.data()) : "an unknown address";
+}
+
+pending_connections::pending_connections(unique_fd listener, handshake_maker make,
+                                         report_sink report, const pending_options &options)
+    : listener_(std::move(listener)), make_(std::move(make)), report_(std::move(report)),
+      options_(options), limiter_(options.reports_per_minute, std::chrono::minutes(1)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()), spare_(open_spare()),
+      next_id_(first_id) {}
+
+result<pending_connections> pending_connections::create(unique_fd listener, handshake_maker make,
+                                                        report_sink report,
+                                                        const pending_options &options) {
+    pending_connections made(std::move(listener), std::move(make), std::move(report), options);
+    if (!made.epoll_.valid() || !made.timer_.valid() ||
+        !watch(made.epoll_.get(), EPOLL_CTL_ADD, made.listener_.get(), EPOLLIN, listener_id) ||
+        !watch(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_id)) {
+        return system_error("waiting for connections", errno);
+    }
+    return made;
+}
+
+void pending_connections::stop_listening() { listener_.reset(); }
+
+std::vector<pending_connections::proven_connection> pending_connections::advance() {
+    std::array<epoll_event, 64> events{};
+    int const count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+    bool is_timer_over = false;
+    for (int i = 0; i < count; ++i) {
+        std::uint64_t const id = events[static_cast<std::size_t>(i)].data.u64;
+        if (id == listener_id) {
+            accept_some();
+        } else if (id == timer_id) {
+            is_timer_over = true;
+        } else {
+            advance_entry(id);
+        }
+    }
+    if (is_timer_over) {
+        clear_timer(timer_.get());
+        armed_for_ = {};
+        drop_late(clock::now());
+    }
+    arm_timer();
+    return std::exchange(proven_, {});
+}
+
+void pending_connections::accept_some() {
+    bool is_drained = false;
+    for (int i = 0; i < most_accepted_at_once && !is_drained; ++i) {
+        if (unique_fd next = accept_one(is_drained); next.valid()) {
+            add(std::move(next));
+        }
+    }
+}
+
+/// Invalid: there is none, and `is_drained`, or this one could not be taken.
+unique_fd pending_connections::accept_one(bool &is_drained) {
+    unique_fd next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (next.valid()) {
+        return next;
+    }
+    int const code = errno;
+    if (!is_out_of_descriptors(code)) {
+        is_drained = !is_about_one_connection(code);
+        return {};
+    }
+    if (!drop_oldest()) {
+        // The connection would keep the listener readable for ever, and the caller busy.
+        spare_.reset();
+        unique_fd refused(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        is_drained = !refused.valid();
+        refused.reset();
+        spare_ = open_spare();
+    }
+    if (limiter_.permits()) {
+        report_("no descriptor is left for another connection: raise the limit (ulimit -n)");
+    }
+    return {};
+}
+
+void pending_connections::add(unique_fd socket) {
+    int const on = 1;
+    // The messages of a handshake are small, and each waits for the one before.
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    std::uint64_t const id = next_id_++;
+    if (!watch(epoll_.get(), EPOLL_CTL_ADD, socket.get(), EPOLLIN, id)) {
+        return;
+    }
+    silent_.emplace(id, entry{std::move(socket), make_(), clock::now()});
+    advance_entry(id);
+    make_room();
+}
+
+void pending_connections::advance_entry(std::uint64_t id) {
+    table *from = &silent_;
+    auto found = silent_.find(id);
+    if (found == silent_.end()) {
+        from = &plausible_;
+        found = plausible_.find(id);
+        if (found == plausible_.end()) {
+            return; // an earlier event has ended it
+        }
+    }
+    entry &which = found->second;
+    if (exchange_messages(which) == outcome::over) {
+        from->erase(found);
+    } else if (from == &silent_ && which.exchange.has_plausible_peer()) {
+        plausible_.insert(silent_.extract(found));
+        make_room();
+    }
+}
+
+pending_connections::outcome pending_connections::exchange_messages(entry &which) {
+    std::array<unsigned char, handshake::hello_bytes> buffer{};
+    while (which.exchange.condition() == handshake::state::running) {
+        // No more than the handshake needs: what follows belongs to the connection's owner.
+        ssize_t const got =
+            ::recv(which.socket.get(), buffer.data(), which.exchange.num_missing(), MSG_DONTWAIT);
+        if (got <= 0) {
+            bool const waits = got < 0 && (errno == EAGAIN || errno == EINTR);
+            return waits ? outcome::waits : outcome::over;
+        }
+        which.exchange.receive(std::span(buffer).first(static_cast<std::size_t>(got)));
+        auto const answer = which.exchange.output();
+        ssize_t const sent = answer.empty() ? 0
+                                            : ::send(which.socket.get(), answer.data(),
+                                                     answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent != static_cast<ssize_t>(answer.size())) {
+            return outcome::over; // a new connection has room for so little
+        }
+        which.exchange.discard_output(answer.size());
+    }
+    if (which.exchange.condition() == handshake::state::done) {
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, which.socket.get(), nullptr);
+        proven_.push_back({std::move(which.socket), which.exchange.take_session()});
+    } else {
+        report(which, which.exchange.describe_failure());
+    }
+    return outcome::over;
+}
+
+void pending_connections::make_room() {
+    for (auto [full, most] : {std::pair(&silent_, options_.most_silent),
+                              std::pair(&plausible_, options_.most_plausible)}) {
+        while (full->size() > most) {
+            report(full->begin()->second, "too many unauthenticated connections at once, the "
+                                          "oldest is closed; a firewall can keep them away");
+            full->erase(full->begin());
+        }
+    }
+}
+
+bool pending_connections::drop_oldest() {
+    table &from = silent_.empty() ? plausible_ : silent_;
+    if (from.empty()) {
+        return false;
+    }
+    from.erase(from.begin());
+    return true;
+}
+
+void pending_connections::drop_late(clock::time_point now) {
+    for (table *const each : {&silent_, &plausible_}) {
+        std::erase_if(*each, [&](auto const &item) {
+            return now - item.second.accepted >= options_.time_limit;
+        });
+    }
+}
+
+void pending_connections::arm_timer() {
+    clock::time_point oldest = clock::time_point::max();
+    for (table const *const each : {&silent_, &plausible_}) {
+        if (!each->empty()) {
+            oldest = std::min(oldest, each->begin()->second.accepted);
+        }
+    }
+    if (oldest == clock::time_point::max()) {
+        return; // the timer may ring once in vain
+    }
+    clock::time_point const end = oldest + options_.time_limit;
+    if (armed_for_ != clock::time_point{} && armed_for_ <= end) {
+        return;
+    }
+    set_timer(timer_.get(), end);
+    armed_for_ = end;
+}
+
+void pending_connections::report(const entry &about, const std::string &why) {
+    if (!limiter_.permits()) {
+        return;
+    }
+    long const suppressed = limiter_.take_suppressed();
+    std::string const others =
+        suppressed == 0 ? "" : fmt::format(" ({} more reports were left out)", suppressed);
+    report_(fmt::format("connection from {}: {}{}", peer_address(about.socket.get()), why, others));
+}
+
+} // namespace diomp::secure
