@@ -94,7 +94,7 @@ TEST(tcp_gathering, not_across_another_frame_or_what_has_left) {
 /// Writes puts to memory; addresses count from its beginning. Answers nothing.
 class memory final : public tcp::frame_taker {
 public:
-    explicit memory(tcp::peer &source, std::size_t nbytes) : bytes(nbytes), source_(source) {}
+    explicit memory(std::size_t nbytes) : bytes(nbytes) {}
 
     std::byte *place_body(tcp::link & /*on*/, const tcp::frame &head,
                           std::span<const std::byte> /*front*/) override {
@@ -105,16 +105,9 @@ public:
         num_frames += head.what == tcp::kind::put ? 1 : 0;
         return true;
     }
-    bool greet(tcp::link &on, const tcp::greeting & /*from*/) override {
-        on.belongs_to(source_);
-        return true;
-    }
 
     std::vector<std::byte> bytes;
     int num_frames = 0;
-
-private:
-    tcp::peer &source_;
 };
 
 class tcp_puts : public testing::Test {
@@ -138,9 +131,9 @@ protected:
 };
 
 TEST_F(tcp_puts, of_one_thread_have_their_place_at_once) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
-    tcp::link receiver(std::move(there_));
-    memory taker(peer_, 100);
+    tcp::link sender(std::move(here_), peer_);
+    tcp::link receiver(std::move(there_), peer_);
+    memory taker(100);
     for (std::size_t i = 0; i < 100; ++i) {
         put(sender, i, static_cast<std::byte>(i));
     }
@@ -153,9 +146,9 @@ TEST_F(tcp_puts, of_one_thread_have_their_place_at_once) {
 }
 
 TEST_F(tcp_puts, of_a_second_thread_wait_until_they_are_collected) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
-    tcp::link receiver(std::move(there_));
-    memory taker(peer_, 100);
+    tcp::link sender(std::move(here_), peer_);
+    tcp::link receiver(std::move(there_), peer_);
+    memory taker(100);
     put(sender, 0, std::byte{1});
     std::thread([&] {
         put(sender, 50, std::byte{2});
@@ -179,10 +172,10 @@ TEST_F(tcp_puts, of_a_second_thread_wait_until_they_are_collected) {
 }
 
 TEST_F(tcp_puts, many_leave_without_being_wanted) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
-    tcp::link receiver(std::move(there_));
+    tcp::link sender(std::move(here_), peer_);
+    tcp::link receiver(std::move(there_), peer_);
     constexpr std::size_t num = 40000;
-    memory taker(peer_, 2 * num);
+    memory taker(2 * num);
     put(sender, 0, std::byte{1});
     std::thread([&] {
         for (std::size_t i = 0; i < num; ++i) {
@@ -195,11 +188,11 @@ TEST_F(tcp_puts, many_leave_without_being_wanted) {
 }
 
 TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
-    tcp::link receiver(std::move(there_));
+    tcp::link sender(std::move(here_), peer_);
+    tcp::link receiver(std::move(there_), peer_);
     constexpr std::size_t num_threads = 10; // more than nests
     constexpr std::size_t each = 5000;
-    memory taker(peer_, num_threads * each);
+    memory taker(num_threads * each);
     std::atomic<std::size_t> num_done{0};
     std::vector<std::thread> threads;
     for (std::size_t thread = 0; thread < num_threads; ++thread) {
@@ -233,10 +226,10 @@ TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
 
 // A flush covers what another thread has put before, also while a third one gives it its place.
 TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
-    tcp::link receiver(std::move(there_));
+    tcp::link sender(std::move(here_), peer_);
+    tcp::link receiver(std::move(there_), peer_);
     constexpr std::uint64_t num = 3000;
-    memory taker(peer_, 1);
+    memory taker(1);
     put(sender, 0, std::byte{1});
     std::atomic<std::uint64_t> put_so_far{0};
     std::atomic<std::uint64_t> seen_so_far{0};
@@ -271,13 +264,13 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
 }
 
 TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
-    tcp::link held(std::move(here_), peer_, {}, true);
+    tcp::link held(peer_);
     unique_fd other_here;
     unique_fd other_there;
     connect(other_here, other_there);
-    tcp::link next(std::move(other_here), peer_, {}, false);
-    tcp::link receiver(std::move(other_there));
-    memory taker(peer_, 10);
+    tcp::link next(std::move(other_here), peer_);
+    tcp::link receiver(std::move(other_there), peer_);
+    memory taker(10);
     put(held, 0, std::byte{1});
     std::thread([&] { put(held, 1, std::byte{2}); }).join();
     ASSERT_TRUE(held.give_way_to(next));
@@ -293,7 +286,7 @@ TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
 }
 
 TEST_F(tcp_puts, to_a_lost_peer_are_counted_and_forgotten) {
-    tcp::link sender(std::move(here_), peer_, {}, false);
+    tcp::link sender(std::move(here_), peer_);
     put(sender, 0, std::byte{1});
     std::thread([&] { put(sender, 1, std::byte{2}); }).join();
     sender.break_off("for the test");

@@ -34,11 +34,9 @@ std::string pattern(std::size_t nbytes) {
     return text;
 }
 
-/// Accepts messages, and greetings whose cookie begins with 'c'.
+/// Accepts messages.
 class recorder final : public tcp::frame_taker {
 public:
-    explicit recorder(tcp::peer &source) : source_(source) {}
-
     std::byte *place_body(tcp::link &on, const tcp::frame &head,
                           std::span<const std::byte> /*front*/) override {
         return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
@@ -48,15 +46,8 @@ public:
         bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
         return head.what == tcp::kind::message;
     }
-    bool greet(tcp::link &on, const tcp::greeting &from) override {
-        on.belongs_to(source_);
-        return from.cookie[0] == 'c';
-    }
 
     std::vector<std::string> bodies;
-
-private:
-    tcp::peer &source_;
 };
 
 class tcp_link : public testing::Test {
@@ -65,17 +56,12 @@ protected:
         int ends[2] = {-1, -1};
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
         here_ = ends[0];
-        there_.emplace(unique_fd(ends[1]));
+        there_.emplace(unique_fd(ends[1]), peer_);
     }
     ~tcp_link() override { ::close(here_); }
 
     void write(const void *bytes, std::size_t nbytes) {
         EXPECT_EQ(::send(here_, bytes, nbytes, MSG_NOSIGNAL), static_cast<ssize_t>(nbytes));
-    }
-    static tcp::greeting friendly() {
-        tcp::greeting greeting;
-        greeting.cookie[0] = 'c';
-        return greeting;
     }
     static tcp::frame message(std::size_t nbytes) {
         tcp::frame head;
@@ -84,8 +70,7 @@ protected:
         return head;
     }
     std::string conversation(const std::vector<std::string> &bodies) {
-        tcp::greeting const greeting = friendly();
-        std::string all(reinterpret_cast<const char *>(&greeting), sizeof(greeting));
+        std::string all;
         for (auto const &body : bodies) {
             tcp::frame const head = message(body.size());
             all.append(reinterpret_cast<const char *>(&head), sizeof(head));
@@ -95,7 +80,7 @@ protected:
     }
 
     tcp::peer peer_{world_rank(1), "there"};
-    recorder taker_{peer_};
+    recorder taker_;
     int here_ = -1;
     std::optional<tcp::link> there_;
 };
@@ -107,7 +92,7 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
         int ends[2] = {-1, -1};
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
         unique_fd const source(ends[0]);
-        tcp::link other{unique_fd(ends[1])};
+        tcp::link other(unique_fd(ends[1]), peer_);
         taker_.bodies.clear();
         for (std::size_t at = 0; at < all.size(); at += piece) {
             std::size_t const nbytes = std::min(piece, all.size() - at);
@@ -116,15 +101,14 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
             EXPECT_TRUE(other.receive(taker_));
         }
         EXPECT_EQ(taker_.bodies, bodies) << piece;
-        EXPECT_EQ(other.target(), &peer_);
     }
 }
 
 TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_, friendly(), false);
-    tcp::link receiver{unique_fd(ends[1])};
+    tcp::link sender(unique_fd(ends[0]), peer_);
+    tcp::link receiver(unique_fd(ends[1]), peer_);
     std::vector<std::string> bodies;
     diomp::conduit::completion source_free;
     // Copied and not copied in turn, more than the socket holds.
@@ -150,7 +134,7 @@ TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
 TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_, friendly(), false);
+    tcp::link sender(unique_fd(ends[0]), peer_);
     std::string const much = pattern(std::size_t{8} << 20);
     diomp::conduit::completion source_free;
     sender.send(message(much.size()), much.data(), much.size(), &source_free);
@@ -172,18 +156,20 @@ std::pair<unique_fd, unique_fd> connected() {
     return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-TEST_F(tcp_link, a_held_one_greets_and_waits_until_it_is_welcome) {
+TEST_F(tcp_link, nothing_leaves_before_it_is_open_and_released) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_, friendly(), true);
-    tcp::link receiver{std::move(there)};
+    tcp::link sender(peer_);
+    tcp::link receiver(std::move(there), peer_);
     std::string const large = pattern(20000);
     diomp::conduit::completion source_free;
     sender.send(message(1), "a", 1, nullptr);
     sender.send(message(large.size()), large.data(), large.size(), &source_free);
-    sender.ship();
+    EXPECT_FALSE(sender.ship());
+    EXPECT_FALSE(sender.receive(taker_));
+    EXPECT_EQ(sender.condition(), tcp::link::state::opening);
     EXPECT_FALSE(sender.has_waiting()) << "what may not leave does not wait for room";
-    EXPECT_TRUE(receiver.receive(taker_));
-    EXPECT_FALSE(receiver.awaits_greeting());
+    EXPECT_TRUE(sender.open(std::move(here)));
+    EXPECT_EQ(sender.condition(), tcp::link::state::good);
     EXPECT_FALSE(sender.ship());
     EXPECT_FALSE(receiver.receive(taker_));
     EXPECT_FALSE(source_free.is_done());
@@ -196,22 +182,36 @@ TEST_F(tcp_link, a_held_one_greets_and_waits_until_it_is_welcome) {
     EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
     EXPECT_TRUE(source_free.is_done());
     EXPECT_FALSE(sender.release()) << "twice";
+    EXPECT_FALSE(sender.open(unique_fd())) << "twice";
+}
+
+TEST_F(tcp_link, sources_are_free_when_it_cannot_be_opened) {
+    tcp::link sender(peer_);
+    std::string const large = pattern(20000);
+    diomp::conduit::completion source_free;
+    sender.send(message(large.size()), large.data(), large.size(), &source_free);
+    sender.break_off("no way");
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
+    EXPECT_FALSE(sender.open(unique_fd()));
+    EXPECT_EQ(sender.what_is_wrong(), "no way");
 }
 
 TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
-    for (bool const has_greeted : {false, true}) {
+    for (bool const is_open : {false, true}) {
         auto [here, there] = connected();
         auto [other_here, other_there] = connected();
-        tcp::link held(std::move(here), peer_, friendly(), true);
-        tcp::link next(std::move(other_here), peer_, friendly(), false);
-        tcp::link receiver{std::move(other_there)};
-        tcp::link unused{std::move(there)};
+        tcp::link held(peer_);
+        tcp::link next(std::move(other_here), peer_);
+        tcp::link receiver(std::move(other_there), peer_);
+        tcp::link unused(std::move(there));
         std::string const large = pattern(20000);
         diomp::conduit::completion source_free;
         taker_.bodies.clear();
-        if (has_greeted) {
-            held.ship();
+        if (is_open) {
+            EXPECT_TRUE(held.open(std::move(here)));
         }
+        here.reset();
         held.send(message(1), "a", 1, nullptr);
         held.send(message(large.size()), large.data(), large.size(), &source_free);
         held.send(message(1), "b", 1, nullptr);
@@ -229,36 +229,26 @@ TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
         EXPECT_EQ(next.copied_bytes(), 0);
         EXPECT_FALSE(held.give_way_to(next)) << "twice";
         unused.receive(taker_);
-        unused.receive(taker_);
         EXPECT_EQ(unused.condition(), tcp::link::state::broken) << "its other end is gone";
     }
 }
 
 TEST_F(tcp_link, one_that_is_not_held_does_not_give_way) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_, friendly(), false);
+    tcp::link sender(std::move(here), peer_);
     EXPECT_FALSE(sender.give_way_to(*there_));
     EXPECT_EQ(sender.condition(), tcp::link::state::good);
 }
 
-TEST_F(tcp_link, the_place_of_a_stranger_who_has_left_is_used_again) {
+// The lower rank's own connection counts; the other one is there until its other end closes it.
+TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
     auto [here, there] = connected();
-    EXPECT_FALSE(there_->reuse(there)) << "it is good";
-    write("nonsense", 8);
-    there_->receive(taker_);
-    ::shutdown(here_, SHUT_RDWR);
-    while (there_->condition() == tcp::link::state::good) {
-        there_->receive(taker_);
-    }
-    EXPECT_FALSE(there_->reuse(there)) << "its end has not been told";
-    EXPECT_TRUE(there_->bury());
-    EXPECT_TRUE(there_->reuse(there));
-    EXPECT_FALSE(there.valid());
+    tcp::link unused(std::move(there));
     std::string const all = conversation({"hello"});
     ASSERT_EQ(::send(here.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
-    EXPECT_TRUE(there_->receive(taker_));
-    EXPECT_THAT(taker_.bodies, ElementsAre("hello"));
-    EXPECT_EQ(there_->condition(), tcp::link::state::good);
+    unused.receive(taker_);
+    EXPECT_TRUE(taker_.bodies.empty());
+    EXPECT_EQ(unused.condition(), tcp::link::state::broken);
 }
 
 TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
@@ -272,7 +262,7 @@ TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
 // Who polls asks the system which connections have something only where another thread writes.
 TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_, friendly(), false);
+    tcp::link sender(std::move(here), peer_);
     EXPECT_FALSE(sender.is_written_by_others()) << "by nobody yet";
     std::thread([&] { sender.ship(); }).join();
     EXPECT_TRUE(sender.is_written_by_others());
@@ -297,8 +287,8 @@ void take_all(tcp::link &sender, tcp::link &receiver, tcp::frame_taker &taker,
 
 TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_, friendly(), false);
-    tcp::link receiver{std::move(there)};
+    tcp::link sender(std::move(here), peer_);
+    tcp::link receiver(std::move(there), peer_);
     constexpr int num_threads = 4;
     constexpr int each_sends = 500;
     std::vector<std::thread> threads;
@@ -326,8 +316,6 @@ TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
 /// Counts puts; a flush must name exactly those before it.
 class put_counter final : public tcp::frame_taker {
 public:
-    explicit put_counter(tcp::peer &source) : source_(source) {}
-
     std::byte *place_body(tcp::link &on, const tcp::frame &head,
                           std::span<const std::byte> /*front*/) override {
         return on.scratch(head.nbytes);
@@ -341,22 +329,15 @@ public:
         }
         return true;
     }
-    bool greet(tcp::link &on, const tcp::greeting & /*from*/) override {
-        on.belongs_to(source_);
-        return true;
-    }
 
     std::uint64_t num_puts = 0;
     std::uint64_t num_flushes = 0;
-
-private:
-    tcp::peer &source_;
 };
 
 TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before_it) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_, friendly(), false);
-    tcp::link receiver{std::move(there)};
+    tcp::link sender(std::move(here), peer_);
+    tcp::link receiver(std::move(there), peer_);
     constexpr int num_threads = 3;
     constexpr int each_sends = 400;
     std::string const data = pattern(9000);
@@ -377,7 +358,7 @@ TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before
             ++num_done;
         });
     }
-    put_counter counter(peer_);
+    put_counter counter;
     take_all(sender, receiver, counter, threads, num_done);
     EXPECT_EQ(counter.num_puts, num_threads * each_sends);
     EXPECT_EQ(counter.num_flushes, num_threads * each_sends / 2);
@@ -420,21 +401,6 @@ TEST(tcp_peer, puts_bring_their_flush_only_after_puts_that_were_flushed_one_by_o
     there.end_flush(5);
     EXPECT_TRUE(done.is_done());
     EXPECT_FALSE(there.flushes_ahead());
-}
-
-TEST_F(tcp_link, a_stranger_is_refused) {
-    tcp::greeting greeting = friendly();
-    greeting.cookie[0] = 'x';
-    write(&greeting, sizeof(greeting));
-    there_->receive(taker_);
-    EXPECT_EQ(there_->condition(), tcp::link::state::broken);
-}
-
-TEST_F(tcp_link, frames_before_a_greeting_are_not_taken) {
-    tcp::frame const head = message(0);
-    write(&head, sizeof(head));
-    there_->receive(taker_);
-    EXPECT_THAT(taker_.bodies, testing::IsEmpty());
 }
 
 TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
@@ -532,29 +498,6 @@ TEST(tcp_tuning, what_the_user_wants_is_taken_or_refused_with_a_remedy) {
     EXPECT_EQ(tcp::congestion_of(-1), "");
 }
 
-TEST(tcp_connecting, where_nobody_listens_another_address_may_be_tried) {
-    tcp::peer nobody(world_rank(1), "nowhere");
-    std::uint16_t port = 0;
-    auto listener = tcp::listen(port);
-    ASSERT_TRUE(listener.ok());
-    in6_addr loopback{};
-    ::inet_pton(AF_INET6, "::ffff:127.0.0.1", &loopback);
-    listener.value().reset(); // nobody listens there now
-    auto refused = tcp::start_connecting(loopback, port);
-    recorder taker(nobody);
-    if (refused.ok()) {
-        tcp::link link(refused.take(), nobody, {}, false);
-        for (int round = 0; round < 1000 && link.condition() == tcp::link::state::good; ++round) {
-            link.ship();
-            link.receive(taker);
-        }
-        EXPECT_EQ(link.condition(), tcp::link::state::unopened);
-        EXPECT_TRUE(link.has_waiting()) << "the greeting";
-        link.break_off("enough");
-        EXPECT_EQ(link.condition(), tcp::link::state::broken);
-    }
-}
-
 tcp::address make(const char *number, int prefix_bits) {
     tcp::address made;
     EXPECT_EQ(::inet_pton(AF_INET6, number, &made.number), 1) << number;
@@ -583,6 +526,19 @@ TEST(tcp_address, those_in_a_network_of_ours_come_first) {
 TEST(tcp_address, a_rank_of_the_same_host_is_reached_by_loopback_first) {
     tcp::card const card{"a", 1, {make("::ffff:10.1.0.1", 112)}};
     EXPECT_THAT(ways(card, card), ElementsAre("127.0.0.1", "10.1.0.1"));
+}
+
+// A bridge of containers has the same address on every host; another program may listen there.
+TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one) {
+    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
+    tcp::card const there{"b",
+                          2,
+                          {make("::ffff:172.17.0.1", 112), make("::ffff:127.0.0.1", 104),
+                           make("::1", 128), make("::ffff:10.1.0.2", 112)}};
+    EXPECT_THAT(ways(there, here), ElementsAre("10.1.0.2"));
+    tcp::card same_host = there;
+    same_host.node = "a";
+    EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
 }
 
 TEST(tcp_address, a_card_survives_the_launcher) {

@@ -170,6 +170,28 @@ static void endless(void) {
 static void nothing(void) {}
 
 /* 10 puts of 8 bytes, 3 gets of 100. */
+/* Every rank first talks to all others once the file that TEST_GO names is there. */
+static void talk_late(void) {
+    const char *go = getenv("TEST_GO");
+    CHECK(go != NULL);
+    printf("rank %d waits\n", me);
+    fflush(stdout);
+    struct timespec const pause = {0, 1000000};
+    while (access(go, F_OK) != 0) {
+        nanosleep(&pause, NULL);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+        unsigned char const mine = (unsigned char)(me + 1);
+        ompx_put(rank, memory + me, &mine, 1);
+    }
+    ompx_barrier();
+    int sum = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        sum += memory[rank];
+    }
+    CHECK(sum == ranks * (ranks + 1) / 2);
+}
+
 static void count_transfers(void) {
     for (int i = 0; i < 10; ++i) {
         CHECK(ompx_put((me + 1) % ranks, memory, local, 8) == 0);
@@ -357,6 +379,7 @@ static struct behaviour {
                         {"compute", compute, 0},
                         {"resident", resident, 0},
                         {"nothing", nothing, 0},
+                        {"talk_late", talk_late, 0},
                         {"count_transfers", count_transfers, 0},
                         {"put_and_compute", put_and_compute, 0},
                         {"count_pointers", count_pointers, 0},

@@ -70,6 +70,18 @@ bool share_network(const address &ours, const in6_addr &theirs) {
     return true;
 }
 
+/// False: on this host the address leads to this host itself, such as that of a bridge which
+/// containers have on every host, or loopback.
+bool leads_away(const address &theirs, const card &here) {
+    in_addr ipv4{};
+    std::memcpy(&ipv4.s_addr, theirs.number.s6_addr + 12, 4);
+    bool const is_loopback = is_ipv4(theirs.number) ? (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET
+                                                    : IN6_IS_ADDR_LOOPBACK(&theirs.number) != 0;
+    return !is_loopback && std::ranges::none_of(here.addresses, [&](const address &ours) {
+        return IN6_ARE_ADDR_EQUAL(&ours.number, &theirs.number) != 0;
+    });
+}
+
 /// A socket of the family for `to`, and its address for calls.
 struct endpoint {
     sockaddr_storage storage{};
@@ -191,7 +203,7 @@ std::vector<in6_addr> ways_to(const card &there, const card &here) {
     };
     for (bool const near : {true, false}) {
         for (address const &each : there.addresses) {
-            if (is_near(each) == near) {
+            if (is_near(each) == near && (there.node == here.node || leads_away(each, here))) {
                 ways.push_back(each.number);
             }
         }

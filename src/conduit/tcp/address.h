@@ -34,7 +34,7 @@ result<std::vector<address>> own_addresses(const std::string &wanted);
 [[nodiscard]] card read_card(const std::string &text);
 
 /// How to reach `there` from `here`, best first: loopback on the same host, then its addresses in a
-/// network of ours, then the others.
+/// network of ours, then the others. Addresses that another host shares with this one are left out.
 [[nodiscard]] std::vector<in6_addr> ways_to(const card &there, const card &here);
 
 [[nodiscard]] std::string to_text(const in6_addr &number);

@@ -1,51 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What follows from frames that arrive. Declared in traffic.h.
-#include "base/log.h"
 #include "conduit/tcp/traffic.h"
 
 namespace diomp::conduit::tcp {
-namespace {
-
-/// Takes as long for every cookie.
-bool are_equal(const char *a, const char *b, std::size_t nbytes) {
-    unsigned differences = 0;
-    for (std::size_t i = 0; i < nbytes; ++i) {
-        differences |= static_cast<unsigned>(a[i] ^ b[i]);
-    }
-    return differences == 0;
-}
-
-} // namespace
-
 bool traffic::is_ours(std::uint64_t address, std::size_t nbytes) const {
     return address >= slot_begin_ && nbytes <= slot_bytes_ &&
            address - slot_begin_ <= slot_bytes_ - nbytes;
-}
-
-bool traffic::greet(link &on, const greeting &from) {
-    if (from.magic != greeting::right_magic || from.rank >= peers_.num_ranks() ||
-        !are_equal(from.cookie, greeting_.cookie, sizeof(from.cookie))) {
-        log(log_level::warn, "tcp: a connection that is not one of this job's has been refused");
-        return false;
-    }
-    peer &known = peer_of(world_rank(static_cast<int>(from.rank)));
-    std::lock_guard const guard(links_mutex_);
-    link *const ours = known.way();
-    if (ours != nullptr && own_rank_ < known.rank()) {
-        return true; // ours counts, as the other end will see
-    }
-    if (ours != nullptr) {
-        if (!ours->give_way_to(on)) {
-            return false;
-        }
-        retire(*ours);
-    }
-    on.belongs_to(known);
-    known.go_by(on);
-    if (own_rank_ < known.rank()) {
-        on.send({.what = kind::welcome}, nullptr, 0, nullptr);
-    }
-    return true;
 }
 
 std::byte *traffic::place_body(link &on, const frame &head, std::span<const std::byte> front) {

@@ -20,17 +20,6 @@ const std::byte *bytes_of(const void *object) { return static_cast<const std::by
 
 } // namespace
 
-link::link(unique_fd fd, peer &target, const greeting &first, bool is_held, const tuning *how)
-    : fd_(std::move(fd)), target_(&target), tuning_(how), is_held_(is_held),
-      leaving_copies_(sizeof(first)) {
-    piece hello;
-    hello.copy.assign(bytes_of(&first), bytes_of(&first) + sizeof(first));
-    hello.data = hello.copy.data();
-    hello.left = sizeof(first);
-    leaving_.push_back(std::move(hello));
-    count_leaving();
-}
-
 void link::count_gathered() {
     num_gathered_copies_.store(queued_copies_ + gathered_.size(), std::memory_order_relaxed);
     bool const has_any = !is_held_ && (!queue_.empty() || !gathered_.empty());
@@ -50,7 +39,7 @@ void link::settle() {
     count_gathered();
     count_leaving();
     bool const is_unsettled = has_gathered_.load(std::memory_order_relaxed) || has_nested() ||
-                              !leaving_.empty() || (condition() != state::good && !is_buried());
+                              !leaving_.empty() || (condition() == state::broken && !is_buried());
     if (unsettled_ != nullptr && is_unsettled != is_counted_) {
         is_counted_ = is_unsettled;
         unsettled_->fetch_add(is_unsettled ? 1 : -1, std::memory_order_release);
@@ -155,12 +144,6 @@ std::uint64_t link::send_in_order(const frame &head, std::span<const std::byte> 
 
 /// Forgets what has left.
 void link::consume(std::size_t nbytes) {
-    if (!is_open()) {
-        is_open_.store(true, std::memory_order_relaxed);
-        if (tuning_ != nullptr) {
-            tuning_->adapt(fd_.get());
-        }
-    }
     while (nbytes > 0) {
         piece &front = leaving_.front();
         std::size_t const gone = std::min(nbytes, front.left);
@@ -273,8 +256,6 @@ bool link::give_way_to(link &next) {
         if (!is_held_ || condition() == state::broken) {
             return false;
         }
-        leaving_.clear(); // the greeting
-        leaving_copies_ = 0;
         set_aside({});
         next.set_aside({});
         std::ranges::move(queue_, std::back_inserter(next.queue_));
@@ -299,11 +280,6 @@ void link::fail(std::string why) {
         return;
     }
     why_ = std::move(why);
-    if (!is_open()) { // of those that were accepted something has come
-        state_.store(state::unopened, std::memory_order_release);
-        settle();
-        return;
-    }
     state_.store(state::broken, std::memory_order_release);
     for (std::deque<piece> *const pieces : {&leaving_, &queue_}) {
         for (piece const &each : *pieces) {
@@ -320,15 +296,7 @@ void link::fail(std::string why) {
 
 void link::break_off(std::string why) {
     std::scoped_lock const guard(write_mutex_, gather_mutex_);
-    is_open_.store(true, std::memory_order_relaxed); // no other address
     fail(std::move(why));
-}
-
-void link::give_up_opening() {
-    std::scoped_lock const guard(write_mutex_, gather_mutex_);
-    if (condition() == state::good && !is_open()) {
-        fail("no answer");
-    }
 }
 
 std::string link::what_is_wrong() {
@@ -336,34 +304,15 @@ std::string link::what_is_wrong() {
     return why_;
 }
 
-bool link::reuse(unique_fd &fd) {
-    std::unique_lock const receiving(receive_mutex_, std::try_to_lock);
-    if (!receiving.owns_lock() || !was_accepted_ || !is_buried() || target() != nullptr) {
+bool link::open(unique_fd fd) {
+    std::scoped_lock const guard(receive_mutex_, write_mutex_, gather_mutex_);
+    if (condition() != state::opening) {
         return false;
     }
-    std::scoped_lock const sending(write_mutex_, gather_mutex_);
     fd_ = std::move(fd);
-    begin_ = end_ = 0;
-    current_.reset();
-    awaits_greeting_ = true;
-    opening_since = std::chrono::steady_clock::now();
-    is_watched_for_room = false;
-    is_buried_.store(false, std::memory_order_release);
     state_.store(state::good, std::memory_order_release);
     settle();
     return true;
-}
-
-void link::start_again(unique_fd fd) {
-    std::scoped_lock const guard(receive_mutex_, write_mutex_, gather_mutex_);
-    if (successor_.load(std::memory_order_relaxed) != nullptr) {
-        return;
-    }
-    fd_ = std::move(fd);
-    opening_since = std::chrono::steady_clock::now();
-    is_watched_for_room = false;
-    state_.store(state::good, std::memory_order_release);
-    settle();
 }
 
 } // namespace diomp::conduit::tcp

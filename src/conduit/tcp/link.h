@@ -8,14 +8,12 @@
 #include "base/short_mutex.h"
 #include "base/unique_fd.h"
 #include "conduit/tcp/gathering.h"
-#include "conduit/tcp/tuning.h"
 #include "conduit/tcp/wire.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -46,8 +44,6 @@ public:
     /// Its body is there. False as above.
     virtual bool take(link &on, const frame &head, std::span<const std::byte> front,
                       const std::byte *body) = 0;
-    /// The first bytes of a connection that has been accepted. False: a stranger.
-    virtual bool greet(link &on, const greeting &from) = 0;
 };
 
 class peer;
@@ -64,16 +60,15 @@ public:
         return nbytes <= (what == kind::put ? most_copied_of_puts : most_copied);
     }
 
-    /// A connection that is being opened; `first` leaves first. A held one lets nothing else leave
-    /// before release(). `how` is told when it is open.
-    link(unique_fd fd, peer &target, const greeting &first, bool is_held,
-         const tuning *how = nullptr);
-    /// One that has been accepted.
-    explicit link(unique_fd fd)
-        : fd_(std::move(fd)), is_open_(true), was_accepted_(true), awaits_greeting_(true) {}
+    /// A connection that is being opened: nothing comes or leaves before open() and release().
+    explicit link(peer &target) : target_(&target), state_(state::opening), is_held_(true) {}
+    /// A connection that is open. Its ends have proved who they are.
+    link(unique_fd fd, peer &target) : fd_(std::move(fd)), target_(&target) {}
+    /// A connection of a peer to which there is another one: no frame may come.
+    explicit link(unique_fd fd) : fd_(std::move(fd)) {}
 
     [[nodiscard]] int fd() const { return fd_.get(); }
-    /// Who is at the other end; nullptr before a greeting.
+    /// The rank at the other end; nullptr if there is another connection to it.
     [[nodiscard]] peer *target() const { return target_.load(std::memory_order_acquire); }
     void belongs_to(peer &known) { target_.store(&known, std::memory_order_release); }
 
@@ -130,25 +125,15 @@ public:
     /// thread is at it.
     bool receive(frame_taker &taker);
 
-    enum class state : std::uint8_t { good, unopened, broken };
-    /// unopened: what it was to connect to is not there, and nothing has left; waits for
-    /// start_again(). broken: nothing goes any more, and sources are free.
+    enum class state : std::uint8_t { good, opening, broken };
+    /// opening: before open(). broken: nothing goes any more, and sources are free.
     [[nodiscard]] state condition() const { return state_.load(std::memory_order_acquire); }
-    void start_again(unique_fd fd);
+    /// The connection that was being opened is there; what waits leaves after release(). False: a
+    /// broken one.
+    [[nodiscard]] bool open(unique_fd fd);
     void break_off(std::string why);
-    /// Why it is not good.
+    /// The cause of state::broken.
     [[nodiscard]] std::string what_is_wrong();
-    /// Something has left or come.
-    [[nodiscard]] bool is_open() const { return is_open_.load(std::memory_order_relaxed); }
-    /// Treats a connection that takes too long to open as one that cannot be.
-    void give_up_opening();
-    /// Accepted, and nothing has said from whom it is.
-    [[nodiscard]] bool awaits_greeting() const {
-        return awaits_greeting_.load(std::memory_order_relaxed);
-    }
-    /// Takes another one that has been accepted in place of one of a stranger that is over. False:
-    /// this is none, or somebody is at it; `fd` is untouched.
-    [[nodiscard]] bool reuse(unique_fd &fd);
 
     /// Counts this connection there while something waits, or while it is not good and not buried.
     void count_in(std::atomic<int> &unsettled);
@@ -165,8 +150,6 @@ public:
     }
 
     std::atomic<bool> is_watched_for_room{false};
-    std::atomic<std::chrono::steady_clock::time_point> opening_since{
-        std::chrono::steady_clock::now()};
 
 private:
     /// What gathers beyond this leaves at once.
@@ -209,16 +192,12 @@ private:
     ssize_t read_into(std::byte *body, std::size_t missing);
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);
-    bool parse_greeting(frame_taker &taker);
     [[nodiscard]] bool has_head() const;
     bool begin_frame(frame_taker &taker);
     bool end_frame(frame_taker &taker);
 
     unique_fd fd_;
     std::atomic<peer *> target_{nullptr};
-    const tuning *tuning_ = nullptr; ///< of one that is being opened
-    std::atomic<bool> is_open_{false};
-    bool was_accepted_ = false;
     std::atomic<state> state_{state::good};
     std::atomic<bool> is_buried_{false};
     std::atomic<link *> successor_{nullptr}; ///< set under write_mutex_ and gather_mutex_
@@ -256,7 +235,6 @@ private:
     std::atomic<std::size_t> num_leaving_copies_{0};
 
     std::mutex receive_mutex_;
-    std::atomic<bool> awaits_greeting_{false};
     std::unique_ptr<std::byte[]> buffer_;
     std::size_t begin_ = 0; ///< of what has not been parsed
     std::size_t end_ = 0;

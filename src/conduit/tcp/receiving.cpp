@@ -67,7 +67,6 @@ bool link::read_some(frame_taker &taker) {
             }
             break;
         }
-        is_open_.store(true, std::memory_order_relaxed);
         auto const num_got = static_cast<std::size_t>(got);
         auto const num_in_body = std::min(num_got, missing);
         num_read += num_got;
@@ -96,10 +95,7 @@ bool link::has_head() const {
 }
 
 bool link::parse(frame_taker &taker) {
-    if (awaits_greeting_ && !parse_greeting(taker)) {
-        return false;
-    }
-    while (!awaits_greeting_ && has_head()) {
+    while (has_head()) {
         if (target() == nullptr || !begin_frame(taker)) {
             return false;
         }
@@ -112,17 +108,6 @@ bool link::parse(frame_taker &taker) {
         begin_ = 0;
     }
     return true;
-}
-
-bool link::parse_greeting(frame_taker &taker) {
-    greeting from;
-    if (end_ - begin_ < sizeof(from)) {
-        return true;
-    }
-    std::memcpy(&from, buffer_.get() + begin_, sizeof(from));
-    begin_ += sizeof(from);
-    awaits_greeting_ = false;
-    return taker.greet(*this, from);
 }
 
 /// With a frame's head in the buffer: takes it, and what is there of its body.

@@ -51,9 +51,6 @@ private:
 
     bool serve() override { return traffic_->serve(); }
     bool arm() override { return traffic_->arm(); }
-    int choose_sleep(int limit_ms) override {
-        return traffic_->look_at_openings() && limit_ms < 0 ? 1000 : limit_ms;
-    }
     void ping(network_peer &silent) override;
     std::vector<network_peer *> known_peers() const override {
         return pointers_to(traffic_->spoken_to());

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 namespace diomp::conduit::tcp {
@@ -22,21 +21,16 @@ namespace {
 constexpr std::uint32_t every = 64;
 /// How long one address may take to answer.
 constexpr std::chrono::seconds opening_limit{3};
-/// Connections of strangers that may wait beside those of a job's ranks.
-constexpr std::size_t most_strangers = 64;
+/// Another connection to an address that has closed one during the handshake: a rank that many
+/// unauthenticated connections reach may have closed it to make room.
+constexpr int most_closed = 20;
 
-result<std::string> new_cookie() {
-    constexpr char const *digits = "0123456789abcdef";
-    std::array<unsigned char, sizeof(greeting::cookie) / 2> bytes;
-    if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        return system_error("asking for random numbers", errno);
-    }
-    std::string text;
-    for (unsigned const each : bytes) {
-        text += digits[each >> 4];
-        text += digits[each & 15];
-    }
-    return text;
+/// Its events name the table, those of links the link.
+bool watch_table(int epoll, int descriptor, void *table) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = table;
+    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 } // namespace
@@ -46,8 +40,9 @@ traffic::traffic(launch::launcher &launcher, const window &window, tuning how, a
     : launcher_(launcher), own_rank_(launcher.info().rank), arrived_(arrived),
       lose_(std::move(lose)), tuning_(std::move(how)),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
-      slot_bytes_(window.slot_bytes()), peers_(static_cast<std::size_t>(launcher.info().size)),
-      links_(2 * peers_.num_ranks() + most_strangers), next_way_(peers_.num_ranks()) {}
+      slot_bytes_(window.slot_bytes()), secret_(secure::secret::random()),
+      peers_(static_cast<std::size_t>(launcher.info().size)), links_(2 * peers_.num_ranks()),
+      attempts_(peers_.num_ranks()) {}
 
 traffic::~traffic() = default;
 
@@ -62,32 +57,63 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
     made->own_card_.addresses = addresses.take();
-    auto listener = listen(made->own_card_.port, made->tuning_);
+    DIOMP_TRY(made->listen_for_ranks());
+    return made;
+}
+
+/// Collective. Publishes where this rank listens; rank 0's secret becomes that of all.
+status traffic::listen_for_ranks() {
+    auto listener = listen(own_card_.port, tuning_);
     DIOMP_TRY(listener);
-    made->listener_ = listener.take();
-    made->epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (!made->epoll_.valid() ||
-        ::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, made->listener_.get(), &event) != 0) {
-        return system_error("epoll", errno);
+    DIOMP_TRY(launcher_.put(card_key, write_card(own_card_)));
+    DIOMP_TRY(launcher_.put(host_key, launcher_.info().host));
+    if (own_rank_ == world_rank(0)) {
+        std::string text = secret_.encode();
+        status published = launcher_.put(secret_key, text);
+        secure::erase(text);
+        DIOMP_TRY(published);
     }
-    DIOMP_TRY(launcher.put(card_key, write_card(made->own_card_)));
-    DIOMP_TRY(launcher.put(host_key, launcher.info().host));
-    if (launcher.info().rank == world_rank(0)) {
-        auto cookie = new_cookie();
-        DIOMP_TRY(cookie);
-        DIOMP_TRY(launcher.put(cookie_key, cookie.value()));
-    }
-    DIOMP_TRY(launcher.fence());
-    auto cookie = launcher.get(world_rank(0), cookie_key);
-    DIOMP_TRY(cookie);
-    if (cookie.value().size() != sizeof(greeting::cookie)) {
+    DIOMP_TRY(launcher_.fence());
+    auto text = launcher_.get(world_rank(0), secret_key);
+    DIOMP_TRY(text);
+    auto secret = secure::secret::decode(text.value());
+    secure::erase(text.value());
+    if (!secret) {
         return error(OMPX_ERR_SYSTEM, "the launcher has changed what rank 0 published");
     }
-    made->greeting_.rank = static_cast<std::uint32_t>(launcher.info().rank.value());
-    std::memcpy(made->greeting_.cookie, cookie.value().data(), sizeof(greeting::cookie));
-    return made;
+    secret_ = secret.take();
+    auto pending = secure::pending_connections::create(
+        listener.take(),
+        [this] {
+            return secure::handshake::respond(
+                secret_, handshake_options(),
+                {secure::role::rank, 0, static_cast<std::uint32_t>(peers_.num_ranks())});
+        },
+        [](const std::string &text) { log(log_level::warn, "tcp: {}", text); });
+    DIOMP_TRY(pending);
+    pending_.emplace(pending.take());
+    auto opening = secure::opening_connections::create();
+    DIOMP_TRY(opening);
+    opening_.emplace(opening.take());
+    epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_.valid() || !watch_table(epoll_.get(), pending_->fd(), &pending_) ||
+        !watch_table(epoll_.get(), opening_->fd(), &opening_)) {
+        return system_error("epoll", errno);
+    }
+    return {};
+}
+
+secure::handshake_options traffic::handshake_options() const {
+    return {.why = secure::purpose::transfers,
+            .self = {secure::role::rank, static_cast<std::uint32_t>(own_rank_.value())},
+            .version = protocol_version,
+            .wanted = secure::protection::plain};
+}
+
+void traffic::expect_ends() {
+    expects_ends_.store(true, std::memory_order_relaxed);
+    std::lock_guard const guard(pending_mutex_);
+    pending_->stop_listening();
 }
 
 peer &traffic::peer_of(world_rank rank) {
@@ -102,23 +128,18 @@ link &traffic::add(std::unique_ptr<link> made) {
     made->count_in(num_unsettled_);
     links_[before] = std::move(made);
     num_links_.store(before + 1, std::memory_order_release);
-    num_alive_.fetch_add(1, std::memory_order_release);
-    watch_descriptor(EPOLL_CTL_ADD, *links_[before], false);
     return *links_[before];
 }
 
-/// In a place that a stranger has left, if there is one; nowhere if all are taken.
-void traffic::add_accepted(unique_fd fd) {
-    if (!vacant_.empty() && vacant_.back()->reuse(fd)) {
-        num_alive_.fetch_add(1, std::memory_order_release);
-        watch_descriptor(EPOLL_CTL_ADD, *vacant_.back(), false);
-        vacant_.pop_back();
-    } else if (has_place()) {
-        add(std::make_unique<link>(std::move(fd)));
-    }
+void traffic::watch(link &open) {
+    num_alive_.fetch_add(1, std::memory_order_release);
+    watch_descriptor(EPOLL_CTL_ADD, open, false);
 }
 
 void traffic::retire(link &over) {
+    if (over.fd() < 0) {
+        return; // it has never been open
+    }
     watch_descriptor(EPOLL_CTL_DEL, over, false);
     num_alive_.fetch_sub(1, std::memory_order_release);
 }
@@ -127,7 +148,9 @@ link *traffic::sole_link() const {
     if (num_alive_.load(std::memory_order_acquire) != 1) {
         return nullptr;
     }
-    auto const found = std::ranges::find_if(links(), [](auto &each) { return !each->is_buried(); });
+    auto const found = std::ranges::find_if(links(), [](auto &each) {
+        return !each->is_buried() && each->condition() == link::state::good;
+    });
     return found == links().end() ? nullptr : found->get();
 }
 
@@ -142,82 +165,159 @@ link *traffic::way_to(peer &to) {
     if (link *const open = to.way(); open != nullptr) [[likely]] {
         return open;
     }
-    std::string why = "strangers hold too many connections to this rank";
+    status opened;
     {
         std::lock_guard const guard(links_mutex_);
         if (link *const open = to.way(); open != nullptr) {
             return open;
         }
-        // Any descriptor will do: open_next_way() puts the right one in its place.
-        bool const is_held = own_rank_ > to.rank();
-        auto made = std::make_unique<link>(unique_fd(), to, greeting_, is_held, &tuning_);
-        if (has_place()) {
-            if (open_next_way(*made, to)) {
-                link &added = add(std::move(made));
-                to.go_by(added);
-                return &added;
-            }
-            why = made->what_is_wrong();
+        opened = has_place() ? open_next_way(to, {})
+                             : error(OMPX_ERR_PEER, "other ranks have connected too often");
+        if (opened.ok()) {
+            link &added = add(std::make_unique<link>(to));
+            to.go_by(added);
+            return &added;
         }
     }
-    lose_(to, why);
+    lose_(to, opened.failure().message());
     return nullptr;
 }
 
-bool traffic::open_next_way(link &which, peer &target) {
+/// Under links_mutex_. An error if no address is left, after `why_not_before`.
+status traffic::open_next_way(peer &target, const std::string &why_not_before) {
     auto const text = launcher_.get(target.rank(), card_key);
     card const theirs = text.ok() ? read_card(text.value()) : card{};
     std::vector<in6_addr> const ways = ways_to(theirs, own_card_);
-    std::size_t &next = next_way_[target.rank().index()];
-    std::string why = which.what_is_wrong();
+    std::size_t &next = attempts_[target.rank().index()].next_way;
+    std::string why = why_not_before;
     while (next < ways.size()) {
         in6_addr const &way = ways[next++];
         auto started = start_connecting(way, theirs.port, tuning_);
         if (started.ok()) {
             log(log_level::debug, "tcp: connecting to {} at {}", target.name(), to_text(way));
-            which.start_again(started.take());
-            return true;
+            auto const number = static_cast<std::uint32_t>(target.rank().value());
+            opening_->add(number, started.take(),
+                          secure::handshake::initiate(secret_, handshake_options(),
+                                                      {secure::role::rank, number}),
+                          opening_limit);
+            return {};
         }
         why = started.failure().message();
     }
-    which.break_off(fmt::format("it cannot be reached at any of its {} addresses ({})", ways.size(),
-                                why.empty() ? "it has none" : why));
-    return false;
+    return error(OMPX_ERR_PEER, fmt::format("it cannot be reached at any of its {} addresses ({})",
+                                            ways.size(), why.empty() ? "it has none" : why));
 }
 
-/// With what is not good, or takes too long to open.
-void traffic::mend(link &which) {
-    peer *const target = which.target();
+/// Under links_mutex_. An error if the target cannot be reached.
+status traffic::end_opening(secure::opening_connections::result_of_attempt ended, peer &target) {
+    using outcome = secure::opening_connections::outcome;
+    link &which = *target.way();
+    if (ended.how == outcome::proven) {
+        tuning_.adapt(ended.socket.get());
+        if (which.open(std::move(ended.socket))) {
+            watch(which);
+            if (own_rank_ < target.rank()) {
+                static_cast<void>(which.release());
+            }
+        }
+        return {};
+    }
+    attempts &so_far = attempts_[target.rank().index()];
+    if (ended.how == outcome::closed && ++so_far.num_closed < most_closed) {
+        --so_far.next_way;
+    } else {
+        so_far.num_closed = 0;
+    }
+    status next = open_next_way(target, ended.why);
+    if (!next) {
+        which.break_off(next.failure().message());
+        static_cast<void>(which.bury());
+    }
+    return next;
+}
+
+bool traffic::advance_openings() {
+    std::vector<std::pair<peer *, std::string>> lost;
+    bool moved = false;
     {
-        std::lock_guard const guard(links_mutex_);
-        if (which.condition() == link::state::unopened && target != nullptr) {
-            if (open_next_way(which, *target)) {
-                watch_descriptor(EPOLL_CTL_ADD, which, false);
-                return;
+        std::unique_lock const guard(links_mutex_, std::try_to_lock);
+        if (!guard.owns_lock()) {
+            return false;
+        }
+        for (auto &each : opening_->advance()) {
+            peer &target = *peers_.find(world_rank(static_cast<int>(each.tag)));
+            moved = true;
+            if (status ended = end_opening(std::move(each), target); !ended) {
+                lost.emplace_back(&target, ended.failure().message());
             }
         }
     }
+    for (auto const &[target, why] : lost) {
+        lose_(*target, why);
+    }
+    return moved;
+}
+
+/// With a connection that has broken.
+void traffic::mend(link &which) {
     if (which.condition() != link::state::broken || !which.bury()) {
         return;
     }
     retire(which);
-    if (target == nullptr) {
-        std::lock_guard const guard(links_mutex_);
-        vacant_.push_back(&which);
-    } else if (!expects_ends_.load(std::memory_order_relaxed)) {
+    peer *const target = which.target();
+    if (target != nullptr && !expects_ends_.load(std::memory_order_relaxed)) {
         lose_(*target, which.what_is_wrong());
     }
 }
 
-void traffic::accept_all() {
-    for (;;) {
-        unique_fd next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (!next.valid()) {
+bool traffic::accept_proven() {
+    std::vector<secure::pending_connections::proven_connection> proven;
+    {
+        std::unique_lock const guard(pending_mutex_, std::try_to_lock);
+        if (!guard.owns_lock()) {
+            return false;
+        }
+        proven = pending_->advance();
+    }
+    for (auto &each : proven) {
+        admit(std::move(each));
+    }
+    return !proven.empty();
+}
+
+/// A rank of the job has connected.
+void traffic::admit(secure::pending_connections::proven_connection from) {
+    auto const number = from.proven.peer.number;
+    peer &known = peer_of(world_rank(static_cast<int>(number)));
+    tuning_.adapt(from.socket.get());
+    std::lock_guard const guard(links_mutex_);
+    if (!has_place()) {
+        log(log_level::warn, "tcp: {} connects again and again; not accepted", known.name());
+        return;
+    }
+    link *const ours = known.way();
+    if (ours != nullptr && own_rank_ < known.rank()) {
+        // Ours counts. The other end closes this one when ours reaches it.
+        watch(add(std::make_unique<link>(std::move(from.socket))));
+        return;
+    }
+    auto made = std::make_unique<link>(std::move(from.socket), known);
+    if (ours != nullptr) {
+        bool const was_opening = ours->condition() == link::state::opening;
+        if (!ours->give_way_to(*made)) {
             return;
         }
-        tuning_.adapt(next.get());
-        std::lock_guard const guard(links_mutex_);
-        add_accepted(std::move(next));
+        if (was_opening) {
+            opening_->remove(number);
+        } else {
+            retire(*ours);
+        }
+    }
+    link &added = add(std::move(made));
+    watch(added);
+    known.go_by(added);
+    if (own_rank_ < known.rank()) {
+        added.send({.what = kind::welcome}, nullptr, 0, nullptr);
     }
 }
 
@@ -226,12 +326,13 @@ bool traffic::look_at_descriptors() {
     int const count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
     bool moved = false;
     for (int i = 0; i < count; ++i) {
-        auto *const which = static_cast<link *>(events[static_cast<std::size_t>(i)].data.ptr);
-        if (which == nullptr) {
-            accept_all();
-            moved = true;
+        void *const which = events[static_cast<std::size_t>(i)].data.ptr;
+        if (which == &pending_) {
+            moved = accept_proven() || moved;
+        } else if (which == &opening_) {
+            moved = advance_openings() || moved;
         } else {
-            moved = which->receive(*this) || moved;
+            moved = static_cast<link *>(which)->receive(*this) || moved;
         }
     }
     return moved;
@@ -249,7 +350,7 @@ bool traffic::ship_all(bool also_nested) {
         if (each->has_waiting()) {
             moved = each->ship() || moved;
         }
-        if (each->condition() != link::state::good && !each->is_buried()) [[unlikely]] {
+        if (each->condition() == link::state::broken && !each->is_buried()) [[unlikely]] {
             mend(*each);
         }
     }
@@ -267,27 +368,6 @@ bool traffic::advance() {
     bool const asks = only == nullptr || only->is_written_by_others() || turn % every == 0;
     moved = (asks ? look_at_descriptors() : only->receive(*this)) || moved;
     return ship_all() || moved; // answers
-}
-
-bool traffic::look_at_openings() {
-    auto const now = std::chrono::steady_clock::now();
-    bool is_any_opening = false;
-    for (auto const &each : links()) {
-        bool const is_strange = each->awaits_greeting();
-        if ((each->is_open() && !is_strange) || each->condition() == link::state::broken) {
-            continue;
-        }
-        is_any_opening = true;
-        if (now - each->opening_since.load() > opening_limit) {
-            if (is_strange) {
-                each->break_off("nobody has said who it is");
-            } else {
-                each->give_up_opening();
-            }
-            mend(*each);
-        }
-    }
-    return is_any_opening;
 }
 
 bool traffic::serve() {

@@ -2,9 +2,12 @@
 // All connections of a rank: opening them, serving what comes, and what becomes of lost peers.
 #pragma once
 
+#include "base/secure/opening_connections.h"
+#include "base/secure/pending_connections.h"
 #include "conduit/message_queue.h"
 #include "conduit/tcp/address.h"
 #include "conduit/tcp/peer.h"
+#include "conduit/tcp/tuning.h"
 #include "launch/launch.h"
 
 #include <functional>
@@ -14,7 +17,7 @@ namespace diomp::conduit::tcp {
 /// At the launcher: how a rank is reached, its host, and rank 0's secret.
 inline constexpr const char *card_key = "tcp";
 inline constexpr const char *host_key = "tcp.host";
-inline constexpr const char *cookie_key = "tcp.cookie";
+inline constexpr const char *secret_key = "tcp.secret";
 
 class traffic final : public frame_taker {
 public:
@@ -38,8 +41,6 @@ public:
 
     /// Reads and writes what there is. True if anything moved.
     bool advance();
-    /// Tries the next address of what takes too long to open. True if anything is still opening.
-    bool look_at_openings();
     /// As advance(), for the thread that sleeps on epoll_fd(): looks at all descriptors.
     bool serve();
     /// Watches for room where something waits. False: there is something to do.
@@ -52,18 +53,25 @@ public:
     }
 
     void divert_bulk(const std::byte *place);
-    /// Connections may be closed from now on.
-    void expect_ends() { expects_ends_.store(true, std::memory_order_relaxed); }
+    /// Connections may be closed from now on, and no further rank connects: the port is closed.
+    void expect_ends();
 
 private:
+    /// What has been tried to reach a rank.
+    struct attempts {
+        std::size_t next_way = 0;
+        int num_closed = 0; ///< how often the address before that has closed the connection
+    };
+
     traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
             loss_sink lose);
+    status listen_for_ranks();
+    [[nodiscard]] secure::handshake_options handshake_options() const;
 
     std::byte *place_body(link &on, const frame &head, std::span<const std::byte> front) override;
     std::byte *place_bulk(link &on, const frame &head, std::span<const std::byte> front);
     bool take(link &on, const frame &head, std::span<const std::byte> front,
               const std::byte *body) override;
-    bool greet(link &on, const greeting &from) override;
     bool take_answer(link &on, peer &from, const frame &head);
 
     [[nodiscard]] bool is_ours(std::uint64_t address, std::size_t nbytes) const;
@@ -75,17 +83,21 @@ private:
         return num_links_.load(std::memory_order_relaxed) < links_.size();
     }
     link &add(std::unique_ptr<link> made);
-    void add_accepted(unique_fd fd);
+    void watch(link &open);
     /// Nothing comes or leaves there any more.
     void retire(link &over);
     /// The one that is alive; nullptr if there are several, or none.
     [[nodiscard]] link *sole_link() const;
     void watch_descriptor(int operation, link &which, bool for_room) const;
-    void accept_all();
+    bool accept_proven();
+    void admit(secure::pending_connections::proven_connection from);
+    bool advance_openings();
+    [[nodiscard]] status end_opening(secure::opening_connections::result_of_attempt ended,
+                                     peer &target);
     bool look_at_descriptors();
     bool ship_all(bool also_nested = false);
     void mend(link &which);
-    bool open_next_way(link &which, peer &target);
+    [[nodiscard]] status open_next_way(peer &target, const std::string &why_not_before);
 
     launch::launcher &launcher_;
     world_rank own_rank_;
@@ -95,18 +107,19 @@ private:
     std::uint64_t slot_begin_;
     std::size_t slot_bytes_;
     card own_card_;
-    greeting greeting_;
-    unique_fd listener_;
+    secure::secret secret_; ///< the job's
     unique_fd epoll_;
+    std::mutex pending_mutex_; ///< never held together with links_mutex_
+    std::optional<secure::pending_connections> pending_;
     std::atomic<bool> expects_ends_{false};
 
     peer_table<peer> peers_;
-    std::mutex links_mutex_;                   ///< of who adds, opens or mends one
-    std::vector<std::unique_ptr<link>> links_; ///< first num_links_ ones; never moves
-    std::vector<std::size_t> next_way_;        ///< by rank
+    std::mutex links_mutex_;                             ///< of who adds, opens or mends one
+    std::vector<std::unique_ptr<link>> links_;           ///< first num_links_ ones; never moves
+    std::vector<attempts> attempts_;                     ///< by rank
+    std::optional<secure::opening_connections> opening_; ///< under links_mutex_; tags are ranks
     std::atomic<std::size_t> num_links_{0};
-    std::atomic<int> num_alive_{0};     ///< of them
-    std::vector<link *> vacant_;        ///< under links_mutex_: what strangers have left
+    std::atomic<int> num_alive_{0};     ///< of them, open ones
     std::atomic<int> num_unsettled_{0}; ///< links with something to write or to mend
     std::atomic<std::uint32_t> num_advances_{0};
 };

@@ -2,8 +2,9 @@
 // What travels on a connection, in the byte order of the job's hosts.
 //
 // Two ranks have one connection, whoever opens it. If both do at once, that of the lower rank
-// counts: so a higher rank sends nothing but its greeting before it is welcome, or before the other
-// one's greeting comes instead.
+// counts: so a higher rank sends nothing on its own connection before it is welcome, or before the
+// lower rank's connection comes instead. Before the first frame stands the handshake of
+// base/secure, by which both ends prove that they are these ranks of this job.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -42,15 +43,8 @@ constexpr std::size_t body_bytes(const frame &head) {
     return head.what == kind::get ? 0 : head.nbytes;
 }
 
-/// The first bytes of a connection.
-struct greeting {
-    static constexpr std::uint64_t right_magic = 0x32504354504d4f44; // "DOMPTCP2"
-
-    std::uint64_t magic = right_magic;
-    std::uint32_t rank = 0;
-    std::uint32_t unused = 0;
-    char cookie[32] = {}; ///< the job's, which strangers do not know
-};
+/// Of these frames, as the handshake compares it.
+inline constexpr std::uint32_t protocol_version = 3;
 
 inline constexpr std::size_t most_message_bytes = 8192;
 inline constexpr std::size_t most_bulk_bytes = 1024 * 1024;

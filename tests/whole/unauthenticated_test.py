@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Jobs over TCP whose ports processes connect to that do not know the job's secret."""
+import os
+import random
+import resource
+import socket
+import struct
+import tempfile
+import unittest
+
+import jobs
+import processes
+
+RANKS = 4
+TRIES = int(os.environ.get("DIOMP_TEST_TRIES", "20"))
+CONNECTIONS = 100  # to each port
+LISTENING = "0A"
+
+
+def listening_ports(pids):
+    """TCP ports at which these processes listen."""
+    ports = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table) as file:
+            for line in file.readlines()[1:]:
+                words = line.split()
+                if words[3] == LISTENING:
+                    ports[words[9]] = int(words[1].split(":")[1], 16)
+    found = set()
+    for pid in pids:
+        try:
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+                if target.startswith("socket:[") and target[8:-1] in ports:
+                    found.add(ports[target[8:-1]])
+        except OSError:
+            pass
+    return found
+
+
+class unauthenticated_test(jobs.jobs):
+    def setUp(self):
+        super().setUp()
+        wanted = RANKS * CONNECTIONS + 256
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, hard)), hard))
+        self.random = random.Random(1)
+
+    def connect(self, port):
+        made = socket.create_connection(("127.0.0.1", port), 10)
+        made.settimeout(10)
+        return made
+
+    def run_beside(self, approach):
+        """A job whose ranks first talk to each other after approach(port) for each of their ports."""
+        with tempfile.TemporaryDirectory() as folder:
+            go = os.path.join(folder, "go")
+            process = self.start(RANKS, "talk_late",
+                                 settings={"DIOMP_CONDUIT": "tcp", "TEST_GO": go})
+            for _ in range(RANKS):
+                self.assertIn("waits", process.stdout.readline())
+            ports = listening_ports(processes.carrying(*self.mark))
+            self.assertGreaterEqual(len(ports), RANKS)
+            held = [made for port in ports for made in approach(port)]
+            with open(go, "w"):
+                pass
+            _, err = process.communicate(timeout=jobs.LIMIT_S)
+            self.assertEqual(process.returncode, 0, err)
+            for each in held:
+                self.assertEqual(self.received(each), b"", "an unauthenticated connection got bytes")
+                each.close()
+            return err
+
+    @staticmethod
+    def received(connection):
+        """What has come by the connection's end."""
+        try:
+            return connection.recv(4096)
+        except ConnectionError:
+            return b""
+
+    def test_idle_connections_do_not_harm_a_job(self):
+        for _ in range(TRIES):
+            self.run_beside(lambda port: [self.connect(port) for _ in range(CONNECTIONS)])
+
+    def test_closed_connections_do_not_harm_a_job(self):
+        def approach(port):
+            for _ in range(CONNECTIONS):
+                with self.connect(port) as made:
+                    made.sendall(b"GE")
+            return []
+        for _ in range(TRIES):
+            self.run_beside(approach)
+
+    def test_garbage_connections_do_not_harm_a_job(self):
+        def approach(port):
+            made = [self.connect(port) for _ in range(CONNECTIONS)]
+            for each in made:
+                try:
+                    each.sendall(self.random.randbytes(self.random.choice([1, 31, 88, 89, 5000])))
+                except ConnectionError:
+                    pass  # closed after the first 88 bytes
+            return made
+        for _ in range(TRIES):
+            self.run_beside(approach)
+
+    def test_a_rank_in_name_only_is_refused_and_reported(self):
+        # The first bytes of a connection as releases before the handshake sent them.
+        greeting = struct.pack("<QII32s", 0x32504354504d4f44, 1, 0, b"x" * 32)
+
+        def approach(port):
+            made = self.connect(port)
+            made.sendall(greeting + bytes(88))
+            return [made]
+        err = self.run_beside(approach)
+        self.assertIn("does not prove that it knows the secret", err)
+
+    def test_reports_about_many_connections_are_few(self):
+        def approach(port):
+            for _ in range(CONNECTIONS):
+                made = self.connect(port)
+                made.sendall(bytes(88))
+                self.assertEqual(self.received(made), b"")
+                made.close()
+            return []
+        err = self.run_beside(approach)
+        # The launcher's own port is not among those of ranks.
+        self.assertLessEqual(err.count("does not prove"), RANKS * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
