@@ -6,10 +6,13 @@ import os
 import re
 import signal
 import stat
+import socket
 import tempfile
+import threading
 import time
 import unittest
 
+import ports
 from job_tools import LIMIT_S, PROBE, RUN, job_case
 
 # As ssh does: what follows the host is joined by blanks and split again by a shell of the other side.
@@ -401,15 +404,86 @@ class hosts_test(job_case):
 
     def test_agent_with_a_wrong_secret_is_not_let_in(self):
         self.environment["DIOMP_TIMEOUT"] = "0.5"
-        shell = self.script("shell", "#!/bin/sh\nshift\nsed 's/^\\(secret [0-9a-f]*\\).*/\\1 00/' | sh -c \"$*\"\n")
-        status, out, _ = self.hosts("a", "--rsh", shell, "echo", "x")
-        self.assertEqual((status, out), (1, ""))
-
-    def test_agent_keeps_its_secret_from_a_wrong_head(self):
-        shell = self.script("shell", "#!/bin/sh\nshift\nsed 's/^secret [0-9a-f]*/secret 00/' | sh -c \"$*\"\n")
+        wrong = "5a" * 32
+        shell = self.script("shell", f"#!/bin/sh\nshift\nsed 's/^secret .*/secret {wrong}/' | sh -c \"$*\"\n")
         status, out, err = self.hosts("a", "--rsh", shell, "echo", "x")
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("something else answers", err)
+        self.assertIn("closed the connection before it proved who it is", err)
+        self.assertIn("does not prove that it knows the secret", err)
+
+    # ---- Connections of others
+
+    def impostor(self, answer):
+        """A listener in the place of the head; (its port, what each connection brought). `answer` is sent to each."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        brought = []
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.settimeout(LIMIT_S)
+                    try:
+                        connection.sendall(answer)
+                        if answer:
+                            connection.shutdown(socket.SHUT_WR)
+                        brought.append(connection.recv(4096))
+                    except OSError:
+                        pass
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1], brought
+
+    def test_an_impostor_of_the_head_gets_nothing_and_starts_nothing(self):
+        for answer in (b"", bytes(88), os.urandom(88), os.urandom(5000)):
+            port, brought = self.impostor(answer)
+            shell = self.script("shell", "#!/bin/sh\nshift\n"
+                                f"sed 's/^address.*/address 127.0.0.1 {port}/' | sh -c \"$*\"\n")
+            self.environment["DIOMP_TIMEOUT"] = "5"
+            status, out, err = self.hosts("a", "--rsh", shell, "echo", "x")
+            self.assertEqual((status, out), (1, ""))
+            self.assertRegex(err, f"127.0.0.1 port {port}: ")
+            # Hellos, which look random and differ, and nothing that follows them.
+            self.assertGreater(len(brought), 0)
+            self.assertEqual(len(set(brought) - {b""}), len(brought) - brought.count(b""))
+            for each in brought:
+                self.assertLessEqual(len(each), 88)
+
+    def test_an_impostor_beside_the_head_does_no_harm(self):
+        port, _ = self.impostor(os.urandom(88))
+        shell = self.script("shell", "#!/bin/sh\nshift\n"
+                            f"sed 's/^end$/address 127.0.0.1 {port}\\nend/' | sh -c \"$*\"\n")
+        status, out, _ = self.hosts("a,b", "--rsh", shell, "echo", "x")
+        self.assertEqual((status, out), (0, "x\nx\n"))
+
+    def test_idle_connections_to_the_head_do_no_harm(self):
+        go = os.path.join(self.place.name, "go")
+        shell = self.script("shell", "#!/bin/sh\nshift\n"
+                            f"while [ ! -e '{go}' ]; do sleep 0.01; done\nexec sh -c \"$*\"\n")
+        process = self.start("--hosts", "a,b", "--rsh", shell, "echo", "x")
+        found = set()
+
+        def listens():
+            found.update(ports.listening([process.pid]))
+            return found
+        self.wait_until(listens, "the head to listen")
+        held = [ports.connect(port) for port in found for _ in range(300)]
+        for each in held[::2]:
+            try:
+                each.sendall(os.urandom(88))
+            except ConnectionError:
+                pass
+        with open(go, "w"):
+            pass
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual((process.returncode, out), (0, "x\nx\n"), err)
+        self.assertLessEqual(err.count("connection from"), 4)
+        for each in held:
+            self.assertEqual(ports.received(each), b"")
+            each.close()
 
     def test_agent_by_hand(self):
         status, _, err = self.run_job("--agent")

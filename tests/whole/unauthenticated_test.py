@@ -4,39 +4,17 @@
 import os
 import random
 import resource
-import socket
 import struct
 import tempfile
 import unittest
 
 import jobs
+import ports
 import processes
 
 RANKS = 4
 TRIES = int(os.environ.get("DIOMP_TEST_TRIES", "20"))
 CONNECTIONS = 100  # to each port
-LISTENING = "0A"
-
-
-def listening_ports(pids):
-    """TCP ports at which these processes listen."""
-    ports = {}
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table) as file:
-            for line in file.readlines()[1:]:
-                words = line.split()
-                if words[3] == LISTENING:
-                    ports[words[9]] = int(words[1].split(":")[1], 16)
-    found = set()
-    for pid in pids:
-        try:
-            for descriptor in os.listdir(f"/proc/{pid}/fd"):
-                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
-                if target.startswith("socket:[") and target[8:-1] in ports:
-                    found.add(ports[target[8:-1]])
-        except OSError:
-            pass
-    return found
 
 
 class unauthenticated_test(jobs.jobs):
@@ -47,11 +25,6 @@ class unauthenticated_test(jobs.jobs):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(wanted, hard)), hard))
         self.random = random.Random(1)
 
-    def connect(self, port):
-        made = socket.create_connection(("127.0.0.1", port), 10)
-        made.settimeout(10)
-        return made
-
     def run_beside(self, approach):
         """A job whose ranks first talk to each other after approach(port) for each of their ports."""
         with tempfile.TemporaryDirectory() as folder:
@@ -60,34 +33,26 @@ class unauthenticated_test(jobs.jobs):
                                  settings={"DIOMP_CONDUIT": "tcp", "TEST_GO": go})
             for _ in range(RANKS):
                 self.assertIn("waits", process.stdout.readline())
-            ports = listening_ports(processes.carrying(*self.mark))
-            self.assertGreaterEqual(len(ports), RANKS)
-            held = [made for port in ports for made in approach(port)]
+            found = ports.listening(processes.carrying(*self.mark))
+            self.assertGreaterEqual(len(found), RANKS)
+            held = [made for port in found for made in approach(port)]
             with open(go, "w"):
                 pass
             _, err = process.communicate(timeout=jobs.LIMIT_S)
             self.assertEqual(process.returncode, 0, err)
             for each in held:
-                self.assertEqual(self.received(each), b"", "an unauthenticated connection got bytes")
+                self.assertEqual(ports.received(each), b"", "an unauthenticated connection got bytes")
                 each.close()
             return err
 
-    @staticmethod
-    def received(connection):
-        """What has come by the connection's end."""
-        try:
-            return connection.recv(4096)
-        except ConnectionError:
-            return b""
-
     def test_idle_connections_do_not_harm_a_job(self):
         for _ in range(TRIES):
-            self.run_beside(lambda port: [self.connect(port) for _ in range(CONNECTIONS)])
+            self.run_beside(lambda port: [ports.connect(port) for _ in range(CONNECTIONS)])
 
     def test_closed_connections_do_not_harm_a_job(self):
         def approach(port):
             for _ in range(CONNECTIONS):
-                with self.connect(port) as made:
+                with ports.connect(port) as made:
                     made.sendall(b"GE")
             return []
         for _ in range(TRIES):
@@ -95,7 +60,7 @@ class unauthenticated_test(jobs.jobs):
 
     def test_garbage_connections_do_not_harm_a_job(self):
         def approach(port):
-            made = [self.connect(port) for _ in range(CONNECTIONS)]
+            made = [ports.connect(port) for _ in range(CONNECTIONS)]
             for each in made:
                 try:
                     each.sendall(self.random.randbytes(self.random.choice([1, 31, 88, 89, 5000])))
@@ -110,7 +75,7 @@ class unauthenticated_test(jobs.jobs):
         greeting = struct.pack("<QII32s", 0x32504354504d4f44, 1, 0, b"x" * 32)
 
         def approach(port):
-            made = self.connect(port)
+            made = ports.connect(port)
             made.sendall(greeting + bytes(88))
             return [made]
         err = self.run_beside(approach)
@@ -119,9 +84,9 @@ class unauthenticated_test(jobs.jobs):
     def test_reports_about_many_connections_are_few(self):
         def approach(port):
             for _ in range(CONNECTIONS):
-                made = self.connect(port)
+                made = ports.connect(port)
                 made.sendall(bytes(88))
-                self.assertEqual(self.received(made), b"")
+                self.assertEqual(ports.received(made), b"")
                 made.close()
             return []
         err = self.run_beside(approach)

@@ -56,8 +56,8 @@ status agent::set_up() {
     auto invitation = read_invitation();
     DIOMP_TRY(invitation);
     invitation_ = invitation.take();
-    auto socket = connect_to_head(invitation_);
-    DIOMP_TRY(socket);
+    auto connection = connect_to_head(invitation_);
+    DIOMP_TRY(connection);
     unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
     dup2(null.get(), STDIN_FILENO);
     auto loop = event_loop::create();
@@ -67,10 +67,10 @@ status agent::set_up() {
         signal_port::create(*loop_, [this](const signalfd_siginfo &info) { on_signal(info); });
     DIOMP_TRY(signals);
     signals_ = signals.take();
-    auto link = frame_link::create(*loop_, *this, socket.take(), invitation_.timeout_s);
+    auto link = frame_link::create(*loop_, *this, std::move(connection.value().socket),
+                                   std::move(connection.value().proven), invitation_.timeout_s);
     DIOMP_TRY(link);
     head_ = link.take();
-    head_->accept_frames_up_to(max_frame_bytes);
     double const interval_s = heartbeat_interval(invitation_.timeout_s);
     auto alive = add_timer(*loop_, [this, interval_s] {
         // What waits already will tell as much.
@@ -85,10 +85,6 @@ status agent::set_up() {
     DIOMP_TRY(farewell);
     alive_->arm(interval_s);
     farewell_ = farewell.take();
-    frame_writer hello(frame_type::hello);
-    hello.number(static_cast<std::uint32_t>(invitation_.index));
-    hello.text(invitation_.agent_secret);
-    head_->send(hello.take());
     return {};
 }
 

@@ -11,9 +11,9 @@ namespace diomp::run {
 namespace local = launch::local;
 
 std::string encode_invitation(const agent_invitation &invitation) {
-    std::string text = fmt::format("diomp-run {}\nindex {}\nsecret {} {}\ntimeout {}\n",
-                                   agent_protocol_version, invitation.index, invitation.head_secret,
-                                   invitation.agent_secret, invitation.timeout_s);
+    std::string text =
+        fmt::format("diomp-run {}\nindex {}\nsecret {}\ntimeout {}\n", agent_protocol_version,
+                    invitation.index, invitation.secret, invitation.timeout_s);
     for (const auto &[address, port] : invitation.addresses) {
         text += fmt::format("address {} {}\n", address, port);
     }
@@ -40,7 +40,7 @@ result<agent_invitation> decode_invitation(const std::string &text) {
         if (word == "index") {
             lines >> invitation.index;
         } else if (word == "secret") {
-            lines >> invitation.head_secret >> invitation.agent_secret;
+            lines >> invitation.secret;
         } else if (word == "timeout") {
             lines >> invitation.timeout_s;
         } else if (word == "address") {
@@ -50,7 +50,7 @@ result<agent_invitation> decode_invitation(const std::string &text) {
             invitation.addresses.emplace_back(address, port);
         }
     }
-    if (word != "end" || invitation.agent_secret.empty() || invitation.addresses.empty()) {
+    if (word != "end" || invitation.secret.empty() || invitation.addresses.empty()) {
         return error(OMPX_ERR_SYSTEM, "standard input has ended before its end mark",
                      "the remote shell must pass its standard input on");
     }

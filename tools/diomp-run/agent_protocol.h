@@ -2,11 +2,13 @@
 // What the diomp-run that the user has started (the head) and the one on each host (an agent) say
 // to each other over one TCP connection per host.
 //
-// A frame is its length (u32), a type byte and fields as packet_writer writes them, in host order:
-// both ends must be of one architecture anyway, since they start the same program. The head speaks
-// first, so that an agent that has reached something else keeps its secret:
+// The connection begins with the handshake of base/secure: the agent proves that it is the agent of
+// this index and the head that it is the head of this job, by a secret that the agent has read from
+// its standard input. A frame is sealed; it has a type byte and fields as packet_writer writes
+// them, in host order: both ends must be of one architecture anyway, since they start the same
+// program.
 //
-//   head: greeting   agent: hello   head: setup   agent: ready   ... all are ready ...   head: go
+//   head: setup   agent: ready   ... all are ready ...   head: go
 //
 // An agent sends `alive` regularly. The head does not: an agent notices its end by the connection,
 // which the kernels keep under watch, and a head that the user has stopped is not gone.
@@ -25,12 +27,11 @@
 
 namespace diomp::run {
 
-inline constexpr std::uint32_t agent_protocol_version = 3;
+inline constexpr std::uint32_t agent_protocol_version = 4;
 inline constexpr std::size_t window_bytes = std::size_t{64} * 1024;
 
 enum class frame_type : std::uint8_t {
     // From the head.
-    greeting = 1,       ///< magic (u64), version (u32), the head's half of the secret
     setup = 2,          ///< agent_setup
     go = 3,             ///< start the ranks
     end = 4,            ///< signal (u8), tell (u8): node::end
@@ -43,7 +44,6 @@ enum class frame_type : std::uint8_t {
     input = 11,         ///< text for rank 0; no text: the end
     show_stacks = 12,   ///< node::ask_stacks
     // From an agent.
-    hello = 20,        ///< index (u32), the agent's half of the secret
     ready = 21,        ///< the program is there
     start_failed = 22, ///< exit status (u8), message
     message = 23,      ///< a line for the user
@@ -69,9 +69,8 @@ using frame_reader = packet_reader;
 /// What an agent reads from its standard input, where nobody else can see it.
 struct agent_invitation {
     int index = 0;
-    std::string head_secret;  ///< the head shows this one first
-    std::string agent_secret; ///< the agent answers with this one
-    double timeout_s = 0;     ///< silence after which the other end counts as gone
+    std::string secret;   ///< of the job, secure::secret::encode()
+    double timeout_s = 0; ///< silence after which the other end counts as gone
     std::vector<std::pair<std::string, std::string>> addresses; ///< numeric address, port
 };
 [[nodiscard]] std::string encode_invitation(const agent_invitation &invitation);

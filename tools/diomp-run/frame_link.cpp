@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <netinet/in.h>
@@ -15,8 +14,6 @@
 
 namespace diomp::run {
 namespace {
-
-using length_type = std::uint32_t;
 
 void set_option(int socket, int level, int name, int value) {
     setsockopt(socket, level, name, &value, sizeof value); // better without than not at all
@@ -34,11 +31,18 @@ void watch_connection(int socket, double timeout_s) {
 
 } // namespace
 
+frame_link::frame_link(event_loop &loop, frame_events &events, unique_fd socket,
+                       secure::session proven)
+    : loop_(loop), events_(events), socket_(std::move(socket)), encoder_(std::move(proven.sending)),
+      decoder_(std::move(proven.receiving), max_frame_bytes) {}
+
 result<std::unique_ptr<frame_link>> frame_link::create(event_loop &loop, frame_events &events,
-                                                       unique_fd socket, double timeout_s) {
+                                                       unique_fd socket, secure::session proven,
+                                                       double timeout_s) {
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
     watch_connection(socket.get(), timeout_s);
-    std::unique_ptr<frame_link> link(new frame_link(loop, events, std::move(socket)));
+    std::unique_ptr<frame_link> link(
+        new frame_link(loop, events, std::move(socket), std::move(proven)));
     auto token = loop.add(link->socket_.get(), EPOLLIN, [self = link.get()](std::uint32_t ready) {
         if ((ready & EPOLLOUT) != 0) {
             self->send_some();
@@ -58,9 +62,7 @@ void frame_link::send(std::string_view frame) {
     if (!socket_ || finishing_) {
         return;
     }
-    auto const length = static_cast<length_type>(frame.size());
-    out_.append(reinterpret_cast<const char *>(&length), sizeof length);
-    out_.append(frame);
+    encoder_.append(out_, frame);
     if (!waits_to_send_) {
         send_some();
     }
@@ -76,7 +78,6 @@ void frame_link::finish_sending() {
 void frame_link::close() {
     loop_.remove(token_);
     socket_.reset();
-    in_.clear();
     out_.clear();
     sent_ = 0;
 }
@@ -118,11 +119,11 @@ void frame_link::send_some() {
 }
 
 void frame_link::receive() {
-    std::array<char, std::size_t{64} * 1024> buffer; // NOLINT(*-member-init): filled by recv
-    // One buffer per event: the others have their turn too.
-    ssize_t const size = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    // One read per event: the others have their turn too.
+    auto const space = decoder_.space();
+    ssize_t const size = recv(socket_.get(), space.data(), space.size(), MSG_DONTWAIT);
     if (size > 0) {
-        in_.append(buffer.data(), static_cast<std::size_t>(size));
+        decoder_.commit(static_cast<std::size_t>(size));
         dispatch();
     } else if (size == 0) {
         fail("the connection was closed");
@@ -132,23 +133,15 @@ void frame_link::receive() {
 }
 
 void frame_link::dispatch() {
-    std::string const received = std::exchange(in_, {}); // closing the link in a handler clears in_
-    std::string_view rest = received;
-    while (socket_ && rest.size() >= sizeof(length_type)) {
-        length_type length = 0;
-        std::memcpy(&length, rest.data(), sizeof length);
-        if (length == 0 || length > max_frame_bytes_) {
-            fail("it sent what diomp-run does not understand");
-            return;
-        }
-        if (rest.size() < sizeof length + length) {
+    while (socket_) { // a handler may close it
+        auto const frame = decoder_.next();
+        if (!frame) {
             break;
         }
-        events_.on_frame(*this, rest.substr(sizeof length, length));
-        rest.remove_prefix(sizeof length + length);
+        events_.on_frame(*this, *frame);
     }
-    if (socket_) {
-        in_ = rest;
+    if (socket_ && decoder_.is_broken()) {
+        fail("the other end has not sent what came, or not in this order");
     }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Frames over one TCP connection, for the head and for agents.
+// Sealed frames over one TCP connection, for the head and for agents, after its handshake.
 #pragma once
 
+#include "base/secure/frame_codec.h"
+#include "base/secure/handshake.h"
 #include "event_loop.h"
 
 #include <memory>
@@ -11,6 +13,9 @@
 namespace diomp::run {
 
 class frame_link;
+
+/// Longest frame that is accepted: a set-up with a large environment.
+inline constexpr std::size_t max_frame_bytes = std::size_t{16} * 1024 * 1024;
 
 class frame_events {
 public:
@@ -25,7 +30,8 @@ class frame_link {
 public:
     /// Silence of the other host's kernel for `timeout_s` ends the connection.
     static result<std::unique_ptr<frame_link>> create(event_loop &loop, frame_events &events,
-                                                      unique_fd socket, double timeout_s);
+                                                      unique_fd socket, secure::session proven,
+                                                      double timeout_s);
     ~frame_link() { close(); }
     frame_link(const frame_link &) = delete;
     frame_link &operator=(const frame_link &) = delete;
@@ -38,14 +44,11 @@ public:
     [[nodiscard]] bool is_open() const { return static_cast<bool>(socket_); }
     /// Nothing is waiting to be sent.
     [[nodiscard]] bool flushed() const { return sent_ == out_.size(); }
-    /// Longest frame that is accepted; short until the other end has proved who it is.
-    void accept_frames_up_to(std::size_t bytes) { max_frame_bytes_ = bytes; }
 
     int tag = -1; ///< the owner's
 
 private:
-    frame_link(event_loop &loop, frame_events &events, unique_fd socket)
-        : loop_(loop), events_(events), socket_(std::move(socket)) {}
+    frame_link(event_loop &loop, frame_events &events, unique_fd socket, secure::session proven);
     void receive();
     void dispatch();
     void send_some();
@@ -55,15 +58,12 @@ private:
     frame_events &events_;
     unique_fd socket_;
     event_loop::token token_ = event_loop::token::none;
-    std::size_t max_frame_bytes_ = 1024;
-    std::string in_;
+    secure::frame_encoder encoder_;
+    secure::frame_decoder decoder_;
     std::string out_;
     std::size_t sent_ = 0; ///< bytes at the front of out_ that are gone
     bool finishing_ = false;
     bool waits_to_send_ = false;
 };
-
-/// Longest frame between ends that know each other: a set-up with a large environment.
-inline constexpr std::size_t max_frame_bytes = std::size_t{16} * 1024 * 1024;
 
 } // namespace diomp::run

@@ -20,7 +20,6 @@ constexpr double shell_limit_s = 1;
 /// For an agent to connect, at least: a log-in takes its time, however short DIOMP_TIMEOUT is.
 constexpr double min_start_limit_s = 10;
 /// For a connection to prove who it is.
-constexpr auto newcomer_limit = std::chrono::seconds(10);
 
 } // namespace
 
@@ -48,10 +47,6 @@ void head::send_to_all(std::string_view frame) {
 
 void head::on_frame(frame_link &from, std::string_view bytes) {
     frame_reader frame(bytes);
-    if (from.tag < 0) {
-        on_newcomer_frame(from, frame);
-        return;
-    }
     host &which = hosts_[static_cast<std::size_t>(from.tag)];
     which.heard = clock::now();
     auto const type = frame.type<frame_type>();
@@ -86,9 +81,6 @@ void head::on_frame(frame_link &from, std::string_view bytes) {
 }
 
 void head::on_link_end(frame_link &from, const std::string &why) {
-    if (from.tag < 0) {
-        return; // after_events() removes it
-    }
     host &which = hosts_[static_cast<std::size_t>(from.tag)];
     fail(1,
          fmt::format("lost host {} (ranks {} to {}): {}", which.share.name, which.share.first_rank,
@@ -115,13 +107,6 @@ void head::leave(host &which) {
     }
 }
 
-void head::after_events() {
-    std::erase_if(newcomers_, [](const auto &each) { return !each.link->is_open(); });
-    if (newcomers_.size() < max_newcomers_) {
-        loop_->modify(door_token_, EPOLLIN);
-    }
-}
-
 void head::on_tick() {
     double const interval_s = heartbeat_interval(lost_after_s_);
     auto const time = clock::now();
@@ -143,9 +128,8 @@ void head::on_tick() {
                 fmt::format("host {}: diomp-run there has not connected to {} port {} within {} s; "
                             "check that `{} {} true` works and that no firewall is between, or "
                             "choose the address with --head-address",
-                            each.share.name, door_.addresses.front().first,
-                            door_.addresses.front().second, start_limit_s, options_.remote_shell,
-                            each.share.name)));
+                            each.share.name, addresses_.front().first, addresses_.front().second,
+                            start_limit_s, options_.remote_shell, each.share.name)));
             leave(each);
         } else if (silent && each.at != stage::waiting && each.at != stage::gone) {
             fail(1, fmt::format("lost host {} (ranks {} to {}): no word from it for {} s "
@@ -153,11 +137,6 @@ void head::on_tick() {
                                 each.share.name, each.share.first_rank,
                                 each.share.first_rank + each.share.ranks - 1, lost_after_s_));
             leave(each);
-        }
-    }
-    for (newcomer &each : newcomers_) {
-        if (time - each.since > newcomer_limit) {
-            each.link->close();
         }
     }
     tick_->arm(interval_s);
@@ -251,7 +230,7 @@ void head::clean_up() {
     }
     // They refer to the loop.
     input_.reset();
-    newcomers_.clear();
+    pending_.reset();
     hosts_.clear();
 }
 

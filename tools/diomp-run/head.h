@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent_protocol.h"
+#include "base/secure/pending_connections.h"
 #include "frame_link.h"
 #include "guard.h"
 #include "host_list.h"
@@ -54,10 +55,6 @@ private:
         clock::time_point heard;     ///< when it was started or heard last
         std::uint32_t unthanked = 0; ///< bytes of output used, of which the agent does not know
     };
-    struct newcomer {
-        std::unique_ptr<frame_link> link;
-        clock::time_point since;
-    };
 
     // head_start.cpp
     status set_up() override;
@@ -65,9 +62,9 @@ private:
     void start_more();
     status find_shell(int &exit_status);
     status start_agent(std::size_t index);
-    void on_accept();
-    void greet(unique_fd socket);
-    void on_newcomer_frame(frame_link &from, frame_reader &frame);
+    status listen();
+    void on_pending();
+    void admit(secure::pending_connections::proven_connection from);
     void welcome(host &which);
     void on_ready(host &which);
     void on_shell_exit(std::size_t index);
@@ -82,7 +79,6 @@ private:
     void on_child(pid_t pid) override;
     void on_continued() override;
     void clean_up() override;
-    void after_events() override;
     [[nodiscard]] std::string name_rank(int rank) const override;
     void on_frame(frame_link &from, std::string_view bytes) override;
     void on_link_end(frame_link &from, const std::string &why) override;
@@ -108,19 +104,17 @@ private:
     double lost_after_s_;     ///< silence of an agent that counts as its end
     std::string program_;     ///< diomp-run on the hosts
     shell_command shell_;     ///< remote
-    std::string head_secret_;
-    std::string agent_secret_;
-    listener door_;
-    event_loop::token door_token_ = event_loop::token::none;
+    secure::secret secret_ = secure::secret::random(); ///< what agents and head prove to each other
+    std::vector<std::pair<std::string, std::string>> addresses_; ///< listener::addresses
+    std::optional<secure::pending_connections> pending_;         ///< until all hosts are ready
+    event_loop::token pending_token_ = event_loop::token::none;
     std::unique_ptr<guard> guard_;
     std::unique_ptr<timer> tick_;
     std::unique_ptr<timer> deadline_; ///< of the end
     std::unique_ptr<timer> verdict_;  ///< of an abort: a death elsewhere comes first
     std::unique_ptr<input_reader> input_;
     std::vector<host> hosts_;
-    std::vector<newcomer> newcomers_; ///< connections that have not proved who they are
-    std::vector<pid_t> pids_;         ///< [rank], as far as known
-    std::size_t max_newcomers_ = 0;
+    std::vector<pid_t> pids_; ///< [rank], as far as known
     value_store values_;
     clock::time_point last_tick_;
     std::string abort_message_;

@@ -3,18 +3,23 @@
 #pragma once
 
 #include "agent_protocol.h"
+#include "base/secure/handshake.h"
+#include "base/unique_fd.h"
 
 namespace diomp::run {
 
 /// Reads standard input up to the end mark. Blocks.
 result<agent_invitation> read_invitation();
-/// Tries all addresses at once; the first that shows the head's half of the secret gets ours, in
-/// `hello`. Blocks for at most the invitation's time. A non-blocking socket.
-result<unique_fd> connect_to_head(const agent_invitation &invitation);
 
-/// `size` random bytes as text.
-result<std::string> make_secret(std::size_t size);
-/// Takes the same time wherever the difference is.
-[[nodiscard]] bool same_secret(std::string_view a, std::string_view b);
+struct head_connection {
+    unique_fd socket; ///< non-blocking
+    secure::session proven;
+};
+/// Tries all addresses at once; the first at which the head proves itself counts, and the others
+/// learn nothing. Blocks for at most the invitation's time. Erases the invitation's secret.
+result<head_connection> connect_to_head(agent_invitation &invitation);
+
+/// How the ends of a connection of head and agent present themselves.
+[[nodiscard]] secure::handshake_options handshake_of(const secure::party &self);
 
 } // namespace diomp::run

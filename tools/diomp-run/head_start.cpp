@@ -22,8 +22,8 @@ namespace {
 
 /// Remote shells at work at the same time: each costs this host a process and a key exchange.
 constexpr std::size_t max_starting = 64;
-/// Connections that have not proved who they are, for each address: an agent tries all at once.
-constexpr std::size_t max_newcomers_per_address = max_starting + 64;
+/// Unauthenticated connections of agents, for each address: an agent tries all at once.
+constexpr std::size_t most_pending_per_address = max_starting + 64;
 
 } // namespace
 
@@ -59,13 +59,6 @@ status head::set_up() {
         return verdict.take_failure();
     }
     verdict_ = verdict.take();
-    for (std::string *const half : {&head_secret_, &agent_secret_}) {
-        auto secret = make_secret(16);
-        if (!secret) {
-            return secret.take_failure();
-        }
-        *half = secret.take();
-    }
     output_->add_remote_ranks(options_.output_dir.empty() ? options_.ranks : 0);
     output_->on_flow = [this] { on_flow(); };
     input_ = std::make_unique<input_reader>(*loop_, [this](std::string_view text) {
@@ -84,22 +77,34 @@ status head::start() {
         return found;
     }
     program_ = options_.agent_program.empty() ? own_program() : options_.agent_program;
-    auto door = open_listener(options_.head_address);
-    if (!door) {
-        return door.take_failure();
-    }
-    door_ = door.take();
-    max_newcomers_ = max_newcomers_per_address * door_.addresses.size();
-    raise_open_files(hosts_.size() * 4 + max_newcomers_ + 64);
-    exit_status_.reset();
-    auto token = loop_->add(door_.socket.get(), EPOLLIN, [this](std::uint32_t) { on_accept(); });
-    if (!token) {
-        return token.take_failure();
-    }
-    door_token_ = token.value();
+    DIOMP_TRY(listen());
     last_tick_ = clock::now();
     tick_->arm(heartbeat_interval(lost_after_s_));
     start_more();
+    return {};
+}
+
+status head::listen() {
+    auto opened = open_listener(options_.head_address);
+    DIOMP_TRY(opened);
+    addresses_ = std::move(opened.value().addresses);
+    std::size_t const most_pending = most_pending_per_address * addresses_.size();
+    raise_open_files(hosts_.size() * 4 + 2 * most_pending + 64);
+    exit_status_.reset();
+    auto pending = secure::pending_connections::create(
+        std::move(opened.value().socket),
+        [this] {
+            return secure::handshake::respond(
+                secret_, handshake_of({secure::role::head, 0}),
+                {secure::role::agent, 0, static_cast<std::uint32_t>(hosts_.size())});
+        },
+        [this](const std::string &text) { output_->message(text); },
+        {.most_silent = most_pending, .most_plausible = most_pending});
+    DIOMP_TRY(pending);
+    pending_.emplace(pending.take());
+    auto token = loop_->add(pending_->fd(), EPOLLIN, [this](std::uint32_t) { on_pending(); });
+    DIOMP_TRY(token);
+    pending_token_ = token.value();
     return {};
 }
 
@@ -131,14 +136,18 @@ void head::start_more() {
 
 status head::start_agent(std::size_t index) {
     host &which = hosts_[index];
-    agent_invitation const invitation{static_cast<int>(index), head_secret_, agent_secret_,
-                                      lost_after_s_, door_.addresses};
+    agent_invitation invitation{static_cast<int>(index), secret_.encode(), lost_after_s_,
+                                addresses_};
     auto opened = open_pipe();
     DIOMP_TRY(opened);
     pipe_ends const ends = opened.take();
-    std::string const text = encode_invitation(invitation);
+    std::string text = encode_invitation(invitation);
     // It fits: a pipe takes 64 KiB, and the agent refuses more.
-    if (write(ends.writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    bool const is_written =
+        write(ends.writing.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    secure::erase(text);
+    secure::erase(invitation.secret);
+    if (!is_written) {
         return system_error("write", errno);
     }
     unique_fd errors;
@@ -192,47 +201,27 @@ status head::start_agent(std::size_t index) {
     return {};
 }
 
-void head::on_accept() {
-    while (newcomers_.size() < max_newcomers_) {
-        unique_fd socket(
-            accept4(door_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!socket) {
-            return; // nobody waits, or nobody can be let in now; those who have gone are no loss
-        }
-        greet(std::move(socket));
+void head::on_pending() {
+    for (auto &each : pending_->advance()) {
+        admit(std::move(each));
     }
-    loop_->modify(door_token_, 0); // the others wait outside until after_events()
 }
 
-void head::greet(unique_fd socket) {
-    auto link = frame_link::create(*loop_, *this, std::move(socket), lost_after_s_);
-    if (!link) {
-        return; // its agent will say that nobody answers
-    }
-    frame_writer greeting(frame_type::greeting);
-    greeting.number(launch::local::protocol_magic);
-    greeting.number(agent_protocol_version);
-    greeting.text(head_secret_);
-    newcomers_.push_back({link.take(), clock::now()});
-    newcomers_.back().link->send(greeting.take());
-}
-
-void head::on_newcomer_frame(frame_link &from, frame_reader &frame) {
-    bool const is_hello = frame.type<frame_type>() == frame_type::hello;
-    std::size_t const index = frame.number<std::uint32_t>();
-    bool const genuine = is_hello && same_secret(frame.text(), agent_secret_) && frame.ok() &&
-                         index < hosts_.size() && hosts_[index].at == stage::starting;
-    auto const entry = std::ranges::find_if(
-        newcomers_, [&from](const auto &each) { return each.link.get() == &from; });
-    if (!genuine || entry == newcomers_.end()) {
-        from.close(); // after_events() removes it
+/// An agent of this job has connected. One that has done so already, or that came too late, is
+/// closed.
+void head::admit(secure::pending_connections::proven_connection from) {
+    std::size_t const index = from.proven.peer.number;
+    host &which = hosts_[index];
+    if (which.at != stage::starting) {
         return;
     }
-    host &which = hosts_[index];
-    which.link = std::move(entry->link);
-    newcomers_.erase(entry);
+    auto link = frame_link::create(*loop_, *this, std::move(from.socket), std::move(from.proven),
+                                   lost_after_s_);
+    if (!link) {
+        return; // the agent reports that the connection was closed
+    }
+    which.link = link.take();
     which.link->tag = static_cast<int>(index);
-    which.link->accept_frames_up_to(max_frame_bytes);
     which.heard = clock::now();
     which.at = stage::connected;
     --starting_;
@@ -275,8 +264,8 @@ void head::on_ready(host &which) {
     if (++ready_ < hosts_.size()) {
         return;
     }
-    loop_->remove(door_token_); // everybody is here
-    door_.socket.reset();
+    loop_->remove(pending_token_); // all are here: the port is closed
+    pending_.reset();
     for (host &each : hosts_) {
         each.at = stage::running;
         each.link->send(small_frame(frame_type::go));

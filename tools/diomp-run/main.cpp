@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-run: starts a program on several ranks, of this machine or of several.
 #include "agent.h"
+#include "base/secure/secret.h"
 #include "head.h"
-#include "head_connection.h"
 #include "host_list.h"
 #include "job.h"
 #include "options.h"
@@ -20,13 +20,10 @@ int refuse(const diomp::error &why) {
 }
 
 /// Services and ranks have it in common. Not on a command line, which everybody can see.
-diomp::status give_token(diomp::run::run_options &options) {
+void give_token(diomp::run::run_options &options) {
     if (!options.device_hosts.empty()) {
-        auto token = diomp::run::make_secret(32);
-        DIOMP_TRY(token);
-        options.environment.emplace_back("DIOMP_TOKEN", token.take());
+        options.environment.emplace_back("DIOMP_TOKEN", diomp::secure::secret::random().encode());
     }
-    return {};
 }
 
 } // namespace
@@ -41,9 +38,7 @@ int main(int argc, char **argv) {
         return *status;
     }
     auto &options = std::get<run_options>(parsed);
-    if (auto const given = give_token(options); !given) {
-        return refuse(given.failure());
-    }
+    give_token(options);
     if (options.hosts.empty()) {
         auto const fit = check_devices(options.device_hosts, options.ranks);
         return fit ? job(std::move(options)).run() : refuse(fit.failure());

@@ -58,7 +58,6 @@ int supervisor::run() {
             kill();
             break;
         }
-        after_events();
     }
     stop_services();
     clean_up();

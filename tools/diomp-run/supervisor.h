@@ -51,8 +51,6 @@ protected:
     virtual void clean_up() = 0;
     /// "rank 3 on b (pid 17, ./app)".
     [[nodiscard]] virtual std::string name_rank(int rank) const = 0;
-    /// After each batch of events.
-    virtual void after_events() {}
 
     // For them to use.
     [[nodiscard]] phase now() const { return phase_; }
