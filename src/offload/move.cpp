@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Transfers whose two ends have been found: who copies, and through what.
 #include "base/log.h"
+#include "base/per_thread.h"
 #include "offload/offload.h"
 #include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
 #include <array>
-#include <memory>
 #include <utility>
 
 namespace diomp::offload {
@@ -196,13 +196,9 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
         std::array<known_place, 8> all;
         std::size_t oldest = 0;
     };
-    // Apart: what lies in the thread's own block is scarce in a library that programs may load.
-    thread_local std::unique_ptr<known_places> t_known;
-    if (t_known == nullptr) {
-        t_known = std::make_unique<known_places>();
-    }
+    known_places &known = per_thread<known_places>::get();
     std::uint64_t const epoch = this->epoch();
-    for (known_place const &each : t_known->all) {
+    for (known_place const &each : known.all) {
         if (each.by == this && each.epoch == epoch && each.device == device &&
             each.reach.holds(pointer, nbytes)) {
             return end{each.reach.place(pointer), nullptr};
@@ -213,8 +209,8 @@ result<end> devices::find_own(const void *pointer, int device, std::size_t nbyte
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
     if (epoch != 0 && found.value().reach.nbytes > 0 && found.value().at.on == nullptr) {
-        t_known->all[t_known->oldest] = {this, epoch, device, found.value().reach};
-        t_known->oldest = (t_known->oldest + 1) % t_known->all.size();
+        known.all[known.oldest] = {this, epoch, device, found.value().reach};
+        known.oldest = (known.oldest + 1) % known.all.size();
     }
     return found.value().at;
 }

@@ -3,13 +3,13 @@
 
 #include "base/best_way.h"
 #include "base/cpu.h"
+#include "base/per_thread.h"
 #include "rma/copy_loops.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
-#include <memory>
 
 namespace diomp::rma {
 
@@ -58,10 +58,8 @@ void copy_by(int way, void *destination, const void *source, std::size_t nbytes)
 }
 
 void copy_learned(void *destination, const void *source, std::size_t nbytes) {
-    // Apart from the thread's own storage, of which little is left when the library is opened late.
-    thread_local auto const ways = std::make_unique<learned_ways>();
     auto const index = static_cast<std::size_t>(std::bit_width(nbytes / least_learned) - 1);
-    best_way &best = ways->by_size[std::min(index, num_learned - 1)];
+    best_way &best = per_thread<learned_ways>::get().by_size[std::min(index, num_learned - 1)];
     if (!best.is_trying()) { // to look at the clock waits for what goes before
         copy_by(best.choice(), destination, source, nbytes);
         best.tell(0);

@@ -2,6 +2,7 @@
 #include "runtime/device_collectives.h"
 
 #include "base/log.h"
+#include "base/per_thread.h"
 #include "collective/vendor/plan.h"
 
 #include <fmt/core.h>
@@ -273,15 +274,7 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
 }
 
 device_collectives::found_call &device_collectives::last_found() {
-    // The pointer alone costs no check of whether it has been made; what it points to is apart,
-    // since the thread's own block is scarce in a library that programs may load.
-    constinit thread_local found_call *t_last = nullptr;
-    if (t_last == nullptr) [[unlikely]] {
-        thread_local std::unique_ptr<found_call> t_owner;
-        t_owner = std::make_unique<found_call>();
-        t_last = t_owner.get();
-    }
-    return *t_last;
+    return per_thread<found_call>::get();
 }
 
 bool device_collectives::is_found(const found_call &last, const group::group &members,

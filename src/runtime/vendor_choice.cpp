@@ -2,6 +2,7 @@
 #include "runtime/vendor_choice.h"
 
 #include "base/log.h"
+#include "base/per_thread.h"
 
 #include <fmt/core.h>
 
@@ -106,16 +107,12 @@ struct vendor_choice::answers {
 };
 
 vendor_choice::answers &vendor_choice::answers_about(const group::group &members) const {
-    // Apart: what lies in the thread's own block is scarce in a library that programs may load.
-    thread_local std::unique_ptr<answers> t_last;
-    if (t_last == nullptr) {
-        t_last = std::make_unique<answers>();
-    }
+    answers &last = per_thread<answers>::get();
     std::uint64_t const version = version_.load(std::memory_order_acquire);
-    if (t_last->by != this || t_last->version != version || t_last->about != &members) {
-        *t_last = {this, version, &members, {}, {}};
+    if (last.by != this || last.version != version || last.about != &members) {
+        last = {this, version, &members, {}, {}};
     }
-    return *t_last;
+    return last;
 }
 
 std::shared_ptr<vendor::vendor_library> vendor_choice::load(offload::vendor of) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/gasnet/traffic.h"
 
+#include "base/per_thread.h"
 #include "conduit/gasnet/handlers.h"
 #include "conduit/network_frame.h"
 
@@ -185,14 +186,14 @@ bool traffic::send_bulk(peer &to, handler_id handler, std::span<const std::byte>
     if (!to.take_slot(num_slots_)) {
         return false;
     }
-    thread_local std::unique_ptr<std::vector<std::byte>> joined;
-    if (joined == nullptr) {
-        joined = std::make_unique<std::vector<std::byte>>();
-    }
-    joined->assign(payload.begin(), payload.end());
-    joined->insert(joined->end(), data.begin(), data.end());
+    struct joined_bytes {
+        std::vector<std::byte> all;
+    };
+    std::vector<std::byte> &joined = per_thread<joined_bytes>::get().all;
+    joined.assign(payload.begin(), payload.end());
+    joined.insert(joined.end(), data.begin(), data.end());
     to.unanswered_messages.fetch_add(1, std::memory_order_relaxed);
-    gex_AM_RequestMedium2(job_.team, to.gex_rank(), bulk_handler, joined->data(), joined->size(),
+    gex_AM_RequestMedium2(job_.team, to.gex_rank(), bulk_handler, joined.data(), joined.size(),
                           GEX_EVENT_NOW, 0, handler, static_cast<gex_AM_Arg_t>(payload.size()));
     return true;
 }
