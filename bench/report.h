@@ -4,9 +4,11 @@
 
 #include "measure.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -157,16 +159,23 @@ public:
                         line.ranks > 0 ? line.ranks : run_.ranks, line.threads, line.size_bytes,
                         line.time.median_us, line.time.p10_us, line.time.p90_us,
                         megabytes_per_s(line));
-            std::fflush(stdout);
+            if (std::fflush(stdout) != 0 && table_failure_ == 0) {
+                table_failure_ = errno;
+            }
         }
         rows_.push_back(std::move(line));
     }
 
     [[nodiscard]] const std::vector<row> &rows() const { return rows_; }
 
-    /// False if a file could not be written; says so on standard error.
+    /// False if a file or the table could not be written; says so on standard error.
     [[nodiscard]] bool write_files(const std::string &json, const std::string &csv) const {
-        return !prints_ || (write_file(json, write_json) && write_file(csv, write_csv));
+        if (!prints_) {
+            return true;
+        }
+        bool const has_table = is_table_written();
+        bool const has_json = write_file(json, write_json);
+        return write_file(csv, write_csv) && has_json && has_table;
     }
 
 private:
@@ -180,21 +189,32 @@ private:
                     "MB/s");
     }
 
+    [[nodiscard]] bool is_table_written() const {
+        if (table_failure_ != 0) {
+            std::fprintf(stderr, "benchmark: cannot write to standard output: %s\n",
+                         std::strerror(table_failure_));
+        }
+        return table_failure_ == 0;
+    }
+
     bool write_file(const std::string &path, writer write) const {
         if (path.empty()) {
             return true;
         }
+        errno = 0;
         std::ofstream file(path);
         write(file, rows_, run_);
         file.close();
         if (!file) {
-            std::fprintf(stderr, "benchmark: cannot write %s\n", path.c_str());
+            std::fprintf(stderr, "benchmark: cannot write '%s': %s\n", path.c_str(),
+                         std::strerror(errno));
         }
         return static_cast<bool>(file);
     }
 
     context run_;
     bool prints_;
+    int table_failure_ = 0; ///< errno
     std::vector<row> rows_;
 };
 

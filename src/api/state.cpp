@@ -4,6 +4,8 @@
 #include "api/fortran.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
+#include "base/output_file.h"
+#include "base/per_thread.h"
 #include "base/standard_descriptors.h"
 #include "launch/launch.h"
 #include "launch/nodes.h"
@@ -127,11 +129,15 @@ void print_table(const std::string &text, std::string path, int rank) {
         path.replace(at, 2, std::to_string(rank));
     }
     bool const is_first = !state().has_table.exchange(true);
-    if (std::FILE *file = std::fopen(path.c_str(), is_first ? "we" : "ae"); file != nullptr) {
-        std::fputs(text.c_str(), file);
-        std::fclose(file);
-    } else {
-        log(log_level::warn, "cannot write statistics to '{}': {}", path, ::strerrordesc_np(errno));
+    auto file = is_first ? output_file::create("statistics", path)
+                         : output_file::append("statistics", path);
+    status written = file ? status() : status(file.take_failure());
+    if (written) {
+        file.value().write(text);
+        written = file.value().close();
+    }
+    if (!written) {
+        log(log_level::warn, "{}", written.failure().message());
     }
 }
 

@@ -2,12 +2,10 @@
 #include "runtime/trace.h"
 
 #include "base/log.h"
+#include "base/output_file.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <unistd.h>
 #include <utility>
 
@@ -86,49 +84,50 @@ std::string trace::path_of(world_rank rank, int num_ranks) const {
     return path;
 }
 
+std::string trace::describe(const event &each, int rank, std::int64_t offset_ns,
+                            std::uint64_t number) {
+    double const begin_us = microseconds(each.begin_ns + offset_ns);
+    if (each.peer == -1) {
+        return fmt::format(",\n"
+                           R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
+                           R"("dur":{:.3f},"args":{{"bytes":{},"path":"{}"}}}})",
+                           each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds),
+                           each.nbytes, each.way);
+    }
+    return fmt::format(",\n"
+                       R"({{"ph":"b","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
+                       R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
+                       ",\n"
+                       R"({{"ph":"e","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
+                       R"("tid":0,"ts":{6:.3f}}})",
+                       each.name, each.peer == no_peer ? "" : fmt::format(" rank {}", each.peer),
+                       number, rank, begin_us, each.nbytes,
+                       begin_us + microseconds(each.nanoseconds));
+}
+
 status trace::write(const launch::job_info &job) {
     std::lock_guard const guard(mutex_);
-    std::string const path = path_of(job.rank, job.size);
-    std::unique_ptr<std::FILE, int (*)(std::FILE *)> const file(std::fopen(path.c_str(), "we"),
-                                                                std::fclose);
+    auto file = output_file::create("the trace", path_of(job.rank, job.size));
     if (!file) {
-        return system_error(fmt::format("writing the trace '{}'", path), errno,
-                            "set DIOMP_TRACE to a file that can be written on every node");
+        return error(file.failure().code(), file.failure().message(),
+                     "set DIOMP_TRACE to a file that can be written on every node");
     }
     int const rank = job.rank.value();
     std::int64_t const offset_ns = offset_to_time_of_day_ns();
-    fmt::print(file.get(),
-               R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})",
-               rank, rank, job.host);
-    std::uint64_t number = 0;
+    file.value().write(fmt::format(
+        R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})", rank,
+        rank, job.host));
+    std::uint64_t num_flights = 0;
     for (event const &each : events_) {
-        double const begin_us = microseconds(each.begin_ns + offset_ns);
-        if (each.peer == -1) {
-            fmt::print(file.get(),
-                       ",\n"
-                       R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
-                       R"("dur":{:.3f},"args":{{"bytes":{},"path":"{}"}}}})",
-                       each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds),
-                       each.nbytes, each.way);
-            continue;
-        }
-        ++number;
-        fmt::print(file.get(),
-                   ",\n"
-                   R"({{"ph":"b","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
-                   R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
-                   ",\n"
-                   R"({{"ph":"e","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
-                   R"("tid":0,"ts":{6:.3f}}})",
-                   each.name, each.peer == no_peer ? "" : fmt::format(" rank {}", each.peer),
-                   number, rank, begin_us, each.nbytes, begin_us + microseconds(each.nanoseconds));
+        num_flights += each.peer == -1 ? 0 : 1;
+        file.value().write(describe(each, rank, offset_ns, num_flights));
     }
-    fmt::print(file.get(), "]\n");
+    file.value().write("]\n");
     if (num_dropped_ > 0) {
         log(log_level::warn, "the trace lacks the last {} events: {} are kept", num_dropped_,
             max_events);
     }
-    return {};
+    return file.value().close();
 }
 
 } // namespace diomp::runtime

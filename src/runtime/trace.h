@@ -58,6 +58,9 @@ private:
     static constexpr std::int32_t no_peer = -2;
 
     void add(const event &happened);
+    /// `number` distinguishes flights.
+    static std::string describe(const event &each, int rank, std::int64_t offset_ns,
+                                std::uint64_t number);
     [[nodiscard]] std::string path_of(world_rank rank, int num_ranks) const;
 
     std::string path_;

@@ -64,6 +64,16 @@ class trace_test(jobs.jobs):
         _, err = self.succeeds(1, "count_transfers", DIOMP_TRACE=self.path("missing/t.json"))
         self.assertIn("missing/t.json", err)
 
+    def test_what_a_full_disk_loses_is_said_once_per_rank(self):
+        os.symlink("/dev/full", self.path("t.0.json"))
+        os.symlink("/dev/full", self.path("t.1.json"))
+        _, err = self.succeeds(2, "count_transfers", DIOMP_TRACE=self.path("t.json"))
+        for rank in range(2):
+            path = self.path(f"t.{rank}.json")
+            self.assertEqual(err.count(f"cannot write the trace to '{path}': No space left on device"), 1, err)
+        _, err = self.succeeds(2, "count_transfers", DIOMP_STATS="summary", DIOMP_STATS_FILE="/dev/full")
+        self.assertEqual(err.count("cannot write statistics to '/dev/full': No space left on device"), 2, err)
+
     def test_overlap_counts_flights_outside_of_calls(self):
         def call(begin, end):
             return {"ph": "X", "pid": 3, "ts": begin, "dur": end - begin, "name": "ompx_barrier"}
