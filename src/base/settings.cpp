@@ -107,6 +107,38 @@ std::string show_device_nodes(const settings &from) {
     return text;
 }
 
+status parse_core(settings &into, const std::string &text) {
+    into.core = {};
+    if (text == "none") {
+        into.core.own_bytes = 0;
+    } else if (text == "own") {
+        into.core.own_bytes = SIZE_MAX;
+    } else if (text == "all") {
+        into.core.whole_window = true;
+    } else {
+        auto size = parse_size(text);
+        if (!size) {
+            return malformed(text, "a size, or one of none, own, all");
+        }
+        into.core.own_bytes = size.value();
+    }
+    return {};
+}
+
+std::string show_core(const settings &from) {
+    if (from.core.whole_window) {
+        return "all";
+    }
+    switch (from.core.own_bytes) {
+    case 0:
+        return "none";
+    case SIZE_MAX:
+        return "own";
+    default:
+        return format_size(from.core.own_bytes);
+    }
+}
+
 template <std::string settings::*Field>
 status parse_text(settings &into, const std::string &text) {
     into.*Field = text;
@@ -244,6 +276,13 @@ constexpr auto rows = std::to_array<setting_row>({
      "A call that has waited this long prints once what it waits for. 0: never.",
      [](settings &s, const std::string &t) { return parse_seconds(s.warn_after_s, t); },
      [](const settings &s) { return fmt::format("{}", s.warn_after_s); }},
+    {"DIOMP_CORE", "size|none|own|all", "16M",
+     "What core files have of global memory: up to this size of what the rank itself has "
+     "allocated, "
+     "from the front of its symmetric and the end of its local and asymmetric memory; none; own: "
+     "all of that; all: the segments of all ranks of the node, gigabytes that are committed while "
+     "they are written.",
+     parse_core, show_core},
     {"DIOMP_STACKS", "on|off", "on",
      "Show where all threads of all ranks are, as call stacks on standard error, before a job ends "
      "that has waited in vain (DIOMP_TIMEOUT, diomp-run --timeout). Uses a real-time signal "

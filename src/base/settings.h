@@ -33,6 +33,13 @@ enum class device_ways : unsigned {
     return (static_cast<unsigned>(set) & static_cast<unsigned>(way)) != 0;
 }
 
+/// What core files have of global memory.
+struct core_content {
+    std::size_t own_bytes = std::size_t{16} << 20; ///< of this rank's allocations, at most
+    bool whole_window = false;                     ///< everything of all ranks of the node
+    bool operator==(const core_content &) const = default;
+};
+
 struct settings {
     std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
     /// Of each device; 0: chosen as that.
@@ -49,6 +56,7 @@ struct settings {
     double warn_after_s = 60;
     check_level check = check_level::none;
     error_policy errors = error_policy::abort;
+    core_content core;
     bool stacks = true; ///< shown when the job has waited in vain
     log_level log = log_level::warn;
     stats_mode stats = stats_mode::off;

@@ -225,6 +225,8 @@ result<std::unique_ptr<window>> window::create(launch::launcher &launcher,
     made->control_bytes_ = options.control_bytes;
     made->num_slots_ = job.size;
     made->num_local_ = job.local_size;
+    made->is_in_core_ = options.is_in_core;
+    made->local_ranks_ = job.local_ranks;
     made->fd_ = fd.value().release();
     DIOMP_TRY(made->map_control());
     DIOMP_TRY(made->map_slots(job));
@@ -238,7 +240,29 @@ status window::map_control() {
         return system_error("mapping the control area", errno);
     }
     control_ = static_cast<std::byte *>(control);
+    keep_out_of_core(control, static_cast<std::size_t>(num_local_) * control_bytes_);
     return {};
+}
+
+// The kernel reads what it writes into a core file page by page, and commits the holes of a memory
+// file on the way: the segments of a node are larger than its memory.
+void window::keep_out_of_core(void *begin, std::size_t nbytes) const {
+    if (!is_in_core_ && ::madvise(begin, nbytes, MADV_DONTDUMP) != 0) {
+        log(log_level::debug, "core files will contain the segments: {}", ::strerrordesc_np(errno));
+    }
+}
+
+void window::allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {
+    auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::uint64_t const begin = offset / page * page;
+    std::uint64_t const end = (offset + nbytes + page - 1) / page * page;
+    if (is_in_core_ || begin == end) {
+        return;
+    }
+    if (::madvise(slot(local_ranks_[owner.index()]) + begin, end - begin, MADV_DODUMP) != 0) {
+        log(log_level::debug, "core files will not contain this rank's data: {}",
+            ::strerrordesc_np(errno));
+    }
 }
 
 status window::map_slots(const launch::job_info &job) {
@@ -275,6 +299,7 @@ status window::map_slots(const launch::job_info &job) {
             return failed(errno);
         }
     }
+    keep_out_of_core(wanted, span);
     return {};
 }
 

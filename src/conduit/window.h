@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace diomp::conduit {
 
@@ -29,6 +30,8 @@ struct window_options {
     std::size_t device_bytes = 0;  ///< per slot, behind the usable ones
     /// As large as usable_bytes, at least device_bytes, and not more than there is room for.
     bool choose_device_bytes = false;
+    /// Core files have all segments of the node, which commits them. Else what allow_in_core names.
+    bool is_in_core = false;
 };
 
 /// Immutable after create; any thread.
@@ -65,6 +68,9 @@ public:
     /// Gives the physical pages that lie wholly inside [offset, offset + nbytes) of a slot back to
     /// the system; the range reads as zeros afterwards.
     void release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
+    /// Core files have the pages that lie wholly or partly inside [offset, offset + nbytes) of a
+    /// slot.
+    void allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
     /// Bytes of physical memory behind a slot.
     [[nodiscard]] std::size_t resident_bytes(local_rank owner) const;
 
@@ -77,6 +83,7 @@ private:
     window() = default;
     status map_control();
     status map_slots(const launch::job_info &job);
+    void keep_out_of_core(void *begin, std::size_t nbytes) const;
     [[nodiscard]] std::uint64_t slot_in_file(local_rank owner) const {
         return static_cast<std::uint64_t>(num_local_) * control_bytes_ +
                owner.index() * slot_bytes_;
@@ -93,6 +100,8 @@ private:
     int num_local_ = 0;
     std::byte *control_ = nullptr;
     bool mapped_ = false;
+    bool is_in_core_ = false;
+    std::vector<world_rank> local_ranks_; ///< [place on the node]
 };
 
 } // namespace diomp::conduit

@@ -14,12 +14,13 @@
 
 namespace diomp::memory {
 
-segment::segment(const conduit::window &window, world_rank owner, local_rank place)
+segment::segment(const conduit::window &window, world_rank owner, local_rank place,
+                 std::size_t core_bytes)
     : window_(window), place_(place), base_(window.slot(owner) + internal_bytes),
       size_bytes_(window.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
-      internal_(heap::direction::from_front, internal_bytes) {
+      internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
     auto const published =
         internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);
     if (!published || *published != 0) {
@@ -49,6 +50,29 @@ error segment::out_of_memory(const char *kind, std::size_t nbytes,
             fmt::format("set DIOMP_SEGMENT_SIZE above {}", format_size(size_bytes_))};
 }
 
+/// Both ends grow in steps, so that few allocations cost a system call.
+void segment::extend_core() {
+    constexpr std::uint64_t step = std::uint64_t{1} << 20;
+    auto const grow = [this](std::uint64_t known, std::uint64_t wanted) {
+        if (wanted <= known || core_bytes_left_ == 0) {
+            return known;
+        }
+        std::uint64_t const goal =
+            std::min<std::uint64_t>((wanted + step - 1) / step * step, size_bytes_);
+        std::uint64_t const grown = std::min<std::uint64_t>(goal - known, core_bytes_left_);
+        core_bytes_left_ -= grown;
+        return known + grown;
+    };
+    if (std::uint64_t const next = grow(core_front_, symmetric_.extent()); next > core_front_) {
+        window_.allow_in_core(place_, internal_bytes + core_front_, next - core_front_);
+        core_front_ = next;
+    }
+    if (std::uint64_t const next = grow(core_end_, private_.extent()); next > core_end_) {
+        window_.allow_in_core(place_, internal_bytes + size_bytes_ - next, next - core_end_);
+        core_end_ = next;
+    }
+}
+
 result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
     auto const offset = take(symmetric_, nbytes, alignment, front_limit());
@@ -56,6 +80,7 @@ result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_
         return out_of_memory("symmetric", nbytes, symmetric_.largest_free(front_limit()));
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    extend_core();
     return *offset;
 }
 
@@ -65,6 +90,7 @@ result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t al
     if (!offset) {
         return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
     }
+    extend_core();
     return *offset;
 }
 
@@ -83,6 +109,7 @@ result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size
         return failure;
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    extend_core();
     auto *written = new (base_ + *pointer) second_level_pointer;
     written->base = reinterpret_cast<std::uint64_t>(base_ + *part);
     written->nbytes = nbytes;

@@ -49,7 +49,9 @@ public:
     static constexpr std::size_t large_bytes = std::size_t{1} << 20;
     static constexpr std::size_t page_bytes = 4096; ///< the same on all hosts, as offsets are
 
-    segment(const conduit::window &window, world_rank owner, local_rank place);
+    /// `core_bytes`: how much of what is allocated core files have.
+    segment(const conduit::window &window, world_rank owner, local_rank place,
+            std::size_t core_bytes = 0);
 
     [[nodiscard]] std::byte *base() const { return base_; }
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
@@ -102,6 +104,7 @@ private:
     [[nodiscard]] std::uint64_t front_limit() const { return size_bytes_ - private_.extent(); }
     [[nodiscard]] std::uint64_t end_limit() const { return size_bytes_ - symmetric_.extent(); }
     void give_pages_back(const heap::released_block &block) const;
+    void extend_core();
 
     const conduit::window &window_;
     local_rank place_; ///< on its node
@@ -116,7 +119,10 @@ private:
     heap private_;
     heap internal_;
     std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< by offset of the own part
-    std::size_t num_remembered_ = 0;                        ///< entries of all `remote`
+    std::size_t core_bytes_left_;                           ///< for core files
+    std::uint64_t core_front_ = 0;   ///< as far as they have the symmetric heap
+    std::uint64_t core_end_ = 0;     ///< and the other one, from its end
+    std::size_t num_remembered_ = 0; ///< entries of all `remote`
     std::uint64_t next_generation_ = 1;
 };
 

@@ -80,6 +80,7 @@ status runtime::build() {
     window_options.device_bytes =
         each * static_cast<std::size_t>(offload::devices::num_host_devices);
     window_options.choose_device_bytes = chosen;
+    window_options.is_in_core = settings_.core.whole_window;
     window_options.control_bytes = conduit::control_bytes_per_rank();
     DIOMP_TRY(publish_place(*launcher_)); // the window is created with a fence
     auto window = conduit::window::create(*launcher_, window_options);
@@ -118,7 +119,8 @@ status runtime::build() {
     conduit_->report_failures_to(
         [this](world_rank /*peer*/, std::string why) { lose_peer(std::move(why)); });
     calls_ = std::make_unique<conduit::call_service>(*engine_);
-    segment_ = std::make_unique<memory::segment>(*window_, info.rank, info.local);
+    segment_ = std::make_unique<memory::segment>(*window_, info.rank, info.local,
+                                                 settings_.core.own_bytes);
     directory_ = std::make_unique<memory::directory>(*segment_, *engine_, *calls_, info.rank);
     space_ = std::make_unique<memory::address_space>(info.rank, *window_, *engine_, *segment_,
                                                      *directory_,
