@@ -13,13 +13,11 @@
 #include <cstdlib>
 
 namespace diomp::launch {
+namespace {
 
 // The closest launcher first: diomp-run may run inside a job of mpirun, and mpirun inside an
-// allocation of Slurm.
-result<std::unique_ptr<launcher>> connect() {
-    environment const everything = [](const char *name) -> const char * {
-        return std::getenv(name);
-    };
+// allocation of Slurm. Null: there is none.
+result<std::unique_ptr<launcher>> find_launcher(const environment &everything) {
     if (local::present(everything)) {
         auto joined = local::join(everything);
         local::forget_environment();
@@ -48,7 +46,24 @@ result<std::unique_ptr<launcher>> connect() {
         return gaspi::join(lookup);
     }
     DIOMP_TRY(reject_foreign_launcher(lookup));
-    return singleton::make();
+    return std::unique_ptr<launcher>();
+}
+
+} // namespace
+
+result<std::unique_ptr<launcher>> connect() {
+    environment const everything = [](const char *name) -> const char * {
+        return std::getenv(name);
+    };
+    DIOMP_TRY(check_is_first_program(everything));
+    auto found = find_launcher(everything);
+    DIOMP_TRY(found);
+    if (found.value() == nullptr) {
+        return singleton::make();
+    }
+    auto const &job = found.value()->info();
+    mark_process(job.rank.value(), job.size);
+    return found;
 }
 
 void end_of_process(int exit_status) { gasnet::end_of_process(exit_status); }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/environment.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -19,7 +24,8 @@ struct lasting_launch {
 };
 
 const std::vector<lasting_launch> &lasting_launches() {
-    static const std::vector<lasting_launch> all{
+    static auto const *const all = new std::vector<lasting_launch>{
+        // used during exit
         // The namespace alone may come again: Open MPI 4 makes 16 bits of it from its process
         // number. The server's address tells such launches apart.
         {"pmix",
@@ -30,7 +36,7 @@ const std::vector<lasting_launch> &lasting_launches() {
          {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_TASK_PID"},
          {"SLURM_PROCID", "SLURM_STEP"}},
     };
-    return all;
+    return *all;
 }
 
 /// "tag:value,value,..." of one launch; empty if its rank variable is not there.
@@ -46,6 +52,25 @@ std::string name_of(const lasting_launch &launch, const environment &lookup) {
         separator = ',';
     }
     return any ? name : std::string();
+}
+
+/// "pid:start", which exec does not change and no other process of this machine has; empty if the
+/// system does not say. Start: the 22nd field of stat, in ticks.
+std::string name_of_process() {
+    constexpr int fields_before_start = 19; // after the command, which is in parentheses
+    std::ifstream file("/proc/self/stat");
+    std::string line;
+    std::getline(file, line);
+    auto const command_end = line.rfind(')');
+    if (command_end == std::string::npos) {
+        return {};
+    }
+    std::istringstream fields(line.substr(command_end + 1));
+    std::string field;
+    for (int i = 0; i <= fields_before_start; ++i) {
+        fields >> field;
+    }
+    return fields ? fmt::format("{}:{}", ::getpid(), field) : std::string();
 }
 
 } // namespace
@@ -91,6 +116,37 @@ void mark_joined(const environment &lookup) {
     } else {
         setenv(joined_variable, mark.c_str(), 1);
     }
+}
+
+void mark_process(int rank, int size) {
+    std::string const own = name_of_process();
+    if (own.empty()) {
+        unsetenv(process_variable);
+    } else {
+        setenv(process_variable, fmt::format("{} {} {}", own, rank, size).c_str(), 1);
+    }
+}
+
+status check_is_first_program(const environment &lookup) {
+    const char *const mark = lookup(process_variable);
+    if (mark == nullptr) {
+        return {};
+    }
+    std::istringstream words(mark);
+    std::string process;
+    std::string rank;
+    std::string size;
+    words >> process >> rank >> size;
+    if (!words || process != name_of_process()) {
+        return {}; // an ancestor's
+    }
+    return error(OMPX_ERR_STATE,
+                 fmt::format("this process has joined its job already, as rank {} of {}, and has "
+                             "then executed another program: a process joins once",
+                             rank, size),
+                 "call exec before the runtime starts, in a program that is not linked with DiOMP "
+                 "(a script, env), or start the second program with fork and exec, where it is a "
+                 "world of its own");
 }
 
 } // namespace diomp::launch

@@ -7,6 +7,8 @@
 // values, which the mark does not name, and they count.
 #pragma once
 
+#include "base/result.h"
+
 #include <functional>
 #include <string>
 
@@ -26,5 +28,16 @@ inline constexpr const char *joined_variable = "DIOMP_LAUNCH_JOINED";
 
 /// Leaves the mark in this process's environment, for its descendants.
 void mark_joined(const environment &lookup);
+
+/// Names the process that has joined, and as which rank: what it executes afterwards finds that a
+/// rank has been there.
+inline constexpr const char *process_variable = "DIOMP_LAUNCH_PROCESS";
+
+/// Leaves that in this process's environment.
+void mark_process(int rank, int size);
+
+/// An error in a program that has replaced, by exec, one that had joined a job: the other ranks
+/// hold addresses and connections of that one.
+[[nodiscard]] status check_is_first_program(const environment &lookup);
 
 } // namespace diomp::launch

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -68,6 +69,19 @@ TEST(environment, launches_are_told_apart_one_by_one) {
     EXPECT_EQ(seen("OMPI_COMM_WORLD_SIZE"), nullptr);
     EXPECT_STREQ(seen("SLURM_PROCID"), "3");
     EXPECT_STREQ(seen("SLURM_STEP_NUM_TASKS"), "4");
+}
+
+TEST(environment, a_process_that_has_joined_is_known_whatever_it_executes) {
+    environment const own = [](const char *name) -> const char * { return std::getenv(name); };
+    EXPECT_TRUE(check_is_first_program(own));
+    mark_process(1, 2);
+    status const again = check_is_first_program(own);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.failure().message().find("joined its job already, as rank 1 of 2"),
+              std::string::npos);
+    variables inherited{{process_variable, "1:1 1 2"}}; // another process has joined
+    EXPECT_TRUE(check_is_first_program(table(inherited)));
+    ::unsetenv(process_variable);
 }
 
 TEST(environment, a_rank_of_no_lasting_launch_leaves_no_mark) {
