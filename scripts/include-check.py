@@ -43,6 +43,7 @@ MAY_INCLUDE = {
 # Headers beside room/room.h that other rooms may include. base has no main header: it is a box of small tools.
 SHARED = {
     "src/stacks/waiting.h",  # what a thread that waits says about it
+    "src/stacks/calls.h",  # which threads are in calls, when the runtime ends
     "src/stacks/symbols.h",  # names of the places that statistics are about
     "src/conduit/window.h",  # the memory behind the segments
     "src/conduit/engine.h",  # active messages, progress, waiting
@@ -72,6 +73,7 @@ SHARED = {
     "src/collective/vendor/vendor_group.h",
     "src/collective/vendor/plan.h",  # which calls a library has
     "src/launch/host.h",  # names of nodes
+    "src/launch/openmp_files.h",  # who reaps processes cleans up behind them
     "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
     "src/offload/remote/observer.h",  # what it tells the statistics
     "src/offload/remote/queue.h",

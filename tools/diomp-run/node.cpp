@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "node.h"
 
+#include "launch/openmp_files.h"
 #include "strays.h"
 
 #include <fmt/format.h>
@@ -263,7 +264,9 @@ void node::reap(pid_t pid) {
     bool const ours = pid == guard_.pid() ||
                       std::ranges::any_of(ranks_, [pid](auto &each) { return each.pid == pid; });
     if (!ours) {
-        waitpid(pid, nullptr, WNOHANG);
+        if (waitpid(pid, nullptr, WNOHANG) == pid) {
+            launch::remove_openmp_files(pid);
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "strays.h"
 
+#include "launch/openmp_files.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +81,11 @@ bool kill_and_reap_children(pid_t except, double limit_s) {
         for (pid_t const child : own_children()) {
             if (child != except) {
                 kill(child, SIGKILL);
-                left = waitpid(child, nullptr, WNOHANG) == 0 || left;
+                pid_t const reaped = waitpid(child, nullptr, WNOHANG);
+                if (reaped == child) {
+                    launch::remove_openmp_files(child);
+                }
+                left = reaped == 0 || left;
             }
         }
         if (!left) {

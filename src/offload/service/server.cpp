@@ -2,6 +2,7 @@
 #include "offload/service/server.h"
 
 #include "base/log.h"
+#include "launch/openmp_files.h"
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
 
@@ -233,6 +234,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
 void server::reap() {
     int how = 0;
     for (pid_t pid = 0; (pid = ::waitpid(-1, &how, WNOHANG)) > 0;) {
+        launch::remove_openmp_files(pid);
         auto const found = sessions_.find(pid);
         if (found == sessions_.end()) {
             continue;
