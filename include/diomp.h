@@ -77,6 +77,11 @@ OMPX_API_ int ompx_init(void) OMPX_NOEXCEPT_;
 /**
  * Optional: done at normal exit. Collective; waits for all ranks, so that nobody's memory goes away
  * while another rank uses it. Every later call is an error (OMPX_ERR_STATE).
+ *
+ * OMPX_ERR_STATE as well if another thread of this rank is in a call: then nothing has happened,
+ * and the function may be called again after that call. Calls that other threads make meanwhile
+ * are errors of the same kind. At exit() neither is an error: there calls of other threads go on
+ * until all ranks have come to their end, and do not return afterwards.
  */
 OMPX_API_ int ompx_finalize(void) OMPX_NOEXCEPT_;
 /** 1 between start-up and finalize, else 0. */

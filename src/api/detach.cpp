@@ -12,6 +12,7 @@ rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t t
     return [function, task](status outcome) {
         if (!outcome) {
             fail_later(function, outcome.failure());
+            return;
         }
         fulfill_event(task);
     };
@@ -42,6 +43,7 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
             running.engine().wait_for_message(is_over, [given] { return given->describe(); });
         if (!waited) {
             fail_later(function, waited.failure());
+            return;
         }
         finish();
     }

@@ -33,7 +33,8 @@ int ompx_unregister(void *ptr) noexcept {
 }
 
 void *ompx_remote_ptr(const void *p, int rank) noexcept {
-    auto *running = api::g_runtime.load(std::memory_order_acquire);
+    api::use const here("ompx_remote_ptr");
+    runtime::runtime *const running = here.running();
     if (running == nullptr || p == nullptr || !api::check_rank(*running, rank)) {
         return nullptr;
     }

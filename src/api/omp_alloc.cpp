@@ -49,9 +49,20 @@ bool is_collective(ompx_mem_kind_t kind) {
     return kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC;
 }
 
+/// What is known of memory in a host segment; nothing: it is not ours. Device memory in the window
+/// is libomptarget's to free.
+std::optional<ompx_addr_info_t> find_global(const void *ptr) {
+    api::use const here("omp_realloc");
+    runtime::runtime *const running = here.running();
+    if (running == nullptr || !running->space().in_host_segment(ptr)) {
+        return std::nullopt;
+    }
+    return running->space().describe(ptr);
+}
+
 bool is_global(const void *ptr) {
-    auto *running = api::g_runtime.load(std::memory_order_acquire);
-    // Device memory in the window is libomptarget's to free.
+    api::use const here("omp_free");
+    runtime::runtime *const running = here.running();
     return running != nullptr && running->space().in_host_segment(ptr);
 }
 
@@ -137,8 +148,8 @@ void *reallocate_in_kind(void *ptr, std::size_t nbytes) {
 /// blocks only OpenMP knows the size, so it is asked to make them that long first.
 std::optional<std::size_t> bytes_to_keep(void *&ptr, std::size_t nbytes,
                                          allocator_handle free_allocator) {
-    if (is_global(ptr)) {
-        return std::min(nbytes, api::g_runtime.load()->space().describe(ptr).nbytes);
+    if (auto const info = find_global(ptr)) {
+        return std::min(nbytes, info->nbytes);
     }
     void *grown = forward_realloc(ptr, nbytes, free_allocator, free_allocator);
     if (grown == nullptr) {
@@ -243,22 +254,21 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
     if (ptr == nullptr && kind != OMPX_MEM_NONE) {
         return allocate("omp_realloc", DIOMP_SITE, kind, nbytes, 0);
     }
-    bool const global = is_global(ptr);
+    auto const info = find_global(ptr);
     bool freed_by_all = false; // a collective free ends after every rank has copied
-    if (!global && kind == OMPX_MEM_NONE) {
+    if (!info && kind == OMPX_MEM_NONE) {
         return forward_realloc(ptr, nbytes, allocator, free_allocator);
     }
     if (nbytes == 0) {
         omp_free(ptr, free_allocator);
         return nullptr;
     }
-    if (global) {
-        auto const info = api::g_runtime.load()->space().describe(ptr);
+    if (info) {
         // What is no start of an allocation gets its message there.
-        if (allocator == null_allocator || info.kind == kind || info.base != ptr) {
+        if (allocator == null_allocator || info->kind == kind || info->base != ptr) {
             return reallocate_in_kind(ptr, nbytes);
         }
-        freed_by_all = is_collective(info.kind);
+        freed_by_all = is_collective(info->kind);
     }
     void *made = omp_alloc(nbytes, allocator);
     if (made == nullptr) {

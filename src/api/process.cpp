@@ -52,10 +52,13 @@ __attribute__((constructor)) void begin_process() {
 }
 
 // Others may still need this rank's memory and its progress thread, so a regular end waits for
-// them; a failing one does not.
+// them; a failing one does not. Libraries that are ended after this one may be in use by other
+// threads until then.
 __attribute__((destructor)) void end_process() {
     if (g_exit_status == 0) {
         diomp::api::finish_with_program();
+    } else {
+        diomp::api::abandon_with_program();
     }
     diomp::launch::end_of_process(g_exit_status);
 }

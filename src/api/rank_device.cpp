@@ -75,7 +75,8 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
 } // namespace
 
 std::vector<int> diomp::api::driven_devices() {
-    runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
+    use const here("ompx_get_rank_device");
+    runtime::runtime *const running = here.running();
     if (running == nullptr) {
         return {};
     }
@@ -98,7 +99,8 @@ int diomp::api::default_device() {
 }
 
 void diomp::api::bind_devices() {
-    runtime::runtime *const running = g_runtime.load(std::memory_order_acquire);
+    use const here("ompx_init");
+    runtime::runtime *const running = here.running();
     if (running == nullptr) {
         return;
     }

@@ -6,14 +6,14 @@ namespace {
 using diomp::api::g_runtime;
 
 /// A number out of the job's description, or a negative status.
-template <typename Get>
-int query(const char *function, Get &&get) {
-    auto *running = g_runtime.load(std::memory_order_acquire);
-    if (running == nullptr) {
+int query(const char *function, int diomp::api::job_numbers::*which) {
+    if (g_runtime.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
         return diomp::api::fail(function, "", diomp::api::state_error());
     }
-    return get(running->job());
+    return diomp::api::g_job.*which;
 }
+
+using diomp::api::job_numbers;
 
 } // namespace
 
@@ -23,20 +23,16 @@ int ompx_is_initialized(void) noexcept {
     return g_runtime.load(std::memory_order_acquire) != nullptr ? 1 : 0;
 }
 
-int ompx_get_rank_num(void) noexcept {
-    return query("ompx_get_rank_num", [](const auto &job) { return job.rank.value(); });
-}
+int ompx_get_rank_num(void) noexcept { return query("ompx_get_rank_num", &job_numbers::rank); }
 
-int ompx_get_num_ranks(void) noexcept {
-    return query("ompx_get_num_ranks", [](const auto &job) { return job.size; });
-}
+int ompx_get_num_ranks(void) noexcept { return query("ompx_get_num_ranks", &job_numbers::size); }
 
 int ompx_get_local_rank_num(void) noexcept {
-    return query("ompx_get_local_rank_num", [](const auto &job) { return job.local.value(); });
+    return query("ompx_get_local_rank_num", &job_numbers::local_rank);
 }
 
 int ompx_get_num_local_ranks(void) noexcept {
-    return query("ompx_get_num_local_ranks", [](const auto &job) { return job.local_size; });
+    return query("ompx_get_num_local_ranks", &job_numbers::num_local_ranks);
 }
 
 int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {

@@ -5,6 +5,7 @@
 #include "api/state.h"
 #include "base/log.h"
 #include "base/log_setup.h"
+#include "base/per_thread.h"
 #include "base/settings.h"
 #include "base/standard_descriptors.h"
 #include "offload/remote/client.h"
@@ -19,6 +20,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -28,25 +30,24 @@ using diomp::result;
 using diomp::status;
 namespace remote = diomp::offload::remote;
 
-/// Null: nobody wants to know. Never destroyed while a client is there.
-std::unique_ptr<diomp::api::remote_account> watcher;
-std::unique_ptr<remote::client> connected;
+/// Null: nothing observes the devices. Never destroyed while a client is there; like the client
+/// never destroyed at exit, since other threads may use both when the process ends.
+std::unique_ptr<diomp::api::remote_account> &watcher =
+    *new std::unique_ptr<diomp::api::remote_account>;
+std::unique_ptr<remote::client> &connected = *new std::unique_ptr<remote::client>;
 /// In a forked child, `connected` is the parent's: its connections and threads are not here.
 std::atomic<bool> is_inherited = false;
 /// Something in this process's memory means something on a device.
 std::atomic<bool> is_used = false;
 std::mutex connecting;               ///< in a child
 remote::client *of_parent = nullptr; ///< never destroyed
-/// Behind a pointer, since the static block for thread-local data is small.
-thread_local std::unique_ptr<std::string> last_failure;
+struct failure_tag {};
+std::string &last_failure() { return diomp::per_thread<std::string, failure_tag>::get(); }
 
 int fail(const error &why) {
-    if (!last_failure) {
-        last_failure = std::make_unique<std::string>();
-    }
-    *last_failure = why.message();
+    last_failure() = why.message();
     if (!why.remedy().empty()) {
-        *last_failure += " [remedy: " + why.remedy() + "]";
+        last_failure() += " [remedy: " + why.remedy() + "]";
     }
     return -1;
 }
@@ -125,8 +126,36 @@ status make_ready() {
     return {};
 }
 
+/// libomptarget has ended its devices, and with them what it keeps for regions of other threads.
+std::atomic<pid_t> closed_by = 0; ///< thread; 0: they are open
+std::atomic<int> num_inside = 0;  ///< threads in attempt()
+
+/// A thread that is inside, or comes, when the process has ended the devices does not return.
+class attempt_scope {
+public:
+    attempt_scope() {
+        num_inside.fetch_add(1);
+        stay_if_closed();
+    }
+    ~attempt_scope() {
+        stay_if_closed();
+        num_inside.fetch_sub(1);
+    }
+    attempt_scope(const attempt_scope &) = delete;
+    attempt_scope &operator=(const attempt_scope &) = delete;
+
+private:
+    static void stay_if_closed() {
+        pid_t const closer = closed_by.load();
+        if (closer != 0 && closer != ::gettid()) [[unlikely]] {
+            diomp::api::stay_until_the_end();
+        }
+    }
+};
+
 template <typename Work>
 int attempt(Work &&work) {
+    attempt_scope const inside;
     if (status const ready = make_ready(); !ready) {
         return fail(ready.failure());
     }
@@ -145,6 +174,7 @@ int open() {
         return fail(made.failure());
     }
     connected = made.take();
+    closed_by.store(0);
     static int const prepared = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
     if (prepared != 0) {
         diomp::log(diomp::log_level::warn, "pthread_atfork: {}", ::strerrordesc_np(prepared));
@@ -171,7 +201,12 @@ void close() {
     }
     status const settled = connected ? connected->settle() : status();
     std::vector<std::string> const labels = labels_of_devices();
-    connected.reset();
+    closed_by.store(::gettid());
+    if (connected && num_inside.load() > 0) {
+        connected->ranks().conduit().freeze(); // sessions end with this process's connections
+    } else {
+        connected.reset();
+    }
     if (watcher && !labels.empty()) {
         watcher->finish(labels);
     }
@@ -183,7 +218,7 @@ void close() {
     }
 }
 
-const char *failure() { return last_failure ? last_failure->c_str() : ""; }
+const char *failure() { return last_failure().c_str(); }
 
 int describe(int device, diomp_remote_device *into) {
     remote::offer const &offered = device_at(device).description();

@@ -9,13 +9,19 @@
 #include "base/standard_descriptors.h"
 #include "launch/launch.h"
 #include "launch/nodes.h"
+#include "memory/layout.h"
+#include "stacks/calls.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -23,14 +29,24 @@ namespace diomp::api {
 
 fast_view g_fast;
 std::atomic<runtime::runtime *> g_runtime{nullptr};
+job_numbers g_job;
 
 namespace {
 
-enum class phase { not_started, running, finished, forked };
+using std::chrono::milliseconds;
+
+/// finishing: a thread is in ompx_finalize; leaving: one is in exit() and waits for the other
+/// ranks, calls go on meanwhile; left: it does not wait any more, calls of others do not return.
+enum class phase { not_started, running, finishing, finished, leaving, left, forked };
 
 struct process_state {
     std::mutex mutex; ///< start and finish; taken before anything else
     std::atomic<phase> now{phase::not_started};
+    /// The runtime, also while calls do not find it. The thread that takes it from here ends it.
+    std::atomic<runtime::runtime *> owned{nullptr};
+    std::atomic<pid_t> leaver{0};            ///< the thread that is in exit()
+    std::unique_ptr<conduit::window> window; ///< of a runtime that has ended
+    runtime::runtime *abandoned = nullptr;   ///< never destroyed: threads are still in it
     std::atomic<error_policy> policy{error_policy::abort};
     std::string identity; ///< "rank 1 (hostname)"
     pid_t pid = 0;
@@ -45,7 +61,8 @@ process_state &state() {
     return *only;
 }
 
-thread_local std::string t_last_error;
+struct last_error_tag {};
+std::string &last_error() { return per_thread<std::string, last_error_tag>::get(); }
 
 void print_statistics(runtime::runtime &running) {
     auto const cache = running.space().cache_counts();
@@ -70,22 +87,71 @@ void publish(runtime::runtime &running) {
             g_fast.rank[fast_view::entry_of(rank)] = rank;
         }
     }
+    g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
     g_fast.stream_threshold = running.transfers().stream_threshold();
     refresh_fast_view(running);
     publish_devices(running);
+    state().owned.store(&running, std::memory_order_release);
+    g_runtime.store(&running, std::memory_order_release);
+}
+
+/// Calls do not find the runtime from now on, once stacks::await_visibility() has returned.
+void close_to_calls() {
+    g_fast.extent.store(0, std::memory_order_relaxed);
+    g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
+    g_fast.is_plain.store(false, std::memory_order_relaxed);
+    forget_routes();
+    g_runtime.store(nullptr, std::memory_order_release);
+}
+
+void open_to_calls(runtime::runtime &running) {
+    refresh_fast_view(running);
     g_runtime.store(&running, std::memory_order_release);
 }
 
 /// A forked child shares the segments but none of the threads, and would sign off in its parent's
 /// name.
 void forget_in_child() {
-    g_runtime.store(nullptr, std::memory_order_relaxed);
-    g_fast.extent.store(0, std::memory_order_relaxed);
-    g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
-    g_fast.is_plain.store(false, std::memory_order_relaxed);
-    forget_routes();
+    close_to_calls();
+    stacks::forget_other_threads();
+    state().owned.store(nullptr, std::memory_order_relaxed);
+    state().leaver.store(0, std::memory_order_relaxed);
     state().now.store(phase::forked, std::memory_order_relaxed);
+}
+
+bool is_left_by_another() {
+    return state().now.load(std::memory_order_acquire) == phase::left &&
+           state().leaver.load(std::memory_order_relaxed) != ::gettid();
+}
+
+/// Before an error is reported: does not return to a thread whose process is being ended by another
+/// one. While that one still waits for the other ranks, an error may be due to a rank that has left
+/// already; the wait is over soon then.
+void stay_if_left() {
+    constexpr milliseconds limit{2000};
+    auto const end = std::chrono::steady_clock::now() + limit;
+    while (state().now.load(std::memory_order_acquire) == phase::leaving &&
+           state().leaver.load(std::memory_order_relaxed) != ::gettid() &&
+           std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(milliseconds(1));
+    }
+    if (is_left_by_another()) {
+        stay_until_the_end();
+    }
+}
+
+/// True when no other thread is in a call any more; those that wait have been told to give up.
+bool wait_until_others_have_left() {
+    constexpr milliseconds limit{100};
+    auto const end = std::chrono::steady_clock::now() + limit;
+    while (stacks::find_call_elsewhere()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return true;
 }
 
 void flush_output() {
@@ -99,7 +165,8 @@ void flush_output() {
 /// `failure`: why, OMPX_SUCCESS if the program wants it.
 [[noreturn]] void end_job(int code, const std::string &message, int failure) {
     flush_output();
-    if (runtime::runtime *running = g_runtime.load(std::memory_order_acquire); running != nullptr) {
+    runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
+    if (running != nullptr) {
         running->give_up(failure, code, message);
     }
     launch::end_of_process(code); // where a launcher of others' is left with half a start
@@ -107,6 +174,13 @@ void flush_output() {
 }
 
 } // namespace
+
+void stay_until_the_end() noexcept {
+    stacks::leave_calls();
+    for (;;) {
+        ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0); // no point of cancellation
+    }
+}
 
 void observe(runtime::runtime &running, const char *function, const account &counted,
              std::chrono::steady_clock::time_point begin, const void *site) {
@@ -154,8 +228,11 @@ status start_runtime() {
     std::lock_guard const guard(state().mutex);
     switch (state().now.load()) {
     case phase::running:
+    case phase::leaving:
         return {};
+    case phase::finishing:
     case phase::finished:
+    case phase::left:
     case phase::forked:
         return state_error();
     case phase::not_started:
@@ -193,33 +270,78 @@ status start_runtime() {
     return {};
 }
 
-status finish_runtime() {
-    std::lock_guard const guard(state().mutex);
-    runtime::runtime *running = g_runtime.load(std::memory_order_acquire);
-    if (running == nullptr) {
-        return state_error();
+namespace {
+
+/// Statistics and trace, when the threads of the runtime have stopped.
+void report(runtime::runtime &running) {
+    if (running.stats().enabled()) {
+        print_statistics(running);
     }
-    // Memory of devices that OpenMP frees from now on stays as it is: the window outlives it.
-    close_devices();
-    if (status finished = running->finish(); !finished) {
-        return finished;
-    }
-    if (running->stats().enabled()) {
-        print_statistics(*running);
-    }
-    if (running->tracer().enabled()) {
-        hand_over_remote_trace(*running);
-        if (status const written = running->tracer().write(running->job()); !written) {
+    if (running.tracer().enabled()) {
+        hand_over_remote_trace(running);
+        if (status const written = running.tracer().write(running.job()); !written) {
             log(log_level::warn, "{}", written.failure().message());
         }
     }
-    g_fast.extent.store(0, std::memory_order_relaxed);
-    g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
-    g_fast.is_plain.store(false, std::memory_order_relaxed);
-    forget_routes();
-    g_runtime.store(nullptr, std::memory_order_release);
-    state().now.store(phase::finished);
+}
+
+/// Destroys the runtime, all but the window, which calls in line may still copy into. The thread
+/// has taken it from process_state::owned.
+void destroy(runtime::runtime *running) {
+    state().window = running->keep_window();
     delete running;
+}
+
+error in_call_elsewhere(const stacks::call_elsewhere &call) {
+    return {OMPX_ERR_STATE,
+            fmt::format("thread {} is in {}: the runtime that it uses cannot end", call.thread,
+                        call.function),
+            "wait until all other threads have made their last call, then call ompx_finalize"};
+}
+
+} // namespace
+
+status finish_runtime() {
+    std::lock_guard const guard(state().mutex);
+    runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
+    if (running == nullptr) {
+        return state_error();
+    }
+    state().now.store(phase::finishing);
+    close_to_calls();
+    stacks::await_visibility();
+    auto const reopen = [&] {
+        state().now.store(phase::running);
+        open_to_calls(*running);
+    };
+    if (auto const other = stacks::find_call_elsewhere()) {
+        reopen();
+        return in_call_elsewhere(*other);
+    }
+    // Memory of devices that OpenMP frees from now on stays as it is: the window outlives it.
+    close_devices();
+    status finished = running->meet_at_end();
+    if (finished) {
+        finished = running->close();
+    }
+    if (!finished) {
+        reopen();
+        return finished;
+    }
+    report(*running);
+    if (state().owned.exchange(nullptr) == nullptr) {
+        stay_until_the_end(); // exit() of another thread has taken it
+    }
+    state().now.store(phase::finished);
+    stacks::await_visibility();
+    while (stacks::find_call_elsewhere()) {
+        std::this_thread::sleep_for(milliseconds(1)); // in ompx_abort, which ends the process
+    }
+    local_rank const own = running->job().local;
+    destroy(running);
+    // The program's memory goes back to the system; what lies before it other ranks still look at.
+    conduit::window const &kept = *state().window;
+    kept.release_pages(own, memory::internal_bytes, kept.usable_bytes() - memory::internal_bytes);
     return {};
 }
 
@@ -230,19 +352,92 @@ void start_with_program() {
     }
 }
 
+namespace {
+
+/// No other thread gets a result of a call from now on. True if none is in one.
+bool leave(runtime::runtime &running) {
+    state().now.store(phase::left, std::memory_order_release);
+    close_to_calls();
+    stacks::await_visibility();
+    running.engine().fail_waits("the process is ending");
+    return wait_until_others_have_left();
+}
+
+/// exit() in a signal handler, say, inside a call of the same thread, which holds what the end
+/// would wait for.
+bool is_inside_call() { return stacks::public_call::innermost() != nullptr; }
+
+} // namespace
+
 void finish_with_program() {
-    if (g_runtime.load() == nullptr || state().pid != ::getpid()) {
+    if (state().owned.load() == nullptr || state().pid != ::getpid()) {
         return;
     }
-    if (status const finished = finish_runtime(); !finished) {
-        fail("exit", "0", finished.failure());
+    if (is_inside_call()) {
+        log(log_level::error,
+            "exit() was called inside {}: the rank ends without waiting for the others",
+            stacks::public_call::innermost()->function());
+        abandon_with_program();
+        return;
     }
+    std::lock_guard const guard(state().mutex);
+    runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
+    if (running == nullptr) {
+        return; // another thread was in ompx_finalize
+    }
+    state().leaver.store(::gettid());
+    state().now.store(phase::leaving, std::memory_order_release);
+    close_devices();
+    status finished = running->meet_at_end();
+    bool is_alone = false;
+    if (finished) {
+        is_alone = leave(*running);
+        finished = running->close();
+    }
+    if (!finished) {
+        fail("exit", "0", finished.failure());
+        abandon_with_program(); // the errors' caller wants them back, and there is none
+        return;
+    }
+    report(*running);
+    is_alone = is_alone || !stacks::find_call_elsewhere();
+    if (state().owned.exchange(nullptr) == nullptr) {
+        return;
+    }
+    if (is_alone) {
+        destroy(running);
+    } else {
+        state().abandoned = running;
+        running->freeze();
+    }
+}
+
+void abandon_with_program() {
+    if (state().pid != ::getpid()) {
+        return;
+    }
+    // Not under the mutex: another thread may be in ompx_finalize, and wait there for ever.
+    runtime::runtime *const running = state().owned.exchange(nullptr);
+    if (running == nullptr) {
+        return;
+    }
+    state().abandoned = running;
+    state().leaver.store(::gettid());
+    running->transport().report_failures_to({}); // others may end before this process does
+    leave(*running);
+    running->freeze();
 }
 
 error state_error() {
     switch (state().now.load()) {
+    case phase::finishing:
+        return {OMPX_ERR_STATE, "called while another thread is in ompx_finalize",
+                "call ompx_finalize when all other threads have made their last call"};
     case phase::finished:
         return {OMPX_ERR_STATE, "called after ompx_finalize", "move the call before ompx_finalize"};
+    case phase::left:
+        return {OMPX_ERR_STATE, "called after exit() has ended the runtime",
+                "make the call before the program's exit handlers are over"};
     case phase::forked:
         return {OMPX_ERR_STATE, "called in a child process that a rank forked",
                 "call it in the rank itself"};
@@ -265,14 +460,19 @@ std::string sentence(const char *function, const std::string &arguments, const e
 } // namespace
 
 void fail_later(const char *function, const error &failure) noexcept {
+    // Of a thread of the runtime's, which the end waits for: so it is not held here.
+    if (state().now.load(std::memory_order_acquire) == phase::left) {
+        return;
+    }
     std::string const text = sentence(function, "...", failure);
     write_log(log_level::error, text);
     end_job(1, text, failure.code());
 }
 
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept {
+    stay_if_left();
     std::string const text = sentence(function, arguments, failure);
-    t_last_error = text;
+    last_error() = text;
     if (state().policy.load() == error_policy::give_back) {
         return failure.code();
     }
@@ -299,9 +499,10 @@ int ompx_finalize(void) noexcept {
 }
 
 void ompx_abort(int code) noexcept {
+    diomp::api::use const here("ompx_abort"); // the runtime does not end meanwhile
     diomp::api::end_job(code, fmt::format("ompx_abort({})", code), OMPX_SUCCESS);
 }
 
-const char *ompx_last_error(void) noexcept { return diomp::api::t_last_error.c_str(); }
+const char *ompx_last_error(void) noexcept { return diomp::api::last_error().c_str(); }
 
 } // extern "C"

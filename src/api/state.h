@@ -41,7 +41,17 @@ struct alignas(64) fast_view {
     std::atomic<bool> is_plain{false};         ///< nothing is to be counted or checked
 };
 extern fast_view g_fast;
+/// Null before start-up and from the begin of the end on. Only to be used inside a public call.
 extern std::atomic<runtime::runtime *> g_runtime;
+
+/// This process in the job. Written before g_runtime, and still there when the runtime has ended.
+struct job_numbers {
+    int rank = 0;
+    int size = 1;
+    int local_rank = 0;
+    int num_local_ranks = 1;
+};
+extern job_numbers g_job;
 
 /// Symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
@@ -66,15 +76,25 @@ void close_devices();
 
 /// Starts the runtime if it never ran. Prints and ends the process if that fails.
 status start_runtime();
+/// An error while other threads are in calls; then nothing has happened.
 status finish_runtime();
-/// The same at the beginning and the regular end of the process; errors end it.
+/// The same at the beginning and the regular end of the process; errors end it. At the end other
+/// threads may be in calls, which never return then.
 void start_with_program();
 void finish_with_program();
+/// At the end of a process that fails: waits for no other rank.
+void abandon_with_program();
 
-/// Reports an error of an operation that has no caller any more, and ends the job.
-[[noreturn]] void fail_later(const char *function, const error &failure) noexcept;
+/// For a thread in whose process another one is in exit(): touches the runtime no more, never
+/// returns, and still handles signals.
+[[noreturn]] void stay_until_the_end() noexcept;
+
+/// Reports an error of an operation that has no caller any more, and ends the job. Returns only
+/// while the process ends.
+void fail_later(const char *function, const error &failure) noexcept;
 /// Reports an error of a public function as the user chose: prints and ends the job, or keeps the
-/// text and returns the code.
+/// text and returns the code. Does not return to a thread that calls while another one ends the
+/// process.
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept;
 /// Why there is no runtime: not started, finished, or in a forked child.
 error state_error();
@@ -152,11 +172,11 @@ void observe(runtime::runtime &running, const char *function, const account &cou
 /// messages.
 template <typename Arguments, typename Body>
 int call(const char *function, const void *site, Arguments &&arguments, Body &&body) noexcept {
+    stacks::public_call const here(function, arguments); // first: see stacks/calls.h
     runtime::runtime *running = g_runtime.load(std::memory_order_acquire);
     if (running == nullptr) [[unlikely]] {
         return fail(function, arguments(), state_error());
     }
-    stacks::public_call const here(function, arguments);
     account counted;
     bool const counting = running->observes();
     auto const begin =
@@ -170,6 +190,26 @@ int call(const char *function, const void *site, Arguments &&arguments, Body &&b
     }
     return OMPX_SUCCESS;
 }
+
+/// A use of the runtime that is no call with errors and statistics.
+class use {
+public:
+    /// `function` is a literal.
+    explicit use(const char *function)
+        : here_(function, none), running_(g_runtime.load(std::memory_order_acquire)) {}
+
+    /// Null: there is none.
+    [[nodiscard]] runtime::runtime *running() const { return running_; }
+
+private:
+    struct no_arguments {
+        std::string operator()() const { return {}; }
+    };
+    static constexpr no_arguments none{};
+
+    stacks::public_call here_;
+    runtime::runtime *running_;
+};
 
 } // namespace diomp::api
 

@@ -301,8 +301,12 @@ void diomp::api::images_are_registered() {
 
 void diomp::api::close_devices() {
     forget_routes();
-    for (int none = 0; !g_visitors.compare_exchange_weak(none, closed, std::memory_order_acquire);
-         none = 0) {
+    int visitors = 0;
+    while (!g_visitors.compare_exchange_weak(visitors, closed, std::memory_order_acquire)) {
+        if (visitors == closed) {
+            return; // an end that failed
+        }
+        visitors = 0;
         ::sched_yield();
     }
 }

@@ -151,6 +151,7 @@ public:
         DIOMP_TRY(far_->close());
         return near_->close();
     }
+    void freeze() override { far_->freeze(); }
 
 private:
     [[nodiscard]] bool is_near(world_rank peer) const { return is_near_[peer.index()]; }

@@ -275,9 +275,13 @@ public:
     /// What this process waits for at its peers, each with its host, as the end of a sentence about
     /// a wait that is long: "rank 1 on hostb: 1 get(s) of 8 bytes". "" if there is nothing.
     [[nodiscard]] virtual std::string describe_outstanding() const { return {}; }
-    /// Collective over the job, once, when no thread uses the conduit any more: what was sent has
+    /// Collective over the job, once, when no thread starts anything any more: what was sent has
     /// arrived everywhere, so that ranks may end in any order. Blocks.
     virtual status close() { return {}; }
+    /// The process ends while other threads may still be in calls: from here on no thread is inside
+    /// the library of a network's vendor, whose destructors are about to run, or gets into it.
+    /// Calls of other threads may never return. Blocks for a moment.
+    virtual void freeze() {}
 };
 
 /// Bytes of control area per rank that the window must have for the conduit in use.

@@ -96,6 +96,7 @@ public:
     [[nodiscard]] virtual std::string describe_path(world_rank peer) const = 0;
     [[nodiscard]] virtual std::string describe_outstanding() const = 0;
     virtual status close() = 0;
+    virtual void freeze() {}
 };
 
 } // namespace diomp::conduit

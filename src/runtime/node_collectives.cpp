@@ -19,7 +19,8 @@ using sync::operation;
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 /// For meetings on parts, where the call's root may have no number.
-request const some_step{.what = operation::barrier};
+/// Never destroyed: threads may be in calls when the process ends.
+request const &some_step = *new request{.what = operation::barrier};
 
 request bytes_to_all(std::size_t nbytes, std::size_t root) {
     return {.what = operation::bcast, .amount = nbytes, .root = static_cast<int>(root)};

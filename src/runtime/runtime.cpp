@@ -169,7 +169,7 @@ status runtime::build() {
     return {};
 }
 
-status runtime::finish() {
+status runtime::meet_at_end() {
     device_collectives_->finish();
     DIOMP_TRY(transfers_->fence());
     if (int const held = locks_->num_held(); held > 0) {
@@ -185,6 +185,10 @@ status runtime::finish() {
     if (groups_->world().across() != nullptr) {
         DIOMP_TRY(launcher_->fence());
     }
+    return {};
+}
+
+status runtime::close() {
     engine_->stop();
     DIOMP_TRY(conduit_->close());
     return launcher_->finalize();
@@ -215,10 +219,6 @@ void runtime::give_up(int failure, int code, std::string_view message) noexcept 
 runtime::~runtime() {
     if (engine_) {
         engine_->stop();
-    }
-    if (devices_ && devices_->in_use()) {
-        // The program goes on with data on devices, whose memory this is.
-        static_cast<void>(window_.release());
     }
 }
 

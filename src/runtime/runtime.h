@@ -35,8 +35,17 @@ public:
     runtime(const runtime &) = delete;
     runtime &operator=(const runtime &) = delete;
 
-    /// Collective: waits for all ranks, then stops the threads and signs off at the launcher.
-    status finish();
+    /// Collective: waits until all ranks have come to their end. Calls of other threads go on.
+    status meet_at_end();
+    /// Collective, after that, when no thread starts anything any more: stops the progress thread
+    /// and signs off at the launcher.
+    status close();
+    /// In place of the destructor, where the process ends while threads are still in calls: as
+    /// conduit::freeze.
+    void freeze() { conduit_->freeze(); }
+    /// The window stays mapped when the runtime ends: what a call does in line cannot be seen from
+    /// outside, and may still copy. Before the destructor.
+    [[nodiscard]] std::unique_ptr<conduit::window> keep_window() { return std::move(window_); }
 
     [[nodiscard]] const settings &values() const { return settings_; }
     [[nodiscard]] const launch::job_info &job() const { return launcher_->info(); }

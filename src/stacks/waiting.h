@@ -14,15 +14,31 @@ namespace diomp::stacks {
 
 struct thread_stack;
 
-/// A public call, on the stack of its thread. Costs two stores each way.
+/// What other threads see of a thread (calls.h).
+struct caller {
+    std::atomic<const char *> function{nullptr}; ///< of its innermost public call; null: outside
+    bool is_listed = false;                      ///< others can find it
+};
+
+/// A public call, on the stack of its thread. Costs three stores each way.
 class public_call {
 public:
     /// `function` is a literal; `arguments` outlives the object.
     public_call(const char *function, function_ref<std::string()> arguments)
         : function_(function), arguments_(arguments), outer_(t_innermost) {
+        if (!t_caller.is_listed) [[unlikely]] {
+            list_thread();
+        }
         t_innermost = this;
+        t_caller.function.store(function, std::memory_order_relaxed);
+        // The thread that ends the runtime sees this call, or what follows here sees its end.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
     }
-    ~public_call() { t_innermost = outer_; }
+    ~public_call() {
+        t_innermost = outer_;
+        t_caller.function.store(outer_ == nullptr ? nullptr : outer_->function_,
+                                std::memory_order_release);
+    }
     public_call(const public_call &) = delete;
     public_call &operator=(const public_call &) = delete;
 
@@ -32,7 +48,11 @@ public:
     [[nodiscard]] std::string arguments() const { return arguments_(); }
 
 private:
+    friend void leave_calls();
+    static void list_thread();
+
     constinit static thread_local const public_call *t_innermost;
+    constinit static thread_local caller t_caller;
 
     const char *function_;
     function_ref<std::string()> arguments_;

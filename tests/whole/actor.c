@@ -292,6 +292,50 @@ static void fork_and_call(void) {
     wait_for(child, 1);
     exchange_once();
 }
+static void fork_and_finalize(void) {
+    fflush(NULL);
+    pid_t const child = fork();
+    if (child == 0) {
+        ompx_finalize();
+        exit(0);
+    }
+    wait_for(child, 1);
+    exchange_once();
+}
+/* Its own status, and nothing of the job's. */
+static void fork_and_abort(void) {
+    fflush(NULL);
+    pid_t const child = fork();
+    if (child == 0) {
+        ompx_abort(9);
+    }
+    wait_for(child, 9);
+    exchange_once();
+}
+static void execute_again(void) {
+    char name[] = "actor";
+    char word[] = "nothing";
+    char *const words[] = {name, word, NULL};
+    execv("/proc/self/exe", words);
+    _exit(127);
+}
+/* What a child executes is a world of its own. */
+static void fork_and_exec(void) {
+    fflush(NULL);
+    pid_t const child = fork();
+    if (child == 0) {
+        execute_again();
+    }
+    wait_for(child, 0);
+    exchange_once();
+}
+/* The other ranks know the program that has joined, not this one. */
+static void exec_after_start(void) {
+    if (me == 1) {
+        execute_again();
+    }
+    ompx_barrier();
+}
 static void run_command(void) {
     CHECK(system("true") == 0);
     exchange_once();
@@ -387,6 +431,10 @@ static struct behaviour {
                         {"where", where, 0},
                         {"fork_and_exit", fork_and_exit, 0},
                         {"fork_and_call", fork_and_call, 0},
+                        {"fork_and_finalize", fork_and_finalize, 0},
+                        {"fork_and_abort", fork_and_abort, 0},
+                        {"fork_and_exec", fork_and_exec, 0},
+                        {"exec_after_start", exec_after_start, 0},
                         {"run_command", run_command, 0}};
 
 int main(int argc, char **argv) {

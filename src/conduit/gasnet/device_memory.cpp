@@ -12,7 +12,7 @@ namespace {
 
 /// That GASNet was built with.
 std::span<const memory_kind> kinds_here() {
-    static std::vector<memory_kind> const kinds = [] {
+    static auto const *const kinds = new std::vector<memory_kind>([] { // used during exit
         std::vector<memory_kind> found;
 #if GASNET_HAVE_MK_CLASS_CUDA_UVA
         found.push_back(memory_kind::cuda);
@@ -21,8 +21,8 @@ std::span<const memory_kind> kinds_here() {
         found.push_back(memory_kind::hip);
 #endif
         return found;
-    }();
-    return kinds;
+    }());
+    return *kinds;
 }
 
 const char *name_of(memory_kind kind) { return kind == memory_kind::cuda ? "CUDA" : "HIP"; }

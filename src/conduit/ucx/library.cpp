@@ -60,11 +60,11 @@ result<const library *> load() {
 } // namespace
 
 result<const library *> load_library() {
-    static result<const library *> const once = load();
-    if (!once) {
-        return error(once.failure().code(), once.failure().message(), once.failure().remedy());
+    static auto const *const once = new result<const library *>(load()); // used during exit
+    if (!*once) {
+        return error(once->failure().code(), once->failure().message(), once->failure().remedy());
     }
-    return once.value();
+    return once->value();
 }
 
 error ucx_error(const library &ucx, const std::string &what, ucs_status_t code,

@@ -20,6 +20,9 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds gather_time{50};
 /// Rounds of worker 0 for one of a worker that has nothing under way.
 constexpr std::uint64_t idle_interval = 64;
+/// How long freeze() waits for a lock. A call of UCX is shorter, unless a signal handler has
+/// interrupted it in the thread that waits.
+constexpr std::chrono::seconds freeze_limit{1};
 
 int choose_num_workers(int wish) {
     int const cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -214,6 +217,18 @@ bool traffic::arm() {
         is_quiet = is_quiet && each.open_channels.empty() && each.arm();
     });
     return is_quiet;
+}
+
+// All calls of UCX are made under these locks.
+void traffic::freeze() {
+    auto const end = clock::now() + freeze_limit;
+    auto const lock_for_good = [end](std::mutex &mutex) {
+        while (!mutex.try_lock() && clock::now() < end) {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    };
+    lock_for_good(workers_mutex_);
+    for_each_worker([&](worker &each) { lock_for_good(each.mutex); });
 }
 
 } // namespace diomp::conduit::ucx

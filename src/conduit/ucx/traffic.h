@@ -63,6 +63,8 @@ public:
     [[nodiscard]] int event_fd() const { return epoll_.get(); }
     /// False: there is something to do right now.
     bool arm();
+    /// As conduit::freeze.
+    void freeze();
 
     [[nodiscard]] context &process() { return *context_; }
 

@@ -53,6 +53,7 @@ public:
                            std::span<const std::byte> data, completion &source_free) override;
     int poll(message_sink sink) override { return hand_over(traffic_->advance(), sink); }
     std::string describe_path(world_rank rank) const override;
+    void freeze() override { traffic_->freeze(); }
 
 private:
     bool serve() override { return traffic_->advance(true); }

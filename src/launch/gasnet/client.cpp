@@ -83,8 +83,9 @@ std::vector<std::string> command_line() {
 }
 
 status initialize() {
-    static std::vector<std::string> words; // GASNet keeps what it is given
-    static std::vector<char *> arguments;
+    // GASNet keeps what it is given, until the process ends.
+    static auto &words = *new std::vector<std::string>;
+    static auto &arguments = *new std::vector<char *>;
     words = command_line();
     arguments.clear();
     for (std::string &word : words) {
@@ -172,14 +173,14 @@ status start_as_worker(launcher &starter) {
 } // namespace
 
 const char *conduit_name() {
-    static std::string const lower = [] {
+    static auto const *const lower = new std::string([] {
         std::string name = GASNET_CONDUIT_NAME_STR;
         for (char &each : name) {
             each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
         }
         return name;
-    }();
-    return lower.c_str();
+    }());
+    return lower->c_str();
 }
 
 const client *joined_client() { return g_is_joined ? &g_client : nullptr; }
