@@ -75,7 +75,7 @@ SHARED = {
     "src/launch/host.h",  # names of nodes
     "src/launch/openmp_files.h",  # who reaps processes cleans up behind them
     "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
-    "src/offload/remote/observer.h",  # what it tells the statistics
+    "src/offload/remote/observer.h",  # its events, for statistics
     "src/offload/remote/queue.h",
     "src/offload/remote_table.h",  # seen from both sides of dlsym
     "src/offload/table.h",  # seen from both sides of dlsym

@@ -30,7 +30,7 @@ using diomp::result;
 using diomp::status;
 namespace remote = diomp::offload::remote;
 
-/// Null: nothing observes the devices. Never destroyed while a client is there; like the client
+/// Null: neither statistics nor a trace. Never destroyed while a client is there; like the client
 /// never destroyed at exit, since other threads may use both when the process ends.
 std::unique_ptr<diomp::api::remote_account> &watcher =
     *new std::unique_ptr<diomp::api::remote_account>;

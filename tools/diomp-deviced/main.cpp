@@ -108,7 +108,7 @@ diomp::status run(const command_line &chosen) {
         auto taken = diomp::deviced::take_settings();
         DIOMP_TRY(taken);
         input = taken.take();
-        // Somebody who reads no more must not end the service, nor its sessions.
+        // A closed pipe of output must end neither the service nor its sessions.
         std::signal(SIGPIPE, SIG_IGN);
     }
     std::vector<std::string> unknown;

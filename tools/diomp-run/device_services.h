@@ -58,7 +58,7 @@ public:
     /// Lets them end; over() tells when they have. Those that do not within a limit are killed.
     void stop();
     [[nodiscard]] bool over() const { return running_ == 0 || gave_up_; }
-    /// After that: whether all have said that nobody has connected to them.
+    /// After that: whether all have reported that no client has connected.
     [[nodiscard]] bool unused() const;
 
 private:

@@ -162,7 +162,7 @@ public:
     [[nodiscard]] remote_device *device_of(world_rank rank);
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
-    /// nullptr: nobody wants to know.
+    /// nullptr: there is none.
     [[nodiscard]] observer *watch() const { return watch_; }
 
     /// Frees memory of a device and, if much is idle then, gives it back to the device's host,

@@ -19,7 +19,7 @@ class observer {
 public:
     using time_point = std::chrono::steady_clock::time_point;
     enum class direction { to_device, from_device, between_devices };
-    /// Who moves bytes: they are part of a message or reply; the network puts or gets them; the
+    /// How bytes move: they are part of a message or reply; the network puts or gets them; the
     /// session does.
     enum class carrier { message, network, session };
 
