@@ -28,7 +28,8 @@ if(DIOMP_KERNEL_COMPILER)
   execute_process(COMMAND "${DIOMP_KERNEL_COMPILER}" --print-targets OUTPUT_VARIABLE targets ERROR_QUIET)
 endif()
 set(kernel_folder "${PROJECT_SOURCE_DIR}/src/device/kernels")
-set(kernel_headers "${kernel_folder}/reduction_loops.h" "${kernel_folder}/reduction.h" "${PROJECT_SOURCE_DIR}/src/base/small_floats.h")
+set(kernel_headers "${kernel_folder}/reduction_loops.h" "${kernel_folder}/reduction.h"
+  "${PROJECT_SOURCE_DIR}/src/base/minimum_maximum.h" "${PROJECT_SOURCE_DIR}/src/base/small_floats.h")
 # Without contraction, so that results have the processor's bits.
 set(kernel_flags -std=c++20 -O2 -fno-unroll-loops -ffreestanding -nostdinc -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra
   "-I${PROJECT_SOURCE_DIR}/src")

@@ -2,6 +2,7 @@
 // The loops behind the predefined operators, one per type and operator, compiled for the baseline
 // and for AVX2; the processor decides at start. Contraction into fused multiply-adds is off, so
 // that both give the same bits.
+#include "base/minimum_maximum.h"
 #include "base/small_floats.h"
 #include "collective/operators.h"
 
@@ -47,7 +48,11 @@ DIOMP_INLINE T multiply(T a, T b) {
 
 template <int op, typename T>
 DIOMP_INLINE T combine_two(T a, T b) {
-    if constexpr (small_float<T>) {
+    if constexpr (op == OMPX_MIN) {
+        return minimum(a, b);
+    } else if constexpr (op == OMPX_MAX) {
+        return maximum(a, b);
+    } else if constexpr (small_float<T>) {
         auto const wide = combine_two<op, float>(widen(a), widen(b));
         if constexpr (std::same_as<T, float16>) {
             return narrow_float16(wide);
@@ -66,10 +71,6 @@ DIOMP_INLINE T combine_two(T a, T b) {
         } else {
             return multiply(a, b);
         }
-    } else if constexpr (op == OMPX_MIN) {
-        return b < a ? b : a;
-    } else if constexpr (op == OMPX_MAX) {
-        return a < b ? b : a;
     } else if constexpr (op == OMPX_BAND) {
         return static_cast<T>(a & b);
     } else if constexpr (op == OMPX_BOR) {
@@ -116,11 +117,11 @@ bool has_avx2() {
 #endif
 
 template <int op, typename T>
-combine_function choose() {
+combine_function choose([[maybe_unused]] instructions made_of) {
 #if defined(__x86_64__)
     // x87 arithmetic has no vectors.
     if constexpr (!std::same_as<T, long double>) {
-        if (has_avx2()) {
+        if (made_of == instructions::best && has_avx2()) {
             return combine_avx2<op, T>;
         }
     }
@@ -129,27 +130,27 @@ combine_function choose() {
 }
 
 template <typename T>
-combine_function choose_operator(ompx_op_t op) {
+combine_function choose_operator(ompx_op_t op, instructions made_of) {
     constexpr bool is_bool = std::same_as<T, bool>;
     constexpr bool has_bits = std::integral<T>;
     switch (op) {
     case OMPX_SUM:
-        return is_bool ? nullptr : choose<OMPX_SUM, std::conditional_t<is_bool, int, T>>();
+        return is_bool ? nullptr : choose<OMPX_SUM, std::conditional_t<is_bool, int, T>>(made_of);
     case OMPX_PROD:
-        return is_bool ? nullptr : choose<OMPX_PROD, std::conditional_t<is_bool, int, T>>();
+        return is_bool ? nullptr : choose<OMPX_PROD, std::conditional_t<is_bool, int, T>>(made_of);
     default:
         break;
     }
     if constexpr (!complex_number<T>) {
         switch (op) {
         case OMPX_MIN:
-            return choose<OMPX_MIN, T>();
+            return choose<OMPX_MIN, T>(made_of);
         case OMPX_MAX:
-            return choose<OMPX_MAX, T>();
+            return choose<OMPX_MAX, T>(made_of);
         case OMPX_LAND:
-            return choose<OMPX_LAND, T>();
+            return choose<OMPX_LAND, T>(made_of);
         case OMPX_LOR:
-            return choose<OMPX_LOR, T>();
+            return choose<OMPX_LOR, T>(made_of);
         default:
             break;
         }
@@ -157,11 +158,11 @@ combine_function choose_operator(ompx_op_t op) {
     if constexpr (has_bits) {
         switch (op) {
         case OMPX_BAND:
-            return choose<OMPX_BAND, T>();
+            return choose<OMPX_BAND, T>(made_of);
         case OMPX_BOR:
-            return choose<OMPX_BOR, T>();
+            return choose<OMPX_BOR, T>(made_of);
         case OMPX_BXOR:
-            return choose<OMPX_BXOR, T>();
+            return choose<OMPX_BXOR, T>(made_of);
         default:
             break;
         }
@@ -243,9 +244,10 @@ average_function find_average(ompx_type_t type) {
     });
 }
 
-combine_function find_kernel(ompx_type_t type, ompx_op_t op) {
-    return with_type<combine_function>(
-        type, [op](auto example) { return choose_operator<decltype(example)>(op); });
+combine_function find_kernel(ompx_type_t type, ompx_op_t op, instructions made_of) {
+    return with_type<combine_function>(type, [op, made_of](auto example) {
+        return choose_operator<decltype(example)>(op, made_of);
+    });
 }
 
 } // namespace diomp::collective

@@ -20,6 +20,15 @@ void reducer::apply(void *out, const void *a, const void *b, std::size_t count) 
     user(out, b, count, type, context);
 }
 
+void reducer::apply_to_second(void *out, void *a, const void *b, std::size_t count) const {
+    if (combine != nullptr) {
+        combine(out, a, b, count);
+        return;
+    }
+    user(a, b, count, type, context);
+    std::memcpy(out, a, count * element_bytes);
+}
+
 result<ompx_op_t> user_operators::create(ompx_op_function_t function, void *context,
                                          bool commutative) {
     if (function == nullptr) {

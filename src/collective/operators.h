@@ -12,7 +12,12 @@
 
 namespace diomp::collective {
 
-/// out[i] = a[i] op b[i] for i < count. out may be a; b overlaps neither.
+/// out[i] = a[i] op b[i] for i < count. out may be a or b; else none overlaps another.
+///
+/// Minimum and maximum give the same bits whichever operand comes first (base/minimum_maximum.h).
+/// Sums and products of floating type do so but for NaNs: of two, processors take one by their
+/// place. Which operand stands first there depends on the compiled loop, so members that combine
+/// the same elements must call the same kernel with the same order and count.
 using combine_function = void (*)(void *out, const void *a, const void *b, std::size_t count);
 
 /// values[i] /= num for i < count; of integers the quotient is cut.
@@ -29,11 +34,17 @@ struct reducer {
     ompx_type_t type = 0;
     bool commutative = true;
 
+    /// out may be a.
     void apply(void *out, const void *a, const void *b, std::size_t count) const;
+    /// out may be b; a may be overwritten.
+    void apply_to_second(void *out, void *a, const void *b, std::size_t count) const;
 };
 
+/// What a kernel may be made of; `best`: all that the processor has.
+enum class instructions { best, baseline };
 /// Null if the operator makes no sense for the type.
-combine_function find_kernel(ompx_type_t type, ompx_op_t op);
+combine_function find_kernel(ompx_type_t type, ompx_op_t op,
+                             instructions made_of = instructions::best);
 /// Null if sums of the type make no sense.
 average_function find_average(ompx_type_t type);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/atomics.h"
 
+#include "base/minimum_maximum.h"
+
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -31,9 +32,9 @@ T combine(T current, T operand, ompx_op_t op) {
             return current + operand;
         }
     case OMPX_MIN:
-        return std::min(current, operand);
+        return minimum(current, operand);
     case OMPX_MAX:
-        return std::max(current, operand);
+        return maximum(current, operand);
     default:
         return operand; // OMPX_REPLACE
     }

@@ -76,6 +76,61 @@ TYPED_TEST(atomic_of, every_operator_alone) {
     }
 }
 
+/// The same bits, of zeros and NaNs, too.
+template <typename T>
+bool is_exactly(T found, T expected) {
+    return std::memcmp(&found, &expected, sizeof(T)) == 0;
+}
+
+// IEEE 754-2019, 9.6; the NaN that is left does not depend on the order.
+TYPED_TEST(atomic_of, minimum_and_maximum_of_nans_and_zeros) {
+    using T = TypeParam;
+    if constexpr (!std::is_integral_v<T>) {
+        using limits = std::numeric_limits<T>;
+        T const nan = limits::quiet_NaN();
+        struct {
+            T word, operand, least, greatest;
+        } const cases[] = {{1, nan, nan, nan},
+                           {nan, 1, nan, nan},
+                           {-nan, limits::infinity(), nan, nan},
+                           {limits::signaling_NaN(), -nan, nan, nan},
+                           {T{0}, -T{0}, -T{0}, T{0}},
+                           {-T{0}, T{0}, -T{0}, T{0}},
+                           {-limits::infinity(), -5, -limits::infinity(), -5}};
+        int const to = (me + 1) % ranks;
+        for (auto const &each : cases) {
+            for (ompx_op_t const op : {OMPX_MIN, OMPX_MAX}) {
+                this->fetch(to, each.word, OMPX_REPLACE);
+                EXPECT_TRUE(is_exactly(this->fetch(to, each.operand, op), each.word));
+                T const expected = op == OMPX_MIN ? each.least : each.greatest;
+                T const found = this->fetch(to, T{0}, OMPX_NO_OP);
+                EXPECT_TRUE(is_exactly(found, expected))
+                    << each.word << " and " << each.operand << ", operator " << op << ": " << found;
+            }
+            ompx_barrier();
+        }
+    }
+}
+
+// As each rank comes with another operand, in any order.
+TYPED_TEST(atomic_of, one_nan_among_all_ranks_is_left) {
+    using T = TypeParam;
+    if constexpr (!std::is_integral_v<T>) {
+        T const nan = std::numeric_limits<T>::quiet_NaN();
+        for (int round = 0; round < 20; ++round) {
+            bool const has_nan = me == round % ranks;
+            this->fetch(0, has_nan ? -nan : static_cast<T>(me + 1), OMPX_MAX);
+            ompx_barrier();
+            EXPECT_TRUE(is_exactly(this->fetch(0, T{0}, OMPX_NO_OP), nan));
+            ompx_barrier();
+            if (me == 0) {
+                this->fetch(0, T{0}, OMPX_REPLACE);
+            }
+            ompx_barrier();
+        }
+    }
+}
+
 TYPED_TEST(atomic_of, compare_swap_changes_only_what_it_expects) {
     using T = TypeParam;
     int const to = (me + 1) % ranks;

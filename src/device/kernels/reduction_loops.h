@@ -3,6 +3,7 @@
 // (collective/kernels.cpp): operands in the same order, rounded after each step. Needs no library.
 #pragma once
 
+#include "base/minimum_maximum.h"
 #include "base/small_floats.h"
 #include "device/kernels/reduction.h"
 
@@ -122,13 +123,13 @@ struct prod : any_operator {
 struct min : any_operator {
     template <typename T>
     static DIOMP_INLINE T combine(T a, T b) {
-        return b < a ? b : a;
+        return minimum(a, b);
     }
 };
 struct max : any_operator {
     template <typename T>
     static DIOMP_INLINE T combine(T a, T b) {
-        return a < b ? b : a;
+        return maximum(a, b);
     }
 };
 struct land : any_operator {
@@ -177,10 +178,12 @@ struct avg {
 };
 
 template <typename Op, typename T>
-struct on {
+struct on_elements {
     static DIOMP_INLINE T combine(T a, T b) { return Op::combine(a, b); }
     static DIOMP_INLINE T finish(T value, u64 divisor) { return Op::finish(value, divisor); }
 };
+template <typename Op, typename T>
+struct on : on_elements<Op, T> {};
 template <typename Op, typename T>
 struct on_small_floats {
     static DIOMP_INLINE T combine(T a, T b) {
@@ -194,6 +197,15 @@ template <typename Op>
 struct on<Op, f16> : on_small_floats<Op, f16> {};
 template <typename Op>
 struct on<Op, bf16> : on_small_floats<Op, bf16> {};
+// Without arithmetic.
+template <>
+struct on<min, f16> : on_elements<min, f16> {};
+template <>
+struct on<min, bf16> : on_elements<min, bf16> {};
+template <>
+struct on<max, f16> : on_elements<max, f16> {};
+template <>
+struct on<max, bf16> : on_elements<max, bf16> {};
 
 /// Blocks [begin, end) of `lanes` elements, counted from the start of each array, dealt out to all
 /// threads; `Threads` has first() of the calling one and step().
