@@ -75,11 +75,12 @@ public:
             DIOMP_TRY(letters.await_all());
             DIOMP_TRY(letters.finish());
             std::byte *const theirs = heard_of(round);
-            if (partner(bit) > own_ || call_.reduce.commutative) {
+            // Both compute the same: the operand of the lower nodes is the first one, also of
+            // operators that commute, since values that are equal may differ in their bits.
+            if (partner(bit) > own_) {
                 call_.reduce.apply(data_, have, theirs, count_);
             } else {
-                call_.reduce.apply(theirs, theirs, have, count_);
-                std::memcpy(data_, theirs, nbytes_);
+                call_.reduce.apply_to_second(data_, theirs, have, count_);
             }
             have = data_;
         }
