@@ -56,6 +56,15 @@ std::optional<reduction> reduction_of(ompx_op_t op) {
     }
 }
 
+bool is_floating(element type) {
+    return type == element::float16 || type == element::bfloat16 || type == element::float32 ||
+           type == element::float64;
+}
+
+/// NCCL's kernels (its src/device/reduce_kernel.h) call CUDA's fminf, fmaxf and their kin, to which
+/// a NaN is a missing value and zeros have no order.
+bool drops_nans(reduction op) { return op == reduction::min || op == reduction::max; }
+
 using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
 
 /// Puts a plan together.
@@ -242,8 +251,12 @@ bool can_do(const request &asked) {
     if (is_scan(asked.what)) {
         return false;
     }
-    return !is_reduction(asked.what) ||
-           (element_of(asked.type).has_value() && reduction_of(asked.op).has_value());
+    if (!is_reduction(asked.what)) {
+        return true;
+    }
+    auto const type = element_of(asked.type);
+    auto const op = reduction_of(asked.op);
+    return type && op && !(is_floating(*type) && drops_nans(*op));
 }
 
 result<plan> make_plan(const request &asked, const endpoint_buffers &with, position in,

@@ -45,9 +45,10 @@ struct position {
     int count = 1;
 };
 
-/// Whether the library has the call with this type and operator: sum, product, minimum, maximum and
-/// average of integers of 8, 32 and 64 bits and of floating point up to double; moves of any bytes.
-/// Else the native collectives do it. Says the same on all members.
+/// Whether the library has the call with this type and operator: sum, product and average of
+/// integers of 8, 32 and 64 bits and of floating point up to double; minimum and maximum of those
+/// integers (of floating point the library's drop NaNs); moves of any bytes. Else the native
+/// collectives do it. Says the same on all members.
 [[nodiscard]] bool can_do(const request &asked);
 
 /// `scratch` gives device memory of so many bytes until the call is over, for calls in place that
