@@ -324,12 +324,25 @@ enum {
 /** Bytes of one element, 0 for an unknown type. */
 OMPX_API_ size_t ompx_type_size(ompx_type_t type) OMPX_NOEXCEPT_;
 
+/**
+ * Operators of reductions and atomics.
+ *
+ * OMPX_MIN and OMPX_MAX of floating types are minimum and maximum of IEEE 754-2019, 9.6: if an
+ * operand is a NaN, so is the result, and -0 is less than 0. The NaN is the quiet one without sign
+ * and payload, so the result's bits depend neither on the order of the operands nor on where they
+ * are combined: ranks, devices, atomics. One operand alone is copied as it is.
+ *
+ * All members get the same bits from a reduction, but for the padding of long double. Those of
+ * floating sums and products may differ between numbers of members, nodes or elements; of several
+ * NaNs they have the payload that the processor chooses, so members on nodes with processors of
+ * different kinds may get different ones.
+ */
 typedef int32_t ompx_op_t;
 enum {
     OMPX_SUM = 1,
     OMPX_PROD = 2,
-    OMPX_MIN = 3,
-    OMPX_MAX = 4,
+    OMPX_MIN = 3, /**< NaN if any operand is; -0 < 0 */
+    OMPX_MAX = 4, /**< NaN if any operand is; -0 < 0 */
     OMPX_BAND = 5,
     OMPX_BOR = 6,
     OMPX_BXOR = 7,
@@ -343,7 +356,8 @@ enum {
 typedef void (*ompx_op_function_t)(void *inout, const void *in, size_t count, ompx_type_t type,
                                    void *context);
 /** A user-defined operator for reductions. Not collective, but every member must pass an equivalent
- * one. The order of operands is that of the ranks; with commutative != 0 the library may reorder.
+ * one. The order of operands is that of the ranks; with commutative != 0 the library may reorder,
+ * in one way for all members of a call.
  */
 OMPX_API_ int ompx_op_create(ompx_op_t *op, ompx_op_function_t function, void *context,
                              int commutative) OMPX_NOEXCEPT_;

@@ -2,6 +2,7 @@
 ! Groups and collectives of the Fortran module.
 program collective_test
     use checks
+    use, intrinsic :: ieee_arithmetic
     use, intrinsic :: iso_c_binding
     implicit none
     integer :: me, ranks
@@ -27,6 +28,12 @@ contains
         call check(all(total == [(ranks*i + ranks*(ranks - 1)/2, i=1, 10)]), "sum")
         call succeed(ompx_allreduce(a, op=OMPX_MAX), "allreduce in place")
         call check(all(a == [(ranks - 1 + i, i=1, 10)]), "max")
+        total = merge(ieee_value(total, ieee_quiet_nan), real([(me + i, i=1, 10)], c_double), me == ranks - 1)
+        call succeed(ompx_allreduce(total, op=OMPX_MAX), "allreduce of NaNs")
+        call check(all(ieee_is_nan(total)), "a NaN of one rank is the maximum")
+        total = sign(0.0_c_double, real(me, c_double) - 0.5)
+        call succeed(ompx_allreduce(total, op=OMPX_MIN), "allreduce of zeros")
+        call check(all(sign(1.0_c_double, total) < 0), "-0 is the minimum")
         whole = [me, -me, 7]
         call succeed(ompx_reduce(whole, op=OMPX_MIN, root=ranks - 1), "reduce in place")
         if (me == ranks - 1) call check(all(whole == [0, 1 - ranks, 7]), "min")

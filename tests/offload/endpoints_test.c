@@ -3,6 +3,7 @@
  * devices in one call, a thread for each, and without blocking. Runs with DIOMP_ERRORS=return. */
 #include "support/check.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -118,6 +119,59 @@ static void all_at_once(size_t count) {
                                 sizeof(double) * part, all) == 0);
     for (int member = 0; member < size; ++member) {
         CHECK(copies_hold(1 + member, (size_t)member * part, part));
+    }
+}
+
+/* Of `member` alone. */
+static void set_copy(int member, double value) {
+    if (member / DEVICES == me) {
+        double *const f = field;
+#pragma omp target device(devices[member % DEVICES]) map(to : f[0 : LENGTH])
+        for (int k = 0; k < LENGTH; ++k) {
+            f[k] = value;
+        }
+    }
+}
+
+/* Bits of the first `count` elements of all copies. */
+static int copies_have_bits(uint64_t bits, size_t count) {
+    int wrong = 0;
+    for (int i = 0; i < DEVICES; ++i) {
+        double *const f = field;
+#pragma omp target device(devices[i]) map(to : f[0 : LENGTH]) map(tofrom : wrong)
+        for (size_t k = 0; k < count; ++k) {
+            union {
+                double value;
+                uint64_t bits;
+            } const found = {f[k]};
+            wrong += found.bits != bits;
+        }
+    }
+    return wrong == 0;
+}
+
+static int reduced_to(ompx_op_t op, uint64_t bits, size_t count) {
+    CHECK(ompx_target_allreduce(field, field, OMPX_GROUP_DEVICES, count, OMPX_DOUBLE, op, all) ==
+          0);
+    return copies_have_bits(bits, count);
+}
+
+/* A NaN of one endpoint is the result everywhere, and -0 is less than 0. */
+static void nans_and_zeros(size_t count) {
+    int const size = ranks * DEVICES;
+    uint64_t const quiet_nan = UINT64_C(0x7ff8000000000000);
+    for (int lost = 0; lost < size; ++lost) {
+        set_copies(0);
+        set_copy(lost, -NAN);
+        CHECK(reduced_to(lost % 2 == 0 ? OMPX_MAX : OMPX_MIN, quiet_nan, count));
+        for (int i = 0; i < size; ++i) {
+            set_copy(i, i == lost ? 0.0 : -0.0);
+        }
+        CHECK(reduced_to(OMPX_MAX, 0, count));
+        for (int i = 0; i < size; ++i) {
+            set_copy(i, i == lost ? -0.0 : 0.0);
+        }
+        CHECK(reduced_to(OMPX_MIN, UINT64_C(1) << 63, count));
     }
 }
 
@@ -301,6 +355,8 @@ int main(void) {
     for (int i = 0; i < DEVICES; ++i) {
 #pragma omp target enter data device(devices[i]) map(alloc : f[0 : LENGTH])
     }
+    nans_and_zeros(20);
+    nans_and_zeros(LENGTH);
     all_at_once(20);
     all_at_once(600);
     all_at_once(LENGTH);

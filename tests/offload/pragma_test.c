@@ -3,6 +3,7 @@
  * DIOMP_ERRORS=return. */
 #include "support/check.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 
@@ -49,6 +50,25 @@ static int weights_hold(double value) {
     return wrong == 0;
 }
 
+static int holds_nans(size_t end) {
+    int wrong = 0;
+    for (int i = 0; i < DEVICES; ++i) {
+        double *const f = field;
+#pragma omp target device(devices[i]) map(to : f[0 : LENGTH]) map(tofrom : wrong)
+        for (size_t k = 0; k < end; ++k) {
+            wrong += f[k] == f[k];
+        }
+    }
+    return wrong == 0;
+}
+
+static double weight_of(int device) {
+    double got = 0;
+#pragma omp target device(devices[device]) map(to : weights) map(from : got)
+    got = weights[0];
+    return got;
+}
+
 static void blocking(void) {
     double const sum = size * (size - 1) / 2.0;
     set(0);
@@ -80,6 +100,13 @@ static void blocking(void) {
         got = f[9];
         CHECK(got == (ranks - 1) * DEVICES + 1);
     }
+    /* A NaN anywhere is the result everywhere. */
+    set(me == ranks - 1 ? NAN : 0);
+#pragma ompx target device_allreduce(max : field[0 : LENGTH], all)
+    CHECK(holds_nans(LENGTH));
+    set(me == 0 ? NAN : 0);
+#pragma ompx target device_allreduce(min : weights, all)
+    CHECK(isnan(weight_of(0)));
 }
 
 /* Block m has m + 1 elements, with a gap of one behind each where all blocks are. */
