@@ -90,7 +90,7 @@ GRANTS = {
     # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
     "tools/diomp-info": ["base", "conduit", "device", "offload", "runtime"],
     # drives devices of other hosts below OpenMP, by the table that libomptarget uses
-    "tools/diomp-bench": ["offload"],
+    "tools/diomp-bench": ["base", "offload"],
     # a service of devices: its session is a rank of the client's world
     "tools/diomp-deviced": ["base", "launch", "offload"],
     "fortran": ["api"],  # errors of the module, told as the runtime tells them

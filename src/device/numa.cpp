@@ -115,7 +115,8 @@ int numa_distance(int from_node, int to_node, const std::string &nodes) {
     int distance = from_node == to_node ? within : between;
     int value = 0;
     for (int i = 0; i <= column && file >> value; ++i) {
-        if (i == column && std::filesystem::exists(nodes + "/node" + std::to_string(to_node))) {
+        if (i == column &&
+            std::filesystem::exists(nodes + "/node" + std::to_string(to_node), failure)) {
             distance = value;
         }
     }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,10 @@ public:
     [[nodiscard]] virtual int watch_fd() const = 0;
     /// "diomp-run", "singleton": for diomp-info and the log.
     [[nodiscard]] virtual const char *name() const = 0;
+    /// Reports that the connection to `peer` is lost (nothing: to a rank that is not known), so
+    /// that what this rank does next is taken for a consequence of the peer's end. Does not block
+    /// for long. Any thread.
+    virtual void report_loss(std::optional<world_rank> /*peer*/) noexcept {}
 };
 
 /// Finds the launcher that started this process; a world of one rank if none did. A half-present

@@ -37,6 +37,9 @@ public:
     bool give_up(int code, std::string_view message) noexcept override {
         return whole_->give_up(code, message);
     }
+    void report_loss(std::optional<world_rank> peer) noexcept override {
+        whole_->report_loss(peer);
+    }
     int stacks_fd() const override { return whole_->stacks_fd(); }
     void stacks_ready() noexcept override { whole_->stacks_ready(); }
     void stacks_shown() noexcept override { whole_->stacks_shown(); }

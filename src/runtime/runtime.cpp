@@ -117,7 +117,7 @@ status runtime::build() {
     options.progress_thread = info.size > 1;
     engine_ = std::make_unique<conduit::engine>(*conduit_, options);
     conduit_->report_failures_to(
-        [this](world_rank /*peer*/, std::string why) { lose_peer(std::move(why)); });
+        [this](world_rank peer, std::string why) { lose_peer(peer, std::move(why)); });
     calls_ = std::make_unique<conduit::call_service>(*engine_);
     segment_ = std::make_unique<memory::segment>(*window_, info.rank, info.local,
                                                  settings_.core.own_bytes);
@@ -194,7 +194,8 @@ status runtime::close() {
     return launcher_->finalize();
 }
 
-void runtime::lose_peer(std::string why) {
+void runtime::lose_peer(world_rank peer, std::string why) {
+    launcher_->report_loss(peer);
     if (settings_.errors == error_policy::abort) {
         // This thread may be the only one that will ever hear of it: the others compute.
         auto const &job = launcher_->info();
@@ -207,6 +208,9 @@ void runtime::lose_peer(std::string why) {
 }
 
 void runtime::give_up(int failure, int code, std::string_view message) noexcept {
+    if (failure == OMPX_ERR_PEER) {
+        launcher_->report_loss(std::nullopt); // lose_peer(), in another thread, may be about to
+    }
     // Whoever lost a peer may have lost it to a death that the launcher knows of; where it cannot
     // ask the others, that is no news of this rank.
     if (settings_.stacks && (failure == OMPX_ERR_TIMEOUT || failure == OMPX_ERR_PEER)) {

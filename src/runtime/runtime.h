@@ -91,7 +91,7 @@ private:
     status build();
     [[nodiscard]] rma::flight_observer flight_observer();
     /// Any thread.
-    void lose_peer(std::string why);
+    void lose_peer(world_rank peer, std::string why);
     result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> take(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment);
     /// After every rank took its part of `nbytes`, or could not.

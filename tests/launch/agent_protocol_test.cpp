@@ -11,17 +11,25 @@ namespace {
 using testing::HasSubstr;
 
 TEST(agent_protocol, an_invitation_survives_the_wire) {
-    agent_invitation const sent{3, "aa", 2.5, {{"10.0.0.1", "77"}, {"::1", "77"}}};
+    agent_invitation const sent{3, "aa", 2.5, "1,2", {{"10.0.0.1", "77"}, {"::1", "77"}}};
     auto const received = decode_invitation(encode_invitation(sent));
     ASSERT_TRUE(received.ok()) << received.failure().message();
     EXPECT_EQ(received.value().index, 3);
     EXPECT_EQ(received.value().secret, "aa");
     EXPECT_DOUBLE_EQ(received.value().timeout_s, 2.5);
+    EXPECT_EQ(received.value().ignored_signals, "1,2");
     EXPECT_EQ(received.value().addresses, sent.addresses);
 }
 
+TEST(agent_protocol, an_invitation_may_have_no_signals_to_ignore) {
+    auto const received =
+        decode_invitation(encode_invitation({3, "aa", 2.5, "", {{"10.0.0.1", "77"}}}));
+    ASSERT_TRUE(received.ok()) << received.failure().message();
+    EXPECT_EQ(received.value().ignored_signals, "");
+}
+
 TEST(agent_protocol, an_invitation_cut_short_is_an_error) {
-    std::string const whole = encode_invitation({0, "aa", 1, {{"10.0.0.1", "77"}}});
+    std::string const whole = encode_invitation({0, "aa", 1, "1", {{"10.0.0.1", "77"}}});
     for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
         EXPECT_FALSE(decode_invitation(whole.substr(0, size)).ok()) << size;
     }

@@ -280,6 +280,30 @@ class hosts_test(job_case):
         self.assertEqual(status, 124)
         self.assertIn("--timeout", self.one_message(err))
 
+    def test_timeout_holds_while_services_start(self):
+        shell = self.script("slow", "#!/bin/sh\nexec sleep 60\n")
+        with self.ends_soon():
+            status, _, err = self.run_job("--remote-devices", "b", "--rsh", shell, "-n", "2", "--timeout", "0.2", "true")
+        self.assertEqual(status, 124)
+        self.assertIn("--timeout", self.one_message(err))
+
+    def test_ignored_signals_stay_ignored_on_every_host(self):
+        # Like ssh, this shell starts its command with signals as they are by default.
+        shell = self.script("fresh", REMOTE_SHELL.replace("env ", "env --default-signal "))
+        process = self.start_ignoring("HUP INT USR1", "--hosts", "a,b", "--rsh", shell, "sh", "-c", "echo $$; exec sleep 60")
+        ranks = [int(pid) for pid in self.read_lines(process, 2)]
+        ignored = {signal.SIGHUP, signal.SIGINT, signal.SIGUSR1}
+        for pid in ranks:
+            self.assertEqual(self.ignored_by(pid), ignored)
+        agents = self.agents()
+        for pid in [process.pid, *agents]:
+            os.kill(pid, signal.SIGHUP)
+            os.kill(pid, signal.SIGINT)
+        process.send_signal(signal.SIGTERM)  # the job still runs, and this one ends it
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertIn("got SIGTERM", self.one_message(err))
+
     def test_interrupt(self):
         process, _ = self.ready("a,b", 'trap "echo got; exit 1" INT; echo ready; while :; do sleep 0.02; done', 2)
         process.send_signal(signal.SIGINT)

@@ -8,10 +8,12 @@ import select
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+from cgroup import memory_cgroup
 from job_tools import LIMIT_S, PROBE, RUN, job_case
 
 class job_test(job_case):
@@ -92,6 +94,40 @@ class job_test(job_case):
         status, _, err = self.run_job("-n", str(cores + 1), "--bind-to", "core", "true")
         self.assertEqual(status, 2)
         self.assertIn(f"{cores + 1} ranks", self.one_message(err))
+
+    def test_oom_kill_is_named(self):
+        with memory_cgroup(64 << 20) as enter:
+            process = subprocess.Popen(
+                ["sh", "-c", f'{enter}; exec "$@"', "sh", RUN, "-n", "2", sys.executable, "-c",
+                 "import os, time\nif os.environ['DIOMP_RANK'] == '1': b = bytearray(b'x') * (1 << 28)\ntime.sleep(60)"],
+                env=self.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE)
+            self.started.append(process)
+            _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 137)
+        self.assertRegex(self.one_message(err), r"rank 1 on .* was killed by signal 9 \(SIGKILL, Killed\): out of memory, "
+                                                r".*the cgroup \S+, which may use 64.0 MiB")
+
+    def test_sigkill_of_a_user_is_not_taken_for_an_oom_kill(self):
+        status, _, err = self.shell(2, 'test $DIOMP_RANK = 1 && kill -KILL $$; exec sleep 60')
+        self.assertEqual(status, 137)
+        self.assertTrue(self.one_message(err).endswith("was killed by signal 9 (SIGKILL, Killed)"), err)
+
+    # ---- Files that are not what they should be
+
+    def test_host_file_that_cannot_be_read(self):
+        for path, why in (("/", "Is a directory"), ("/no/such/file", "No such file"),
+                          ("/dev/zero", "longer than")):
+            status, _, err = self.run_job("--hostfile", path, "true")
+            self.assertEqual(status, 2, err)
+            self.assertIn(f"cannot read {path}: ", self.one_message(err))
+            self.assertIn(why, err)
+
+    def test_output_dir_that_cannot_be_made(self):
+        for path in ("/dev/null/x", "/proc/x"):
+            status, _, err = self.run_job("-n", "2", "--output-dir", path, "true")
+            self.assertEqual(status, 1, err)
+            self.assertIn(path, self.one_message(err))
 
     # ---- Output and input
 
@@ -272,6 +308,27 @@ class job_test(job_case):
         process.communicate(timeout=LIMIT_S)
         self.assertLess(time.monotonic() - began, 0.8)  # the grace is 1 s
         self.assertEqual(process.returncode, 130)
+
+    def test_ignored_signals_stay_ignored(self):
+        process = self.start_ignoring("HUP INT QUIT USR1 PIPE", "-n", "2", "sh", "-c", "echo $$; exec sleep 60")
+        ranks = [int(pid) for pid in self.read_lines(process, 2)]
+        ignored = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE}
+        for pid in ranks:
+            self.assertEqual(self.ignored_by(pid), ignored)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1):
+            process.send_signal(number)
+        process.send_signal(signal.SIGUSR2)  # not ignored: ends the ranks, and is reported
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGUSR2)
+        self.assertIn("was killed by signal 12 (SIGUSR2", self.one_message(err))
+
+    def test_ranks_of_diomp_run_ignore_nothing_by_themselves(self):
+        process = self.start("-n", "1", "sh", "-c", "echo $$; exec sleep 60")
+        pid = int(self.read_lines(process, 1)[0])
+        # Python ignores these two itself, and gives them back to what it starts.
+        self.assertEqual(self.ignored_by(pid), set())
+        process.terminate()
+        process.communicate(timeout=LIMIT_S)
 
     def test_user_signals_are_forwarded(self):
         process = self.ready_job(script='trap "echo one; exit 0" USR1; echo ready; while :; do sleep 0.02; done')

@@ -23,6 +23,10 @@ END_LIMIT_S = 2.0
 
 class job_case(unittest.TestCase):
     def setUp(self):
+        # Tests may run in the background of a shell, or under nohup; diomp-run would keep ignoring these.
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         self.mark = processes.new_mark()
         self.environment = dict([*os.environ.items(), self.mark])
         self.started = []
@@ -52,6 +56,21 @@ class job_case(unittest.TestCase):
 
     def shell(self, ranks, script, *options, **how):
         return self.run_job("-n", str(ranks), *options, "--", "sh", "-c", script, **how)
+
+    def start_ignoring(self, names, *words):
+        """diomp-run started as nohup and background jobs of shells are: with signals ignored."""
+        process = subprocess.Popen(["sh", "-c", f'trap "" {names}; exec "$@"', "sh", RUN, *words],
+                                   env=self.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.started.append(process)
+        return process
+
+    @staticmethod
+    def ignored_by(pid):
+        """The numbers of the signals that a process ignores."""
+        with open(f"/proc/{pid}/status") as file:
+            mask = next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn:"))
+        return {number for number in range(1, 32) if mask >> (number - 1) & 1}
 
     def limited(self, limits, line):
         """diomp-run under the limits that shell commands set."""

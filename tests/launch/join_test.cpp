@@ -223,6 +223,21 @@ TEST_F(join_test, abort_sends_code_and_message) {
     EXPECT_EQ(packet.text(), "reason");
 }
 
+TEST_F(join_test, the_loss_of_a_peer_is_reported) {
+    send_welcome();
+    auto joined = join_with_environment();
+    ASSERT_TRUE(joined.ok());
+    receive(); // hello
+    joined.value()->report_loss(world_rank(5));
+    joined.value()->report_loss(std::nullopt);
+    for (std::uint32_t const expected : {5U, unknown_peer}) {
+        std::string const bytes = receive();
+        packet_reader packet(bytes);
+        EXPECT_EQ(packet.type<packet_type>(), packet_type::loss);
+        EXPECT_EQ(packet.number<std::uint32_t>(), expected);
+    }
+}
+
 TEST_F(join_test, who_shows_stacks_asks_for_the_others) {
     send_welcome();
     auto joined = join_with_environment();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-bench: measures DiOMP. Each benchmark checks its data and ends the job if it is wrong.
+#include "base/tool_main.h"
 #include "bench/memory_use.h"
 #include "diomp_library.h"
 #include "remote.h"
@@ -23,9 +24,7 @@ int contact(int count) {
     return outcome == OMPX_SUCCESS ? ompx_barrier() : outcome;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
     using namespace diomp::bench;
     int startup_ranks = 4;
     int contacts = 0;
@@ -66,4 +65,10 @@ int main(int argc, char **argv) {
     }
     library.barrier();
     return results.write_files(wanted.json, wanted.csv) && ok ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return diomp::run_tool("diomp-bench", [argc, argv] { return run(argc, argv); });
 }

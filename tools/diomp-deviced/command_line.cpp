@@ -57,6 +57,8 @@ command_line parse_command_line(int argc, char **argv) {
     app.add_flag("--attached", chosen.attached,
                  "As diomp-run starts it: settings and token come by standard input, and the "
                  "service ends when that does");
+    // From diomp-run: a remote shell does not pass on which signals are ignored.
+    app.add_option("--ignore-signals", chosen.ignored_signals)->group("");
     app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
     try {
         app.parse(argc, argv);

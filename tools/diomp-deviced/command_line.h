@@ -13,6 +13,7 @@ struct command_line {
     int port = offload::remote::default_port;
     std::string devices = "1";
     std::string memory;
+    std::string ignored_signals; ///< numbers with commas
     double greeting_timeout_s = 10;
     int most_sessions = 64;
     double least_kernel_time_s = 0;

@@ -3,7 +3,9 @@
 #include "attached.h"
 #include "base/log.h"
 #include "base/service_thread.h"
+#include "base/signal_dispositions.h"
 #include "base/standard_descriptors.h"
+#include "base/tool_main.h"
 #include "command_line.h"
 #include "devices.h"
 #include "offload/remote/client.h"
@@ -12,12 +14,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <utility>
 
 namespace {
 
@@ -31,15 +37,26 @@ int complain(const diomp::error &why) {
     return 1;
 }
 
-/// Readable when somebody wants the service to end.
-diomp::unique_fd termination_events() {
+constexpr std::array<int, 3> termination_signals{SIGTERM, SIGINT, SIGHUP};
+
+/// Readable when the service is to end. Signals that were ignored at the start stay so.
+diomp::unique_fd termination_events(const diomp::original_signals &original) {
     sigset_t wanted;
     sigemptyset(&wanted);
-    for (int const each : {SIGINT, SIGTERM, SIGHUP}) {
-        sigaddset(&wanted, each);
+    for (int const each : termination_signals) {
+        if (!original.ignores(each)) {
+            sigaddset(&wanted, each);
+        }
     }
     ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
     return diomp::unique_fd(::signalfd(-1, &wanted, SFD_CLOEXEC));
+}
+
+/// A signal for the end of the parent, which this process does not ignore.
+int parent_death_signal(const diomp::original_signals &original) {
+    auto const *const found = std::ranges::find_if(
+        termination_signals, [&original](int signal) { return !original.ignores(signal); });
+    return found != termination_signals.end() ? *found : SIGKILL;
 }
 
 diomp::result<std::vector<service::lent_device>> find_devices(const std::string &text,
@@ -103,6 +120,9 @@ diomp::result<std::string> take_token() {
 }
 
 diomp::status run(const command_line &chosen) {
+    diomp::ignore_signals(chosen.ignored_signals);
+    auto const original = diomp::original_signals::of_this_process();
+    std::signal(SIGCHLD, SIG_DFL); // if it is ignored, ends of sessions are not reported
     diomp::unique_fd input;
     if (chosen.attached) {
         auto taken = diomp::deviced::take_settings();
@@ -126,9 +146,9 @@ diomp::status run(const command_line &chosen) {
         memory_bytes = size.value();
     }
     if (chosen.ends_with_parent || chosen.attached) {
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        ::prctl(PR_SET_PDEATHSIG, parent_death_signal(original));
     }
-    diomp::unique_fd const termination = termination_events();
+    diomp::unique_fd const termination = termination_events(original);
     auto stop = diomp::deviced::either(termination.get(), input.get());
     DIOMP_TRY(stop);
     auto open = open_door(chosen);
@@ -155,6 +175,8 @@ diomp::status run(const command_line &chosen) {
 
 int main(int argc, char **argv) {
     diomp::fill_standard_descriptors();
-    auto const served = run(diomp::deviced::parse_command_line(argc, argv));
-    return served ? 0 : complain(served.failure());
+    return diomp::run_tool("diomp-deviced", [argc, argv] {
+        auto const served = run(diomp::deviced::parse_command_line(argc, argv));
+        return served ? 0 : complain(served.failure());
+    });
 }

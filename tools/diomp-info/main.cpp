@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-info: what this installation is, what it finds here, what it can be told.
+#include "base/tool_main.h"
 #include "doctor.h"
 #include "report.h"
 #include "settings_page.h"
@@ -10,7 +11,9 @@
 
 #include <cstdio>
 
-int main(int argc, char **argv) {
+namespace {
+
+int run(int argc, char **argv) {
     CLI::App app("Shows DiOMP's version, ranks, segments, limits and settings. Run it under "
                  "diomp-run to see a "
                  "job's ranks.");
@@ -68,4 +71,17 @@ int main(int argc, char **argv) {
         return diomp::info::print_topology(shape);
     }
     return diomp::info::print_report(as_json);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return diomp::run_tool("diomp-info", [argc, argv] {
+        int const status = run(argc, argv);
+        if (std::fflush(stdout) != 0) {
+            std::perror("diomp-info: standard output");
+            return 1;
+        }
+        return status;
+    });
 }

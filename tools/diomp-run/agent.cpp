@@ -56,6 +56,7 @@ status agent::set_up() {
     auto invitation = read_invitation();
     DIOMP_TRY(invitation);
     invitation_ = invitation.take();
+    ignore_signals(invitation_.ignored_signals); // a remote shell passes no dispositions on
     auto connection = connect_to_head(invitation_);
     DIOMP_TRY(connection);
     unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -201,6 +202,12 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
             node_->signal(number);
         }
         return;
+    case frame_type::look:
+        if (node_) {
+            node_->look();
+        }
+        head_->send(small_frame(frame_type::looked));
+        return;
     default:
         std::fprintf(stderr, "diomp-run: unknown frame %d from the head\n", static_cast<int>(type));
     }
@@ -289,7 +296,6 @@ void agent::on_abort(int rank, int code) { send_abort(frame_type::aborted, rank,
 void agent::on_give_up(int rank, int code) { send_abort(frame_type::gave_up, rank, code); }
 
 void agent::send_abort(frame_type type, int rank, int code) {
-    // A rank that noticed another one's death may be heard before the death itself.
     node_->look_for_killed(rank);
     if (output_) {
         output_->collect(rank);
@@ -298,6 +304,14 @@ void agent::send_abort(frame_type type, int rank, int code) {
                             static_cast<std::uint32_t>(node_->pid(rank)),
                             static_cast<std::uint32_t>(code)));
 }
+
+void agent::on_loss(int rank, std::optional<int> peer) {
+    head_->send(small_frame(frame_type::loss, static_cast<std::uint32_t>(rank),
+                            static_cast<std::uint32_t>(node_->pid(rank)),
+                            peer ? static_cast<std::uint32_t>(*peer) : local::unknown_peer));
+}
+
+void agent::on_closed(int rank) { send_rank(frame_type::closed, rank); }
 
 void agent::on_stacks_shown(int rank) {
     if (output_) {
@@ -327,11 +341,13 @@ void agent::on_exit(int rank, const exit_info &how) {
     if (output_) {
         output_->collect(rank);
     }
-    head_->send(small_frame(frame_type::exited, static_cast<std::uint32_t>(rank),
-                            static_cast<std::uint32_t>(node_->pid(rank)),
-                            static_cast<std::uint32_t>(how.code),
-                            static_cast<std::uint32_t>(how.signal),
-                            static_cast<std::uint8_t>(how.core_dumped ? 1 : 0)));
+    frame_writer frame(frame_type::exited);
+    for (int const number : {rank, node_->pid(rank), how.code, how.signal}) {
+        frame.number(static_cast<std::uint32_t>(number));
+    }
+    frame.number(static_cast<std::uint8_t>(how.core_dumped ? 1 : 0));
+    frame.text(how.reason);
+    head_->send(frame.take());
     if (node_->over()) {
         over_ = true;
     }

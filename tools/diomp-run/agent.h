@@ -33,6 +33,7 @@ private:
     status start_ranks();
     result<rank_descriptors> open_descriptors(int rank);
     void report_start(const status &started);
+    void report_failure(int exit_status, const error &why);
     void on_signal(const signalfd_siginfo &info);
     void clean_up();
 
@@ -49,10 +50,13 @@ private:
     void on_finalize(int rank) override;
     void on_abort(int rank, int code) override;
     void on_give_up(int rank, int code) override;
+    void on_loss(int rank, std::optional<int> peer) override;
+    void on_closed(int rank) override;
     void on_stacks_shown(int rank) override;
     void on_stacks_over(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
+    void on_start_failure(int rank, const error &why) override;
     void send_rank(frame_type type, int rank);
     void send_abort(frame_type type, int rank, int code);
 
@@ -72,7 +76,7 @@ private:
     std::vector<launch::local::entry> held_; ///< of the fence that is not complete on all hosts
     std::map<name, std::string> cache_;      ///< values of other hosts' ranks
     std::map<name, std::vector<int>> asked_; ///< the ranks that wait for each
-    int failure_status_ = 1;                 ///< diomp-run's if ranks cannot be started
+    int failure_status_ = 1;                 ///< diomp-run's if the host is not ready
     bool ending_ = false;                    ///< ranks have been told to end
     bool over_ = false;                      ///< nothing more will be started
 };

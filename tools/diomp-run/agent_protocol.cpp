@@ -14,6 +14,9 @@ std::string encode_invitation(const agent_invitation &invitation) {
     std::string text =
         fmt::format("diomp-run {}\nindex {}\nsecret {}\ntimeout {}\n", agent_protocol_version,
                     invitation.index, invitation.secret, invitation.timeout_s);
+    if (!invitation.ignored_signals.empty()) {
+        text += fmt::format("ignore {}\n", invitation.ignored_signals);
+    }
     for (const auto &[address, port] : invitation.addresses) {
         text += fmt::format("address {} {}\n", address, port);
     }
@@ -43,6 +46,8 @@ result<agent_invitation> decode_invitation(const std::string &text) {
             lines >> invitation.secret;
         } else if (word == "timeout") {
             lines >> invitation.timeout_s;
+        } else if (word == "ignore") {
+            lines >> invitation.ignored_signals;
         } else if (word == "address") {
             std::string address;
             std::string port;

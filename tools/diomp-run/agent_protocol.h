@@ -43,13 +43,15 @@ enum class frame_type : std::uint8_t {
     output_closed = 10, ///< which (u8): nobody reads it any more
     input = 11,         ///< text for rank 0; no text: the end
     show_stacks = 12,   ///< node::ask_stacks
+    look = 13,          ///< report what has happened at the ranks; `looked` follows
     // From an agent.
     ready = 21,        ///< the program is there
     start_failed = 22, ///< exit status (u8), message
     message = 23,      ///< a line for the user
     joined = 24,       ///< rank (u32), pid (u32)
     finalized = 25,    ///< rank (u32)
-    exited = 26,       ///< rank (u32), pid (u32), code (u32), signal (u32), core dumped (u8)
+    exited = 26,       ///< rank (u32), pid (u32), code (u32), signal (u32), core dumped (u8),
+                       ///< reason
     aborted = 27,      ///< rank (u32), pid (u32), code (u32)
     bad_rank = 28,     ///< rank (u32), pid (u32), what
     entries = 29,      ///< as the local protocol has them; the ranks' since the last fence
@@ -61,6 +63,9 @@ enum class frame_type : std::uint8_t {
     alive = 35,
     gave_up = 36,     ///< as aborted; all ranks of the job are to show their stacks
     stacks_over = 37, ///< every rank of the host has shown its stacks, or will not
+    looked = 38,      ///< answers look
+    loss = 39,        ///< rank (u32), pid (u32), lost rank (u32) as in the local protocol
+    closed = 40,      ///< rank (u32), pid (u32): its process is ending
 };
 
 using frame_writer = packet_writer;
@@ -69,8 +74,9 @@ using frame_reader = packet_reader;
 /// What an agent reads from its standard input, where nobody else can see it.
 struct agent_invitation {
     int index = 0;
-    std::string secret;   ///< of the job, secure::secret::encode()
-    double timeout_s = 0; ///< silence after which the other end counts as gone
+    std::string secret;          ///< of the job, secure::secret::encode()
+    double timeout_s = 0;        ///< silence after which the other end counts as gone
+    std::string ignored_signals; ///< numbers with commas; see signal_dispositions.h
     std::vector<std::pair<std::string, std::string>> addresses; ///< numeric address, port
 };
 [[nodiscard]] std::string encode_invitation(const agent_invitation &invitation);

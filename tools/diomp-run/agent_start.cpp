@@ -60,7 +60,7 @@ status agent::prepare(agent_setup setup) {
     plan_.common.arguments = setup_.command;
     plan_.common.environment = rank_environment(environ, setup_.environment, libomptarget_folder());
     plan_.common.environment.push_back(mark);
-    plan_.common.signal_mask = signals_->original_mask();
+    plan_.common.signals = signals_->original();
     plan_.common.open_files = original_open_files_;
     exchange_ = std::make_unique<exchange>(plan_.first_rank, plan_.ranks);
     if (setup_.output_dir.empty()) {
@@ -81,8 +81,7 @@ status agent::start_ranks() {
     if (!node_ || plan_.ranks == 0) {
         return error(OMPX_ERR_SYSTEM, "the head has said go before the set-up");
     }
-    DIOMP_TRY(node_->start(
-        std::move(plan_), [this](int rank) { return open_descriptors(rank); }, failure_status_));
+    DIOMP_TRY(node_->start(std::move(plan_), [this](int rank) { return open_descriptors(rank); }));
     for (int rank = node_->plan().first_rank;
          setup_.verbose && rank < node_->plan().first_rank + node_->plan().ranks; ++rank) {
         frame_writer frame(frame_type::message);
@@ -116,13 +115,21 @@ result<rank_descriptors> agent::open_descriptors(int rank) {
 
 /// Tells the head of a failure; the head then ends the job everywhere.
 void agent::report_start(const status &started) {
-    if (started.ok()) {
-        return;
+    if (!started.ok()) {
+        report_failure(failure_status_, started.failure());
     }
+}
+
+void agent::report_failure(int exit_status, const error &why) {
     frame_writer frame(frame_type::start_failed);
-    frame.number(static_cast<std::uint8_t>(failure_status_));
-    frame.text(fmt::format("{}: {}", setup_.host, describe(started.failure())));
+    frame.number(static_cast<std::uint8_t>(exit_status));
+    frame.text(fmt::format("{}: {}", setup_.host, describe(why)));
     head_->send(frame.take());
+}
+
+void agent::on_start_failure(int /*rank*/, const error &why) {
+    report_failure(status_cannot_execute, why);
+    over_ = over_ || node_->over();
 }
 
 } // namespace diomp::run

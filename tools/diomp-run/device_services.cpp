@@ -5,7 +5,6 @@
 #include "node.h"
 #include "options.h"
 #include "own_process.h"
-#include "spawn.h"
 
 #include <fmt/format.h>
 
@@ -19,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -67,9 +67,9 @@ device_services::~device_services() {
     for (auto const &each : services_) {
         loop_.remove(each->exit_token);
         loop_.remove(each->output_token);
-        if (each->pid > 0 && each->pidfd.valid()) {
-            ::kill(-each->pid, SIGKILL);
-            waitpid(each->pid, nullptr, 0);
+        if (each->pidfd.valid()) {
+            ::kill(-each->process.pid(), SIGKILL);
+            waitpid(each->process.pid(), nullptr, 0);
         }
     }
 }
@@ -131,13 +131,13 @@ status device_services::start_one(service &which) {
     DIOMP_TRY(opened);
     pipe_ends output = opened.take();
     DIOMP_TRY(stop_blocking(output.reading));
-    auto pid = spawn_one(which, input.reading.get(), output.writing.get());
-    DIOMP_TRY(pid);
-    which.pid = pid.value();
+    auto spawned = spawn_one(which, input.reading.get(), output.writing.get());
+    DIOMP_TRY(spawned);
+    which.process = spawned.take();
     ++running_;
     which.input = std::move(input.writing);
     which.output = std::move(output.reading);
-    which.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.pid, 0)));
+    which.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.process.pid(), 0)));
     auto end = loop_.add(which.pidfd.get(), EPOLLIN, [this, &which](auto) { on_exit(which); });
     DIOMP_TRY(end);
     which.exit_token = end.value();
@@ -161,16 +161,21 @@ status device_services::hand_over_settings(service &which, const pipe_ends &inpu
 
 std::vector<std::string> device_services::own_arguments(const service &which) const {
     bool const processors = which.host.kind == "cpu";
-    return {"--attached",
-            "--port",
-            "0",
-            "--listen",
-            which.address.empty() ? "ssh" : which.address,
-            "--devices",
-            processors ? std::to_string(which.host.devices) : which.host.kind};
+    std::vector<std::string> arguments{"--attached",
+                                       "--port",
+                                       "0",
+                                       "--listen",
+                                       which.address.empty() ? "ssh" : which.address,
+                                       "--devices",
+                                       processors ? std::to_string(which.host.devices)
+                                                  : which.host.kind};
+    if (std::string ignored = plan_.signals.ignored_list(); !ignored.empty()) {
+        arguments.insert(arguments.end(), {"--ignore-signals", std::move(ignored)});
+    }
+    return arguments;
 }
 
-result<pid_t> device_services::spawn_one(const service &which, int input, int output) {
+result<spawned_process> device_services::spawn_one(const service &which, int input, int output) {
     spawn_request request;
     if (which.here) {
         request.path = beside(own_program());
@@ -189,7 +194,7 @@ result<pid_t> device_services::spawn_one(const service &which, int input, int ou
     request.standard_input = input;
     request.standard_output = output;
     request.standard_error = output;
-    request.signal_mask = plan_.signal_mask;
+    request.signals = plan_.signals;
     request.open_files = plan_.open_files;
     return spawn(request);
 }
@@ -205,7 +210,8 @@ std::vector<device_service> device_services::listening() const {
 }
 
 bool device_services::owns(pid_t pid) const {
-    return std::ranges::any_of(services_, [pid](auto const &each) { return each->pid == pid; });
+    return std::ranges::any_of(services_,
+                               [pid](auto const &each) { return each->process.pid() == pid; });
 }
 
 // ---- What they say
@@ -273,7 +279,7 @@ void device_services::look() {
 }
 
 void device_services::on_exit(service &which) {
-    auto const how = which.pidfd.valid() ? peek_exit(which.pid) : std::nullopt;
+    auto const how = which.pidfd.valid() ? peek_exit(which.process.pid()) : std::nullopt;
     if (!how) {
         return;
     }
@@ -281,11 +287,14 @@ void device_services::on_exit(service &which) {
     which.pidfd.reset();
     on_output(which); // its last words first
     loop_.remove(which.output_token);
-    waitpid(which.pid, nullptr, 0);
-    which.pid = -1;
+    waitpid(which.process.pid(), nullptr, 0);
+    auto const gone = std::exchange(which.process, spawned_process());
     --running_;
     if (!stopping_) {
-        fail(error(OMPX_ERR_PEER, explain(which, *how)));
+        auto const why = gone.start_failure();
+        fail(why ? error(OMPX_ERR_SYSTEM,
+                         fmt::format("host {}: {}", which.host.name, why->message()), why->remedy())
+                 : error(OMPX_ERR_PEER, explain(which, *how)));
     }
 }
 
@@ -330,8 +339,8 @@ void device_services::on_limit() {
     gave_up_ = killed_;
     killed_ = true;
     for (auto const &each : services_) {
-        if (each->pid > 0) {
-            ::kill(-each->pid, SIGKILL);
+        if (each->process.pid() > 0) {
+            ::kill(-each->process.pid(), SIGKILL);
         }
     }
     limit_->arm(kill_limit_s);

@@ -10,6 +10,7 @@
 #include "remote_devices.h"
 #include "remote_shell.h"
 #include "report.h"
+#include "spawn.h"
 
 #include <csignal>
 #include <functional>
@@ -27,7 +28,7 @@ struct services_plan {
     std::string remote_shell;   ///< command
     std::string program;        ///< diomp-run, beside which diomp-deviced lies, on other hosts
     std::string settings;       ///< NAME=VALUE, each ended by a zero, the token among them
-    sigset_t signal_mask{};
+    original_signals signals;
     rlimit open_files{};
     double start_limit_s = 0;
 };
@@ -65,9 +66,9 @@ private:
     struct service {
         device_host host;
         bool here = false;
-        std::string address; ///< to listen at; empty: as the remote shell has reached it
-        int port = 0;        ///< 0: does not listen yet
-        pid_t pid = -1;      ///< it or its remote shell; leads a group
+        std::string address;     ///< to listen at; empty: as the remote shell has reached it
+        int port = 0;            ///< 0: does not listen yet
+        spawned_process process; ///< it or its remote shell; leads a group
         unique_fd pidfd;
         event_loop::token exit_token = event_loop::token::none;
         unique_fd input;
@@ -82,7 +83,7 @@ private:
     status find_place(service &which) const;
     status start_one(service &which);
     status hand_over_settings(service &which, const pipe_ends &input) const;
-    result<pid_t> spawn_one(const service &which, int input, int output);
+    result<spawned_process> spawn_one(const service &which, int input, int output);
     [[nodiscard]] std::vector<std::string> own_arguments(const service &which) const;
     void on_output(service &which);
     void on_line(service &which, std::string line);

@@ -64,10 +64,12 @@ result<guard> guard::start(const std::string &mark) {
 guard::guard(guard &&other) noexcept
     : pid_(std::exchange(other.pid_, -1)), pipe_(std::move(other.pipe_)) {}
 
-guard::~guard() {
+guard::~guard() = default; // the end of the pipe is what it waits for
+
+void guard::dismiss() {
     if (pid_ > 0) {
         kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
+        waitpid(std::exchange(pid_, -1), nullptr, 0);
     }
 }
 

@@ -20,8 +20,10 @@ public:
     guard &operator=(guard &&) = delete;
     guard(const guard &) = delete;
     guard &operator=(const guard &) = delete;
-    /// Ends the guard without letting it act. Call when no process of the job is left.
+    /// Lets it act, unless dismiss() has been called.
     ~guard();
+    /// Ends it without letting it act. Call when no process of the job is left.
+    void dismiss();
 
     /// Puts a rank's process group under guard.
     void watch(pid_t group);

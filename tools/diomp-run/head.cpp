@@ -58,10 +58,7 @@ void head::on_frame(frame_link &from, std::string_view bytes) {
         return;
     case frame_type::start_failed: {
         int const exit_status = frame.number<std::uint8_t>();
-        if (now() == phase::running) {
-            exit_status_ = exit_status;
-        }
-        fail_start(error(OMPX_ERR_SYSTEM, std::string(frame.text())));
+        fail_start(exit_status, error(OMPX_ERR_SYSTEM, std::string(frame.text())));
         return;
     }
     case frame_type::message:
@@ -96,13 +93,11 @@ void head::leave(host &which) {
     starting_ -= which.at == stage::starting ? 1 : 0;
     which.at = stage::gone;
     on_stacks_over(which);
+    on_looked(which);
     if (which.link) {
         which.link->close();
     }
     if (--remaining_ == 0) {
-        if (verdict_->armed()) { // no death elsewhere will be told any more
-            on_verdict();
-        }
         deadline_->arm(shell_limit_s);
     }
 }
@@ -123,13 +118,15 @@ void head::on_tick() {
             if (time - each.heard <= std::chrono::duration<double>(start_limit_s)) {
                 continue;
             }
-            fail_start(error(
-                OMPX_ERR_TIMEOUT,
-                fmt::format("host {}: diomp-run there has not connected to {} port {} within {} s; "
-                            "check that `{} {} true` works and that no firewall is between, or "
-                            "choose the address with --head-address",
-                            each.share.name, addresses_.front().first, addresses_.front().second,
-                            start_limit_s, options_.remote_shell, each.share.name)));
+            fail_start(
+                1,
+                error(OMPX_ERR_TIMEOUT,
+                      fmt::format(
+                          "host {}: diomp-run there has not connected to {} port {} within {} s; "
+                          "check that `{} {} true` works and that no firewall is between, or "
+                          "choose the address with --head-address",
+                          each.share.name, addresses_.front().first, addresses_.front().second,
+                          start_limit_s, options_.remote_shell, each.share.name)));
             leave(each);
         } else if (silent && each.at != stage::waiting && each.at != stage::gone) {
             fail(1, fmt::format("lost host {} (ranks {} to {}): no word from it for {} s "
@@ -182,6 +179,18 @@ void head::ask_stacks() {
     }
 }
 
+void head::look_at_ranks() {
+    for (host &each : hosts_) {
+        each.looks = each.at == stage::running;
+        if (each.looks) {
+            each.link->send(small_frame(frame_type::look));
+        }
+    }
+    if (std::ranges::none_of(hosts_, &host::looks)) {
+        all_ranks_seen();
+    }
+}
+
 void head::signal_ranks(int signal) {
     send_to_all(small_frame(frame_type::signal, static_cast<std::uint8_t>(signal)));
 }
@@ -200,7 +209,7 @@ void head::on_deadline() {
 
 void head::on_child(pid_t pid) {
     bool const ours = pid == guard_->pid() || std::ranges::any_of(hosts_, [pid](const host &each) {
-                          return each.shell == pid;
+                          return each.shell.pid() == pid;
                       });
     if (!ours) {
         waitpid(pid, nullptr, WNOHANG);
@@ -215,16 +224,16 @@ void head::on_continued() {
 
 void head::clean_up() {
     for (const host &each : hosts_) {
-        if (each.shell > 0) {
-            ::kill(-each.shell, SIGKILL);
+        if (each.shell.pid() > 0) {
+            ::kill(-each.shell.pid(), SIGKILL);
         }
     }
     if (!kill_and_reap_children(guard_->pid(), kill_limit_s)) {
         output_->message("some remote shells do not end, not even by SIGKILL");
     }
-    guard_.reset();
+    guard_->dismiss();
     for (const host &each : hosts_) {
-        if (each.shell > 0) {
+        if (each.shell.pid() > 0) {
             output_->collect_pipe(each.shell_output);
         }
     }

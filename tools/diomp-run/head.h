@@ -3,7 +3,7 @@
 // back and runs the ranks there; what it tells is decided upon here.
 //
 // Memory: about 500 bytes and two descriptors (three while its remote shell runs) per host; per
-// rank a byte, its process id, and two sources of output lines (72 bytes each). Values take what
+// rank 13 bytes, its process id, and two sources of output lines (72 bytes each). Values take what
 // ranks publish. A fence of n ranks on h hosts costs h messages each way.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "input_reader.h"
 #include "listener.h"
 #include "remote_shell.h"
+#include "spawn.h"
 #include "supervisor.h"
 #include "value_store.h"
 
@@ -46,8 +47,9 @@ private:
         stage at = stage::waiting;
         bool here = false; ///< needs no remote shell
         bool in_fence = false;
-        bool shows = false; ///< its ranks have been asked for their stacks, and are not done
-        pid_t shell = -1;   ///< the remote shell; leads a group
+        bool shows = false;    ///< its ranks have been asked for their stacks, and are not done
+        bool looks = false;    ///< has been asked for what it knows of its ranks
+        spawned_process shell; ///< the remote shell; leads a group
         unique_fd shell_fd;
         event_loop::token shell_token = event_loop::token::none;
         std::size_t shell_output = 0; ///< output_hub's number
@@ -76,6 +78,7 @@ private:
     void kill_ranks() override;
     void signal_ranks(int signal) override;
     void ask_stacks() override;
+    void look_at_ranks() override;
     void on_child(pid_t pid) override;
     void on_continued() override;
     void clean_up() override;
@@ -95,9 +98,8 @@ private:
     void on_get(host &from, frame_reader &frame);
     void on_output(host &from, frame_reader &frame);
     void on_exited(int rank, frame_reader &frame);
-    void on_aborted(int rank, int code, stacks wanted);
     void on_stacks_over(host &from);
-    void on_verdict() { fail(abort_status_, abort_message_, abort_stacks_); }
+    void on_looked(host &from);
     void thank(host &which);
 
     named_settings settings_; ///< that ranks get of our environment
@@ -111,15 +113,11 @@ private:
     std::unique_ptr<guard> guard_;
     std::unique_ptr<timer> tick_;
     std::unique_ptr<timer> deadline_; ///< of the end
-    std::unique_ptr<timer> verdict_;  ///< of an abort: a death elsewhere comes first
     std::unique_ptr<input_reader> input_;
     std::vector<host> hosts_;
     std::vector<pid_t> pids_; ///< [rank], as far as known
     value_store values_;
     clock::time_point last_tick_;
-    std::string abort_message_;
-    int abort_status_ = 0;
-    stacks abort_stacks_ = stacks::hidden;
     std::size_t next_to_start_ = 0;
     std::size_t starting_ = 0;  ///< hosts in that stage
     std::size_t ready_ = 0;     ///< hosts that have been

@@ -10,9 +10,6 @@
 namespace diomp::run {
 namespace {
 
-/// How long an abort waits for news of a death that may be its reason: news from another host may
-/// be a little late, and the job has two seconds.
-constexpr double verdict_s = 0.2;
 /// Word of used output goes out in portions.
 constexpr std::uint32_t thank_bytes = window_bytes / 4;
 
@@ -42,6 +39,9 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     case frame_type::stacks_over:
         on_stacks_over(from);
         return;
+    case frame_type::looked:
+        on_looked(from);
+        return;
     default:
         break;
     }
@@ -61,16 +61,26 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
         check_attendance();
         return;
     case frame_type::finalized:
-        attendance_.finalize(rank);
+        note_finalized(rank);
         return;
     case frame_type::exited:
         on_exited(rank, frame);
         return;
     case frame_type::aborted:
-        on_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()), stacks::hidden);
+        fail_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
     case frame_type::gave_up:
-        on_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()), stacks::shown);
+        fail_given_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        return;
+    case frame_type::loss: {
+        auto const peer = frame.number<std::uint32_t>();
+        note_loss(rank, peer == launch::local::unknown_peer
+                            ? std::nullopt
+                            : std::optional(static_cast<int>(peer)));
+        return;
+    }
+    case frame_type::closed:
+        note_closed(rank);
         return;
     case frame_type::bad_rank:
         fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank),
@@ -151,22 +161,13 @@ void head::on_exited(int rank, frame_reader &frame) {
     how.code = static_cast<int>(frame.number<std::uint32_t>());
     how.signal = static_cast<int>(frame.number<std::uint32_t>());
     how.core_dumped = frame.number<std::uint8_t>() != 0;
-    if (how.success()) {
-        attendance_.leave(rank);
-        if (!verdict_->armed()) { // else the end of a rank that has aborted with 0
-            check_attendance();
-        }
-    } else if (!verdict_->armed() || how.signal != 0) { // else a consequence of the abort
-        report_exit(name_rank(rank), how);
-    }
+    how.reason = frame.text();
+    fail_exited(rank, how);
 }
 
-void head::on_aborted(int rank, int code, stacks wanted) {
-    if (!verdict_->armed()) {
-        abort_status_ = abort_status(code);
-        abort_stacks_ = wanted;
-        abort_message_ = fmt::format("{} aborted the job with status {}", name_rank(rank), code);
-        verdict_->arm(verdict_s);
+void head::on_looked(host &from) {
+    if (std::exchange(from.looks, false) && std::ranges::none_of(hosts_, &host::looks)) {
+        all_ranks_seen();
     }
 }
 

@@ -3,7 +3,6 @@
 #include "head.h"
 #include "head_connection.h"
 #include "pipe.h"
-#include "spawn.h"
 
 #include <fmt/format.h>
 
@@ -54,11 +53,6 @@ status head::set_up() {
         }
         *which = made.take();
     }
-    auto verdict = add_timer(*loop_, [this] { on_verdict(); });
-    if (!verdict) {
-        return verdict.take_failure();
-    }
-    verdict_ = verdict.take();
     output_->add_remote_ranks(options_.output_dir.empty() ? options_.ranks : 0);
     output_->on_flow = [this] { on_flow(); };
     input_ = std::make_unique<input_reader>(*loop_, [this](std::string_view text) {
@@ -128,7 +122,8 @@ void head::start_more() {
     while (now() == phase::running && next_to_start_ < hosts_.size() && starting_ < max_starting) {
         std::size_t const index = next_to_start_++;
         if (auto started = start_agent(index); !started) {
-            fail_start(error(OMPX_ERR_SYSTEM, fmt::format("host {}: {}", hosts_[index].share.name,
+            fail_start(1,
+                       error(OMPX_ERR_SYSTEM, fmt::format("host {}: {}", hosts_[index].share.name,
                                                           started.failure().message())));
         }
     }
@@ -137,7 +132,7 @@ void head::start_more() {
 status head::start_agent(std::size_t index) {
     host &which = hosts_[index];
     agent_invitation invitation{static_cast<int>(index), secret_.encode(), lost_after_s_,
-                                addresses_};
+                                signals_->original().ignored_list(), addresses_};
     auto opened = open_pipe();
     DIOMP_TRY(opened);
     pipe_ends const ends = opened.take();
@@ -173,19 +168,17 @@ status head::start_agent(std::size_t index) {
     request.standard_input = ends.reading.get();
     request.standard_output = errors.get(); // nothing of the ranks' comes here
     request.standard_error = errors.get();
-    request.signal_mask = signals_->original_mask();
+    request.signals = signals_->original();
     request.open_files = original_open_files_;
-    auto pid = spawn(request);
-    if (!pid) {
-        return pid.take_failure();
-    }
-    which.shell = pid.value();
-    guard_->watch(which.shell);
+    auto spawned = spawn(request);
+    DIOMP_TRY(spawned);
+    which.shell = spawned.take();
+    guard_->watch(which.shell.pid());
     ++shells_;
     ++starting_;
     which.at = stage::starting;
     which.heard = clock::now();
-    which.shell_fd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.shell, 0)));
+    which.shell_fd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.shell.pid(), 0)));
     auto token = loop_->add(which.shell_fd.get(), EPOLLIN,
                             [this, index](std::uint32_t) { on_shell_exit(index); });
     if (!token) {
@@ -196,7 +189,7 @@ status head::start_agent(std::size_t index) {
         output_->message(fmt::format("host {}: ranks {} to {}, started by {} (pid {})",
                                      which.share.name, which.share.first_rank,
                                      which.share.first_rank + which.share.ranks - 1,
-                                     request.arguments.front(), which.shell));
+                                     request.arguments.front(), which.shell.pid()));
     }
     return {};
 }
@@ -275,7 +268,7 @@ void head::on_ready(host &which) {
 
 void head::on_shell_exit(std::size_t index) {
     host &which = hosts_[index];
-    auto const how = peek_exit(which.shell);
+    auto const how = peek_exit(which.shell.pid());
     if (!how || which.shell_token == event_loop::token::none) {
         return;
     }
@@ -285,13 +278,16 @@ void head::on_shell_exit(std::size_t index) {
     output_->collect_pipe(which.shell_output);
     // A shell that has put itself into the background is fine as long as the agent comes.
     if (which.at == stage::starting && !how->success()) {
-        fail_start(error(OMPX_ERR_SYSTEM, explain_shell_exit(which, *how)));
+        fail_start(1, error(OMPX_ERR_SYSTEM, explain_shell_exit(which, *how)));
         leave(which);
     }
 }
 
 std::string head::explain_shell_exit(const host &which, const exit_info &how) const {
     const std::string &name = which.share.name;
+    if (auto const why = which.shell.start_failure()) {
+        return fmt::format("host {}: {}", name, why->message());
+    }
     std::string const shell = which.here ? "sh" : shell_.words.front();
     if (how.signal == 0 && how.code == 255) {
         return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "

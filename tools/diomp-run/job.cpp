@@ -58,15 +58,9 @@ status job::start() {
     plan.common.arguments = options_.command;
     plan.common.environment =
         rank_environment(environ, explicit_settings(options_.environment), libomptarget_folder());
-    plan.common.signal_mask = signals_->original_mask();
+    plan.common.signals = signals_->original();
     plan.common.open_files = original_open_files_;
-    int exit_status = 0;
-    auto started = node_->start(
-        std::move(plan), [this](int rank) { return open_descriptors(rank); }, exit_status);
-    if (!started) {
-        exit_status_ = exit_status != 0 ? exit_status : 1;
-        return started;
-    }
+    DIOMP_TRY(node_->start(std::move(plan), [this](int rank) { return open_descriptors(rank); }));
     if (options_.verbose) {
         for (int rank = 0; rank < options_.ranks; ++rank) {
             output_->message(node_->describe_placement(rank));
@@ -137,18 +131,23 @@ void job::on_get(int rank, int owner, std::string key) {
     on_protocol_error(rank, fmt::format("a question for '{}' of rank {}", key, owner));
 }
 
-void job::on_finalize(int rank) { attendance_.finalize(rank); }
+void job::on_finalize(int rank) { note_finalized(rank); }
 
-void job::on_abort(int rank, int code) { end_aborted(rank, code, stacks::hidden); }
-
-void job::on_give_up(int rank, int code) { end_aborted(rank, code, stacks::shown); }
-
-void job::end_aborted(int rank, int code, stacks wanted) {
-    // A rank that noticed another one's death may be heard before the death itself.
+void job::on_abort(int rank, int code) {
     node_->look_for_killed(rank);
     output_->collect(rank);
-    fail(abort_status(code),
-         fmt::format("{} aborted the job with status {}", name_rank(rank), code), wanted);
+    fail_aborted(rank, code);
+}
+
+void job::on_give_up(int rank, int code) {
+    node_->look_for_killed(rank);
+    output_->collect(rank);
+    fail_given_up(rank, code);
+}
+
+void job::look_at_ranks() {
+    node_->look();
+    all_ranks_seen();
 }
 
 void job::on_stacks_shown(int rank) {
@@ -167,14 +166,13 @@ void job::on_protocol_error(int rank, const std::string &what) {
     fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank), what));
 }
 
+void job::on_start_failure(int /*rank*/, const error &why) {
+    fail_start(status_cannot_execute, why);
+}
+
 void job::on_exit(int rank, const exit_info &how) {
     output_->collect(rank);
-    if (how.success()) {
-        attendance_.leave(rank);
-        check_attendance();
-    } else {
-        report_exit(name_rank(rank), how);
-    }
+    fail_exited(rank, how);
 }
 
 } // namespace diomp::run

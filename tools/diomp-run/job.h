@@ -30,7 +30,7 @@ private:
     void clean_up() override;
     [[nodiscard]] std::string name_rank(int rank) const override { return node_->name_rank(rank); }
     void ask_stacks() override { node_->ask_stacks(); }
-    void end_aborted(int rank, int code, stacks wanted);
+    void look_at_ranks() override;
     result<rank_descriptors> open_descriptors(int rank);
 
     void on_hello(int rank, pid_t pid) override;
@@ -40,10 +40,13 @@ private:
     void on_finalize(int rank) override;
     void on_abort(int rank, int code) override;
     void on_give_up(int rank, int code) override;
+    void on_loss(int rank, std::optional<int> peer) override { note_loss(rank, peer); }
+    void on_closed(int rank) override { note_closed(rank); }
     void on_stacks_shown(int rank) override;
     void on_stacks_over(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
+    void on_start_failure(int rank, const error &why) override;
 
     exchange exchange_;
     std::unique_ptr<node> node_;

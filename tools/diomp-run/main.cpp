@@ -2,6 +2,7 @@
 // diomp-run: starts a program on several ranks, of this machine or of several.
 #include "agent.h"
 #include "base/secure/secret.h"
+#include "base/tool_main.h"
 #include "head.h"
 #include "host_list.h"
 #include "job.h"
@@ -26,9 +27,7 @@ void give_token(diomp::run::run_options &options) {
     }
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
     using namespace diomp::run;
     if (argc == 2 && std::string_view(argv[1]) == "--agent") {
         return run_agent();
@@ -53,4 +52,10 @@ int main(int argc, char **argv) {
         return refuse(fit.failure());
     }
     return head(std::move(options), shares.take()).run();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    return diomp::run_tool("diomp-run", [argc, argv] { return run(argc, argv); });
 }

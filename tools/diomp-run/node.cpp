@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "node.h"
 
+#include "base/read_file.h"
 #include "launch/openmp_files.h"
 #include "strays.h"
 
@@ -8,8 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -73,21 +72,22 @@ node::~node() {
 }
 
 status node::start(node_plan plan,
-                   const std::function<result<rank_descriptors>(int rank)> &descriptors,
-                   int &exit_status) {
+                   const std::function<result<rank_descriptors>(int rank)> &descriptors) {
     plan_ = std::move(plan);
+    oom_ = oom_counter::of_this_process();
+    oom_kills_before_ = oom_.kills().value_or(0);
     ranks_.resize(static_cast<std::size_t>(plan_.ranks));
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto ends = descriptors(rank);
         if (!ends) {
             return ends.take_failure();
         }
-        DIOMP_TRY(start_rank(rank, ends.value(), exit_status));
+        DIOMP_TRY(start_rank(rank, ends.value()));
     }
     return {};
 }
 
-status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit_status) {
+status node::start_rank(int rank, const rank_descriptors &descriptors) {
     local::welcome_packet welcome;
     welcome.rank = static_cast<std::uint32_t>(rank);
     welcome.size = static_cast<std::uint32_t>(plan_.world_size);
@@ -125,39 +125,34 @@ status node::start_rank(int rank, const rank_descriptors &descriptors, int &exit
     request.standard_error = descriptors.err.get();
     request.inherited = rank_end.get();
     request.cpus = plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)];
-    auto pid = spawn(request);
-    if (!pid) {
-        exit_status = status_cannot_execute;
-        return pid.take_failure();
-    }
-    auto &process = at(rank);
-    process.pid = pid.value();
+    auto spawned = spawn(request);
+    DIOMP_TRY(spawned);
+    auto &started = at(rank);
+    started.process = spawned.take();
     ++started_;
-    process.link = link.take();
-    guard_.watch(process.pid);
+    started.link = link.take();
+    guard_.watch(pid(rank));
     // Not by its wrapper: glibc 2.36 declares that with C++ linkage.
-    process.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-    if (!process.pidfd) {
+    started.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, pid(rank), 0)));
+    if (!started.pidfd) {
         return system_error("pidfd_open", errno);
     }
-    auto token = loop_.add(process.pidfd.get(), EPOLLIN,
+    auto token = loop_.add(started.pidfd.get(), EPOLLIN,
                            [this, rank](std::uint32_t) { on_rank_exit(rank); });
-    if (!token) {
-        return token.take_failure();
-    }
-    process.token = token.value();
+    DIOMP_TRY(token);
+    started.token = token.value();
     return {};
 }
 
 std::string node::name_rank(int rank) const {
-    return fmt::format("rank {} on {} (pid {}, {})", rank, plan_.host, at(rank).pid,
+    return fmt::format("rank {} on {} (pid {}, {})", rank, plan_.host, pid(rank),
                        plan_.common.arguments.front());
 }
 
 std::string node::describe_placement(int rank) const {
     auto const &cpus = plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)];
     return fmt::format("rank {} of {} on {}: pid {}, {}", rank, plan_.world_size, plan_.host,
-                       at(rank).pid, cpus.empty() ? "unbound" : "cpus " + format_cpu_list(cpus));
+                       pid(rank), cpus.empty() ? "unbound" : "cpus " + format_cpu_list(cpus));
 }
 
 void node::send(int rank, const std::vector<shared_packet> &packets) {
@@ -178,7 +173,7 @@ void node::send_to_all(const std::vector<shared_packet> &packets) {
 
 void node::on_rank_exit(int rank) {
     auto &process = at(rank);
-    auto const how = process.pid > 0 ? peek_exit(process.pid) : std::nullopt;
+    auto how = pid(rank) > 0 ? peek_exit(pid(rank)) : std::nullopt;
     if (!how || process.ended) {
         return;
     }
@@ -187,18 +182,43 @@ void node::on_rank_exit(int rank) {
     ++ended_;
     // What it said last comes before what is said about it.
     process.link->receive();
-    events_.on_exit(rank, *how);
+    if (how->signal == SIGKILL && !killed_) {
+        how->reason = explain_kill();
+    }
+    if (auto const why = process.process.start_failure()) {
+        events_.on_start_failure(rank, *why);
+    } else {
+        events_.on_exit(rank, *how);
+    }
     look_for_stacks();
+}
+
+std::string node::explain_kill() const {
+    if (oom_.kills().value_or(0) <= oom_kills_before_) {
+        return {};
+    }
+    return fmt::format("out of memory, the kernel's OOM killer has ended it; it is the memory of "
+                       "{}; use fewer ranks per node or less memory per rank, or raise the limit",
+                       oom_.describe_place());
 }
 
 void node::look_for_killed(int except) {
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto const &process = at(rank);
-        if (rank != except && !process.ended && process.pid > 0) {
-            auto const how = peek_exit(process.pid);
+        if (rank != except && !process.ended && pid(rank) > 0) {
+            auto const how = peek_exit(pid(rank));
             if (how && how->signal != 0) {
                 on_rank_exit(rank);
             }
+        }
+    }
+}
+
+void node::look() {
+    for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
+        if (at(rank).link && !at(rank).ended) {
+            at(rank).link->receive();
+            on_rank_exit(rank);
         }
     }
 }
@@ -240,8 +260,9 @@ void node::end_stacks() {
 }
 
 std::string node::explain_silence(int rank) const {
-    std::ifstream file(fmt::format("/proc/{}/stat", at(rank).pid));
-    std::string const text{std::istreambuf_iterator<char>(file), {}};
+    auto const read = proc_is_ours() ? read_file(fmt::format("/proc/{}/stat", pid(rank)))
+                                     : result<std::string>(std::string());
+    std::string const text = read ? read.value() : std::string();
     std::size_t const name_end = text.rfind(") "); // the name may have any characters
     char const state =
         name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
@@ -261,8 +282,9 @@ std::string node::explain_silence(int rank) const {
 void node::reap(pid_t pid) {
     // Ranks have their pidfd. This reaps orphans that ended on their own; what signals that were
     // merged into one leave out waits for the end.
-    bool const ours = pid == guard_.pid() ||
-                      std::ranges::any_of(ranks_, [pid](auto &each) { return each.pid == pid; });
+    bool const ours = pid == guard_.pid() || std::ranges::any_of(ranks_, [pid](auto &each) {
+                          return each.process.pid() == pid;
+                      });
     if (!ours) {
         if (waitpid(pid, nullptr, WNOHANG) == pid) {
             launch::remove_openmp_files(pid);
@@ -290,8 +312,8 @@ void node::kill() {
 
 void node::signal(int number) {
     for (auto const &each : ranks_) {
-        if (each.pid > 0 && !reaped_) {
-            ::kill(-each.pid, number);
+        if (each.process.pid() > 0 && !reaped_) {
+            ::kill(-each.process.pid(), number);
         }
     }
 }
@@ -309,7 +331,9 @@ bool node::clean_up() {
     // still zombies, so these group numbers are theirs.
     signal(SIGKILL);
     reaped_ = true;
-    return kill_and_reap_children(guard_.pid(), kill_limit_s);
+    bool const is_clean = kill_and_reap_children(guard_.pid(), kill_limit_s);
+    guard_.dismiss();
+    return is_clean;
 }
 
 } // namespace diomp::run

@@ -5,6 +5,7 @@
 #include "cpu_layout.h"
 #include "event_loop.h"
 #include "guard.h"
+#include "oom_counter.h"
 #include "pipe.h"
 #include "rank_link.h"
 #include "report.h"
@@ -23,6 +24,8 @@ class node_events : public link_events {
 public:
     /// The rank's packets that came before have been handled.
     virtual void on_exit(int rank, const exit_info &how) = 0;
+    /// The rank's program could not be executed; diomp-run's exit status is status_cannot_execute.
+    virtual void on_start_failure(int rank, const error &why) = 0;
     /// After ask_stacks(): every rank has shown its stacks or will not. `silent`: a sentence about
     /// each of those that will not.
     virtual void on_stacks_over(const std::vector<std::string> &silent) = 0;
@@ -55,12 +58,11 @@ public:
     node(const node &) = delete;
     node &operator=(const node &) = delete;
 
-    /// On failure, `exit_status` is diomp-run's if it is not 1; ranks may have been started.
+    /// Returns without waiting for the ranks' programs. On failure ranks may have been started.
     status start(node_plan plan,
-                 const std::function<result<rank_descriptors>(int rank)> &descriptors,
-                 int &exit_status);
+                 const std::function<result<rank_descriptors>(int rank)> &descriptors);
     [[nodiscard]] const node_plan &plan() const { return plan_; }
-    [[nodiscard]] pid_t pid(int rank) const { return at(rank).pid; }
+    [[nodiscard]] pid_t pid(int rank) const { return at(rank).process.pid(); }
     /// "rank 3 on b (pid 17, ./app)".
     [[nodiscard]] std::string name_rank(int rank) const;
     /// "rank 3 of 4 on b: pid 17, cpus 0-1".
@@ -78,8 +80,11 @@ public:
     void ask_stacks();
     /// A rank has shown its stacks.
     void look_for_stacks();
-    /// Handles the end of ranks that a signal has killed, other than `except`, before its event.
+    /// Handles the end of ranks that a signal has killed, other than `except`, before its event: a
+    /// rank that fails since another one was killed may be heard first.
     void look_for_killed(int except);
+    /// Handles everything that ranks have sent and how they have ended, before their events.
+    void look();
     /// A child that is no rank has ended, as SIGCHLD says.
     void reap(pid_t pid);
     /// Every rank has ended, or they do not go away even after SIGKILL.
@@ -89,7 +94,7 @@ public:
 
 private:
     struct rank_process {
-        pid_t pid = -1;
+        spawned_process process;
         unique_fd pidfd;
         event_loop::token token = event_loop::token::none;
         std::unique_ptr<rank_link> link;
@@ -103,8 +108,9 @@ private:
     [[nodiscard]] const rank_process &at(int rank) const {
         return ranks_[static_cast<std::size_t>(rank - plan_.first_rank)];
     }
-    status start_rank(int rank, const rank_descriptors &descriptors, int &exit_status);
+    status start_rank(int rank, const rank_descriptors &descriptors);
     void on_rank_exit(int rank);
+    [[nodiscard]] std::string explain_kill() const;
     void on_grace_over();
     void end_stacks();
     [[nodiscard]] std::string explain_silence(int rank) const;
@@ -113,6 +119,8 @@ private:
     node_events &events_;
     guard guard_;
     node_plan plan_;
+    oom_counter oom_;
+    std::uint64_t oom_kills_before_ = 0; ///< before the ranks' start
     /// Ranks hold the reading end; its end of file tells them that the job is over.
     pipe_ends watch_;
     /// Its end of file asks them for their stacks.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "options.h"
 
+#include "base/read_file.h"
 #include "diomp.h"
 #include "remote_shell.h"
 
@@ -10,13 +11,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <memory>
 
 namespace diomp::run {
 namespace {
+
+constexpr std::size_t max_host_file_bytes = std::size_t{64} << 20;
 
 /// CLI11 knows nothing of the program and its arguments, which follow the options.
 class formatter : public CLI::Formatter {
@@ -67,12 +69,11 @@ void declare_hosts(CLI::App &app, run_options &options) {
     app.add_option_function<std::string>(
            "--hostfile",
            [&options](const std::string &path) {
-               std::ifstream file(path);
-               std::string const content{std::istreambuf_iterator<char>(file), {}};
-               if (!file) {
-                   throw CLI::ValidationError("--hostfile", "cannot read " + path);
+               auto const content = read_file(path, max_host_file_bytes);
+               if (!content) {
+                   throw CLI::ValidationError("--hostfile", content.failure().message());
                }
-               options.hosts = accept_hosts("--hostfile", parse_host_file(content, path));
+               options.hosts = accept_hosts("--hostfile", parse_host_file(content.value(), path));
            },
            "The same from a file: a host per line, as HOST, HOST:SLOTS or HOST slots=SLOTS")
         ->type_name("FILE")

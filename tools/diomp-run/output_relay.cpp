@@ -13,7 +13,7 @@
 namespace diomp::run {
 namespace {
 
-constexpr std::size_t read_bytes = std::size_t{16} * 1024;
+constexpr std::size_t relay_bytes = std::size_t{16} * 1024;
 
 } // namespace
 
@@ -51,7 +51,7 @@ void output_relay::watch(channel &which) {
 }
 
 bool output_relay::read_some(channel &from) {
-    std::array<char, read_bytes> buffer; // NOLINT(*-member-init): filled by read
+    std::array<char, relay_bytes> buffer; // NOLINT(*-member-init): filled by read
     ssize_t const size = from.fd ? read(from.fd.get(), buffer.data(), buffer.size()) : 0;
     if (size > 0) {
         on_the_way_ += static_cast<std::size_t>(size);

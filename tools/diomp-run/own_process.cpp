@@ -34,16 +34,22 @@ std::string own_program() {
 result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
                                                          const handler &on_signal) {
     std::unique_ptr<signal_port> port(new signal_port(loop));
+    port->original_ = original_signals::of_this_process();
     sigset_t watched;
     sigemptyset(&watched);
     for (int const signal : watched_signals) {
-        sigaddset(&watched, signal);
+        // One that is blocked would be an event although it is ignored.
+        if (signal == SIGCHLD || !port->original_.ignores(signal)) {
+            sigaddset(&watched, signal);
+        }
     }
-    sigprocmask(SIG_BLOCK, &watched, &port->original_mask_);
-    struct sigaction ignore{};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &ignore, nullptr); // write() tells
-    sigaction(SIGXFSZ, &ignore, nullptr); // as well
+    sigprocmask(SIG_BLOCK, &watched, nullptr);
+    struct sigaction action{};
+    action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &action, nullptr); // if it is ignored, the kernel reaps children by itself
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, nullptr); // write() returns the error
+    sigaction(SIGXFSZ, &action, nullptr); // likewise
     port->signals_ = unique_fd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!port->signals_) {
         return system_error("signalfd", errno);

@@ -2,9 +2,9 @@
 // What diomp-run does to its own process before anything else: descriptors, limits, signals.
 #pragma once
 
+#include "base/signal_dispositions.h"
 #include "event_loop.h"
 
-#include <csignal>
 #include <string>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -17,8 +17,9 @@ rlimit raise_open_files(std::size_t wanted);
 /// The path of this program.
 [[nodiscard]] std::string own_program();
 
-/// The signals that diomp-run acts on, as events of the loop. SIGPIPE and SIGXFSZ are
-/// ignored.
+/// The signals that diomp-run acts on, as events of the loop, unless they were ignored when it was
+/// started: then they stay so. SIGPIPE and SIGXFSZ are ignored here, SIGCHLD is not, whatever they
+/// were.
 class signal_port {
 public:
     using handler = std::function<void(const signalfd_siginfo &)>;
@@ -28,13 +29,13 @@ public:
     signal_port &operator=(const signal_port &) = delete;
 
     /// For processes that are started.
-    [[nodiscard]] const sigset_t &original_mask() const { return original_mask_; }
+    [[nodiscard]] const original_signals &original() const { return original_; }
 
 private:
     explicit signal_port(event_loop &loop) : loop_(loop) {}
 
     event_loop &loop_;
-    sigset_t original_mask_{};
+    original_signals original_;
     unique_fd signals_;
     event_loop::token token_ = event_loop::token::none;
 };

@@ -49,6 +49,13 @@ void rank_link::close() {
     queue_.clear();
 }
 
+void rank_link::on_end() {
+    close();
+    if (has_joined_) {
+        events_.on_closed(rank_);
+    }
+}
+
 void rank_link::receive() {
     std::array<char, local::max_packet_bytes> buffer; // NOLINT(*-member-init): filled by recv
     while (socket_) {
@@ -58,7 +65,7 @@ void rank_link::receive() {
         } else if (size < 0 && errno == EAGAIN) {
             return;
         } else if (size == 0 || errno != EINTR) {
-            close(); // every process that had the other end has closed it
+            on_end(); // every process that had the other end has closed it
         }
     }
 }
@@ -101,6 +108,12 @@ void rank_link::dispatch(std::string_view bytes) {
     case local::packet_type::give_up:
         events_.on_give_up(rank_, static_cast<int>(packet.number<std::uint32_t>()));
         return;
+    case local::packet_type::loss: {
+        auto const peer = packet.number<std::uint32_t>();
+        events_.on_loss(rank_, peer == local::unknown_peer ? std::nullopt
+                                                           : std::optional(static_cast<int>(peer)));
+        return;
+    }
     case local::packet_type::stacks_ready:
         can_show_ = true;
         return;
@@ -128,7 +141,7 @@ void rank_link::send_queued() {
             loop_.modify(token_, EPOLLIN | EPOLLOUT);
             return;
         } else if (errno != EINTR) {
-            close(); // the rank has gone; its exit tells the rest
+            on_end();
             return;
         }
     }

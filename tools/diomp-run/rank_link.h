@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace diomp::run {
@@ -24,6 +25,11 @@ public:
     virtual void on_abort(int rank, int code) = 0;
     /// The same after a wait in vain: all ranks are to show their stacks.
     virtual void on_give_up(int rank, int code) = 0;
+    /// The rank has lost a peer; which one, if it says so.
+    virtual void on_loss(int rank, std::optional<int> peer) = 0;
+    /// A rank that has joined has closed its end: as a rule because its process ends, whose exit is
+    /// not known yet.
+    virtual void on_closed(int rank) = 0;
     virtual void on_stacks_shown(int rank) = 0;
     /// The rank sent what makes no sense.
     virtual void on_protocol_error(int rank, const std::string &what) = 0;
@@ -55,6 +61,7 @@ private:
         : loop_(loop), events_(events), rank_(rank), socket_(std::move(socket)) {}
     void dispatch(std::string_view bytes);
     void send_queued();
+    void on_end();
     void close();
 
     event_loop &loop_;

@@ -34,9 +34,10 @@ std::string describe(const exit_info &how) {
         return fmt::format("exited with status {}", how.code);
     }
     const char *const text = sigdescr_np(how.signal);
-    return fmt::format("was killed by signal {} ({}{}{}{})", how.signal, signal_name(how.signal),
-                       text != nullptr ? ", " : "", text != nullptr ? text : "",
-                       how.core_dumped ? "; core dumped" : "");
+    return fmt::format("was killed by signal {} ({}{}{}{}){}{}", how.signal,
+                       signal_name(how.signal), text != nullptr ? ", " : "",
+                       text != nullptr ? text : "", how.core_dumped ? "; core dumped" : "",
+                       how.reason.empty() ? "" : ": ", how.reason);
 }
 
 std::string describe(const error &why) {

@@ -16,6 +16,7 @@ struct exit_info {
     int code = 0;   ///< exit status, if it was not killed
     int signal = 0; ///< or the signal that killed it
     bool core_dumped = false;
+    std::string reason{}; ///< of the signal, where it is known
 
     [[nodiscard]] bool success() const { return code == 0 && signal == 0; }
     /// As the shell gives it: 128 + signal if killed.

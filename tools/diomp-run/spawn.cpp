@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "spawn.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -36,55 +36,46 @@ std::vector<cpu_set_t> affinity_mask(const cpu_list &cpus) {
     return mask;
 }
 
-/// Everything the child needs, prepared before vfork: between vfork and exec only system calls are
-/// allowed.
+/// Everything the child needs, prepared before fork: between fork and exec it only makes system
+/// calls.
 struct child_plan {
     const spawn_request &request;
     std::vector<char *> arguments;
     std::vector<char *> shell_arguments; ///< for a script without an interpreter line
     std::vector<char *> environment;
     std::vector<cpu_set_t> affinity;
+    std::vector<int> kept; ///< descriptors, in order
     pid_t parent;
 };
 
-/// The place where the child leaves why exec failed. A shared page rather than a variable, so that
-/// it also works where a sanitizer turns vfork into fork.
-class shared_errno {
-public:
-    shared_errno()
-        : page_(mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                     0)) {}
-    shared_errno(const shared_errno &) = delete;
-    shared_errno &operator=(const shared_errno &) = delete;
-    ~shared_errno() {
-        if (*this) {
-            munmap(page_, sizeof(int));
+/// Other ranks learn of the job's end, and diomp-run of theirs, by descriptors of diomp-run that
+/// are closed. They must not stay open here while this child waits for a processor.
+void close_others(const std::vector<int> &kept) {
+    unsigned next = 0;
+    for (int const fd : kept) {
+        auto const number = static_cast<unsigned>(fd);
+        if (number > next) {
+            close_range(next, number - 1, 0);
         }
+        next = number + 1;
     }
-    explicit operator bool() const { return page_ != MAP_FAILED; }
-    [[nodiscard]] volatile int &value() const { return *static_cast<volatile int *>(page_); }
-
-private:
-    void *page_;
-};
+    close_range(next, ~0U, 0);
+}
 
 bool redirect(int from, int to) {
     // Same number: dup2 would leave close-on-exec set.
     return from == to ? fcntl(to, F_SETFD, 0) == 0 : dup2(from, to) == to;
 }
 
-[[noreturn]] void run_child(const child_plan &plan, volatile int &why) {
+[[noreturn]] void run_child(const child_plan &plan, const exec_outcome &outcome) {
     const spawn_request &request = plan.request;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != plan.parent) {
         _exit(1); // diomp-run died before the line above
     }
+    close_others(plan.kept);
     setpgid(0, 0);
-    for (int signal = 1; signal < NSIG; ++signal) {
-        struct sigaction action{};
-        action.sa_handler = SIG_DFL;
-        sigaction(signal, &action, nullptr); // SIGKILL and SIGSTOP refuse; that is fine
-    }
+    request.signals.restore_dispositions();
     setrlimit(RLIMIT_NOFILE, &request.open_files);
     if (!plan.affinity.empty()) {
         sched_setaffinity(0, plan.affinity.size() * sizeof(cpu_set_t), plan.affinity.data());
@@ -94,19 +85,67 @@ bool redirect(int from, int to) {
                             redirect(request.standard_error, STDERR_FILENO) &&
                             (request.inherited < 0 || fcntl(request.inherited, F_SETFD, 0) == 0);
     if (redirected) {
-        sigprocmask(SIG_SETMASK, &request.signal_mask, nullptr);
+        request.signals.restore_mask(); // what has come meanwhile ends the process here
         execve(request.path.c_str(), plan.arguments.data(), plan.environment.data());
         if (errno == ENOEXEC) {
             execve("/bin/sh", plan.shell_arguments.data(), plan.environment.data());
         }
     }
-    why = errno;
+    outcome.report(errno);
     _exit(1);
+}
+
+std::vector<int> kept_descriptors(const spawn_request &request) {
+    std::vector<int> kept{request.standard_input, request.standard_output, request.standard_error,
+                          request.inherited};
+    std::erase_if(kept, [](int fd) { return fd < 0; });
+    std::ranges::sort(kept);
+    return kept;
 }
 
 } // namespace
 
-result<pid_t> spawn(const spawn_request &request) {
+// ---- The outcome of exec
+
+result<exec_outcome> exec_outcome::create() {
+    void *const page =
+        mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return system_error("mmap", errno);
+    }
+    return exec_outcome(static_cast<int *>(page));
+}
+
+exec_outcome::exec_outcome(exec_outcome &&other) noexcept
+    : page_(std::exchange(other.page_, nullptr)) {}
+
+exec_outcome &exec_outcome::operator=(exec_outcome &&other) noexcept {
+    std::swap(page_, other.page_);
+    return *this;
+}
+
+exec_outcome::~exec_outcome() {
+    if (page_ != nullptr) {
+        munmap(page_, sizeof(int));
+    }
+}
+
+void exec_outcome::report(int error_number) const { std::atomic_ref(*page_).store(error_number); }
+
+int exec_outcome::error_number() const {
+    return page_ != nullptr ? std::atomic_ref(*page_).load() : 0;
+}
+
+std::optional<error> spawned_process::start_failure() const {
+    if (int const number = outcome_.error_number(); number != 0) {
+        return system_error("cannot execute " + path_, number);
+    }
+    return std::nullopt;
+}
+
+result<spawned_process> spawn(const spawn_request &request) {
+    auto outcome = exec_outcome::create();
+    DIOMP_TRY(outcome);
     std::vector<std::string> shell{"sh", request.path};
     shell.insert(shell.end(), request.arguments.begin() + 1, request.arguments.end());
     child_plan const plan{request,
@@ -114,25 +153,19 @@ result<pid_t> spawn(const spawn_request &request) {
                           pointers(shell),
                           pointers(request.environment),
                           affinity_mask(request.cpus),
+                          kept_descriptors(request),
                           getpid()};
-    shared_errno const why;
-    if (!why) {
-        return system_error("mmap", errno);
-    }
-    // posix_spawn cannot do what the child does; see the header.
-    pid_t const child = vfork(); // NOLINT(bugprone-unsafe-functions)
+    pid_t const child = fork();
     if (child == 0) {
-        run_child(plan, why.value());
+        run_child(plan, outcome.value());
     }
     if (child < 0) {
         return system_error("cannot start a process", errno);
     }
-    if (why.value() != 0) {
-        int const error = why.value();
-        waitpid(child, nullptr, 0);
-        return system_error("cannot execute " + request.path, error);
-    }
-    return child;
+    // The child does this too; now its group can be signalled even if it has not run yet. Fails
+    // after its exec, when it has done it.
+    setpgid(child, child);
+    return spawned_process(child, outcome.take(), request.path);
 }
 
 } // namespace diomp::run

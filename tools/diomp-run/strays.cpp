@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "strays.h"
 
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 #include "launch/openmp_files.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <dirent.h>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <optional>
+#include <string_view>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace diomp::run {
 namespace {
 
-std::string read_whole(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
+/// PID_MAX_LIMIT of 64-bit Linux.
+constexpr pid_t max_pid = 1 << 22;
 
 /// The numbers among the names in /proc.
 std::vector<pid_t> all_processes() {
@@ -44,70 +44,98 @@ std::vector<pid_t> all_processes() {
     return pids;
 }
 
-/// Parent of a process, from /proc/PID/stat: "pid (name) state ppid ...". The name may hold
-/// anything, so look for its last parenthesis.
-pid_t parent_of(pid_t pid) {
-    std::string const text = read_whole(fmt::format("/proc/{}/stat", pid));
-    auto const name_end = text.rfind(") ");
-    pid_t parent = -1;
-    if (name_end != std::string::npos && name_end + 4 < text.size()) {
-        std::from_chars(text.data() + name_end + 4, text.data() + text.size(), parent);
+/// Numbers that blanks separate.
+std::vector<pid_t> parse_pids(const std::string &text) {
+    std::vector<pid_t> pids;
+    const char *next = text.data();
+    const char *const end = next + text.size();
+    while (next < end) {
+        pid_t pid = 0;
+        auto const parsed = std::from_chars(next, end, pid);
+        if (parsed.ec == std::errc()) {
+            pids.push_back(pid);
+        }
+        next = std::max(parsed.ptr, next + 1);
     }
-    return parent;
+    return pids;
+}
+
+/// Numbers among which all children are.
+std::vector<pid_t> candidates() {
+    if (proc_is_ours()) {
+        // This process has one thread. A kernel without CONFIG_PROC_CHILDREN has no such file.
+        auto const listed = read_file("/proc/thread-self/children");
+        return listed ? parse_pids(listed.value()) : all_processes();
+    }
+    pid_t last = max_pid;
+    if (auto const limit = read_file("/proc/sys/kernel/pid_max")) {
+        auto const parsed = parse_pids(limit.value());
+        last = parsed.empty() ? last : std::min(last, parsed.front());
+    }
+    std::vector<pid_t> pids(static_cast<std::size_t>(last));
+    for (pid_t pid = 1; pid <= last; ++pid) {
+        pids[static_cast<std::size_t>(pid - 1)] = pid;
+    }
+    return pids;
 }
 
 } // namespace
 
+bool proc_is_ours() {
+    std::array<char, 32> target{};
+    ssize_t const size = readlink("/proc/self", target.data(), target.size());
+    pid_t shown = 0;
+    return size > 0 &&
+           std::from_chars(target.data(), target.data() + size, shown).ec == std::errc() &&
+           shown == getpid();
+}
+
+bool is_own_child(pid_t pid) {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 std::vector<pid_t> own_children() {
-    std::ifstream file(fmt::format("/proc/self/task/{}/children", getpid()));
-    std::vector<pid_t> children;
-    if (file) {
-        children.assign(std::istream_iterator<pid_t>(file), {});
-        return children;
-    }
-    // A kernel without CONFIG_PROC_CHILDREN.
-    for (pid_t const pid : all_processes()) {
-        if (parent_of(pid) == getpid()) {
-            children.push_back(pid);
-        }
-    }
-    return children;
+    std::vector<pid_t> pids = candidates();
+    std::erase_if(pids, [](pid_t pid) { return !is_own_child(pid); });
+    return pids;
 }
 
 bool kill_and_reap_children(pid_t except, double limit_s) {
     auto const deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
     while (true) {
-        bool left = false;
-        for (pid_t const child : own_children()) {
-            if (child != except) {
-                kill(child, SIGKILL);
-                pid_t const reaped = waitpid(child, nullptr, WNOHANG);
-                if (reaped == child) {
-                    launch::remove_openmp_files(child);
-                }
-                left = reaped == 0 || left;
-            }
+        // Again after each round: the children of what has been reaped are ours from then on.
+        auto children = own_children();
+        std::erase(children, except);
+        if (children.empty()) {
+            return true;
         }
-        if (!left) {
-            // One more look: the children of what was reaped just now are ours from here on.
-            std::vector<pid_t> const rest = own_children();
-            if (std::ranges::all_of(rest, [except](pid_t pid) { return pid == except; })) {
-                return true;
+        bool left = false;
+        for (pid_t const child : children) {
+            kill(child, SIGKILL);
+            pid_t const reaped = waitpid(child, nullptr, WNOHANG);
+            if (reaped == child) {
+                launch::remove_openmp_files(child);
             }
-            continue;
+            left = reaped == 0 || left;
         }
         if (std::chrono::steady_clock::now() > deadline) {
             return false;
         }
-        sigset_t child_ended;
-        sigemptyset(&child_ended);
-        sigaddset(&child_ended, SIGCHLD);
-        timespec const nap{0, 20'000'000};
-        sigtimedwait(&child_ended, nullptr, &nap);
+        if (left) {
+            sigset_t child_ended;
+            sigemptyset(&child_ended);
+            sigaddset(&child_ended, SIGCHLD);
+            timespec const nap{0, 20'000'000};
+            sigtimedwait(&child_ended, nullptr, &nap);
+        }
     }
 }
 
 void kill_marked_processes(const std::string &mark) {
+    if (!proc_is_ours()) {
+        return;
+    }
     // Surrounded by the zeros that end each variable, so that one job's name cannot be part of
     // another's.
     std::string needle(1, '\0');
@@ -118,10 +146,14 @@ void kill_marked_processes(const std::string &mark) {
     for (int round = 0; found && round < max_rounds; ++round) {
         found = false;
         for (pid_t const pid : all_processes()) {
-            std::string environment(1, '\0');
-            environment += read_whole(fmt::format("/proc/{}/environ", pid));
-            if (environment.find(needle) != std::string::npos) {
-                found = kill(pid, SIGKILL) == 0 || found;
+            // Held before its environment is read, so that the signal reaches no later process of
+            // the same number.
+            unique_fd const process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+            auto const environment = read_file(fmt::format("/proc/{}/environ", pid));
+            if (process && environment &&
+                ('\0' + environment.value()).find(needle) != std::string::npos) {
+                found = syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) == 0 ||
+                        found;
             }
         }
     }

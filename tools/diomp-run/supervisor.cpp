@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -24,12 +25,16 @@ namespace {
 constexpr double min_services_limit_s = 10;
 /// How much longer than its nodes, which ask the ranks, the supervisor waits for stacks.
 constexpr double stacks_patience_s = 0.5;
+/// How long a consequence waits for its cause at least, and how long for ranks that are seen to be
+/// ending and for hosts that have not reported. The job then has about two seconds to end.
+constexpr double short_patience_s = 0.25;
+constexpr double long_patience_s = 2;
 
 } // namespace
 
 supervisor::supervisor(run_options options)
     : options_(std::move(options)), host_(launch::host_name()), job_id_(launch::make_job_id(host_)),
-      attendance_(options_.ranks) {}
+      attendance_(options_.ranks), causes_(options_.ranks) {}
 
 supervisor::~supervisor() = default;
 
@@ -42,15 +47,16 @@ int supervisor::run() {
         std::fprintf(stderr, "diomp-run: %s\n", describe(ready.failure()).c_str());
         return 1;
     }
+    if (options_.timeout_s > 0) {
+        timeout_->arm(options_.timeout_s); // which includes the start
+    }
     auto started = start_services();
     if (started && phase_ == phase::running) {
         started = start();
     }
     if (!started) {
-        fail_start(started.failure());
+        fail_start(exit_status_.value_or(1), started.failure());
         kill();
-    } else if (options_.timeout_s > 0) {
-        timeout_->arm(options_.timeout_s);
     }
     while (!over()) {
         if (auto handled = loop_->run_once(); !handled) {
@@ -58,7 +64,13 @@ int supervisor::run() {
             kill();
             break;
         }
+        after_events();
+        if (std::exchange(looks_, false)) {
+            look_at_ranks();
+        }
     }
+    patience_ = first_cause::patience::none; // nothing more will come
+    judge();
     stop_services();
     clean_up();
     output_->finish();
@@ -93,22 +105,16 @@ status supervisor::set_up_common() {
     auto limit = add_timer(*loop_, [this] { stacks_over(); });
     DIOMP_TRY(limit);
     stacks_limit_ = limit.take();
+    auto patience = add_timer(*loop_, [this] { on_patience_over(); });
+    DIOMP_TRY(patience);
+    patience_limit_ = patience.take();
     return {};
 }
 
 void supervisor::check_attendance() {
     if (auto const found = attendance_.find_deserter()) {
-        fail(1, fmt::format("{} {}", name_rank(found->rank), found->what));
+        fail_rank(found->rank, {1, fmt::format("{} {}", name_rank(found->rank), found->what)});
     }
-}
-
-void supervisor::report_exit(const std::string &who, const exit_info &how) {
-    if (services_) {
-        services_->look(); // the end of one may be the reason
-    }
-    // The reader has gone, as in `diomp-run ... | head`: the user knows.
-    bool const quiet = how.signal == SIGPIPE && output_->reader_gone();
-    fail(how.status(), quiet ? "" : fmt::format("{} {}", who, describe(how)));
 }
 
 int abort_status(int code) { return code & 0xff; }
@@ -126,7 +132,7 @@ services_plan supervisor::plan_services() {
     for (const auto &[name, value] : settings) {
         plan.settings += fmt::format("{}={}", name, value) + '\0';
     }
-    plan.signal_mask = signals_->original_mask();
+    plan.signals = signals_->original();
     plan.open_files = original_open_files_;
     plan.start_limit_s = std::max(lost_after(settings), min_services_limit_s);
     return plan;
@@ -141,7 +147,7 @@ status supervisor::start_services() {
         if (services_->ready()) {
             fail(1, why.message());
         } else {
-            fail_start(why);
+            fail_start(1, why);
         }
     };
     handlers.said = [this](const std::string &line) { output_->message(line); };
@@ -182,6 +188,88 @@ void supervisor::stop_services() {
     services_.reset();
 }
 
+// ---- The cause of a failure
+
+void supervisor::fail_rank(int rank, failure what) {
+    causes_.note_failure(rank, std::move(what));
+    judge();
+}
+
+std::string supervisor::name_abort(int rank, int code) const {
+    auto const peer = causes_.lost_by(rank);
+    return fmt::format("{} aborted the job with status {}{}", name_rank(rank), code,
+                       peer ? fmt::format(", after it had lost rank {}", *peer) : "");
+}
+
+void supervisor::fail_aborted(int rank, int code) {
+    fail_rank(rank, {.exit_status = abort_status(code), .message = name_abort(rank, code)});
+}
+
+void supervisor::fail_given_up(int rank, int code) {
+    fail_rank(rank, {.exit_status = abort_status(code),
+                     .message = name_abort(rank, code),
+                     .in_vain = true,
+                     .shows_stacks = true});
+}
+
+void supervisor::fail_exited(int rank, const exit_info &how) {
+    if (how.success()) {
+        attendance_.leave(rank);
+        check_attendance();
+    } else {
+        if (services_) {
+            services_->look(); // the end of one may be the reason
+        }
+        // The reader has gone, as in `diomp-run ... | head`: the user knows.
+        bool const quiet = how.signal == SIGPIPE && output_->reader_gone();
+        fail_rank(rank,
+                  {.exit_status = how.status(),
+                   .message = quiet ? "" : fmt::format("{} {}", name_rank(rank), describe(how))});
+    }
+    causes_.note_settled(rank);
+    judge();
+}
+
+void supervisor::note_loss(int rank, std::optional<int> peer) { causes_.note_loss(rank, peer); }
+
+void supervisor::note_closed(int rank) { causes_.note_closed(rank); }
+
+void supervisor::note_finalized(int rank) {
+    attendance_.finalize(rank);
+    causes_.note_settled(rank);
+}
+
+void supervisor::all_ranks_seen() {
+    has_reports_ = true;
+    judge();
+}
+
+void supervisor::judge() {
+    if (phase_ != phase::running || !causes_.has_failure()) {
+        return;
+    }
+    if (patience_ == first_cause::patience::reports && is_settled_ && has_reports_) {
+        patience_ = first_cause::patience::ends;
+    }
+    if (const failure *const cause = causes_.find(patience_)) {
+        patience_limit_->disarm();
+        fail(cause->exit_status, cause->message,
+             cause->shows_stacks ? stacks::shown : stacks::hidden);
+    } else if (!std::exchange(is_asked_, true)) {
+        looks_ = true;
+        patience_limit_->arm(short_patience_s);
+    }
+}
+
+void supervisor::on_patience_over() {
+    if (!std::exchange(is_settled_, true)) {
+        patience_limit_->arm(long_patience_s - short_patience_s);
+    } else {
+        patience_ = first_cause::patience::none;
+    }
+    judge();
+}
+
 // ---- Ending
 
 void supervisor::fail(int exit_status, const std::string &message, stacks wanted) {
@@ -201,11 +289,10 @@ void supervisor::fail(int exit_status, const std::string &message, stacks wanted
     }
 }
 
-/// What keeps a job from starting is said with --quiet too.
-void supervisor::fail_start(const error &why) {
+void supervisor::fail_start(int exit_status, const error &why) {
     if (phase_ == phase::running) {
         output_->message(describe(why));
-        exit_status_ = exit_status_.value_or(1);
+        exit_status_ = exit_status;
         end(SIGTERM, true);
     }
 }
@@ -228,6 +315,7 @@ void supervisor::stacks_over() {
 void supervisor::end(int signal, bool tell) {
     phase_ = phase::ending;
     timeout_->disarm();
+    patience_limit_->disarm();
     stacks_limit_->disarm();
     end_ranks(signal, tell);
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What diomp-run decides, whether its ranks run here (job) or on other hosts (head).
 //
-// Phases: running; showing (ranks show their stacks, since the job has waited in vain); ending
-// (ranks have got a signal and a second to follow it); killed (SIGKILL). The first thing that goes
-// wrong decides the exit status and the one message.
+// Phases: running (also while a failure is known and its cause is looked for: first_cause.h);
+// showing (ranks show their stacks, since the job has waited in vain); ending (ranks have got a
+// signal and a second to follow it); killed (SIGKILL).
 #pragma once
 
 #include "attendance.h"
 #include "device_services.h"
 #include "event_loop.h"
+#include "first_cause.h"
 #include "options.h"
 #include "output_hub.h"
 #include "own_process.h"
@@ -51,18 +52,30 @@ protected:
     virtual void clean_up() = 0;
     /// "rank 3 on b (pid 17, ./app)".
     [[nodiscard]] virtual std::string name_rank(int rank) const = 0;
+    /// After each batch of events.
+    virtual void after_events() {}
+    /// Gathers what has happened at ranks of which no event has come yet; all_ranks_seen() follows.
+    virtual void look_at_ranks() = 0;
 
     // For them to use.
     [[nodiscard]] phase now() const { return phase_; }
     enum class stacks { hidden, shown };
-    /// Ends the job; only the first failure counts. An empty message says nothing. With the stacks
-    /// of all ranks before if they tell something.
+    /// Ends the job at once; only the first failure counts. An empty message says nothing. With the
+    /// stacks of all ranks before if they tell something.
     void fail(int exit_status, const std::string &message, stacks wanted = stacks::hidden);
+    /// What ranks report of themselves. Ends the job once its first cause is clear.
+    void fail_rank(int rank, failure what);
+    void fail_aborted(int rank, int code);
+    void fail_given_up(int rank, int code);
+    void fail_exited(int rank, const exit_info &how);
+    void note_loss(int rank, std::optional<int> peer);
+    void note_closed(int rank);
+    void note_finalized(int rank);
+    void all_ranks_seen();
     void stacks_over();
-    void fail_start(const error &why);
+    /// What keeps a job from starting is said with --quiet too.
+    void fail_start(int exit_status, const error &why);
     void check_attendance();
-    /// "rank 3 on b (...) was killed by signal 9", unless the user knows already.
-    void report_exit(const std::string &who, const exit_info &how);
     void end(int signal, bool tell);
     void kill();
 
@@ -87,7 +100,17 @@ private:
     void on_signal(const signalfd_siginfo &info);
     void on_timeout();
     void show_and_end(int signal, bool tell);
+    void judge();
+    void on_patience_over();
+    [[nodiscard]] std::string name_abort(int rank, int code) const;
 
+    first_cause causes_;
+    first_cause::patience patience_ = first_cause::patience::reports;
+    std::unique_ptr<timer> patience_limit_;
+    bool looks_ = false;       ///< look_at_ranks() is to be called
+    bool is_asked_ = false;    ///< for what is known at ranks
+    bool has_reports_ = false; ///< all_ranks_seen()
+    bool is_settled_ = false;  ///< the shorter of the two times is over
     std::unique_ptr<timer> timeout_;
     std::unique_ptr<timer> stacks_limit_;
     int end_signal_ = 0; ///< what follows the stacks

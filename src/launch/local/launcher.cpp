@@ -104,6 +104,12 @@ public:
         return is_ready_.load() && send_end(packet_type::give_up, code, message).ok();
     }
 
+    void report_loss(std::optional<world_rank> peer) noexcept override {
+        packet_writer packet(packet_type::loss);
+        packet.number(peer ? static_cast<std::uint32_t>(peer->value()) : unknown_peer);
+        [[maybe_unused]] auto const sent = send(packet.take());
+    }
+
     [[nodiscard]] int stacks_fd() const override { return stacks_.get(); }
 
     void stacks_ready() noexcept override {

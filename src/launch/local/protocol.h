@@ -30,7 +30,7 @@
 namespace diomp::launch::local {
 
 /// Changes whenever a packet changes: the runtime and diomp-run may come from different builds.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 /// First field of `welcome`; tells our socket from any other that has the same number.
 inline constexpr std::uint64_t protocol_magic = 0x68636e75616c6f69;
 /// Largest packet. Well under the kernel's default socket buffer (208 KiB), which a packet must
@@ -65,7 +65,10 @@ enum class packet_type : std::uint8_t {
     give_up = 10,      ///< as abort, after a wait in vain: all ranks are to show their stacks
     stacks_ready = 11, ///< the rank will show its stacks when asked; no fields
     stacks_shown = 12, ///< it has; no fields
+    loss = 13,         ///< a peer is lost: rank (u32), or unknown_peer
 };
+
+inline constexpr std::uint32_t unknown_peer = 0xffffffff;
 
 struct welcome_packet {
     std::uint32_t version = protocol_version;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "offload/plugin_table.h"
 #include "offload/service/allocations.h"
@@ -16,7 +17,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -181,9 +181,10 @@ result<std::vector<remote::place>> plugin_target::load(const std::string &file,
                                                        const remote::image_id & /*id*/,
                                                        const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
+    auto bytes = read_file(file);
+    DIOMP_TRY(bytes);
     image &loaded = images_.emplace_back();
-    std::ifstream stream(file, std::ios::binary);
-    loaded.bytes.assign(std::istreambuf_iterator<char>(stream), {});
+    loaded.bytes = bytes.take();
     loaded.handle = plugins->load(device_, loaded.bytes.data(), loaded.bytes.size());
     if (loaded.handle == nullptr) {
         images_.pop_back();

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Whatever a tool finds, it ends with a sentence and a status, and never by an exception.
+#   odd_environments.sh BIN_DIR
+set -u
+bin=$(readlink -f "${1:?directory of the tools}")
+export bin
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect STATUS PATTERN SCRIPT: bash ends with STATUS, and PATTERN is on some line of its errors.
+expect() {
+    timeout 60 bash -c "$3" >"$work/out" 2>"$work/err" </dev/null
+    local got=$?
+    if [ "$got" != "$1" ] || ! grep -qE "$2" "$work/err" || grep -q 'terminate called' "$work/err"; then
+        echo "FAILED: status $got instead of $1, or no '$2': $3"
+        sed 's/^/    | /' "$work/err"
+        failures=$((failures + 1))
+    fi
+}
+# inside STATUS PATTERN SCRIPT: the same in a mount namespace, where the script may mount.
+inside() {
+    if unshare --user --map-root-user --mount true 2>/dev/null; then
+        expect "$1" "$2" "unshare --user --map-root-user --mount bash -c '$3'"
+    else
+        echo "skipped, no mount namespaces here: $3"
+    fi
+}
+
+deviced='DIOMP_TOKEN=x $bin/diomp-deviced --port 0 --print-port --end-with-parent'
+expect 1 'diomp-deviced: .*TMPDIR=/no/such/folder: No such file' "TMPDIR=/no/such/folder $deviced"
+expect 1 'diomp-deviced: .*TMPDIR=/dev/null: Not a directory' "TMPDIR=/dev/null $deviced"
+inside 1 'diomp-deviced: TMPDIR=/mnt is mounted noexec' "mount -t tmpfs -o noexec none /mnt; TMPDIR=/mnt $deviced"
+inside 1 'diomp-deviced: .*TMPDIR=/mnt: No space left' \
+    "mount -t tmpfs -o nr_inodes=1 none /mnt; TMPDIR=/mnt $deviced"
+inside 1 'diomp-deviced: .*TMPDIR=/mnt: Read-only' "mount -t tmpfs -o ro none /mnt; TMPDIR=/mnt $deviced"
+
+# Output that cannot be written.
+expect 1 'diomp-info: .*' '$bin/diomp-info --settings-markdown >/dev/full'
+expect 1 'diomp-info: .*' '$bin/diomp-info --settings >/dev/full'
+
+# No /proc, no current directory, no home, no PATH.
+inside 0 '' 'mount -t tmpfs none /proc; $bin/diomp-run -n 2 /bin/true'
+inside 0 '' 'mount -t tmpfs none /sys; $bin/diomp-run -n 2 /bin/true'
+inside 0 '' 'mount -t tmpfs none /proc; $bin/diomp-info --settings'
+expect 0 '' 'cd "$(mktemp -d)"; rmdir "$PWD"; $bin/diomp-run -n 2 /bin/true'
+expect 127 'cannot find .true. in PATH' 'env -i $bin/diomp-run -n 1 true'
+expect 2 'diomp-run: .*cannot read /: Is a directory' '$bin/diomp-run --hostfile / true'
+
+# Numbers out of range.
+expect 2 'diomp-run: ' '$bin/diomp-run -n 99999999999999999999 true'
+expect 2 'diomp-run: ' '$bin/diomp-run -n 1 --timeout 1e999 true'
+expect 2 'diomp-run: ' '$bin/diomp-run --hosts a:99999999999999999999 true'
+expect 2 'diomp-run: ' '$bin/diomp-run --remote-devices a:99999999999999999999 true'
+expect 1 'diomp-deviced: ' "$deviced --devices 99999999999999999999"
+expect 1 'diomp-deviced: ' "$deviced --memory 99999999999999999999999999G"
+expect 1 'diomp-run: ' '$bin/diomp-run --agent </'
+expect 1 'diomp-run: ' 'printf "diomp-run 99999999999999999999\n" | $bin/diomp-run --agent'
+
+[ "$failures" = 0 ] && echo "odd_environments: ok"
+exit "$failures"
