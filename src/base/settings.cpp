@@ -313,8 +313,9 @@ constexpr auto rows = std::to_array<setting_row>({
      "extension. scripts/trace-overlap.py adds up what was hidden.",
      parse_text<&settings::trace_file>, show_text<&settings::trace_file>},
     {"DIOMP_SPIN", "integer", "auto",
-     "Polls before a waiting thread starts to yield its core. auto: none when ranks outnumber "
-     "cores.",
+     "Most polls before a waiting thread gives its core away, by a yield or a sleep; what the "
+     "cores "
+     "show decides how many of them. auto: 2000, some 40 us.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.spin_count, t, 0, -1); },
      [](const settings &s) { return show_auto_number(s.spin_count, -1); }},
     {"DIOMP_STREAM_THRESHOLD", "size", "auto",

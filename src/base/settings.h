@@ -51,7 +51,7 @@ struct settings {
     std::optional<std::size_t> device_direct_threshold_bytes; ///< none: chosen
     std::uint64_t segment_base = 0;                           ///< 0: chosen for this build
     std::size_t stream_threshold_bytes = 0;                   ///< 0: chosen from the caches
-    int spin_count = -1;                                      ///< -1: chosen from ranks and cores
+    int spin_count = -1;                                      ///< -1: 2000
     double timeout_s = 0; ///< 0: wait without limit (with a warning)
     double warn_after_s = 60;
     check_level check = check_level::none;

@@ -289,6 +289,7 @@ result<ompx_event *> collectives::start(group::group &members, const request &as
     auto event = std::make_unique<ompx_event>();
     members.calls().submit([this, &members, asked, own = std::move(own), event = event.get()] {
         event->complete(run_in_turn(members, asked, own, true));
+        members.engine().wake_waiters();
     });
     return event.release();
 }

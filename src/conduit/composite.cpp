@@ -135,12 +135,26 @@ public:
         bool const waiting = near_->end_polling();
         return waiting || far_->has_messages();
     }
-    void nap(std::uint32_t seen, std::chrono::microseconds limit) override {
-        if (!far_->nap(limit, [&] { return near_->activity() != seen; })) {
-            near_->sleep(seen, limit);
+    bool nap(awaited what, std::uint32_t seen, std::chrono::microseconds limit,
+             function_ref<bool()> ready) override {
+        bool is_ready = false;
+        auto const is_over = [&] {
+            is_ready = ready();
+            return is_ready || near_->activity() != seen;
+        };
+        if (what == awaited::store || !far_->nap(limit, is_over)) {
+            return near_->nap(what, seen, limit, ready);
         }
+        return is_ready;
     }
-    void wake_napping() override { far_->wake_napping(); }
+    void wake_napping() override {
+        near_->wake_napping();
+        far_->wake_napping();
+    }
+    const std::atomic<std::uint32_t> &store_sleepers() const override {
+        return near_->store_sleepers();
+    }
+    void wake_for_store(world_rank peer) override { near_->wake_for_store(peer); }
 
     void report_failures_to(const failure_sink &sink) override { far_->report_failures_to(sink); }
     std::string describe_path(world_rank peer) const override {

@@ -45,6 +45,20 @@ status conduit::atomic(world_rank /*peer*/, std::uint64_t /*remote_address*/,
     panic("an atomic operation through a conduit that has none");
 }
 
+bool conduit::nap(awaited /*what*/, std::uint32_t seen, std::chrono::microseconds limit,
+                  function_ref<bool()> ready) {
+    if (ready()) {
+        return true;
+    }
+    sleep(seen, limit);
+    return false;
+}
+
+const std::atomic<std::uint32_t> &conduit::store_sleepers() const {
+    static const std::atomic<std::uint32_t> none{0};
+    return none;
+}
+
 result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
                                 std::span<const std::byte> /*payload*/,
                                 std::span<const std::byte> /*data*/, completion & /*source_free*/) {

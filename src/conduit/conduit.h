@@ -142,6 +142,12 @@ using bulk_placer = std::function<std::byte *(const message &announced, std::siz
 /// outstanding. Any thread; must not block.
 using failure_sink = std::function<void(world_rank peer, std::string why)>;
 
+/// What brings about the condition of a wait.
+enum class awaited : std::uint8_t {
+    store,  ///< of another rank of the node or another thread
+    message ///< its handler, or what a network does
+};
+
 /// All calls may come from any thread.
 class conduit {
 public:
@@ -261,11 +267,22 @@ public:
     /// sleeper. end_polling returns true if messages are waiting that nobody was woken for.
     virtual void begin_polling() = 0;
     [[nodiscard]] virtual bool end_polling() = 0;
-    /// As sleep(), of a thread that waits for an operation: ends also when a network has something
-    /// for this rank, and may end late, after `limit`, when the rank itself is woken.
-    virtual void nap(std::uint32_t seen, std::chrono::microseconds limit) { sleep(seen, limit); }
-    /// Ends nap(): another thread has done something that may have been waited for.
+    /// As sleep(), of a thread that waits for an operation and does not poll meanwhile. Asks
+    /// ready() first; true, at once, if that was true. With `awaited::message` the sleep ends also
+    /// when a network has something for this rank, with `awaited::store` when another rank calls
+    /// wake_for_store(). May end late, after `limit`, when the rank itself is woken.
+    virtual bool nap(awaited what, std::uint32_t seen, std::chrono::microseconds limit,
+                     function_ref<bool()> ready);
+    /// Ends nap(): another thread of this rank has done something that may have been waited for.
     virtual void wake_napping() {}
+    /// Threads of this node that sleep until another rank has stored something. A rank that has
+    /// written memory which another rank may wait for looks at it after its store, and calls
+    /// wake_for_store() if there are any. No fence stands between: that would cost more than all
+    /// the rest. So the writer may miss a thread that begins to sleep at this very moment, which
+    /// then sleeps until its limit.
+    [[nodiscard]] virtual const std::atomic<std::uint32_t> &store_sleepers() const;
+    /// Ends nap() of the peer's threads if they sleep until there is a store.
+    virtual void wake_for_store(world_rank /*peer*/) {}
 
     /// Before the first transfer. Conduits that cannot lose a peer ignore it.
     virtual void report_failures_to(const failure_sink & /*sink*/) {}

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sched.h>
 
 namespace diomp::conduit {
 namespace {
@@ -30,16 +29,6 @@ constexpr int polls_per_yield = 16;
 constexpr microseconds nap_after{5000};
 constexpr microseconds first_nap{50};
 constexpr microseconds longest_nap{1000};
-/// A yield that changes nothing takes a fraction of this, a switch to another thread and back more.
-constexpr std::chrono::nanoseconds core_was_wanted{3000};
-/// A yield that lasts this long has given a time slice to a program that computes, and the next one
-/// would again (a rank on the same core that has its own part of a call to do is quicker). Who
-/// sleeps instead has the core as soon as it is woken: that is done so many times, then one yields
-/// and sees whether the program is still there; a part of its slice tells that.
-constexpr std::chrono::nanoseconds slice_was_lost{1000000};
-constexpr std::chrono::nanoseconds slice_is_lost_again{300000};
-constexpr int naps_for_lost_slice = 64;
-
 /// Keeps the promise of begin_polling, and counts who has given it.
 class polling_scope {
 public:
@@ -76,7 +65,8 @@ private:
 } // namespace
 
 engine::engine(conduit &conduit, const engine_options &options)
-    : conduit_(conduit), options_(options), spin_count_(options.spin_count) {
+    : conduit_(conduit), options_(options), cores_(options.spin_count, options.is_crowded),
+      store_sleepers_(conduit.store_sleepers()) {
     conduit_.receive_bulk_with(
         [this](const message &incoming) {
             order_coming_in();
@@ -241,44 +231,6 @@ std::string engine::failure_reason() const {
     return failure_;
 }
 
-// A yield that lasts shows that somebody else wanted the core: perhaps the one that is waited for,
-// be it on this node or on another one that shares the machine. Then polling without yielding only
-// keeps it from coming.
-void engine::learn_from_yield(std::chrono::nanoseconds lasted) {
-    int const now = spin_count_.load(std::memory_order_relaxed);
-    int const next =
-        lasted > core_was_wanted ? now / 4 : std::min(options_.spin_count, now + now / 8 + 8);
-    if (next != now) {
-        spin_count_.store(next, std::memory_order_relaxed);
-    }
-}
-
-bool engine::is_to_sleep(bool is_first) {
-    if (options_.spin_count == 0) { // who gets the core is another rank, perhaps the awaited one
-        ::sched_yield();
-        return false;
-    }
-    if (num_naps_left_.load(std::memory_order_relaxed) > 0) {
-        return true;
-    }
-    auto const before = clock::now();
-    ::sched_yield();
-    auto const lasted = clock::now() - before;
-    bool const is_again = has_lost_slice_.load(std::memory_order_relaxed);
-    bool const is_lost = lasted > (is_again ? slice_is_lost_again : slice_was_lost);
-    if (is_lost != is_again) {
-        has_lost_slice_.store(is_lost, std::memory_order_relaxed);
-    }
-    if (is_lost) {
-        num_naps_left_.store(naps_for_lost_slice, std::memory_order_relaxed);
-        return true;
-    }
-    if (is_first) {
-        learn_from_yield(lasted);
-    }
-    return false;
-}
-
 std::string engine::explain(function_ref<std::string()> describe) const {
     std::string const outstanding = conduit_.describe_outstanding();
     return outstanding.empty() ? describe()
@@ -286,7 +238,7 @@ std::string engine::explain(function_ref<std::string()> describe) const {
 }
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
-                           int spins) {
+                           int spins, awaited what) {
     polling_scope polling(conduit_, *this, num_polling_);
     stacks::waiting here;
     auto const begin = clock::now();
@@ -295,10 +247,17 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
     microseconds nap = first_nap;
     bool warned = options_.warn_after_s <= 0;
     bool has_yielded = false;
-    bool sleeps = false;
-    bool const is_crowded = spin_count_.load(std::memory_order_relaxed) * 2 <= options_.spin_count;
+    bool sleeps = cores_.is_to_sleep();
+    bool has_slept = false;
+    bool const is_crowded = cores_.is_wanted();
+    if (sleeps) {
+        spins += cores_.trial_polls();
+    }
     for (int round = 1;; ++round) {
         if (ready()) {
+            if (round > 1 && round <= spins) {
+                cores_.note_success();
+            }
             return {};
         }
         // Also who serves others all the time looks at the clock: what it waits for may never come.
@@ -309,7 +268,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             cpu_relax();
             continue;
         } else if (!sleeps) {
-            sleeps = is_to_sleep(!std::exchange(has_yielded, true));
+            sleeps = cores_.yield(!std::exchange(has_yielded, true));
         }
         if (round % yields_per_look != 0 && !sleeps) {
             continue;
@@ -340,17 +299,16 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             nap = first_nap;
         }
         if (sleeps || now - quiet_since > nap_after) {
+            if (sleeps && !std::exchange(has_slept, true)) {
+                cores_.note_sleep();
+            }
             std::uint32_t const seen = conduit_.activity();
             polling.leave();
             // A true answer is the last one: whoever took something to give it cannot repeat it.
-            if (ready()) {
+            if (conduit_.nap(what, seen, nap, ready)) {
                 return {};
             }
-            conduit_.nap(seen, nap);
             polling.enter();
-            if (sleeps && num_naps_left_.fetch_sub(1, std::memory_order_relaxed) <= 1) {
-                sleeps = false;
-            }
             // Not much beyond the end of a short wait.
             nap = std::clamp(waited / 8, first_nap, std::min(nap * 2, longest_nap));
             round = std::max(spins, yields_per_look) / yields_per_look * yields_per_look +

@@ -2,16 +2,17 @@
 // The engine: active messages with handlers on top of a conduit, the progress thread that serves
 // them while the program computes, and the one way in which the runtime waits.
 //
-// Waiting spins briefly, then yields the core, then naps on the conduit's doorbell; messages are
-// served all along, so two ranks that wait for each other's handlers both go on. Whoever waits says
-// for what: the sentence is used in the warning after DIOMP_WARN_AFTER and in the error after
-// DIOMP_TIMEOUT.
+// Waiting spins briefly, then yields the core, then naps on the conduit's doorbell, at once where
+// another program wants the core (conduit/core_monitor.h); messages are served all along, so two
+// ranks that wait for each other's handlers both go on. Whoever waits says for what: the sentence
+// is used in the warning after DIOMP_WARN_AFTER and in the error after DIOMP_TIMEOUT.
 #pragma once
 
 #include "base/cpu.h"
 #include "base/function_ref.h"
 #include "base/sanitizer.h"
 #include "conduit/conduit.h"
+#include "conduit/core_monitor.h"
 
 #include <array>
 #include <atomic>
@@ -19,7 +20,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <sched.h>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -28,10 +28,11 @@
 namespace diomp::conduit {
 
 struct engine_options {
-    int spin_count = 1000; ///< polls before yielding
+    int spin_count = 1000; ///< most polls before yielding
     double timeout_s = 0;  ///< 0: none
     double warn_after_s = 60;
     bool progress_thread = true;
+    bool is_crowded = false; ///< more ranks than cores: waits begin by yielding
 };
 
 using handler = std::function<void(const message &)>;
@@ -89,38 +90,58 @@ public:
     /// returned true.
     template <typename Ready, typename Describe>
     status wait(Ready &&ready, Describe &&describe) {
-        int const spins = spin_count_.load(std::memory_order_relaxed);
+        int const spins = cores_.polls();
         for (int i = 0; i < spins; ++i) {
             if (ready()) {
+                if (i > 0) { // else it says nothing about where the other rank runs
+                    cores_.note_success();
+                }
                 return {};
             }
             cpu_relax();
         }
-        if (options_.spin_count == 0) {
-            // More ranks than cores: who is waited for most likely needs this one, and has written
-            // when it comes back.
+        if (spins == 0 && !cores_.is_to_sleep()) {
+            // The awaited rank most likely needs this core, and has written when the yield returns.
             for (int i = 0; i < quick_yields; ++i) {
                 if (ready()) {
                     return {};
                 }
-                ::sched_yield();
+                if (cores_.yield(i == 0)) {
+                    break;
+                }
             }
         }
-        return wait_slowly(ready, describe, 0);
+        return wait_slowly(ready, describe, 0, awaited::store);
     }
 
     /// The same for conditions that a handler of this rank brings about: polls from the start.
     template <typename Ready, typename Describe>
     status wait_for_message(Ready &&ready, Describe &&describe) {
-        return wait_slowly(ready, describe, spin_count_.load(std::memory_order_relaxed));
+        return wait_slowly(ready, describe, cores_.polls(), awaited::message);
     }
 
     /// The same for what takes longer than a yield in any case: other nodes. Offers the core to
     /// others early and often, after each poll once somebody has been seen to want it.
     template <typename Ready, typename Describe>
     status wait_for_network(Ready &&ready, Describe &&describe) {
-        return wait_slowly(ready, describe, 0);
+        return wait_slowly(ready, describe, 0, awaited::message);
     }
+
+    /// After a store to memory that a rank of this node may wait for by wait(): whether threads of
+    /// the node sleep, so that wake_for_store() is needed. Costs a load.
+    [[nodiscard]] bool have_to_wake() const {
+        return store_sleepers_.load(std::memory_order_relaxed) > 0;
+    }
+    /// Ends the sleep of the rank's threads that wait for a store.
+    void wake_for_store(world_rank peer) {
+        if (have_to_wake()) [[unlikely]] {
+            conduit_.wake_for_store(peer);
+        }
+    }
+
+    /// Ends the sleep of this rank's threads: the caller has completed something that one of them
+    /// may wait for by wait().
+    void wake_waiters() { conduit_.wake_napping(); }
 
     /// Calls `then` once, in a thread that polls, after `count` is done. Any thread; `then` must
     /// not block, and may send and watch.
@@ -135,6 +156,8 @@ public:
 
     [[nodiscard]] conduit &transport() { return conduit_; }
     [[nodiscard]] const engine_options &options() const { return options_; }
+    /// Polls before a wait gives its core away, as things are.
+    [[nodiscard]] int spins() const { return cores_.polls(); }
 
 private:
     static constexpr int quick_yields = 3;
@@ -145,13 +168,11 @@ private:
     };
 
     /// Polls `spins` times with messages before it starts to yield.
-    status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins);
+    status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins,
+                       awaited what);
     [[nodiscard]] bool polls_alone() const {
         return num_polling_.load(std::memory_order_relaxed) <= 1;
     }
-    void learn_from_yield(std::chrono::nanoseconds lasted);
-    /// Yields, unless the wait is to sleep instead, beside a program that computes: then true.
-    bool is_to_sleep(bool is_first);
     /// What a long wait is for, and what the conduit waits for meanwhile.
     [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     bool flush_outbox();
@@ -160,11 +181,9 @@ private:
 
     conduit &conduit_;
     engine_options options_;
-    /// At most options_.spin_count; less while others want our core.
-    std::atomic<int> spin_count_;
-    std::atomic<int> num_polling_{0};         ///< threads that wait awake
-    std::atomic<int> num_naps_left_{0};       ///< instead of yields
-    std::atomic<bool> has_lost_slice_{false}; ///< at the last yield
+    core_monitor cores_;
+    const std::atomic<std::uint32_t> &store_sleepers_;
+    std::atomic<int> num_polling_{0}; ///< threads that wait awake
     std::vector<handler> handlers_;
     std::vector<bulk_placer> placers_; ///< of the same handlers; most are empty
     std::mutex outbox_mutex_;          ///< leaf lock

@@ -98,6 +98,9 @@ status local_group::depart(const sync::call_signature &call) {
     for (member_block *const block : blocks_) {
         block->departed.fetch_add(1, std::memory_order_acq_rel);
     }
+    for (world_rank const member : members_) {
+        engine_.wake_for_store(member);
+    }
     const std::atomic<std::uint64_t> &departed = blocks_[self_.index()]->departed;
     status left = engine_.wait(
         [&departed, this] { return departed.load(std::memory_order_acquire) == size(); },

@@ -171,6 +171,7 @@ status transfers::atomic_fetch(world_rank peer, void *target, const void *operan
     }
     if (place.value().direct != nullptr) {
         apply_atomic(place.value().direct, operand, result, type, op);
+        engine_.wake_for_store(peer);
         return {};
     }
     return atomic_by_message(verb::fetch, peer, place.value(), operand, nullptr, result, type, op,
@@ -189,6 +190,7 @@ status transfers::compare_swap(world_rank peer, void *target, const void *expect
     }
     if (place.value().direct != nullptr) {
         apply_compare_swap(place.value().direct, expected, desired, result, type);
+        engine_.wake_for_store(peer);
         return {};
     }
     return atomic_by_message(verb::compare_swap, peer, place.value(), expected, desired, result,

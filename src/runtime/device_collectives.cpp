@@ -256,6 +256,7 @@ result<ompx_event *> device_collectives::start_part(group::group &members, const
         for (endpoint_calls::part const &each : parts) {
             each.event->complete(outcome ? status{} : status(copy_of(outcome.failure())));
         }
+        engine_.wake_waiters();
     };
     // A blocking call runs its set by itself: until it is over its endpoint adds no other.
     calls_of(members).add(place, {asked, event.get()}, [&](endpoint_calls::set parts) {
@@ -368,6 +369,7 @@ result<ompx_event *> device_collectives::start(group::group &members, const requ
     submit(members, [this, &members, event = event.get(),
                      call = std::make_shared<whole_call>(found.take())] {
         event->complete(run_in_turn(members, *call));
+        engine_.wake_waiters();
     });
     return event.release();
 }

@@ -21,13 +21,10 @@ bool is_oversubscribed(const launch::job_info &job) {
     return static_cast<unsigned>(job.local_size) > std::thread::hardware_concurrency();
 }
 
-/// Polls before a waiting thread yields. With a core for every rank the awaited store is worth
-/// waiting for; without, the rank that has to store may need this very core.
-int choose_spin_count(const settings &values, const launch::job_info &job) {
-    if (values.spin_count >= 0) {
-        return values.spin_count;
-    }
-    return is_oversubscribed(job) ? 0 : 2000;
+/// Most polls before a waiting thread yields, some 40 us; what the cores show decides how many of
+/// them (conduit/core_monitor.h).
+int choose_spin_count(const settings &values) {
+    return values.spin_count >= 0 ? values.spin_count : 2000;
 }
 
 /// Two rooms are twice the core's own cache. Ranks that share a core share that cache as well.
@@ -110,7 +107,8 @@ status runtime::build() {
     DIOMP_TRY(conduit);
     conduit_ = conduit.take();
     conduit::engine_options options;
-    options.spin_count = choose_spin_count(settings_, info);
+    options.spin_count = choose_spin_count(settings_);
+    options.is_crowded = settings_.spin_count < 0 && is_oversubscribed(info);
     options.timeout_s = settings_.timeout_s;
     options.warn_after_s = settings_.warn_after_s;
     // Alone, every request is one's own and is served while waiting for it.
@@ -163,7 +161,7 @@ status runtime::build() {
     DIOMP_TRY(nodes);
     DIOMP_TRY(groups_->create_world(nodes.take()));
     log(log_level::info,
-        "rank {} of {} on {}: conduit {}, segment {} at {}, {} polls before yielding",
+        "rank {} of {} on {}: conduit {}, segment {} at {}, up to {} polls before yielding",
         info.rank.value(), info.size, info.host, conduit_->abilities().name,
         format_size(segment_->size_bytes()), fmt::ptr(segment_->base()), options.spin_count);
     return {};

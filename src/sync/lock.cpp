@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <sched.h>
 
 namespace diomp::sync {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 /// Looks at a word that is taken before its taker queues: a lock that is held for a moment only is
 /// quicker to wait for than to ask for.
 constexpr int max_looks = 100;
-/// The same with a yield after each where there are more ranks than cores, since the holder may
-/// need this one; not for longer than this.
+/// The same with a yield after each where waits yield at once, since the holder may need this core;
+/// not for longer than this.
 constexpr int max_yields = 40;
 constexpr auto yields_last = std::chrono::microseconds(500);
 
@@ -98,7 +99,7 @@ result<bool> locks::take(verb what, world_rank target, lock_space space) {
 }
 
 bool locks::take_soon(const lock_word &word) const {
-    int const spins = engine_.options().spin_count;
+    int const spins = engine_.spins();
     for (int i = 0; i < std::min(spins, max_looks) && !word.has_queue(); ++i) {
         if (word.try_take(self_)) {
             return true;

@@ -102,6 +102,7 @@ status rendezvous::meet(const call_signature &call, const meeting_payload &paylo
     order_coming_in();
     all_entered(epoch_ - 1);
     known_entered_ = epoch_;
+    wake_sleepers(); // they need not look before all have entered
     if (differing != 0) [[unlikely]] {
         return mismatch(0, differing, epoch_);
     }
@@ -111,7 +112,14 @@ status rendezvous::meet(const call_signature &call, const meeting_payload &paylo
 status rendezvous::post(const call_signature &call, const meeting_payload &payload,
                         std::span<const std::byte> wide) {
     DIOMP_TRY(enter(call, payload, wide, true));
+    wake_sleepers();
     return late_ ? late_report() : status{};
+}
+
+void rendezvous::wake_members() {
+    for (world_rank const member : members_) {
+        engine_.wake_for_store(member);
+    }
 }
 
 // Everybody has entered `epoch`, so every line up to it has been written.
@@ -203,6 +211,7 @@ status rendezvous::post_brief(const call_signature &call, std::uint64_t word) {
     if (epoch_ % briefs_per_line == 0) {
         prefetch_for_writing(&brief_at(self_, epoch_ + 2 * briefs_per_line));
     }
+    wake_sleepers();
     return late_ ? late_report() : status{};
 }
 
@@ -237,6 +246,7 @@ status rendezvous::complete(std::size_t &differing) {
         return {};
     }
     if (self_ != 0) {
+        engine_.wake_for_store(members_[0]);
         return await_announcement(epoch_, differing);
     }
     unannounced_ = true;
@@ -251,6 +261,7 @@ void rendezvous::announce(std::size_t differing) {
     result.differing = differing;
     result.epoch.store(epoch_, std::memory_order_release);
     unannounced_ = false;
+    wake_sleepers();
 }
 
 status rendezvous::settle_slowly() {

@@ -161,6 +161,13 @@ private:
     status enter(const call_signature &call, const meeting_payload &payload,
                  std::span<const std::byte> wide, bool posts);
     static void begin_to_write(area &mine, std::uint64_t epoch, std::size_t nbytes_wide);
+    /// After a store that members may wait for.
+    void wake_sleepers() {
+        if (engine_.have_to_wake()) [[unlikely]] {
+            wake_members();
+        }
+    }
+    void wake_members();
     status settle_slowly();
     /// Waits for the end of the full meeting that this member has entered last.
     status complete(std::size_t &differing);

@@ -326,13 +326,95 @@ TEST(messages, a_napping_rank_is_woken_by_the_network) {
     for (;;) {
         std::uint32_t const seen = conduit.activity();
         if (ours().poll() == 0 && !has_come) {
-            conduit.nap(seen, microseconds{20'000'000});
+            conduit.nap(diomp::conduit::awaited::message, seen, microseconds{20'000'000},
+                        [&] { return has_come; });
         }
         if (has_come) {
             break;
         }
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    ours().meet();
+}
+
+// A number goes around a ring of words, a hundred times; each rank sleeps until it comes.
+TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
+    bool has_neighbours = true;
+    for (int peer = 0; peer < ours().size(); ++peer) {
+        has_neighbours = has_neighbours && ours().is_direct(peer);
+    }
+    if (!has_neighbours) {
+        GTEST_SKIP() << "ranks that are not mapped here store nothing";
+    }
+    constexpr std::uint64_t num_rounds = 100;
+    auto &conduit = ours().conduit();
+    auto const word_of = [](int rank) {
+        return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(ours().memory_of(rank)));
+    };
+    auto const nap_until = [&](std::uint64_t number) {
+        auto const has_come = [&] { return word_of(ours().rank()).load() >= number; };
+        for (;;) {
+            std::uint32_t const seen = conduit.activity();
+            if (conduit.nap(diomp::conduit::awaited::store, seen, microseconds{20'000'000},
+                            has_come)) {
+                return;
+            }
+        }
+    };
+    word_of(ours().rank()).store(0);
+    ours().meet();
+    auto const begin = std::chrono::steady_clock::now();
+    for (std::uint64_t round = 1; round <= num_rounds; ++round) {
+        if (ours().rank() != 0) {
+            nap_until(round);
+        }
+        word_of(next()).store(round); // with the fence that the runtime leaves out
+        if (conduit.store_sleepers().load() > 0) {
+            conduit.wake_for_store(world_rank{next()});
+        }
+        if (ours().rank() == 0) {
+            nap_until(round);
+        }
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+    ours().meet();
+    EXPECT_EQ(conduit.store_sleepers().load(), 0u);
+    ours().meet();
+}
+
+TEST(messages, a_nap_asks_first_and_does_not_sleep_if_all_is_there) {
+    auto &conduit = ours().conduit();
+    auto const begin = std::chrono::steady_clock::now();
+    for (auto const what : {diomp::conduit::awaited::store, diomp::conduit::awaited::message}) {
+        int asked = 0;
+        EXPECT_TRUE(conduit.nap(what, conduit.activity(), microseconds{20'000'000},
+                                [&] { return ++asked > 0; }));
+        EXPECT_EQ(asked, 1);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    ours().meet();
+}
+
+TEST(messages, wake_napping_ends_naps_of_either_kind) {
+    auto &conduit = ours().conduit();
+    for (auto const what : {diomp::conduit::awaited::store, diomp::conduit::awaited::message}) {
+        std::atomic<bool> has_come{false};
+        std::thread helper;
+        auto const begin = std::chrono::steady_clock::now();
+        while (!has_come) {
+            conduit.nap(what, conduit.activity(), microseconds{20'000'000}, [&] {
+                if (!helper.joinable()) { // the nap has been announced
+                    helper = std::thread([&] {
+                        has_come = true;
+                        conduit.wake_napping();
+                    });
+                }
+                return has_come.load();
+            });
+        }
+        helper.join();
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    }
     ours().meet();
 }
 

@@ -14,15 +14,21 @@
 
 namespace diomp::conduit::shm {
 
-/// Returns when the word differs from `seen`, on a wake, a signal or when the time is over.
+/// Returns when the word differs from `seen`, on a wake for one of `reasons`, a signal or when the
+/// time is over.
 inline void futex_wait(const std::atomic<std::uint32_t> &word, std::uint32_t seen,
-                       std::chrono::microseconds limit) {
-    timespec const timeout{limit.count() / 1000000, (limit.count() % 1000000) * 1000};
-    ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+                       std::chrono::microseconds limit, std::uint32_t reasons) {
+    timespec end{};
+    ::clock_gettime(CLOCK_MONOTONIC, &end); // with reasons, the kernel wants the time of the end
+    auto const nanoseconds = end.tv_nsec + (limit.count() % 1000000) * 1000;
+    end.tv_sec += limit.count() / 1000000 + nanoseconds / 1'000'000'000;
+    end.tv_nsec = nanoseconds % 1'000'000'000;
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, seen, &end, nullptr, reasons);
 }
 
-inline void futex_wake_all(const std::atomic<std::uint32_t> &word) {
-    ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+/// Wakes those who wait for one of `reasons`.
+inline void futex_wake_all(const std::atomic<std::uint32_t> &word, std::uint32_t reasons) {
+    ::syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, reasons);
 }
 
 } // namespace diomp::conduit::shm

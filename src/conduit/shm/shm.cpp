@@ -25,8 +25,18 @@ struct control {
     std::atomic<std::uint32_t> sleepers;
     std::atomic<std::uint32_t> pollers;
     std::atomic<std::int32_t> pid;
+    /// Threads in nap(), and whether one has come since they were last woken.
+    std::atomic<std::uint32_t> nappers;
+    std::atomic<bool> nappers_wait;
+    /// Of the first rank of the node: threads in nap() on the node that wait for a store. A line of
+    /// its own, which all ranks have in their caches while none sleeps.
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> store_sleepers;
     inbox box;
 };
+
+/// Why a thread that sleeps on its rank's doorbell is woken.
+constexpr std::uint32_t for_progress = 1;
+constexpr std::uint32_t for_napper = 2;
 
 constexpr std::size_t page_bytes = 4096;
 /// Messages served in one go: a flood must not keep one thread for ever.
@@ -35,7 +45,8 @@ constexpr int max_batch = 64;
 class shm_conduit final : public conduit {
 public:
     shm_conduit(const launch::job_info &job, const window &window, const conduit_options &options)
-        : window_(window), self_(job.rank), own_(control_of(job.local)) {
+        : window_(window), self_(job.rank), own_(control_of(job.local)),
+          store_sleepers_(control_of(local_rank{0}).store_sleepers) {
         abilities_.name = "shm";
         abilities_.reaches_private_memory = options.cross_memory_attach;
         peers_.resize(static_cast<std::size_t>(job.size));
@@ -82,7 +93,7 @@ public:
         std::atomic_thread_fence(std::memory_order_seq_cst);
         if (target.sleepers.load(std::memory_order_relaxed) > 0 &&
             target.pollers.load(std::memory_order_relaxed) == 0) {
-            ring(target);
+            ring(target, for_progress | for_napper);
         }
         return true;
     }
@@ -104,15 +115,35 @@ public:
     }
 
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
-        own_.sleepers.fetch_add(1, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (own_.box.empty() || own_.pollers.load(std::memory_order_relaxed) > 0) {
-            futex_wait(own_.doorbell, seen, limit);
-        }
-        own_.sleepers.fetch_sub(1, std::memory_order_relaxed);
+        sleep_unless([] { return false; }, seen, limit, for_progress);
     }
 
-    void wake() override { ring(own_); }
+    void wake() override { ring(own_, for_progress | for_napper); }
+
+    bool nap(awaited what, std::uint32_t seen, std::chrono::microseconds limit,
+             function_ref<bool()> ready) override {
+        std::uint32_t const for_store = what == awaited::store ? 1 : 0;
+        own_.nappers.fetch_add(1, std::memory_order_relaxed);
+        own_.nappers_wait.store(true, std::memory_order_relaxed);
+        store_sleepers_.fetch_add(for_store, std::memory_order_relaxed);
+        bool const is_ready = sleep_unless(ready, seen, limit, for_napper);
+        store_sleepers_.fetch_sub(for_store, std::memory_order_relaxed);
+        own_.nappers.fetch_sub(1, std::memory_order_relaxed);
+        return is_ready;
+    }
+
+    void wake_napping() override {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        wake_nappers_of(own_);
+    }
+
+    const std::atomic<std::uint32_t> &store_sleepers() const override { return store_sleepers_; }
+
+    void wake_for_store(world_rank peer) override {
+        if (local_rank const there = peers_[peer.index()]; there.value() >= 0) {
+            wake_nappers_of(control_of(there));
+        }
+    }
 
     void begin_polling() override { own_.pollers.fetch_add(1, std::memory_order_relaxed); }
 
@@ -127,9 +158,31 @@ private:
         return *reinterpret_cast<control *>(window_.control(owner));
     }
 
-    static void ring(control &target) {
+    /// Asks first whether that is needed, after announcing the sleep; true: it was not.
+    bool sleep_unless(function_ref<bool()> ready, std::uint32_t seen,
+                      std::chrono::microseconds limit, std::uint32_t reason) {
+        own_.sleepers.fetch_add(1, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        bool const is_ready = ready();
+        if (!is_ready && (own_.box.empty() || own_.pollers.load(std::memory_order_relaxed) > 0)) {
+            futex_wait(own_.doorbell, seen, limit, reason);
+        }
+        own_.sleepers.fetch_sub(1, std::memory_order_relaxed);
+        return is_ready;
+    }
+
+    static void ring(control &target, std::uint32_t reasons) {
         target.doorbell.fetch_add(1, std::memory_order_release);
-        futex_wake_all(target.doorbell);
+        futex_wake_all(target.doorbell, reasons);
+    }
+
+    /// One ring per sleep: it takes a moment until the woken thread has a core.
+    static void wake_nappers_of(control &target) {
+        if (target.nappers.load(std::memory_order_relaxed) > 0 &&
+            target.nappers_wait.load(std::memory_order_relaxed) &&
+            target.nappers_wait.exchange(false, std::memory_order_relaxed)) {
+            ring(target, for_napper);
+        }
     }
 
     template <typename Call>
@@ -161,6 +214,7 @@ private:
     const window &window_;
     world_rank self_;
     control &own_;
+    std::atomic<std::uint32_t> &store_sleepers_;
     capabilities abilities_;
     std::vector<local_rank> peers_; ///< [world rank]
     std::atomic_flag receiving_;
