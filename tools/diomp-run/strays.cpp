@@ -119,7 +119,7 @@ bool kill_and_reap_children(pid_t except, double limit_s) {
             }
             left = reaped == 0 || left;
         }
-        if (std::chrono::steady_clock::now() > deadline) {
+        if (left && std::chrono::steady_clock::now() > deadline) {
             return false;
         }
         if (left) {
