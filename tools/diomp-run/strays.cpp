@@ -14,10 +14,12 @@
 #include <csignal>
 #include <dirent.h>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -60,12 +62,46 @@ std::vector<pid_t> parse_pids(const std::string &text) {
     return pids;
 }
 
+/// The numbers of a process in the PID namespace of /proc and in those within it, down to its own.
+std::vector<pid_t> namespace_pids(const std::string &status) {
+    constexpr std::string_view label = "\nNSpid:";
+    auto const at = status.find(label);
+    if (at == status.npos) {
+        return {};
+    }
+    auto const begin = at + label.size();
+    return parse_pids(status.substr(begin, status.find('\n', begin) - begin));
+}
+
+/// The children by a /proc of an outer PID namespace, which numbers them otherwise; nothing if it
+/// does not show this process.
+std::optional<std::vector<pid_t>> children_by_outer_proc() {
+    auto const own = read_file("/proc/thread-self/status");
+    auto const listed = read_file("/proc/thread-self/children");
+    std::size_t const level = own ? namespace_pids(own.value()).size() : 0;
+    if (level == 0 || !listed) {
+        return std::nullopt;
+    }
+    std::vector<pid_t> pids;
+    for (pid_t const outer : parse_pids(listed.value())) {
+        auto const status = read_file(fmt::format("/proc/{}/status", outer));
+        auto const numbers = status ? namespace_pids(status.value()) : std::vector<pid_t>();
+        if (numbers.size() >= level) {
+            pids.push_back(numbers[level - 1]);
+        }
+    }
+    return pids;
+}
+
 /// Numbers among which all children are.
 std::vector<pid_t> candidates() {
     if (proc_is_ours()) {
         // This process has one thread. A kernel without CONFIG_PROC_CHILDREN has no such file.
         auto const listed = read_file("/proc/thread-self/children");
         return listed ? parse_pids(listed.value()) : all_processes();
+    }
+    if (auto children = children_by_outer_proc()) {
+        return std::move(*children);
     }
     pid_t last = max_pid;
     if (auto const limit = read_file("/proc/sys/kernel/pid_max")) {

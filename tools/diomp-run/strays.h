@@ -19,7 +19,8 @@ namespace diomp::run {
 /// The process is a child of this one and has not been reaped; the kernel is asked.
 [[nodiscard]] bool is_own_child(pid_t pid);
 
-/// Children of this process: as it is a subreaper, orphans of ranks too. Where /proc does not help,
+/// Children of this process: as it is a subreaper, orphans of ranks too. A /proc of an outer PID
+/// namespace is asked by its own numbers. Where /proc does not help at all,
 /// the kernel is asked about every number that a process may have, which takes seconds on a busy
 /// machine where pid_max is 4194304, as in every new PID namespace since Linux 6.14.
 [[nodiscard]] std::vector<pid_t> own_children();
