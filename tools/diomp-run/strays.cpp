@@ -14,12 +14,11 @@
 #include <csignal>
 #include <dirent.h>
 #include <memory>
-#include <optional>
+#include <string>
 #include <string_view>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -73,46 +72,86 @@ std::vector<pid_t> namespace_pids(const std::string &status) {
     return parse_pids(status.substr(begin, status.find('\n', begin) - begin));
 }
 
-/// The children by a /proc of an outer PID namespace, which numbers them otherwise; nothing if it
-/// does not show this process.
-std::optional<std::vector<pid_t>> children_by_outer_proc() {
-    auto const own = read_file("/proc/thread-self/status");
-    auto const listed = read_file("/proc/thread-self/children");
-    std::size_t const level = own ? namespace_pids(own.value()).size() : 0;
-    if (level == 0 || !listed) {
-        return std::nullopt;
-    }
-    std::vector<pid_t> pids;
-    for (pid_t const outer : parse_pids(listed.value())) {
-        auto const status = read_file(fmt::format("/proc/{}/status", outer));
-        auto const numbers = status ? namespace_pids(status.value()) : std::vector<pid_t>();
-        if (numbers.size() >= level) {
-            pids.push_back(numbers[level - 1]);
+/// How /proc numbers processes of this process's PID namespace. Another one than ours is mounted
+/// where a container has been made without its own.
+class proc_numbers {
+public:
+    proc_numbers() {
+        if (auto const own = read_file("/proc/thread-self/status")) {
+            level_ = namespace_pids(own.value()).size();
         }
+    }
+    /// /proc shows this process.
+    [[nodiscard]] bool is_known() const { return level_ > 0; }
+    /// The number here of the process that /proc shows as `shown`; 0: it has gone, or has none
+    /// here.
+    [[nodiscard]] pid_t number_here(pid_t shown) const {
+        auto const status = read_file(fmt::format("/proc/{}/status", shown));
+        auto const numbers = status ? namespace_pids(status.value()) : std::vector<pid_t>();
+        return numbers.size() >= level_ ? numbers[level_ - 1] : 0;
+    }
+
+private:
+    std::size_t level_ = 0; ///< PID namespaces from that of /proc to ours
+};
+
+/// The number that a process gets now. The child that has it ends at once.
+pid_t newest_pid() {
+    pid_t const child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    if (child > 0) {
+        waitpid(child, nullptr, 0);
+    }
+    return child;
+}
+
+/// Numbers of processes younger than this one. Where there have been more than pid_max of them,
+/// this may miss some.
+std::vector<pid_t> younger_pids() {
+    pid_t last = max_pid;
+    if (auto const limit = read_file("/proc/sys/kernel/pid_max")) {
+        auto const parsed = parse_pids(limit.value());
+        last = parsed.empty() ? last : std::min(last, parsed.front());
+    }
+    pid_t const own = getpid();
+    pid_t const newest = newest_pid();
+    bool const wrapped = newest < own; // also if there can be no new process
+    std::vector<pid_t> pids;
+    for (pid_t pid = own + 1; pid <= (wrapped ? last : newest); ++pid) {
+        pids.push_back(pid);
+    }
+    for (pid_t pid = 1; wrapped && pid < own; ++pid) {
+        pids.push_back(pid);
     }
     return pids;
 }
 
 /// Numbers among which all children are.
 std::vector<pid_t> candidates() {
+    // This process has one thread. A kernel without CONFIG_PROC_CHILDREN has no such file.
+    auto const listed = read_file("/proc/thread-self/children");
     if (proc_is_ours()) {
-        // This process has one thread. A kernel without CONFIG_PROC_CHILDREN has no such file.
-        auto const listed = read_file("/proc/thread-self/children");
         return listed ? parse_pids(listed.value()) : all_processes();
     }
-    if (auto children = children_by_outer_proc()) {
-        return std::move(*children);
+    proc_numbers const numbers;
+    if (!numbers.is_known() || !listed) {
+        return younger_pids();
     }
-    pid_t last = max_pid;
-    if (auto const limit = read_file("/proc/sys/kernel/pid_max")) {
-        auto const parsed = parse_pids(limit.value());
-        last = parsed.empty() ? last : std::min(last, parsed.front());
-    }
-    std::vector<pid_t> pids(static_cast<std::size_t>(last));
-    for (pid_t pid = 1; pid <= last; ++pid) {
-        pids[static_cast<std::size_t>(pid - 1)] = pid;
+    std::vector<pid_t> pids;
+    for (pid_t const shown : parse_pids(listed.value())) {
+        pids.push_back(numbers.number_here(shown));
     }
     return pids;
+}
+
+/// The PID namespace of a process, for comparison; "": it cannot be seen.
+std::string pid_namespace(const std::string &process) {
+    std::array<char, 64> target{};
+    ssize_t const size =
+        readlink(fmt::format("/proc/{}/ns/pid", process).c_str(), target.data(), target.size());
+    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : "";
 }
 
 } // namespace
@@ -128,7 +167,8 @@ bool proc_is_ours() {
 
 bool is_own_child(pid_t pid) {
     siginfo_t info{};
-    return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    return pid > 0 &&
+           waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 std::vector<pid_t> own_children() {
@@ -169,7 +209,10 @@ bool kill_and_reap_children(pid_t except, double limit_s) {
 }
 
 void kill_marked_processes(const std::string &mark) {
-    if (!proc_is_ours()) {
+    proc_numbers const numbers;
+    bool const shows_inner_only = proc_is_ours(); // all that it shows have a number here
+    std::string const own_namespace = pid_namespace("self");
+    if (!numbers.is_known()) {
         return;
     }
     // Surrounded by the zeros that end each variable, so that one job's name cannot be part of
@@ -181,12 +224,16 @@ void kill_marked_processes(const std::string &mark) {
     bool found = true;
     for (int round = 0; found && round < max_rounds; ++round) {
         found = false;
-        for (pid_t const pid : all_processes()) {
+        for (pid_t const shown : all_processes()) {
+            if (!shows_inner_only && pid_namespace(std::to_string(shown)) != own_namespace) {
+                continue;
+            }
             // Held before its environment is read, so that the signal reaches no later process of
             // the same number.
+            pid_t const pid = numbers.number_here(shown);
             unique_fd const process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-            auto const environment = read_file(fmt::format("/proc/{}/environ", pid));
-            if (process && environment &&
+            auto const environment = read_file(fmt::format("/proc/{}/environ", shown));
+            if (process && environment && numbers.number_here(shown) == pid &&
                 ('\0' + environment.value()).find(needle) != std::string::npos) {
                 found = syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) == 0 ||
                         found;

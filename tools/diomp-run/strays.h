@@ -20,9 +20,8 @@ namespace diomp::run {
 [[nodiscard]] bool is_own_child(pid_t pid);
 
 /// Children of this process: as it is a subreaper, orphans of ranks too. A /proc of an outer PID
-/// namespace is asked by its own numbers. Where /proc does not help at all,
-/// the kernel is asked about every number that a process may have, which takes seconds on a busy
-/// machine where pid_max is 4194304, as in every new PID namespace since Linux 6.14.
+/// namespace is asked by its own numbers. Without any, the kernel is asked about every number that
+/// a younger process may have.
 [[nodiscard]] std::vector<pid_t> own_children();
 
 /// Kills and reaps all children but `except` until none is left, for at most `limit_s`. Needs
@@ -30,7 +29,8 @@ namespace diomp::run {
 [[nodiscard]] bool kill_and_reap_children(pid_t except, double limit_s);
 
 /// Kills every process of this user that was started with `mark` (NAME=VALUE) in its environment,
-/// until none is found. Does nothing unless proc_is_ours().
+/// until none is found: those of this process's PID namespace. Does nothing without a /proc that
+/// shows this process.
 void kill_marked_processes(const std::string &mark);
 
 } // namespace diomp::run
