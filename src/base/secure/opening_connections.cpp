@@ -54,6 +54,9 @@ std::vector<opening_connections::result_of_attempt> opening_connections::advance
             end_late();
         } else if (auto const found = attempts_.find(tag); found != attempts_.end()) {
             advance_attempt(tag, found->second);
+            if (!ended_.empty() && ended_.back().how == outcome::proven) {
+                break; // epoll reports the others again
+            }
         }
     }
     if (count > 0) {

@@ -46,7 +46,9 @@ public:
     void add(std::uint64_t tag, unique_fd socket, handshake exchange, clock::duration time_limit);
     /// Closes the connection, if the attempt has not ended.
     void remove(std::uint64_t tag) { attempts_.erase(tag); }
-    /// Goes on with all attempts; returns those that have ended. Does not block.
+    /// Goes on with the attempts; returns those that have ended. Does not block. At most one of
+    /// them is proven: a caller that tries several addresses of one peer then removes the others
+    /// before they have proved anything, so that the peer does not take two connections for good.
     [[nodiscard]] std::vector<result_of_attempt> advance();
     [[nodiscard]] std::size_t size() const { return attempts_.size(); }
 

@@ -83,6 +83,41 @@ TEST_F(secure_opening, several_at_once_are_proven) {
     EXPECT_EQ(opening_->size(), 0);
 }
 
+/// A peer with several addresses: one way to it is enough, and the others prove nothing to it.
+TEST_F(secure_opening, one_at_a_time_is_proven) {
+    listen(key_);
+    constexpr std::uint64_t num_ways = 4;
+    for (std::uint64_t tag = 0; tag < num_ways; ++tag) {
+        open(tag);
+    }
+    // Until all hellos have been answered: neither end has anything to do.
+    bool has_answers = false;
+    while (!has_answers) {
+        pollfd entries[] = {{pending_->fd(), POLLIN, 0}, {opening_->fd(), POLLIN, 0}};
+        ::poll(entries, 1, 200);
+        if (entries[0].revents != 0) {
+            num_accepted_ += pending_->advance().size();
+        } else {
+            ::poll(entries + 1, 1, 0);
+            auto ended = opening_->advance();
+            has_answers = !ended.empty();
+            for (auto &each : ended) {
+                ended_.push_back(std::move(each));
+            }
+        }
+    }
+    ASSERT_EQ(ended_.size(), 1);
+    EXPECT_EQ(ended_[0].how, outcome::proven);
+    for (std::uint64_t tag = 0; tag < num_ways; ++tag) {
+        opening_->remove(tag);
+    }
+    EXPECT_TRUE(work_until([&] { return num_accepted_ == 1; }));
+    for (pollfd entry{pending_->fd(), POLLIN, 0}; ::poll(&entry, 1, 200) > 0;) {
+        num_accepted_ += pending_->advance().size();
+    }
+    EXPECT_EQ(num_accepted_, 1);
+}
+
 TEST_F(secure_opening, where_nothing_listens_is_unreachable) {
     port_ = listen_on_loopback().port; // and is closed again
     open(7);
