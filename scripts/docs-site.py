@@ -24,7 +24,7 @@ BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
     "Interface": ("api", "cpp", "fortran", "pragmas", "settings"),
-    "Running": ("launch", "remote", "gpu", "dpu", "scaling", "benchmarks"),
+    "Running": ("launch", "remote", "security", "gpu", "dpu", "scaling", "benchmarks"),
     "Inside": ("architecture", "memory", "conduits", "transfers", "collectives", "devices", "offload", "testing"),
 }
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -71,9 +71,8 @@ def stage_pages(stage):
     docs = ROOT / "docs"
     pages = {p.stem for p in docs.glob("*.md")}
     chosen = [name for names in NAVIGATION.values() for name in names]
-    for names in (pages - set(chosen), set(chosen) - pages):
-        if names - {"status"}:
-            sys.exit(f"docs-site: NAVIGATION and docs/ differ by {', '.join(sorted(names))}")
+    if differing := pages ^ {*chosen, "status"}:
+        sys.exit(f"docs-site: NAVIGATION and docs/ differ by {', '.join(sorted(differing))}")
     (stage / "man").mkdir()
     for manual in (docs / "man").iterdir():
         name = manual.name

@@ -36,7 +36,7 @@ private:
     [[gnu::noinline]] static void make() {
         t_object = new T();
         if (!t_is_over) {
-            [[maybe_unused]] thread_local owner destroyed_with_thread;
+            [[maybe_unused]] thread_local owner const destroyed_with_thread{};
         }
     }
 

@@ -42,7 +42,7 @@ TEST_P(sizes_test, types_and_operators) {
             }
         }
     }
-    EXPECT_EQ(tried, 40);
+    EXPECT_EQ(tried, 32); // minima and maxima of floating types are not the library's
 }
 
 TEST_P(sizes_test, average) {
