@@ -247,7 +247,7 @@ bool traffic::advance_openings() {
         for (auto &each : opening_->advance()) {
             peer &target = *peers_.find(world_rank(static_cast<int>(each.tag)));
             moved = true;
-            if (status ended = end_opening(std::move(each), target); !ended) {
+            if (status const ended = end_opening(std::move(each), target); !ended) {
                 lost.emplace_back(&target, ended.failure().message());
             }
         }
