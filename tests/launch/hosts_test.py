@@ -282,9 +282,8 @@ class hosts_test(job_case):
 
     def test_timeout_holds_while_services_start(self):
         shell = self.script("slow", "#!/bin/sh\nexec sleep 60\n")
-        with self.ends_soon():
-            status, _, err = self.run_job("--remote-devices", "b", "--rsh", shell, "-n", "2", "--timeout", "0.2",
-                                         os.environ["DIOMP_TEST_REGIONS"])
+        status, _, err = self.run_job("--remote-devices", "b:2", "--rsh", shell, "-n", "2", "--timeout", "0.2",
+                                      os.environ["DIOMP_TEST_REGIONS"])
         self.assertEqual(status, 124)
         self.assertIn("--timeout", self.one_message(err))
 

@@ -76,18 +76,6 @@ class namespaces_test(job_case):
         self.assertEqual((status, err), (0, ""))
         self.assertEqual(out.splitlines(), ["2 0", "all there"])
 
-    def test_kill_nine_of_diomp_run(self):
-        # Direct children end whatever /proc shows. The shell waits for both ranks to have the pipe open, then for its
-        # end.
-        script = """
-            mkfifo "$PIPE"
-            $RUN -n 2 sh -c 'echo up >&3; exec sleep 1000' 3>"$PIPE" & run=$!
-            { read -r _; read -r _; kill -KILL $run; wait $run; cat; } <"$PIPE"
-            while kill -0 -1 2>/dev/null; do :; done; echo all gone"""
-        self.environment["PIPE"] = os.path.join(self.place.name, "pipe")
-        status, out, err = self.inside(script)
-        self.assertEqual((status, out, err), (0, "all gone\n", ""))
-
     def test_temporary_directory_that_is_missing(self):
         status, out, err = self.inside("TMPDIR=/no/such/folder $RUN -n 2 $PROBE exchange; echo $?", "--mount-proc")
         self.assertEqual((status, out.splitlines()[-1], err), (0, "0", ""))
