@@ -122,7 +122,7 @@ private:
     void take_proof();
     void send_hello();
     void send_answer(state verdict);
-    void send_body(const char *label, std::span<const unsigned char, body_bytes> body);
+    void send_body(const char *label, std::span<const unsigned char, body_bytes> text);
     [[nodiscard]] bool mix_ephemeral_keys();
     void finish();
     void fail(state why);
