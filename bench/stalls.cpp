@@ -198,7 +198,7 @@ private:
         }
     }
 
-    /// Every rank says what the scheduler did to it during everybody's long calls.
+    /// Each rank reports what the scheduler did to it during the long calls of all ranks.
     void collect() {
         std::int64_t const given = static_cast<std::int64_t>(events_.size());
         std::int64_t most = 0;

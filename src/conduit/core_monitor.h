@@ -49,7 +49,7 @@ public:
 
     /// Polls of a wait before it gives the core away.
     [[nodiscard]] int polls() const { return num_polls_.load(std::memory_order_relaxed); }
-    /// Whether somebody has wanted the core lately.
+    /// Whether another thread has wanted the core lately.
     [[nodiscard]] bool is_wanted() const { return polls() * 2 <= max_polls_; }
     /// A wait has ended while it polled.
     void note_success() {

@@ -4,7 +4,7 @@
 //
 // Waiting spins briefly, then yields the core, then naps on the conduit's doorbell, at once where
 // another program wants the core (conduit/core_monitor.h); messages are served all along, so two
-// ranks that wait for each other's handlers both go on. Whoever waits says for what: the sentence
+// ranks that wait for each other's handlers both go on. A wait says what it is for: the sentence
 // is used in the warning after DIOMP_WARN_AFTER and in the error after DIOMP_TIMEOUT.
 #pragma once
 

@@ -255,7 +255,7 @@ void handshake::take_proof() {
     finish();
 }
 
-/// False: the peer's key is one of the few with which everybody gets the same result.
+/// False: the peer's key is one of the few that give every exchange the same result.
 bool handshake::mix_ephemeral_keys() {
     connection_key shared;
     bool const is_good =

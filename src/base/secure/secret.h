@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A key that both ends of a connection know and nobody else may learn: a job's or a service's.
+// A key that both ends of a connection know and that must stay secret: a job's or a service's.
 #pragma once
 
 #include "base/result.h"
