@@ -85,7 +85,7 @@ has_aarch64() {
 }
 
 check_tidy() {
-    configure dev -B build/tidy -DDIOMP_BATCH=0 && scripts/tidy-check.py build/tidy
+    configure dev -B build/tidy -DDIOMP_BATCH=8 && scripts/tidy-check.py build/tidy
 }
 
 run_part() {
