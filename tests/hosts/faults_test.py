@@ -13,13 +13,14 @@ import time
 import unittest
 
 import hosts
+from time_limits import scaled
 
 PROGRAM = os.environ["DIOMP_TEST_ENDURE"]
 LAUNCHER = os.environ.get("DIOMP_TEST_LAUNCHER", "diomp-run")
 CONDUIT = os.environ.get("DIOMP_TEST_CONDUIT", "auto")
 NAME = os.path.basename(PROGRAM)
 FIRST, OTHER = hosts.HOSTS[:2]
-TIMEOUT_S = 4
+TIMEOUT_S = round(scaled(4))
 # What ending may take beyond DIOMP_TIMEOUT: signals to other ranks, their grace, a machine that does other things.
 MARGIN_S = 6
 # For a job that is to end well.

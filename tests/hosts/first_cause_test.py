@@ -12,7 +12,7 @@ import hosts
 
 PROGRAM = os.environ["DIOMP_TEST_ENDS_BADLY"]
 CONDUIT = os.environ["DIOMP_TEST_CONDUIT"]
-ROUNDS = 20
+ROUNDS = int(os.environ.get("DIOMP_TEST_RUNS", "10"))
 RANKS = 2 * len(hosts.HOSTS)
 SETTINGS = {"DIOMP_CONDUIT": CONDUIT, "DIOMP_TIMEOUT": "20", "DIOMP_SEGMENT_SIZE": "64M"}
 

@@ -7,12 +7,13 @@ import time
 import unittest
 
 import hosts
+from time_limits import scaled
 
 RUN = os.environ["DIOMP_TEST_RUN"]
 PROBE = os.environ["DIOMP_TEST_PROBE"]
 # Silence that counts as the end, and how long after that everything must be over: the agents' second of grace, and
 # the kernel's rounding of its own timers on the host that is cut off.
-TIMEOUT_S = 2
+TIMEOUT_S = round(scaled(2))
 END_LIMIT_S = TIMEOUT_S + 10
 
 

@@ -11,7 +11,7 @@ from job_tools import job_case
 
 PROGRAM = os.environ["DIOMP_TEST_ENDS_BADLY"]
 CONDUIT = os.environ["DIOMP_TEST_CONDUIT"]
-ROUNDS = 20
+ROUNDS = int(os.environ.get("DIOMP_TEST_RUNS", "10"))
 
 
 class first_cause_test(job_case):

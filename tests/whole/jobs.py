@@ -15,8 +15,6 @@ ACTOR = os.environ["DIOMP_TEST_ACTOR"]
 LIMIT_S = 30
 # Ranks of a node that the machine pretends to be many of; "": one for all.
 NODE_SIZE = os.environ.get("DIOMP_TEST_NODE_SIZE", "")
-# Sanitizers make everything slower by their factor.
-SLOWER = int(os.environ.get("DIOMP_TEST_SLOWER", "1"))
 
 
 class jobs(unittest.TestCase):

@@ -10,6 +10,7 @@ import time
 import unittest
 
 import jobs
+from time_limits import SLOWER
 
 # Start-up and exit of 4 ranks. On a machine that does other things too, only the order of
 # magnitude can be held to.
@@ -157,7 +158,7 @@ class whole_test(jobs.jobs):
         out, _ = self.succeeds(4, "resident")
         sizes = [int(line) for line in out.splitlines()]
         self.assertEqual(len(sizes), 4)
-        if jobs.SLOWER == 1:  # sanitizers keep shadows
+        if SLOWER == 1:  # sanitizers keep shadows
             self.assertLess(max(sizes), RESIDENT_LIMIT_KB)
 
     def test_two_jobs_at_once_do_not_see_each_other(self):
@@ -180,7 +181,7 @@ class whole_test(jobs.jobs):
 
     def test_start_and_exit_of_four_ranks(self):
         loaded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-        limit = (START_LIMIT_LOADED_S if loaded else START_LIMIT_S) * jobs.SLOWER
+        limit = (START_LIMIT_LOADED_S if loaded else START_LIMIT_S) * SLOWER
         times = []
         for _ in range(5):
             began = time.monotonic()
