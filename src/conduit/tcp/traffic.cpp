@@ -25,6 +25,13 @@ constexpr std::chrono::seconds opening_limit{3};
 /// unauthenticated connections reach may have closed it to make room.
 constexpr int most_closed = 20;
 
+/// Null for a plain connection.
+std::unique_ptr<sealed_stream> make_stream(secure::session &&proven) {
+    return proven.mode == secure::protection::sealed
+               ? std::make_unique<sealed_stream>(std::move(proven))
+               : nullptr;
+}
+
 /// Its events name the table, those of links the link.
 bool watch_table(int epoll, int descriptor, void *table) {
     epoll_event event{};
@@ -35,12 +42,12 @@ bool watch_table(int epoll, int descriptor, void *table) {
 
 } // namespace
 
-traffic::traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
-                 loss_sink lose)
+traffic::traffic(launch::launcher &launcher, const window &window, const conduit_options &options,
+                 tuning how, arrivals &arrived, loss_sink lose)
     : launcher_(launcher), own_rank_(launcher.info().rank), arrived_(arrived),
       lose_(std::move(lose)), tuning_(std::move(how)),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
-      slot_bytes_(window.slot_bytes()), secret_(secure::secret::random()),
+      slot_bytes_(window.slot_bytes()), encrypts_(options.encrypts), secret_(secure::secret::random()),
       peers_(static_cast<std::size_t>(launcher.info().size)), links_(2 * peers_.num_ranks()),
       attempts_(peers_.num_ranks()) {}
 
@@ -52,7 +59,7 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
     auto how = tuning::create(options.tcp_send_buffer_bytes, options.tcp_congestion);
     DIOMP_TRY(how);
     std::unique_ptr<traffic> made(
-        new traffic(launcher, window, how.take(), arrived, std::move(lose)));
+        new traffic(launcher, window, options, how.take(), arrived, std::move(lose)));
     auto addresses = own_addresses(options.tcp_interfaces);
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
@@ -107,7 +114,7 @@ secure::handshake_options traffic::handshake_options() const {
     return {.why = secure::purpose::transfers,
             .self = {secure::role::rank, static_cast<std::uint32_t>(own_rank_.value())},
             .version = protocol_version,
-            .wanted = secure::protection::plain};
+            .wanted = encrypts_ ? secure::protection::sealed : secure::protection::plain};
 }
 
 void traffic::expect_ends() {
@@ -214,7 +221,7 @@ status traffic::end_opening(secure::opening_connections::result_of_attempt ended
     link &which = *target.way();
     if (ended.how == outcome::proven) {
         tuning_.adapt(ended.socket.get());
-        if (which.open(std::move(ended.socket))) {
+        if (which.open(std::move(ended.socket), make_stream(std::move(*ended.proven)))) {
             watch(which);
             if (own_rank_ < target.rank()) {
                 static_cast<void>(which.release());
@@ -301,7 +308,8 @@ void traffic::admit(secure::pending_connections::proven_connection from) {
         watch(add(std::make_unique<link>(std::move(from.socket))));
         return;
     }
-    auto made = std::make_unique<link>(std::move(from.socket), known);
+    auto made =
+        std::make_unique<link>(std::move(from.socket), known, make_stream(std::move(from.proven)));
     if (ours != nullptr) {
         bool const was_opening = ours->condition() == link::state::opening;
         if (!ours->give_way_to(*made)) {

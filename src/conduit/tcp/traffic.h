@@ -63,8 +63,8 @@ private:
         int num_closed = 0; ///< how often the address before that has closed the connection
     };
 
-    traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
-            loss_sink lose);
+    traffic(launch::launcher &launcher, const window &window, const conduit_options &options,
+            tuning how, arrivals &arrived, loss_sink lose);
     status listen_for_ranks();
     [[nodiscard]] secure::handshake_options handshake_options() const;
 
@@ -107,6 +107,7 @@ private:
     std::uint64_t slot_begin_;
     std::size_t slot_bytes_;
     card own_card_;
+    bool encrypts_;
     secure::secret secret_; ///< the job's
     unique_fd epoll_;
     std::mutex pending_mutex_; ///< never held together with links_mutex_
