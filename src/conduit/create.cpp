@@ -130,7 +130,9 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
                      "DIOMP_ENCRYPT=all needs tcp: set DIOMP_CONDUIT and DIOMP_NETWORK to auto or "
                      "tcp");
     }
-    auto far = chosen->create(launcher, window, options,
+    conduit_options of_network = options;
+    of_network.num_network_peers = static_cast<int>(std::ranges::count(is_near, false));
+    auto far = chosen->create(launcher, window, of_network,
                               [sleepers = near.value().get()] { sleepers->wake(); });
     DIOMP_TRY(far);
     return compose(near.take(), far.take(), std::move(is_near));

@@ -23,7 +23,7 @@ enum class kind : std::uint8_t {
     flush,   ///< answered by `flushed` with the same number when all puts before have landed
     ping,    ///< answered by `handled`
     handled, ///< `number` bytes of messages have been handled; an answer, too
-    welcome, ///< to a higher rank: this connection is the one
+    welcome, ///< from the rank that has accepted it: this connection is the one
     // Answers.
     data,
     flushed,
