@@ -78,7 +78,7 @@ protected:
     unique_fd const file{::memfd_create("test", MFD_CLOEXEC)};
 };
 
-TEST_F(fd_exchange, another_user_gets_no_descriptor_and_takes_nobodys_turn) {
+TEST_F(fd_exchange, another_user_gets_no_descriptor_and_takes_no_turn) {
     auto listener = conduit::listen_for_peers(name, 1);
     ASSERT_TRUE(listener.ok());
     auto served = std::async(std::launch::async, [&] {

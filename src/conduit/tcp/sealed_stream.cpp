@@ -64,8 +64,9 @@ ssize_t sealed_stream::receive(int socket, std::span<const iovec> parts, bool ma
     return num_given;
 }
 
-/// As ::recv into the decoder.
-ssize_t sealed_stream::receive_more(int socket, bool may_receive) {
+/// As ::recv into the decoder. Ends `may_receive` when the socket had no more: asking it again
+/// would cost a call of the system for nothing.
+ssize_t sealed_stream::receive_more(int socket, bool &may_receive) {
     if (is_broken() || !may_receive) {
         errno = is_broken() ? EBADMSG : EAGAIN;
         return -1;
@@ -75,6 +76,7 @@ ssize_t sealed_stream::receive_more(int socket, bool may_receive) {
     if (got > 0) {
         decoder_.commit(static_cast<std::size_t>(got));
         is_drained_ = false;
+        may_receive = static_cast<std::size_t>(got) == space.size();
     }
     return got;
 }

@@ -51,7 +51,7 @@ public:
 private:
     /// Opens the next record that is there. False: none is.
     bool open_next();
-    ssize_t receive_more(int socket, bool may_receive);
+    ssize_t receive_more(int socket, bool &may_receive);
 
     secure::frame_encoder encoder_;
     std::vector<unsigned char> out_;
