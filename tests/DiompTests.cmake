@@ -117,3 +117,11 @@ function(diomp_add_network_tests name)
       LABELS ranks TIMEOUT 255 ENVIRONMENT "${arg_ENV};${settings}" PROCESSORS 2)
   endforeach()
 endfunction()
+
+# diomp_add_encrypted_test(<name> [<NAME=VALUE>...]): a rank test on two nodes of two ranks whose data is encrypted.
+function(diomp_add_encrypted_test name)
+  add_test(NAME ${name}.np4.nodes_encrypted COMMAND
+    diomp-run -n 4 --bind-to none --timeout 240 -- $<TARGET_FILE:${name}>)
+  set_tests_properties(${name}.np4.nodes_encrypted PROPERTIES
+    LABELS ranks TIMEOUT 255 ENVIRONMENT "DIOMP_NODE_SIZE=2;DIOMP_ENCRYPT=all;${ARGN}" PROCESSORS 2)
+endfunction()

@@ -30,6 +30,8 @@ constexpr std::array<std::pair<const char *, stats_mode>, 3> stats_words{
     {{"off", stats_mode::off},
      {"summary", stats_mode::summary},
      {"callsites", stats_mode::callsites}}};
+constexpr std::array<std::pair<const char *, encryption>, 3> encryption_words{
+    {{"off", encryption::off}, {"control", encryption::control}, {"all", encryption::all}}};
 constexpr std::array<std::pair<const char *, ccl_choice>, 4> ccl_words{
     {{"auto", ccl_choice::automatic},
      {"native", ccl_choice::native},
@@ -353,6 +355,16 @@ constexpr auto rows = std::to_array<setting_row>({
      "system's own; where that is BBR, which paces, cubic or reno between hosts less than 5 ms "
      "apart.",
      parse_text<&settings::tcp_congestion>, show_text<&settings::tcp_congestion>},
+    {"DIOMP_ENCRYPT", "off|control|all", "control",
+     "What is encrypted between hosts; all connections of these kinds prove who their ends are in "
+     "any case. control: what starts and controls jobs and device services; all: the data of the "
+     "TCP conduit, too, and other networks are errors if they are named. off: only what carries "
+     "secrets, which is all that diomp-run sends between hosts. The data of remote devices is not "
+     "encrypted.",
+     [](settings &s, const std::string &t) {
+         return parse_word(s.encrypt, t, encryption_words, "one of off, control, all");
+     },
+     [](const settings &s) { return show_word(s.encrypt, encryption_words); }},
     {"DIOMP_NETWORK_RMA", rma_choices, "auto",
      "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
      "that the target serves. auto: rdma where the network is known to do it in hardware.",

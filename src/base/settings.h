@@ -21,6 +21,9 @@ enum class stats_mode { off, summary, callsites };
 /// Who makes the collectives of groups of GPUs.
 enum class ccl_choice { automatic, native, nccl, rccl };
 
+/// Which connections are encrypted after their handshake (docs/security.md).
+enum class encryption : std::uint8_t { off, control, all };
+
 /// Ways of transfers with GPU memory, as a set. What none of them allows bounces through the host.
 enum class device_ways : unsigned {
     none = 0,
@@ -70,6 +73,7 @@ struct settings {
     std::string tcp_interfaces;            ///< empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
     std::string tcp_congestion = "auto";
+    encryption encrypt = encryption::control;
     std::string network_rma = "auto";
     std::string network_device_memory = "auto";
     std::string network_atomics = "messages";

@@ -312,6 +312,8 @@ struct conduit_options {
     std::string tcp_interfaces;      ///< with commas between; empty: all
     std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen here
     std::string tcp_congestion = "auto";   ///< or one of the system's algorithms
+    int num_network_peers = 0;             ///< ranks that the network reaches; create() sets it
+    bool encrypts = false;                 ///< an error of create() for a network that cannot
     std::string network_rma = "auto";      ///< auto, rdma, messages
     std::string device_memory = "auto";    ///< auto, on, off: see conduit::reaches
     device_range_maker make_device_ranges; ///< empty: there are none

@@ -28,13 +28,14 @@ struct known_network {
     const char *name;
     network_factory create;
     bool is_built;
+    bool encrypts = false;
 };
 
 /// In the order in which "auto" prefers them where there is an adapter for them.
 constexpr known_network networks[] = {{"ucx", ucx::create, ucx::is_built},
                                       {"gasnet", gasnet::create, gasnet::is_built},
                                       {"gaspi", gaspi::create, gaspi::is_built},
-                                      {"tcp", tcp::create, tcp::is_built}};
+                                      {"tcp", tcp::create, tcp::is_built, true}};
 
 const known_network *find_network(const std::string &name) {
     auto const *const found =
@@ -43,29 +44,31 @@ const known_network *find_network(const std::string &name) {
 }
 
 /// Over TCP our own is quicker than theirs.
-const char *best_network_here() {
-    return has_rdma_adapter() ? std::ranges::find_if(networks, &known_network::is_built)->name
-                              : "tcp";
+const char *best_network_here(bool encrypts) {
+    return has_rdma_adapter() && !encrypts
+               ? std::ranges::find_if(networks, &known_network::is_built)->name
+               : "tcp";
 }
 
 /// The network whose own launcher started the job, else what is best at rank 0, whose host decides
 /// for all: there must be one answer. Collective.
-result<std::string> choose_network(launch::launcher &launcher) {
+result<std::string> choose_network(launch::launcher &launcher, bool encrypts) {
     if (find_network(launcher.name()) != nullptr) {
         return std::string(launcher.name());
     }
     if (launcher.info().rank == world_rank(0)) {
-        DIOMP_TRY(launcher.put(choice_key, best_network_here()));
+        DIOMP_TRY(launcher.put(choice_key, best_network_here(encrypts)));
     }
     DIOMP_TRY(launcher.fence());
     return launcher.get(world_rank(0), choice_key);
 }
 
 /// That of a wish for one between nodes. Collective.
-result<const known_network *> resolve_network(const std::string &wish, launch::launcher &launcher) {
-    std::string name = wish;
-    if (wish == "auto") {
-        auto chosen = choose_network(launcher);
+result<const known_network *> resolve_network(const conduit_options &options,
+                                              launch::launcher &launcher) {
+    std::string name = options.network;
+    if (name == "auto") {
+        auto chosen = choose_network(launcher, options.encrypts);
         DIOMP_TRY(chosen);
         name = chosen.take();
     }
@@ -117,11 +120,19 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
         }
     }
     if (!is_forced) {
-        auto resolved = resolve_network(options.network, launcher);
+        auto resolved = resolve_network(options, launcher);
         DIOMP_TRY(resolved);
         chosen = resolved.value();
     }
-    auto far = chosen->create(launcher, window, options,
+    if (options.encrypts && !chosen->encrypts) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("the network '{}' does not encrypt what it carries", chosen->name),
+                     "DIOMP_ENCRYPT=all needs tcp: set DIOMP_CONDUIT and DIOMP_NETWORK to auto or "
+                     "tcp");
+    }
+    conduit_options of_network = options;
+    of_network.num_network_peers = static_cast<int>(std::ranges::count(is_near, false));
+    auto far = chosen->create(launcher, window, of_network,
                               [sleepers = near.value().get()] { sleepers->wake(); });
     DIOMP_TRY(far);
     return compose(near.take(), far.take(), std::move(is_near));

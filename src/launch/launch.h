@@ -26,6 +26,10 @@ struct job_info {
     std::string host;                    ///< name of this node
     std::string job_id;                  ///< unique among the jobs of the site; [A-Za-z0-9._-]
     std::vector<world_rank> local_ranks; ///< world ranks on this node, index is the local rank
+    bool is_split = false; ///< all ranks are on this machine, which DIOMP_NODE_SIZE has split
+
+    /// All ranks are on this machine and in its network namespace.
+    [[nodiscard]] bool is_on_one_machine() const { return local_size == size || is_split; }
 };
 
 /// Calls block until done unless said otherwise; one thread at a time, except abort (any

@@ -15,6 +15,7 @@ public:
         : whole_(std::move(whole)), info_(whole_->info()) {
         int const node = info_.local.value() / node_size;
         int const first = node * node_size;
+        info_.is_split = info_.is_on_one_machine();
         info_.local_size = std::min(node_size, info_.local_size - first);
         info_.local = local_rank{info_.local.value() - first};
         auto const begin = whole_->info().local_ranks.begin() + first;

@@ -94,6 +94,7 @@ status runtime::build() {
     conduit_options.tcp_interfaces = settings_.tcp_interfaces;
     conduit_options.tcp_send_buffer_bytes = settings_.tcp_send_buffer_bytes;
     conduit_options.tcp_congestion = settings_.tcp_congestion;
+    conduit_options.encrypts = settings_.encrypt == encryption::all;
     conduit_options.network_rma = settings_.network_rma;
     conduit_options.device_memory = settings_.network_device_memory;
     conduit_options.native_atomics = settings_.network_atomics == "native";

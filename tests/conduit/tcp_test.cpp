@@ -541,6 +541,34 @@ TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one
     EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
 }
 
+// The bridge may be down here, or not be offered, and be up at the other host.
+TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_either) {
+    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::card const there{"b", 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
+    in6_addr const bridge = make("::ffff:172.17.0.1", 112).number;
+    std::vector<std::string> found;
+    for (in6_addr const &each : tcp::ways_to(there, here, {&bridge, 1})) {
+        found.push_back(tcp::to_text(each));
+    }
+    EXPECT_THAT(found, ElementsAre("10.1.0.2"));
+    auto local = tcp::all_addresses();
+    ASSERT_TRUE(local.ok());
+    auto const is_loopback = [](const in6_addr &each) { return tcp::to_text(each) == "127.0.0.1"; };
+    EXPECT_THAT(local.value(), testing::Contains(testing::Truly(is_loopback)));
+}
+
+TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
+    std::uint16_t port = 0;
+    auto listener = tcp::listen(port, {}, tcp::reach::loopback);
+    ASSERT_TRUE(listener.ok());
+    sockaddr_in bound{};
+    socklen_t size = sizeof(bound);
+    ASSERT_EQ(::getsockname(listener.value().get(), reinterpret_cast<sockaddr *>(&bound), &size),
+              0);
+    EXPECT_EQ(bound.sin_family, AF_INET);
+    EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+}
+
 TEST(tcp_address, a_card_survives_the_launcher) {
     tcp::card const card{
         "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};

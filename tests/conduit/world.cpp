@@ -46,6 +46,7 @@ world::world() {
     options.tcp_interfaces = values.tcp_interfaces;
     options.tcp_send_buffer_bytes = values.tcp_send_buffer_bytes;
     options.tcp_congestion = values.tcp_congestion;
+    options.encrypts = values.encrypt == diomp::encryption::all;
     options.network_rma = values.network_rma;
     options.native_atomics = values.network_atomics == "native";
     options.device_memory = values.network_device_memory;

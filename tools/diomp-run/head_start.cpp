@@ -79,7 +79,9 @@ status head::start() {
 }
 
 status head::listen() {
-    auto opened = open_listener(options_.head_address);
+    bool const is_all_here = std::ranges::all_of(hosts_, &host::here);
+    auto opened = open_listener(
+        options_.head_address.empty() && is_all_here ? "127.0.0.1" : options_.head_address);
     DIOMP_TRY(opened);
     addresses_ = std::move(opened.value().addresses);
     std::size_t const most_pending = most_pending_per_address * addresses_.size();

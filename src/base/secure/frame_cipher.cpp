@@ -6,6 +6,9 @@
 namespace diomp::secure {
 namespace {
 
+/// What a connection carries before OpenSSL is loaded for it: control connections never do.
+constexpr std::size_t most_of_small = std::size_t{1} << 20;
+
 constexpr std::uint8_t bit(cipher which) {
     return static_cast<std::uint8_t>(1U << static_cast<unsigned>(which));
 }
@@ -46,6 +49,7 @@ frame_cipher::frame_cipher(cipher which, const connection_key &key) : which_(whi
     if (which == cipher::aes256_gcm) {
         aes_key_.reset(new aes_key);
         crypto_aead_aes256gcm_beforenm(&aes_key_->state, key.data());
+        left_of_small_ = most_of_small;
     }
 }
 
@@ -59,11 +63,23 @@ void frame_cipher::write_nonce(unsigned char (&nonce)[nonce_bytes]) {
     }
 }
 
+bulk_aes *frame_cipher::bulk_for(std::size_t nbytes) {
+    if (left_of_small_ > nbytes) {
+        left_of_small_ -= nbytes;
+    } else if (left_of_small_ > 0) {
+        left_of_small_ = 0;
+        bulk_ = bulk_aes::create(key_);
+    }
+    return bulk_.get();
+}
+
 void frame_cipher::seal(std::span<const unsigned char> header, std::span<const unsigned char> text,
                         unsigned char *into) {
     unsigned char nonce[nonce_bytes];
     write_nonce(nonce);
-    if (which_ == cipher::aes256_gcm) {
+    if (bulk_aes *const bulk = bulk_for(text.size()); bulk != nullptr) {
+        bulk->seal(nonce, header, text, into);
+    } else if (which_ == cipher::aes256_gcm) {
         crypto_aead_aes256gcm_encrypt_afternm(into, nullptr, text.data(), text.size(),
                                               header.data(), header.size(), nullptr, nonce,
                                               &aes_key_->state);
@@ -78,6 +94,9 @@ bool frame_cipher::open(std::span<const unsigned char> header,
                         std::span<const unsigned char> message, unsigned char *into) {
     unsigned char nonce[nonce_bytes];
     write_nonce(nonce);
+    if (bulk_aes *const bulk = bulk_for(message.size() - tag_bytes); bulk != nullptr) {
+        return bulk->open(nonce, header, message, into);
+    }
     if (which_ == cipher::aes256_gcm) {
         return crypto_aead_aes256gcm_decrypt_afternm(into, nullptr, nullptr, message.data(),
                                                      message.size(), header.data(), header.size(),

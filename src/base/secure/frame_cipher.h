@@ -2,6 +2,7 @@
 // Encryption of one direction of a connection, with keys from its handshake.
 #pragma once
 
+#include "base/secure/bulk_aes.h"
 #include "base/secure/secret.h"
 
 #include <cstdint>
@@ -52,11 +53,15 @@ private:
     };
 
     void write_nonce(unsigned char (&nonce)[nonce_bytes]);
+    /// The one for messages of this connection; nullptr: libsodium's.
+    [[nodiscard]] bulk_aes *bulk_for(std::size_t nbytes);
 
     cipher which_;
     connection_key key_;
     std::unique_ptr<aes_key, erase_aes_key> aes_key_;
-    std::uint64_t number_ = 0; ///< of the next message
+    std::uint64_t number_ = 0;      ///< of the next message
+    std::size_t left_of_small_ = 0; ///< bytes until the connection counts as one that carries much
+    std::unique_ptr<bulk_aes> bulk_;
 };
 
 } // namespace diomp::secure

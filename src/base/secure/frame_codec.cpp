@@ -33,15 +33,20 @@ std::span<const unsigned char> bytes_of(std::string_view text) {
 } // namespace
 
 void frame_encoder::append(std::string &to, std::string_view payload) {
-    auto const header = write_length(payload.size());
-    to.append(reinterpret_cast<const char *>(header.data()), header.size());
-    if (!cipher_) {
-        to.append(payload);
-        return;
-    }
     std::size_t const before = to.size();
-    to.resize(before + payload.size() + frame_cipher::tag_bytes);
-    cipher_->seal(header, bytes_of(payload), reinterpret_cast<unsigned char *>(to.data() + before));
+    to.resize(before + frame_bytes(payload.size()));
+    write(reinterpret_cast<unsigned char *>(to.data() + before), bytes_of(payload));
+}
+
+void frame_encoder::write(unsigned char *into, std::span<const unsigned char> payload) {
+    auto const header = write_length(payload.size());
+    std::ranges::copy(header, into);
+    into += header.size();
+    if (cipher_) {
+        cipher_->seal(header, payload, into);
+    } else {
+        std::ranges::copy(payload, into);
+    }
 }
 
 std::span<unsigned char> frame_decoder::space() {

@@ -29,6 +29,11 @@ public:
     explicit frame_encoder(std::optional<frame_cipher> with) : cipher_(std::move(with)) {}
     /// Appends one frame; its payload has at least one byte and less than 4 GiB.
     void append(std::string &to, std::string_view payload);
+    /// The same at a place with frame_bytes() of the payload's size.
+    void write(unsigned char *into, std::span<const unsigned char> payload);
+    [[nodiscard]] std::size_t frame_bytes(std::size_t payload_bytes) const {
+        return frame_header_bytes + payload_bytes + (cipher_ ? frame_cipher::tag_bytes : 0);
+    }
 
 private:
     std::optional<frame_cipher> cipher_;

@@ -72,14 +72,16 @@ bool share_network(const address &ours, const in6_addr &theirs) {
 
 /// False: on this host the address leads to this host itself, such as that of a bridge which
 /// containers have on every host, or loopback.
-bool leads_away(const address &theirs, const card &here) {
+bool leads_away(const address &theirs, const card &here, std::span<const in6_addr> local) {
     in_addr ipv4{};
     std::memcpy(&ipv4.s_addr, theirs.number.s6_addr + 12, 4);
     bool const is_loopback = is_ipv4(theirs.number) ? (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET
                                                     : IN6_IS_ADDR_LOOPBACK(&theirs.number) != 0;
-    return !is_loopback && std::ranges::none_of(here.addresses, [&](const address &ours) {
-        return IN6_ARE_ADDR_EQUAL(&ours.number, &theirs.number) != 0;
-    });
+    auto const is_same = [&](const in6_addr &ours) {
+        return IN6_ARE_ADDR_EQUAL(&ours, &theirs.number) != 0;
+    };
+    return !is_loopback && std::ranges::none_of(local, is_same) &&
+           std::ranges::none_of(here.addresses, is_same, &address::number);
 }
 
 /// A socket of the family for `to`, and its address for calls.
@@ -165,6 +167,21 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     return found;
 }
 
+result<std::vector<in6_addr>> all_addresses() {
+    ifaddrs *all = nullptr;
+    if (::getifaddrs(&all) != 0) {
+        return system_error("asking for the addresses of this host", errno);
+    }
+    std::vector<in6_addr> found;
+    for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
+        if (address next; read_interface(*each, next)) {
+            found.push_back(next.number);
+        }
+    }
+    ::freeifaddrs(all);
+    return found;
+}
+
 std::string write_card(const card &from) {
     std::string text = fmt::format("{} {}", from.node, from.port);
     for (address const &each : from.addresses) {
@@ -191,7 +208,8 @@ card read_card(const std::string &text) {
     return read;
 }
 
-std::vector<in6_addr> ways_to(const card &there, const card &here) {
+std::vector<in6_addr> ways_to(const card &there, const card &here,
+                              std::span<const in6_addr> local) {
     std::vector<in6_addr> ways;
     if (there.node == here.node) {
         ways.push_back(map_ipv4({htonl(INADDR_LOOPBACK)}));
@@ -203,7 +221,8 @@ std::vector<in6_addr> ways_to(const card &there, const card &here) {
     };
     for (bool const near : {true, false}) {
         for (address const &each : there.addresses) {
-            if (is_near(each) == near && (there.node == here.node || leads_away(each, here))) {
+            if (is_near(each) == near &&
+                (there.node == here.node || leads_away(each, here, local))) {
                 ways.push_back(each.number);
             }
         }
@@ -233,7 +252,10 @@ std::string other_end_of(int fd) {
                        : reinterpret_cast<const sockaddr_in6 &>(other.storage).sin6_addr);
 }
 
-result<unique_fd> listen(std::uint16_t &port, const tuning &how) {
+result<unique_fd> listen(std::uint16_t &port, const tuning &how, reach from) {
+    if (from == reach::loopback) {
+        return listen_at(make_endpoint(map_ipv4({htonl(INADDR_LOOPBACK)}), 0), port, how);
+    }
     auto made = listen_at(make_endpoint(in6addr_any, 0), port, how);
     if (made.ok()) {
         return made;

@@ -77,7 +77,11 @@ bool traffic::take_answer(link &on, peer &from, const frame &head) {
         from.end_flush(head.number);
         return true;
     case kind::welcome:
-        return on.release();
+        if (from.rank() < own_rank_ && !on.release()) {
+            return false;
+        }
+        note_joined(from);
+        return true;
     default:
         return false;
     }

@@ -32,14 +32,14 @@ void link::count_gathered() {
 
 void link::count_leaving() {
     num_leaving_copies_.store(leaving_copies_, std::memory_order_relaxed);
-    has_leaving_.store(!leaving_.empty(), std::memory_order_release);
+    has_leaving_.store(has_unsent(), std::memory_order_release);
 }
 
 void link::settle() {
     count_gathered();
     count_leaving();
     bool const is_unsettled = has_gathered_.load(std::memory_order_relaxed) || has_nested() ||
-                              !leaving_.empty() || (condition() == state::broken && !is_buried());
+                              has_unsent() || (condition() == state::broken && !is_buried());
     if (unsettled_ != nullptr && is_unsettled != is_counted_) {
         is_counted_ = is_unsettled;
         unsettled_->fetch_add(is_unsettled ? 1 : -1, std::memory_order_release);
@@ -178,7 +178,43 @@ bool link::take_gathered() {
         leaving_copies_ += std::exchange(queued_copies_, 0);
     }
     settle();
-    return !leaving_.empty() && condition() == state::good;
+    return has_unsent() && condition() == state::good;
+}
+
+/// As ::send, with the first pieces of what is leaving. `is_all`: no part of them is left.
+ssize_t link::write_pieces(bool &is_all) {
+    std::array<iovec, most_pieces_at_once> parts;
+    std::size_t num_parts = 0;
+    std::size_t wanted = 0;
+    for (piece const &each : leaving_) {
+        if (num_parts == parts.size()) {
+            break;
+        }
+        parts[num_parts++] = {const_cast<std::byte *>(each.data), each.left};
+        wanted += each.left;
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = num_parts;
+    ssize_t const written = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (written > 0) {
+        consume(static_cast<std::size_t>(written));
+    }
+    is_all = written == static_cast<ssize_t>(wanted);
+    return written;
+}
+
+/// The same with a record of them, or a few short ones.
+ssize_t link::write_sealed(bool &is_all) {
+    if (!sealed_->has_unsent()) {
+        while (!leaving_.empty() && sealed_->has_space()) {
+            piece const &front = leaving_.front();
+            consume(sealed_->seal({front.data, front.left}));
+        }
+    }
+    ssize_t const written = sealed_->send_some(fd_.get());
+    is_all = !sealed_->has_unsent();
+    return written;
 }
 
 bool link::write_some() {
@@ -186,31 +222,16 @@ bool link::write_some() {
     is_full_.store(false, std::memory_order_relaxed);
     last_writer_.store(::pthread_self(), std::memory_order_relaxed);
     while (take_gathered()) {
-        std::array<iovec, most_pieces_at_once> parts;
-        std::size_t num_parts = 0;
-        std::size_t wanted = 0;
-        for (piece const &each : leaving_) {
-            if (num_parts == parts.size()) {
-                break;
-            }
-            parts[num_parts++] = {const_cast<std::byte *>(each.data), each.left};
-            wanted += each.left;
-        }
-        msghdr message{};
-        message.msg_iov = parts.data();
-        message.msg_iovlen = num_parts;
-        ssize_t const written = ::sendmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        bool is_all = false;
+        ssize_t const written = sealed_ == nullptr ? write_pieces(is_all) : write_sealed(is_all);
         if (written < 0 && !is_momentary(errno)) {
             std::string why = ::strerrordesc_np(errno);
             std::lock_guard const guard(gather_mutex_);
             fail(std::move(why));
             break;
         }
-        if (written > 0) {
-            moved = true;
-            consume(static_cast<std::size_t>(written));
-        }
-        if (written < static_cast<ssize_t>(wanted)) {
+        moved = moved || written > 0;
+        if (!is_all) {
             is_full_.store(true, std::memory_order_relaxed);
             break;
         }
@@ -291,6 +312,9 @@ void link::fail(std::string why) {
     }
     gathered_.clear();
     queued_copies_ = leaving_copies_ = 0;
+    if (sealed_ != nullptr) {
+        sealed_->discard_unsent();
+    }
     settle();
 }
 
@@ -304,12 +328,13 @@ std::string link::what_is_wrong() {
     return why_;
 }
 
-bool link::open(unique_fd fd) {
+bool link::open(unique_fd fd, std::unique_ptr<sealed_stream> sealed) {
     std::scoped_lock const guard(receive_mutex_, write_mutex_, gather_mutex_);
     if (condition() != state::opening) {
         return false;
     }
     fd_ = std::move(fd);
+    sealed_ = std::move(sealed);
     state_.store(state::good, std::memory_order_release);
     settle();
     return true;

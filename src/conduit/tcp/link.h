@@ -8,6 +8,7 @@
 #include "base/short_mutex.h"
 #include "base/unique_fd.h"
 #include "conduit/tcp/gathering.h"
+#include "conduit/tcp/sealed_stream.h"
 #include "conduit/tcp/wire.h"
 
 #include <algorithm>
@@ -62,12 +63,14 @@ public:
 
     /// A connection that is being opened: nothing comes or leaves before open() and release().
     explicit link(peer &target) : target_(&target), state_(state::opening), is_held_(true) {}
-    /// A connection that is open. Its ends have proved who they are.
-    link(unique_fd fd, peer &target) : fd_(std::move(fd)), target_(&target) {}
+    /// A connection that is open. Its ends have proved who they are; plain without a stream.
+    link(unique_fd fd, peer &target, std::unique_ptr<sealed_stream> sealed = nullptr)
+        : fd_(std::move(fd)), target_(&target), sealed_(std::move(sealed)) {}
     /// A connection of a peer to which there is another one: no frame may come.
     explicit link(unique_fd fd) : fd_(std::move(fd)) {}
 
     [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] bool is_sealed() const { return sealed_ != nullptr; }
     /// The rank at the other end; nullptr if there is another connection to it.
     [[nodiscard]] peer *target() const { return target_.load(std::memory_order_acquire); }
     void belongs_to(peer &known) { target_.store(&known, std::memory_order_release); }
@@ -130,7 +133,7 @@ public:
     [[nodiscard]] state condition() const { return state_.load(std::memory_order_acquire); }
     /// The connection that was being opened is there; what waits leaves after release(). False: a
     /// broken one.
-    [[nodiscard]] bool open(unique_fd fd);
+    [[nodiscard]] bool open(unique_fd fd, std::unique_ptr<sealed_stream> sealed = nullptr);
     void break_off(std::string why);
     /// The cause of state::broken.
     [[nodiscard]] std::string what_is_wrong();
@@ -178,6 +181,11 @@ private:
     // Under write_mutex_:
     bool take_gathered();
     bool write_some();
+    ssize_t write_pieces(bool &is_all);
+    ssize_t write_sealed(bool &is_all);
+    [[nodiscard]] bool has_unsent() const {
+        return !leaving_.empty() || (sealed_ != nullptr && sealed_->has_unsent());
+    }
     void consume(std::size_t nbytes);
     void count_leaving();
     // Under both:
@@ -189,7 +197,9 @@ private:
     }
     // Under receive_mutex_:
     [[nodiscard]] std::size_t room_behind_body() const;
-    ssize_t read_into(std::byte *body, std::size_t missing);
+    ssize_t read_into(std::byte *body, std::size_t missing, bool may_receive);
+    [[nodiscard]] bool is_drained() const { return sealed_ == nullptr || sealed_->is_drained(); }
+    [[nodiscard]] std::string describe_end(ssize_t got, int code) const;
     bool read_some(frame_taker &taker);
     bool parse(frame_taker &taker);
     [[nodiscard]] bool has_head() const;
@@ -198,6 +208,7 @@ private:
 
     unique_fd fd_;
     std::atomic<peer *> target_{nullptr};
+    std::unique_ptr<sealed_stream> sealed_; ///< set before state::good; null: plain
     std::atomic<state> state_{state::good};
     std::atomic<bool> is_buried_{false};
     std::atomic<link *> successor_{nullptr}; ///< set under write_mutex_ and gather_mutex_

@@ -42,6 +42,9 @@ public:
     /// That many puts have been flushed so.
     void note_asked(std::uint64_t number);
 
+    /// It needs our port no more. False: it had been so before.
+    [[nodiscard]] bool note_joined() { return !has_joined_.exchange(true); }
+
     get_id begin_get(void *destination, std::size_t nbytes, completion &done);
     /// Where the bytes of a get go; nullptr if it has failed. Until end_get() or fail().
     [[nodiscard]] std::byte *destination_of(get_id id, std::size_t nbytes);
@@ -66,6 +69,7 @@ private:
     void end_all() override;
 
     std::atomic<link *> way_{nullptr};
+    std::atomic<bool> has_joined_{false};
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint64_t> num_landed_{0};
     std::uint64_t num_asked_ = 0;               ///< puts of which the peer has been asked

@@ -39,29 +39,42 @@ std::size_t link::room_behind_body() const {
     return is_large ? std::min(room, most_behind_large) : room;
 }
 
-ssize_t link::read_into(std::byte *body, std::size_t missing) {
+ssize_t link::read_into(std::byte *body, std::size_t missing, bool may_receive) {
     std::byte *const rest = buffer_.get() + end_;
-    if (missing == 0) {
+    if (missing == 0 && sealed_ == nullptr) {
         return ::recv(fd_.get(), rest, buffer_bytes - end_, MSG_DONTWAIT);
     }
     std::array<iovec, 2> parts{{{body, missing}, {rest, room_behind_body()}}};
+    if (sealed_ != nullptr) {
+        return sealed_->receive(fd_.get(), parts, may_receive);
+    }
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();
     return ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
 }
 
+std::string link::describe_end(ssize_t got, int code) const {
+    if (got == 0) {
+        return "the connection has been closed";
+    }
+    return code == EBADMSG ? "bytes of the encrypted connection were changed, left out or added "
+                             "on their way"
+                           : ::strerrordesc_np(code);
+}
+
 bool link::read_some(frame_taker &taker) {
     std::size_t num_read = 0;
-    while (num_read < most_read_at_once) {
+    // What has been read and not opened would wait unseen: the socket does not announce it again.
+    while (num_read < most_read_at_once || !is_drained()) {
         // While a body is coming the buffer is empty.
         std::size_t const missing = current_ ? body_bytes(*current_) - num_body_ : 0;
         std::size_t const room = missing + room_behind_body();
-        ssize_t const got = read_into(missing > 0 ? body_ + num_body_ : nullptr, missing);
+        ssize_t const got = read_into(missing > 0 ? body_ + num_body_ : nullptr, missing,
+                                      num_read < most_read_at_once);
         if (got <= 0) {
             if (got == 0 || !is_momentary(errno)) {
-                std::string why =
-                    got == 0 ? "the connection has been closed" : ::strerrordesc_np(errno);
+                std::string why = describe_end(got, errno);
                 std::scoped_lock const guard(write_mutex_, gather_mutex_);
                 fail(std::move(why));
             }
@@ -76,7 +89,7 @@ bool link::read_some(frame_taker &taker) {
             break_off("it sends what no rank of this job would");
             break;
         }
-        if (num_got < room) {
+        if (num_got < room && is_drained()) {
             break;
         }
     }

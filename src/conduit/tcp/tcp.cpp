@@ -247,7 +247,9 @@ void tcp_network::note_handled(const message &each) {
 std::string tcp_network::describe_path(world_rank rank) const {
     peer const *const known = traffic_->find_peer(rank);
     link const *const by = known != nullptr ? known->way() : nullptr;
-    return by != nullptr ? fmt::format("tcp ({})", other_end_of(by->fd())) : "tcp";
+    return by != nullptr ? fmt::format("tcp ({}{})", other_end_of(by->fd()),
+                                       by->is_sealed() ? ", encrypted" : "")
+                         : "tcp";
 }
 
 status tcp_network::drain() {

@@ -25,6 +25,13 @@ constexpr std::chrono::seconds opening_limit{3};
 /// unauthenticated connections reach may have closed it to make room.
 constexpr int most_closed = 20;
 
+/// Null for a plain connection.
+std::unique_ptr<sealed_stream> make_stream(secure::session &&proven) {
+    return proven.mode == secure::protection::sealed
+               ? std::make_unique<sealed_stream>(std::move(proven))
+               : nullptr;
+}
+
 /// Its events name the table, those of links the link.
 bool watch_table(int epoll, int descriptor, void *table) {
     epoll_event event{};
@@ -35,12 +42,13 @@ bool watch_table(int epoll, int descriptor, void *table) {
 
 } // namespace
 
-traffic::traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
-                 loss_sink lose)
+traffic::traffic(launch::launcher &launcher, const window &window, const conduit_options &options,
+                 tuning how, arrivals &arrived, loss_sink lose)
     : launcher_(launcher), own_rank_(launcher.info().rank), arrived_(arrived),
       lose_(std::move(lose)), tuning_(std::move(how)),
       slot_begin_(reinterpret_cast<std::uint64_t>(window.slot(launcher.info().rank))),
-      slot_bytes_(window.slot_bytes()), secret_(secure::secret::random()),
+      slot_bytes_(window.slot_bytes()), num_missing_(options.num_network_peers),
+      encrypts_(options.encrypts), secret_(secure::secret::random()),
       peers_(static_cast<std::size_t>(launcher.info().size)), links_(2 * peers_.num_ranks()),
       attempts_(peers_.num_ranks()) {}
 
@@ -52,18 +60,23 @@ result<std::unique_ptr<traffic>> traffic::create(launch::launcher &launcher, con
     auto how = tuning::create(options.tcp_send_buffer_bytes, options.tcp_congestion);
     DIOMP_TRY(how);
     std::unique_ptr<traffic> made(
-        new traffic(launcher, window, how.take(), arrived, std::move(lose)));
+        new traffic(launcher, window, options, how.take(), arrived, std::move(lose)));
     auto addresses = own_addresses(options.tcp_interfaces);
     DIOMP_TRY(addresses);
     made->own_card_.node = launch::node_identity();
     made->own_card_.addresses = addresses.take();
+    auto local = all_addresses();
+    DIOMP_TRY(local);
+    made->local_addresses_ = local.take();
     DIOMP_TRY(made->listen_for_ranks());
     return made;
 }
 
 /// Collective. Publishes where this rank listens; rank 0's secret becomes that of all.
 status traffic::listen_for_ranks() {
-    auto listener = listen(own_card_.port, tuning_);
+    auto listener =
+        listen(own_card_.port, tuning_,
+               launcher_.info().is_on_one_machine() ? reach::loopback : reach::everywhere);
     DIOMP_TRY(listener);
     DIOMP_TRY(launcher_.put(card_key, write_card(own_card_)));
     DIOMP_TRY(launcher_.put(host_key, launcher_.info().host));
@@ -107,13 +120,25 @@ secure::handshake_options traffic::handshake_options() const {
     return {.why = secure::purpose::transfers,
             .self = {secure::role::rank, static_cast<std::uint32_t>(own_rank_.value())},
             .version = protocol_version,
-            .wanted = secure::protection::plain};
+            .wanted = encrypts_ ? secure::protection::sealed : secure::protection::plain};
 }
 
 void traffic::expect_ends() {
     expects_ends_.store(true, std::memory_order_relaxed);
+    stop_listening();
+}
+
+void traffic::stop_listening() {
     std::lock_guard const guard(pending_mutex_);
     pending_->stop_listening();
+}
+
+/// Both ends use the connection, so that the peer will not open another one. After the last rank
+/// the port is closed.
+void traffic::note_joined(peer &known) {
+    if (known.note_joined() && num_missing_.fetch_sub(1) == 1) {
+        stop_listening();
+    }
 }
 
 peer &traffic::peer_of(world_rank rank) {
@@ -187,7 +212,7 @@ link *traffic::way_to(peer &to) {
 status traffic::open_next_way(peer &target, const std::string &why_not_before) {
     auto const text = launcher_.get(target.rank(), card_key);
     card const theirs = text.ok() ? read_card(text.value()) : card{};
-    std::vector<in6_addr> const ways = ways_to(theirs, own_card_);
+    std::vector<in6_addr> const ways = ways_to(theirs, own_card_, local_addresses_);
     std::size_t &next = attempts_[target.rank().index()].next_way;
     std::string why = why_not_before;
     while (next < ways.size()) {
@@ -214,7 +239,7 @@ status traffic::end_opening(secure::opening_connections::result_of_attempt ended
     link &which = *target.way();
     if (ended.how == outcome::proven) {
         tuning_.adapt(ended.socket.get());
-        if (which.open(std::move(ended.socket))) {
+        if (which.open(std::move(ended.socket), make_stream(std::move(*ended.proven)))) {
             watch(which);
             if (own_rank_ < target.rank()) {
                 static_cast<void>(which.release());
@@ -287,25 +312,36 @@ bool traffic::accept_proven() {
 
 /// A rank of the job has connected.
 void traffic::admit(secure::pending_connections::proven_connection from) {
-    auto const number = from.proven.peer.number;
-    peer &known = peer_of(world_rank(static_cast<int>(number)));
+    peer &known = peer_of(world_rank(static_cast<int>(from.proven.peer.number)));
     tuning_.adapt(from.socket.get());
-    std::lock_guard const guard(links_mutex_);
+    bool is_adopted = false;
+    {
+        std::lock_guard const guard(links_mutex_);
+        is_adopted = adopt(std::move(from), known);
+    }
+    if (is_adopted) {
+        note_joined(known);
+    }
+}
+
+bool traffic::adopt(secure::pending_connections::proven_connection from, peer &known) {
+    auto const number = from.proven.peer.number;
     if (!has_place()) {
         log(log_level::warn, "tcp: {} connects again and again; not accepted", known.name());
-        return;
+        return false;
     }
     link *const ours = known.way();
     if (ours != nullptr && own_rank_ < known.rank()) {
         // Ours counts. The other end closes this one when ours reaches it.
         watch(add(std::make_unique<link>(std::move(from.socket))));
-        return;
+        return false;
     }
-    auto made = std::make_unique<link>(std::move(from.socket), known);
+    auto made =
+        std::make_unique<link>(std::move(from.socket), known, make_stream(std::move(from.proven)));
     if (ours != nullptr) {
         bool const was_opening = ours->condition() == link::state::opening;
         if (!ours->give_way_to(*made)) {
-            return;
+            return false;
         }
         if (was_opening) {
             opening_->remove(number);
@@ -316,9 +352,8 @@ void traffic::admit(secure::pending_connections::proven_connection from) {
     link &added = add(std::move(made));
     watch(added);
     known.go_by(added);
-    if (own_rank_ < known.rank()) {
-        added.send({.what = kind::welcome}, nullptr, 0, nullptr);
-    }
+    added.send({.what = kind::welcome}, nullptr, 0, nullptr);
+    return true;
 }
 
 bool traffic::look_at_descriptors() {

@@ -63,8 +63,8 @@ private:
         int num_closed = 0; ///< how often the address before that has closed the connection
     };
 
-    traffic(launch::launcher &launcher, const window &window, tuning how, arrivals &arrived,
-            loss_sink lose);
+    traffic(launch::launcher &launcher, const window &window, const conduit_options &options,
+            tuning how, arrivals &arrived, loss_sink lose);
     status listen_for_ranks();
     [[nodiscard]] secure::handshake_options handshake_options() const;
 
@@ -91,6 +91,10 @@ private:
     void watch_descriptor(int operation, link &which, bool for_room) const;
     bool accept_proven();
     void admit(secure::pending_connections::proven_connection from);
+    /// Under links_mutex_. True if the connection is the one that both ends use.
+    [[nodiscard]] bool adopt(secure::pending_connections::proven_connection from, peer &known);
+    void note_joined(peer &known);
+    void stop_listening();
     bool advance_openings();
     [[nodiscard]] status end_opening(secure::opening_connections::result_of_attempt ended,
                                      peer &target);
@@ -107,6 +111,9 @@ private:
     std::uint64_t slot_begin_;
     std::size_t slot_bytes_;
     card own_card_;
+    std::vector<in6_addr> local_addresses_; ///< of this host
+    std::atomic<int> num_missing_;          ///< ranks that may still want to connect
+    bool encrypts_;
     secure::secret secret_; ///< the job's
     unique_fd epoll_;
     std::mutex pending_mutex_; ///< never held together with links_mutex_

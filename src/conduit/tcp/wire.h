@@ -4,7 +4,8 @@
 // Two ranks have one connection, whoever opens it. If both do at once, that of the lower rank
 // counts: so a higher rank sends nothing on its own connection before it is welcome, or before the
 // lower rank's connection comes instead. Before the first frame stands the handshake of
-// base/secure, by which both ends prove that they are these ranks of this job.
+// base/secure, by which both ends prove that they are these ranks of this job. With
+// DIOMP_ENCRYPT=all frames travel inside sealed records (sealed_stream.h).
 #pragma once
 
 #include "conduit/conduit.h"
@@ -22,7 +23,7 @@ enum class kind : std::uint8_t {
     flush,   ///< answered by `flushed` with the same number when all puts before have landed
     ping,    ///< answered by `handled`
     handled, ///< `number` bytes of messages have been handled; an answer, too
-    welcome, ///< to a higher rank: this connection is the one
+    welcome, ///< from the rank that has accepted it: this connection is the one
     // Answers.
     data,
     flushed,
@@ -44,7 +45,7 @@ constexpr std::size_t body_bytes(const frame &head) {
 }
 
 /// Of these frames, as the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 
 inline constexpr std::size_t most_message_bytes = 8192;
 inline constexpr std::size_t most_bulk_bytes = 1024 * 1024;
