@@ -24,7 +24,7 @@ protected:
         return made;
     }
 
-    remote_ranks ranks_{2, {}, 1};
+    remote_ranks ranks_{2, {}, 3};
     offload::local_uses uses_{ranks_[0].transfers};
     std::array<std::byte, 100> memory_{};
     std::byte *const at_ = memory_.data();
