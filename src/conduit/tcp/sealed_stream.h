@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The bytes of an encrypted connection: what leaves is sealed in records, what comes is opened.
 //
-// The stream inside is that of a plain connection; where records begin in it has no meaning. A
-// record leaves as soon as it is sealed, so that the other end opens it while the next one is being
-// sealed.
+// The stream inside is that of a plain connection; where records begin in it has no meaning. Two
+// records leave at a time, so that the other end opens them while the next ones are being sealed.
 #pragma once
 
 #include "base/secure/frame_codec.h"
@@ -22,7 +21,7 @@ namespace diomp::conduit::tcp {
 class sealed_stream {
 public:
     /// What a record holds at most: few enough to stay in a core's cache, and to overlap.
-    static constexpr std::size_t record_bytes = std::size_t{32} * 1024;
+    static constexpr std::size_t record_bytes = std::size_t{64} * 1024;
 
     explicit sealed_stream(secure::session proven);
 
@@ -30,7 +29,7 @@ public:
     /// Something has been sealed and has not left.
     [[nodiscard]] bool has_unsent() const { return sent_ < end_; }
     /// Whether to seal more before the next send_some().
-    [[nodiscard]] bool has_space() const { return end_ < record_bytes; }
+    [[nodiscard]] bool has_space() const { return end_ < least_sent_bytes; }
     /// Seals from the front of `data`, which is not used any more then. With has_space(). How much
     /// it was.
     [[nodiscard]] std::size_t seal(std::span<const std::byte> data);
@@ -49,6 +48,9 @@ public:
     [[nodiscard]] bool is_broken() const { return decoder_.is_broken(); }
 
 private:
+    /// What leaves in one call of the system, where there is so much.
+    static constexpr std::size_t least_sent_bytes = 2 * record_bytes;
+
     /// Opens the next record that is there. False: none is.
     bool open_next();
     ssize_t receive_more(int socket, bool &may_receive);
