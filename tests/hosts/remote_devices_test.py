@@ -15,7 +15,8 @@ RUN = os.environ["DIOMP_TEST_RUN"]
 PROGRAM = os.environ["DIOMP_TEST_REGIONS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
 HERE, PEER, OTHER = hosts.HOSTS
-TIMEOUT_S = round(scaled(2))
+# Below the 20 s after which the control connection notices the loss by itself.
+TIMEOUT_S = min(round(scaled(2)), 12)
 END_LIMIT_S = 18 + TIMEOUT_S
 
 
