@@ -7,8 +7,10 @@
 namespace diomp::offload::remote {
 
 enum class channel {
-    control, ///< between client and service or session: images, symbols, output
-    data,    ///< of the world: memory of client and devices, messages that start regions
+    /// Between client and service or session: images, symbols, output. Sealed always, since it
+    /// carries the secret of the world.
+    control,
+    data, ///< of the world: memory of client and devices, messages that start regions
 };
 
 /// The one place that says so. A connection has the stronger protection that its ends ask for.
