@@ -77,6 +77,7 @@ SHARED = {
     "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
     "src/offload/remote/observer.h",  # its events, for statistics
     "src/offload/remote/queue.h",
+    "src/offload/remote/token.h",  # api reads the settings
     "src/offload/remote_table.h",  # seen from both sides of dlsym
     "src/offload/table.h",  # seen from both sides of dlsym
     "src/offload/device_names.h",  # the same

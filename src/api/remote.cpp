@@ -10,6 +10,7 @@
 #include "base/standard_descriptors.h"
 #include "offload/remote/client.h"
 #include "offload/remote/queue.h"
+#include "offload/remote/token.h"
 #include "offload/remote_table.h"
 
 #include <atomic>
@@ -73,7 +74,8 @@ result<std::unique_ptr<remote::client>> connect() {
         watcher = diomp::api::remote_account::make(settings.value());
     }
     chosen.watch = watcher.get();
-    auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
+    auto token = remote::read_token(
+        {.text = std::getenv("DIOMP_TOKEN"), .file = std::getenv("DIOMP_TOKEN_FILE")});
     DIOMP_TRY(token);
     chosen.token = token.take();
     chosen.network = settings.value().network;

@@ -19,3 +19,4 @@ systemd-analyze security --offline=yes --threshold=15 "$work/diomp-deviced.servi
 tail -n 1 "$work/report"
 # Nobody but the service itself may read the token: the unit hands it over as a file, and not as a value.
 ! grep -q '^Environment=DIOMP_TOKEN=' "$unit"
+grep -q '^LoadCredential=diomp-token:' "$unit"

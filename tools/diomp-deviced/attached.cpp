@@ -11,9 +11,12 @@
 
 namespace diomp::deviced {
 
-result<unique_fd> take_settings() {
+result<handed_over> take_settings() {
     constexpr std::size_t most_bytes = std::size_t{1} << 20;
+    constexpr std::string_view token_name = "DIOMP_TOKEN";
+    handed_over taken_over;
     std::string setting;
+    setting.reserve(4096); // a token that moves leaves a copy
     for (std::size_t taken = 0; taken < most_bytes; ++taken) {
         char next = '\0';
         ssize_t const size = ::read(STDIN_FILENO, &next, 1);
@@ -26,13 +29,16 @@ result<unique_fd> take_settings() {
         if (next != '\0') {
             setting += next;
         } else if (setting.empty()) {
-            unique_fd rest(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+            taken_over.input = unique_fd(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
             unique_fd const null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
             ::dup2(null.get(), STDIN_FILENO); // what sessions read
-            return rest;
+            return taken_over;
         } else {
             auto const equals = setting.find('=');
-            if (equals != std::string::npos) {
+            if (setting.substr(0, equals) == token_name) {
+                taken_over.token = setting.substr(equals + 1);
+                secure::erase(setting);
+            } else if (equals != std::string::npos) {
                 ::setenv(setting.substr(0, equals).c_str(), setting.c_str() + equals + 1, 1);
             }
             setting.clear();

@@ -4,16 +4,21 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/secure/secret.h"
 #include "base/unique_fd.h"
 
 #include <string>
 
 namespace diomp::deviced {
 
+struct handed_over {
+    unique_fd input;   ///< what is left of standard input: its end is diomp-run's
+    std::string token; ///< DIOMP_TOKEN; the caller erases it
+};
 /// Takes settings from standard input into the environment: NAME=VALUE, each ended by a zero, and
-/// one zero more. The token is among them, which nobody shall see on a command line. What is left
-/// of standard input: its end is diomp-run's.
-result<unique_fd> take_settings();
+/// one zero more. The token is among them, which must not be seen on a command line; it does not
+/// get into the environment either, whose old values stay in memory.
+result<handed_over> take_settings();
 
 /// The address of this host at which ssh's client has come; "" if ssh does not say.
 std::string address_of_ssh();

@@ -10,7 +10,7 @@ namespace diomp::deviced {
 command_line parse_command_line(int argc, char **argv) {
     CLI::App app("Lends this host's devices to OpenMP programs on other hosts. Clients name it in "
                  "DIOMP_REMOTE_DEVICES and must know its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
-                 "a file that only its owner can read.",
+                 "a file that only its owner can read; under systemd the credential diomp-token.",
                  "diomp-deviced");
     command_line chosen;
     app.add_option(
@@ -40,7 +40,7 @@ command_line parse_command_line(int argc, char **argv) {
         ->capture_default_str()
         ->type_name("N");
     app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
-                   "How long a connection may take to say who it is")
+                   "How long a connection may take to prove that it knows the token")
         ->check(CLI::Range(0.01, 3600.0))
         ->capture_default_str()
         ->type_name("SECONDS");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "devices.h"
 
-#include "launch/host.h"
 #include "offload/service/target.h"
 
 #include <fmt/format.h>
@@ -66,6 +65,7 @@ std::vector<offload::service::lent_device> processors_of_this_host(int count,
                        static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / devices;
     }
     std::string const name = processor_name();
+    offload::remote::offer const host = offload::service::describe_host();
     std::vector<offload::service::lent_device> lent(devices);
     for (std::size_t i = 0; i < devices; ++i) {
         // More devices than processors take turns; else each has its own.
@@ -74,13 +74,12 @@ std::vector<offload::service::lent_device> processors_of_this_host(int count,
         for (std::size_t place = begin; place < end && place < all.size(); ++place) {
             lent[i].processors.push_back(all[place]);
         }
-        auto &about = lent[i].description;
+        auto &about = lent[i].description = host;
         about.num_devices = static_cast<std::uint32_t>(count);
         about.machine = own_machine;
         about.memory_bytes = memory_bytes;
         about.num_threads =
             static_cast<std::uint32_t>(std::max<std::size_t>(lent[i].processors.size(), 1));
-        about.host = launch::host_name();
         about.kind = "cpu";
         about.name = name;
     }

@@ -2,14 +2,15 @@
 // diomp-deviced: lends this host's devices to OpenMP programs on other hosts.
 #include "attached.h"
 #include "base/log.h"
+#include "base/secret_variable.h"
 #include "base/service_thread.h"
 #include "base/signal_dispositions.h"
 #include "base/standard_descriptors.h"
 #include "base/tool_main.h"
 #include "command_line.h"
 #include "devices.h"
-#include "offload/remote/client.h"
 #include "offload/remote/control.h"
+#include "offload/remote/token.h"
 #include "offload/service/server.h"
 
 #include <fmt/format.h>
@@ -110,16 +111,18 @@ void announce(const command_line &chosen, const door &open, std::size_t devices)
     std::fflush(stdout);
 }
 
-/// The environment is done with.
-diomp::result<std::string> take_token() {
-    auto token = remote::read_token(std::getenv("DIOMP_TOKEN"), std::getenv("DIOMP_TOKEN_FILE"));
-    // Regions of clients shall not read it.
-    ::unsetenv("DIOMP_TOKEN");
-    ::unsetenv("DIOMP_REMOTE_DEVICES");
+/// `text` from diomp-run or the environment is erased.
+diomp::result<diomp::secure::secret> make_token(std::string &text) {
+    auto token = remote::read_token({.text = text.c_str(),
+                                     .file = std::getenv("DIOMP_TOKEN_FILE"),
+                                     .credentials = std::getenv("CREDENTIALS_DIRECTORY")});
+    diomp::secure::erase(text);
     return token;
 }
 
 diomp::status run(const command_line &chosen) {
+    // Before anything copies the environment. Regions of clients must not read the token.
+    std::string token_text = diomp::take_secret_variable("DIOMP_TOKEN");
     diomp::ignore_signals(chosen.ignored_signals);
     auto const original = diomp::original_signals::of_this_process();
     std::signal(SIGCHLD, SIG_DFL); // if it is ignored, ends of sessions are not reported
@@ -127,7 +130,11 @@ diomp::status run(const command_line &chosen) {
     if (chosen.attached) {
         auto taken = diomp::deviced::take_settings();
         DIOMP_TRY(taken);
-        input = taken.take();
+        input = std::move(taken.value().input);
+        if (!taken.value().token.empty()) {
+            diomp::secure::erase(token_text);
+            token_text = std::move(taken.value().token);
+        }
         // A closed pipe of output must end neither the service nor its sessions.
         std::signal(SIGPIPE, SIG_IGN);
     }
@@ -136,9 +143,9 @@ diomp::status run(const command_line &chosen) {
     DIOMP_TRY(settings);
     diomp::set_log(settings.value().log, "[service] ");
     service::server_options options;
-    auto token = take_token();
+    auto token = make_token(token_text);
     DIOMP_TRY(token);
-    options.token = token.take();
+    ::unsetenv("DIOMP_REMOTE_DEVICES");
     std::size_t memory_bytes = 0;
     if (!chosen.memory.empty()) {
         auto size = diomp::parse_size(chosen.memory);
@@ -156,13 +163,13 @@ diomp::status run(const command_line &chosen) {
     auto devices = find_devices(chosen.devices, memory_bytes);
     DIOMP_TRY(devices);
     options.devices = devices.take();
-    options.greeting_timeout_s = chosen.greeting_timeout_s;
+    options.handshake_timeout_s = chosen.greeting_timeout_s;
     options.most_sessions = chosen.most_sessions;
     options.once = chosen.once;
     options.least_kernel_time_s = chosen.least_kernel_time_s;
     options.network_device_memory = settings.value().network_device_memory;
     announce(chosen, open.value(), options.devices.size());
-    service::server server(std::move(open.value().listener), std::move(options));
+    service::server server(std::move(open.value().listener), token.take(), std::move(options));
     diomp::status served = server.run(stop.value().get());
     if (chosen.attached) { // diomp-run says what that means for the job
         fmt::print("diomp-deviced has had {} sessions\n", server.num_sessions());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/secure/frame_cipher.h"
 
+#include "base/panic.h"
+
 #include <sodium.h>
 
 namespace diomp::secure {
@@ -88,6 +90,13 @@ void frame_cipher::seal(std::span<const unsigned char> header, std::span<const u
                                                   header.data(), header.size(), nullptr, nonce,
                                                   key_.data());
     }
+}
+
+void frame_cipher::skip_to(std::uint64_t number) {
+    if (number < number_) {
+        panic("a number of a sealed message would come again");
+    }
+    number_ = number;
 }
 
 bool frame_cipher::open(std::span<const unsigned char> header,

@@ -43,6 +43,10 @@ public:
     /// nothing may be opened after that.
     [[nodiscard]] bool open(std::span<const unsigned char> header,
                             std::span<const unsigned char> message, unsigned char *into);
+    /// The next message has this number, because another process has sealed those before it with a
+    /// copy of this key. A number that comes again would give both messages away: panics if it is
+    /// below the next one.
+    void skip_to(std::uint64_t number);
 
 private:
     static constexpr std::size_t nonce_bytes = 12;

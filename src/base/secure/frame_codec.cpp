@@ -18,19 +18,19 @@ std::array<unsigned char, frame_header_bytes> write_length(std::size_t nbytes) {
     return header;
 }
 
-std::size_t read_length(const unsigned char *header) {
+std::span<const unsigned char> bytes_of(std::string_view text) {
+    return {reinterpret_cast<const unsigned char *>(text.data()), text.size()};
+}
+
+} // namespace
+
+std::size_t read_frame_length(std::span<const unsigned char, frame_header_bytes> header) {
     std::size_t nbytes = 0;
     for (unsigned i = 0; i < frame_header_bytes; ++i) {
         nbytes |= static_cast<std::size_t>(header[i]) << (8 * i);
     }
     return nbytes;
 }
-
-std::span<const unsigned char> bytes_of(std::string_view text) {
-    return {reinterpret_cast<const unsigned char *>(text.data()), text.size()};
-}
-
-} // namespace
 
 void frame_encoder::append(std::string &to, std::string_view payload) {
     std::size_t const before = to.size();
@@ -42,11 +42,19 @@ void frame_encoder::write(unsigned char *into, std::span<const unsigned char> pa
     auto const header = write_length(payload.size());
     std::ranges::copy(header, into);
     into += header.size();
+    ++num_frames_;
     if (cipher_) {
         cipher_->seal(header, payload, into);
     } else {
         std::ranges::copy(payload, into);
     }
+}
+
+void frame_encoder::skip_to(std::uint64_t num_frames) {
+    if (cipher_) {
+        cipher_->skip_to(num_frames);
+    }
+    num_frames_ = num_frames;
 }
 
 std::span<unsigned char> frame_decoder::space() {
@@ -66,7 +74,8 @@ std::optional<std::string_view> frame_decoder::next() {
         return std::nullopt;
     }
     unsigned char *const header = buffer_.data() + begin_;
-    std::size_t const payload_bytes = read_length(header);
+    std::size_t const payload_bytes = read_frame_length(
+        std::span<const unsigned char, frame_header_bytes>(header, frame_header_bytes));
     if (payload_bytes == 0 || payload_bytes > most_bytes_) {
         is_broken_ = true;
         return std::nullopt;

@@ -21,6 +21,9 @@
 namespace diomp::secure {
 
 inline constexpr std::size_t frame_header_bytes = 4;
+/// Of a header.
+[[nodiscard]] std::size_t
+read_frame_length(std::span<const unsigned char, frame_header_bytes> header);
 
 /// Not thread-safe.
 class frame_encoder {
@@ -34,9 +37,15 @@ public:
     [[nodiscard]] std::size_t frame_bytes(std::size_t payload_bytes) const {
         return frame_header_bytes + payload_bytes + (cipher_ ? frame_cipher::tag_bytes : 0);
     }
+    /// Frames that have been appended, those that skip_to() leaves out included.
+    [[nodiscard]] std::uint64_t num_frames() const { return num_frames_; }
+    /// Goes on after `num_frames` frames, because another process has sent those after this one's
+    /// with a copy of this encoder. Panics if it is below num_frames().
+    void skip_to(std::uint64_t num_frames);
 
 private:
     std::optional<frame_cipher> cipher_;
+    std::uint64_t num_frames_ = 0;
 };
 
 /// Not thread-safe.

@@ -54,6 +54,8 @@ public:
     [[nodiscard]] std::vector<proven_connection> advance();
     /// No connection is accepted from now on; the port is free. Pending ones go on.
     void stop_listening();
+    /// Closes the oldest connection, for want of descriptors for proven ones. False: there is none.
+    bool drop_oldest();
     [[nodiscard]] std::size_t size() const { return silent_.size() + plausible_.size(); }
 
 private:
@@ -73,7 +75,6 @@ private:
     void advance_entry(std::uint64_t id);
     [[nodiscard]] outcome exchange_messages(entry &which);
     void make_room();
-    bool drop_oldest();
     void drop_late(clock::time_point now);
     void arm_timer();
     void report(const entry &about, const std::string &why);

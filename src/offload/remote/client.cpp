@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/service_thread.h"
 #include "conduit/registration.h"
+#include "launch/same_node.h"
+#include "offload/remote/protection.h"
 #include "offload/remote/queue.h"
 
 #include <fmt/format.h>
@@ -22,11 +24,24 @@ namespace {
 constexpr std::chrono::seconds patience_at_end{5};
 
 /// The others need a launcher of their own, and a world of sessions has ours.
-std::string conduit_for(const std::string &network) {
+std::string conduit_for(const std::string &network, bool have_all_adapters) {
     if (network == "tcp" || network == "ucx") {
         return network;
     }
-    return conduit::has_rdma_adapter() ? "ucx" : "tcp"; // over TCP our own is quicker
+    // Over TCP ours is quicker, and its connections prove who they are.
+    return have_all_adapters && conduit::has_rdma_adapter() ? "ucx" : "tcp";
+}
+
+/// One line for all devices.
+void report_plain_data(const std::vector<std::unique_ptr<remote_device>> &devices,
+                       const std::string &own_node) {
+    auto const away = std::ranges::find_if(
+        devices, [&](auto const &each) { return each->description().node != own_node; });
+    if (away != devices.end() && protection_of(channel::data) == secure::protection::plain) {
+        log(log_level::warn,
+            "data of remote devices is not encrypted on its way to other hosts ({}{})",
+            (*away)->description().host, devices.size() > 1 ? ", ..." : "");
+    }
 }
 
 } // namespace
@@ -36,21 +51,16 @@ status client::connect_to(const service_address &service, const options &chosen)
     auto const first = static_cast<std::uint32_t>(service.first);
     auto count = static_cast<std::uint32_t>(service.count);
     for (std::uint32_t i = 0; i == 0 || i < count; ++i) {
-        auto connected =
-            control_link::connect(service.host, service.port, chosen.connect_timeout_s);
+        auto connected = control_link::connect(service.host, service.port, chosen.token, first + i,
+                                               chosen.connect_timeout_s);
         DIOMP_TRY(connected);
         control_link &link = connected.value();
-        link.limit_frames(max_stranger_frame_bytes); // whoever it is
-        hello_frame hello;
-        hello.token = chosen.token;
-        hello.device = first + i;
-        DIOMP_TRY(link.send(encode(hello)));
         auto answer = link.receive(chosen.connect_timeout_s);
         if (!answer) {
             return error(answer.failure().code(),
-                         fmt::format("the device service at {} does not greet: {}", name,
+                         fmt::format("the device service at {} offers no device: {}", name,
                                      answer.failure().message()),
-                         "see whether diomp-deviced listens there");
+                         "see its log");
         }
         packet_reader reader(answer.value());
         auto const type = reader.type<frame>();
@@ -65,7 +75,6 @@ status client::connect_to(const service_address &service, const options &chosen)
             return error(OMPX_ERR_ARG, fmt::format("what listens at {} is no device service: {}",
                                                    name, offered.failure().message()));
         }
-        link.limit_frames(max_frame_bytes);
         if (count == 0) {
             count = offered.value().num_devices - first;
         }
@@ -80,14 +89,21 @@ status client::build_world(const options &chosen) {
     std::vector<control_link *> links;
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    options.conduit = conduit_for(chosen.network);
+    options.conduit =
+        conduit_for(chosen.network, std::ranges::all_of(devices_, [](auto const &each) {
+                        return each->description().has_rdma_adapter;
+                    }));
     options.network_device_memory = chosen.network_device_memory;
+    std::string const own_node = launch::node_identity();
+    report_plain_data(devices_, own_node);
+    bool const is_on_one_host = std::ranges::all_of(
+        devices_, [&](auto const &each) { return each->description().node == own_node; });
     for (auto const &each : devices_) {
-        packet_writer join(frame::join);
-        join.number(static_cast<std::uint32_t>(each->rank().value()));
-        join.number(static_cast<std::uint32_t>(devices_.size() + 1));
-        join.text(options.conduit);
-        DIOMP_TRY(each->link().send(join.take()));
+        join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
+                              .size = static_cast<std::uint32_t>(devices_.size() + 1),
+                              .conduit = options.conduit,
+                              .is_on_one_host = is_on_one_host};
+        DIOMP_TRY(each->link().send(encode(join)));
         links.push_back(&each->link());
         options.memory_bytes =
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
@@ -97,13 +113,15 @@ status client::build_world(const options &chosen) {
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->take_frame(packet);
     };
-    auto made = world::create(make_hub(std::move(links), chosen.timeout_s, on_output), options,
-                              std::move(handlers), [this](world_rank peer, std::string why) {
-                                  if (remote_device *const lost = device_of(peer)) {
-                                      lost->suspect(std::move(why));
-                                      wake_listener();
-                                  }
-                              });
+    auto made = world::create(
+        make_hub(std::move(links), is_on_one_host ? spread::one_host : spread::several_hosts,
+                 chosen.timeout_s, on_output),
+        options, std::move(handlers), [this](world_rank peer, std::string why) {
+            if (remote_device *const lost = device_of(peer)) {
+                lost->suspect(std::move(why));
+                wake_listener();
+            }
+        });
     DIOMP_TRY(made);
     world_ = made.take();
     // A forked child may have sessions of its own, in the same place.

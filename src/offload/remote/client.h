@@ -3,6 +3,7 @@
 // they form with it, and memory of each device. Queues (queue.h) do the work.
 #pragma once
 
+#include "base/secure/secret.h"
 #include "offload/remote/device_memory.h"
 #include "offload/remote/observer.h"
 #include "offload/remote/posted.h"
@@ -37,10 +38,6 @@ struct service_address {
     bool operator==(const service_address &) const = default;
 };
 result<std::vector<service_address>> parse_services(const std::string &text);
-
-/// The token that services ask for: DIOMP_TOKEN, else the content of the file DIOMP_TOKEN_FILE,
-/// which nobody else may be able to read.
-result<std::string> read_token(const char *token, const char *file);
 
 /// One device of a service. Any thread.
 class remote_device {
@@ -134,7 +131,7 @@ class client {
 public:
     struct options {
         std::vector<service_address> services;
-        std::string token;
+        secure::secret token = secure::secret::random();
         double connect_timeout_s = 10; ///< until a service has greeted
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/control.h"
 
+#include "base/secure/opening_connections.h"
+#include "offload/remote/protection.h"
 #include "offload/remote/protocol.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -15,7 +18,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 namespace diomp::offload::remote {
 namespace {
@@ -68,34 +70,87 @@ int poll_for(int socket, short events, double timeout_s) {
     }
 }
 
-/// 0, or the errno of a connection that did not come about.
-int connect_within(int socket, const addrinfo &to, double timeout_s) {
-    int const flags = ::fcntl(socket, F_GETFL);
-    ::fcntl(socket, F_SETFL, flags | O_NONBLOCK);
-    int code = 0;
-    if (::connect(socket, to.ai_addr, to.ai_addrlen) != 0) {
-        code = errno;
-        if (code == EINPROGRESS) {
-            socklen_t size = sizeof code;
-            code = poll_for(socket, POLLOUT, timeout_s) == 1 &&
-                           ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &size) == 0
-                       ? code
-                       : ETIMEDOUT;
-        }
-    }
-    ::fcntl(socket, F_SETFL, flags);
-    return code;
-}
-
 error lost(const char *why) {
     return error(OMPX_ERR_PEER, fmt::format("the connection is over ({})", why));
 }
 
+using outcome = secure::opening_connections::outcome;
+
+/// The end of the only attempt, which has a time limit. Blocks.
+secure::opening_connections::result_of_attempt
+wait_for_attempt(secure::opening_connections &opening) {
+    for (;;) {
+        poll_for(opening.fd(), POLLIN, 0);
+        auto ended = opening.advance();
+        if (!ended.empty()) {
+            return std::move(ended.front());
+        }
+    }
+}
+
+/// Another connection to an address that has closed one during the handshake: the service may have
+/// had too many unauthenticated ones.
+constexpr int most_closed = 20;
+
+std::string service_at(const std::string &host, int port) {
+    return fmt::format("the device service at {}:{}", host, port);
+}
+
+error why_not(secure::opening_connections::result_of_attempt &ended, bool is_late,
+              const std::string &host, int port) {
+    constexpr const char *same_token = "give client and service the same DIOMP_TOKEN or "
+                                       "DIOMP_TOKEN_FILE, and the same version of DiOMP";
+    switch (ended.how) {
+    case outcome::closed:
+        return {OMPX_ERR_PEER,
+                fmt::format("{} refuses this process, or is another program: {}",
+                            service_at(host, port), ended.why),
+                same_token};
+    case outcome::refused:
+        return {OMPX_ERR_PEER, fmt::format("{} is not used: {}", service_at(host, port), ended.why),
+                same_token};
+    case outcome::unreachable:
+    case outcome::proven:
+        break;
+    }
+    if (is_late) {
+        return {OMPX_ERR_TIMEOUT, fmt::format("{} does not answer in time", service_at(host, port)),
+                "see whether diomp-deviced listens there"};
+    }
+    return {OMPX_ERR_PEER,
+            fmt::format("cannot connect to port {} of host {}: {}", port, host, ended.why)};
+}
+
+/// One address: a socket that is being connected.
+result<unique_fd> start_connecting(const addrinfo &to, const std::string &host, int port) {
+    unique_fd socket(::socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid() ||
+        (::connect(socket.get(), to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS)) {
+        return error(OMPX_ERR_PEER, fmt::format("cannot connect to port {} of host {}: {}", port,
+                                                host, ::strerrordesc_np(errno)));
+    }
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+    return socket;
+}
+
 } // namespace
 
-control_link::control_link(unique_fd socket)
-    : socket_(std::move(socket)), most_bytes_(max_frame_bytes) {
+secure::handshake_options handshake_of(const secure::party &self) {
+    return {.why = secure::purpose::device_service,
+            .self = self,
+            .version = protocol_version,
+            .wanted = protection_of(channel::control)};
+}
+
+control_link::control_link(unique_fd socket, secure::session proven)
+    : socket_(std::move(socket)), peer_(proven.peer), most_bytes_(max_frame_bytes),
+      encoder_(proven.mode == secure::protection::sealed ? std::optional(std::move(proven.sending))
+                                                         : std::nullopt) {
+    if (proven.mode == secure::protection::sealed) {
+        receiving_ = std::move(proven.receiving);
+    }
     int const fd = socket_.get();
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, silence_s / 4);
@@ -104,52 +159,88 @@ control_link::control_link(unique_fd socket)
     set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
 }
 
-result<control_link> control_link::connect(const std::string &host, int port, double timeout_s) {
+control_link::control_link(control_link &&other) noexcept
+    : socket_(std::move(other.socket_)), peer_(other.peer_), most_bytes_(other.most_bytes_),
+      encoder_(std::move(other.encoder_)), count_(other.count_),
+      receiving_(std::move(other.receiving_)) {}
+
+result<control_link> control_link::connect(const std::string &host, int port,
+                                           const secure::secret &token, std::uint32_t device,
+                                           double timeout_s) {
     address_list found;
     DIOMP_TRY(look_up(host, port, false, found));
-    int code = EADDRNOTAVAIL;
+    auto opening = secure::opening_connections::create();
+    DIOMP_TRY(opening);
+    error failure(OMPX_ERR_ARG, fmt::format("host '{}' has no address", host));
     for (addrinfo const *each = found.first; each != nullptr; each = each->ai_next) {
-        unique_fd socket(::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, 0));
-        if (!socket.valid()) {
-            code = errno;
-            continue;
-        }
-        code = connect_within(socket.get(), *each, timeout_s);
-        if (code == 0) {
-            return control_link(std::move(socket));
+        auto const end = clock::now() + std::chrono::duration_cast<clock::duration>(
+                                            std::chrono::duration<double>(timeout_s));
+        for (int num_closed = 0; num_closed < most_closed; ++num_closed) {
+            auto started = start_connecting(*each, host, port);
+            if (!started) {
+                failure = started.take_failure();
+                break;
+            }
+            opening.value().add(
+                0, started.take(),
+                secure::handshake::initiate(token, handshake_of(client_for(device)), the_service),
+                end - clock::now());
+            auto ended = wait_for_attempt(opening.value());
+            if (ended.how == outcome::proven) {
+                return control_link(std::move(ended.socket), std::move(*ended.proven));
+            }
+            failure = why_not(ended, clock::now() >= end, host, port);
+            if (ended.how != outcome::closed || clock::now() >= end) {
+                break;
+            }
         }
     }
-    return error(OMPX_ERR_PEER, fmt::format("cannot connect to port {} of host {}: {}", port, host,
-                                            ::strerrordesc_np(code)));
+    return failure;
+}
+
+void control_link::count_in(frame_count &shared) {
+    count_ = &shared;
+    shared.begun.store(encoder_.num_frames());
+    shared.complete.store(encoder_.num_frames());
+}
+
+status control_link::take_over() {
+    std::lock_guard const guard(sending_);
+    // What runs in a session could have written any number there.
+    std::uint64_t const begun = count_->begun.load();
+    if (begun != count_->complete.load() || begun < encoder_.num_frames()) {
+        shut();
+        return lost("the session ended while it was sending");
+    }
+    encoder_.skip_to(begun);
+    return {};
 }
 
 status control_link::send(std::string_view packet) {
     std::lock_guard const guard(sending_);
-    auto length = static_cast<std::uint32_t>(packet.size());
-    iovec parts[] = {{&length, sizeof length}, {const_cast<char *>(packet.data()), packet.size()}};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 2;
-    while (message.msg_iovlen > 0) {
-        ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) {
-            continue;
-        }
-        if (sent < 0) {
+    if (count_ != nullptr) {
+        count_->begun.store(encoder_.num_frames() + 1);
+    }
+    std::string bytes;
+    encoder_.append(bytes, packet);
+    DIOMP_TRY(send_bytes(bytes));
+    if (count_ != nullptr) {
+        count_->complete.store(encoder_.num_frames());
+    }
+    return {};
+}
+
+status control_link::send_bytes(std::string_view bytes) const {
+    while (!bytes.empty()) {
+        ssize_t const sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent >= 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(sent));
+        } else if (errno != EINTR) {
             int const code = errno;
             if (code == EAGAIN) {
                 shut(); // nothing can follow half a frame
             }
             return lost(::strerrordesc_np(code));
-        }
-        while (message.msg_iovlen > 0 && sent >= static_cast<ssize_t>(message.msg_iov->iov_len)) {
-            sent -= static_cast<ssize_t>(message.msg_iov->iov_len);
-            ++message.msg_iov;
-            --message.msg_iovlen;
-        }
-        if (message.msg_iovlen > 0) {
-            message.msg_iov->iov_base = static_cast<char *>(message.msg_iov->iov_base) + sent;
-            message.msg_iov->iov_len -= static_cast<std::size_t>(sent);
         }
     }
     return {};
@@ -174,16 +265,36 @@ status control_link::read_fully(char *into, std::size_t nbytes, double timeout_s
     return {};
 }
 
+/// The memory grows with what has come, not with what a header claims.
+status control_link::read_growing(std::string &into, std::size_t nbytes, double timeout_s) const {
+    constexpr std::size_t first_bytes = 65536;
+    while (into.size() < nbytes) {
+        std::size_t const before = into.size();
+        into.resize(std::min(nbytes, std::max(first_bytes, 4 * before)));
+        DIOMP_TRY(read_fully(into.data() + before, into.size() - before, timeout_s));
+    }
+    return {};
+}
+
 result<std::string> control_link::receive(double timeout_s) {
-    std::uint32_t length = 0;
-    DIOMP_TRY(read_fully(reinterpret_cast<char *>(&length), sizeof length, timeout_s));
+    unsigned char header[secure::frame_header_bytes];
+    DIOMP_TRY(read_fully(reinterpret_cast<char *>(header), sizeof header, timeout_s));
+    std::size_t const length = secure::read_frame_length(header);
     if (length == 0 || length > most_bytes_) {
         shut();
         return error(OMPX_ERR_ARG, fmt::format("a frame of {} bytes came, up to {} are allowed",
                                                length, most_bytes_));
     }
-    std::string packet(length, '\0');
-    DIOMP_TRY(read_fully(packet.data(), length, timeout_s));
+    std::string packet;
+    DIOMP_TRY(read_growing(packet, length + (receiving_ ? secure::frame_cipher::tag_bytes : 0),
+                           timeout_s));
+    auto *const bytes = reinterpret_cast<unsigned char *>(packet.data());
+    if (receiving_ && !receiving_->open(header, {bytes, packet.size()}, bytes)) {
+        shut();
+        return error(OMPX_ERR_ARG,
+                     "a frame was not sealed by the other end, or changed on its way");
+    }
+    packet.resize(length);
     return packet;
 }
 
@@ -207,7 +318,7 @@ result<unique_fd> listen_at(const std::string &address, int port) {
         }
         set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
         if (::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
-            ::listen(socket.get(), 64) == 0) {
+            ::listen(socket.get(), SOMAXCONN) == 0) {
             return socket;
         }
         code = errno;

@@ -25,32 +25,6 @@ std::string to_string(const image_id &id) {
     return fmt::format("{:016x}{:016x}-{}", id.high, id.low, id.nbytes);
 }
 
-std::string encode(const hello_frame &hello) {
-    packet_writer packet(frame::hello);
-    packet.number(hello.magic);
-    packet.number(hello.version);
-    packet.text(hello.token);
-    packet.number(hello.device);
-    return packet.take();
-}
-
-result<hello_frame> decode_hello(packet_reader &packet) {
-    hello_frame hello;
-    hello.magic = packet.number<std::uint64_t>();
-    hello.version = packet.number<std::uint32_t>();
-    hello.token = packet.text();
-    if (!packet.ok() || hello.magic != protocol_magic || hello.token.size() > max_token_bytes) {
-        return malformed("greeting");
-    }
-    if (hello.version == protocol_version) {
-        hello.device = packet.number<std::uint32_t>();
-        if (!packet.ok() || !packet.at_end()) {
-            return malformed("greeting");
-        }
-    }
-    return hello;
-}
-
 std::string encode(const offer &offered) {
     packet_writer packet(frame::welcome);
     packet.number(offered.num_devices);
@@ -58,9 +32,11 @@ std::string encode(const offer &offered) {
     packet.number(offered.memory_bytes);
     packet.number(offered.num_threads);
     packet.text(offered.host);
+    packet.text(offered.node);
     packet.text(offered.kind);
     packet.text(offered.name);
     packet.text(offered.architecture);
+    packet.number(static_cast<std::uint8_t>(offered.has_rdma_adapter ? 1 : 0));
     return packet.take();
 }
 
@@ -71,13 +47,37 @@ result<offer> decode_offer(packet_reader &packet) {
     offered.memory_bytes = packet.number<std::uint64_t>();
     offered.num_threads = packet.number<std::uint32_t>();
     offered.host = packet.text();
+    offered.node = packet.text();
     offered.kind = packet.text();
     offered.name = packet.text();
     offered.architecture = packet.text();
+    offered.has_rdma_adapter = packet.number<std::uint8_t>() != 0;
     if (!packet.ok() || !packet.at_end() || offered.num_devices == 0) {
         return malformed("description of a device");
     }
     return offered;
+}
+
+std::string encode(const join_frame &join) {
+    packet_writer packet(frame::join);
+    packet.number(join.rank);
+    packet.number(join.size);
+    packet.text(join.conduit);
+    packet.number(static_cast<std::uint8_t>(join.is_on_one_host ? 1 : 0));
+    return packet.take();
+}
+
+result<join_frame> decode_join(packet_reader &packet) {
+    join_frame join;
+    join.rank = packet.number<std::uint32_t>();
+    join.size = packet.number<std::uint32_t>();
+    join.conduit = packet.text();
+    join.is_on_one_host = packet.number<std::uint8_t>() != 0;
+    if (!packet.ok() || !packet.at_end() || join.rank == 0 || join.rank >= join.size ||
+        join.size > max_ranks) {
+        return malformed("place in the world of a client");
+    }
+    return join;
 }
 
 std::string encode(const load_frame &load) {
@@ -159,17 +159,6 @@ result<std::vector<kernel_time>> decode_stopped(packet_reader &packet) {
         return malformed("list of kernels");
     }
     return times;
-}
-
-bool same_token(std::string_view expected, std::string_view given) {
-    // The whole of `given` is looked at, whatever is found.
-    unsigned difference = expected.size() == given.size() && !expected.empty() ? 0U : 1U;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        auto const other = expected.empty() ? '\0' : expected[i % expected.size()];
-        difference |= static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^
-                                            static_cast<unsigned char>(other));
-    }
-    return difference == 0;
 }
 
 void append(packet_writer &to, const launch_arguments &launch) {

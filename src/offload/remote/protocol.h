@@ -8,9 +8,10 @@
 // queue that travel in one active message of the world; only these and puts and gets are on the
 // path of a target region.
 //
-// Control frames are a length (u32) and a packet (base/packet.h); numbers are in host order, since
-// both sides are little-endian 64-bit machines, which the greeting makes sure of. The first three
-// fields of `hello` never change, so that any two versions can refuse each other with a sentence.
+// A control connection begins with the handshake of base/secure (control.h), in which the client
+// names the device that it asks for. Control frames are a length (u32) and a packet
+// (base/packet.h), sealed unless the settings say otherwise; numbers are in host order, since both
+// sides are little-endian 64-bit machines.
 #pragma once
 
 #include "base/packet.h"
@@ -26,43 +27,32 @@
 
 namespace diomp::offload::remote {
 
-/// Changes whenever a frame or a batch changes.
-inline constexpr std::uint32_t protocol_version = 8;
-inline constexpr std::uint64_t protocol_magic = 0x65636976'65646f64;
+/// Changes whenever a frame or a batch changes; the handshake compares it.
+inline constexpr std::uint32_t protocol_version = 9;
 inline constexpr std::uint16_t default_port = 7653;
-inline constexpr std::size_t max_token_bytes = 256;
-/// Of a frame, before the token has been checked and after.
-inline constexpr std::size_t max_stranger_frame_bytes = 1024;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
+inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a client's world
 
 enum class frame : std::uint8_t {
-    hello = 1,     ///< to the service: hello_frame
-    refused = 2,   ///< to the client: why (text); then the connection ends
-    welcome = 3,   ///< to the client: offer
-    join = 4,      ///< to the session: rank, size of the world (u32 each), its conduit (text)
-    entry = 5,     ///< both ways: owner (u32), key, value (texts) of the world's start-up
-    fence = 6,     ///< to the client: all entries so far have been sent; back: here are all
-    load = 7,      ///< to the session: load_frame
-    wanted = 8,    ///< to the client: the image is not known here
-    image = 9,     ///< to the session: its bytes
-    loaded = 10,   ///< to the client: a place per symbol
-    failed = 11,   ///< to the client, answers load: why (text)
-    output = 12,   ///< to the client: stream (u8: 1 or 2), bytes
-    stop = 13,     ///< to the session: no more batches will come
-    stopped = 14,  ///< to the client: all output has been sent; kernel_times
-    ended = 15,    ///< to the client, by the service: why the session is no more (text), and the
+    refused = 1,   ///< to the client: why (text); then the connection ends
+    welcome = 2,   ///< to the client: offer
+    join = 3,      ///< to the session: join_frame
+    entry = 4,     ///< both ways: owner (u32), key, value (texts) of the world's start-up
+    fence = 5,     ///< to the client: all entries so far have been sent; back: here are all
+    load = 6,      ///< to the session: load_frame
+    wanted = 7,    ///< to the client: the image is not known here
+    image = 8,     ///< to the session: its bytes
+    loaded = 9,    ///< to the client: a place per symbol
+    failed = 10,   ///< to the client, answers load: why (text)
+    output = 11,   ///< to the client: stream (u8: 1 or 2), bytes
+    stop = 12,     ///< to the session: no more batches will come
+    stopped = 13,  ///< to the client: all output has been sent; kernel_times
+    ended = 14,    ///< to the client, by the service: why the session is no more (text), and the
                    ///< address (u64) by whose use it has crashed if that is known
-    allocate = 16, ///< to the session: bytes (u64); of devices whose memory is not the slot
-    release = 17,  ///< to the session: address (u64)
-    done = 18,     ///< to the client, answers both: an address (u64), 0 if it failed
-    lost = 19,     ///< to the session: rank (u32) of another device that is no more, why (text)
-};
-
-struct hello_frame {
-    std::uint64_t magic = protocol_magic;
-    std::uint32_t version = protocol_version;
-    std::string token;
-    std::uint32_t device = 0; ///< among those of the service
+    allocate = 15, ///< to the session: bytes (u64); of devices whose memory is not the slot
+    release = 16,  ///< to the session: address (u64)
+    done = 17,     ///< to the client, answers both: an address (u64), 0 if it failed
+    lost = 18,     ///< to the session: rank (u32) of another device that is no more, why (text)
 };
 
 /// What a device is. `machine`: EM_* of the images that it runs.
@@ -72,14 +62,25 @@ struct offer {
     std::uint64_t memory_bytes = 0;
     std::uint32_t num_threads = 0;
     std::string host;
+    std::string node;         ///< launch::node_identity()
     std::string kind;         ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
     std::string name;         ///< for people
     std::string architecture; ///< of images for that machine: "sm_90", "gfx90a"; "": any
+    bool has_rdma_adapter = false;
     bool operator==(const offer &) const = default;
 
     /// The session's slot is the device's memory. Else it is where transfers change over, and the
     /// device's own allocator gives out memory.
     [[nodiscard]] bool has_memory_in_slot() const { return kind == "cpu"; }
+};
+
+/// The place of a session in the client's world.
+struct join_frame {
+    std::uint32_t rank = 0;
+    std::uint32_t size = 0;
+    std::string conduit;
+    bool is_on_one_host = false; ///< all of the world: nobody listens for other hosts
+    bool operator==(const join_frame &) const = default;
 };
 
 /// An image is known by its size and a 128-bit hash of its bytes.
@@ -120,22 +121,20 @@ struct kernel_time {
     bool operator==(const kernel_time &) const = default;
 };
 
-[[nodiscard]] std::string encode(const hello_frame &hello);
 [[nodiscard]] std::string encode(const offer &offered);
+[[nodiscard]] std::string encode(const join_frame &join);
 [[nodiscard]] std::string encode(const load_frame &load);
 [[nodiscard]] std::string encode(std::span<const place> places);
 /// The frame `stopped`.
 [[nodiscard]] std::string encode(std::span<const kernel_time> times);
 /// The packet's type has been read. Errors: OMPX_ERR_ARG.
-result<hello_frame> decode_hello(packet_reader &packet);
 result<offer> decode_offer(packet_reader &packet);
+/// The rank is one of a session, and the size is that of a world.
+result<join_frame> decode_join(packet_reader &packet);
 result<load_frame> decode_load(packet_reader &packet);
 /// Of so many symbols.
 result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count);
 result<std::vector<kernel_time>> decode_stopped(packet_reader &packet);
-
-/// Whether two tokens are equal, in a time that depends on the length of the second one only.
-[[nodiscard]] bool same_token(std::string_view expected, std::string_view given);
 
 /// The operations of a batch. Addresses are those of the device.
 enum class operation : std::uint8_t {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where services are, and the token that they ask for.
+// Where services are.
 #include "base/settings.h"
 #include "offload/remote/client.h"
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 namespace diomp::offload::remote {
 namespace {
@@ -86,36 +82,6 @@ result<std::vector<service_address>> parse_services(const std::string &text) {
         rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
     }
     return services;
-}
-
-result<std::string> read_token(const char *token, const char *file) {
-    if (token != nullptr && *token != '\0') {
-        return std::string(token);
-    }
-    if (file == nullptr || *file == '\0') {
-        return error(OMPX_ERR_ARG, "there is no token for device services",
-                     "set DIOMP_TOKEN, or DIOMP_TOKEN_FILE to a file that only you can read");
-    }
-    unique_fd const fd(::open(file, O_RDONLY | O_CLOEXEC));
-    struct stat about{};
-    if (!fd.valid() || ::fstat(fd.get(), &about) != 0) {
-        return system_error(fmt::format("DIOMP_TOKEN_FILE={}", file), errno);
-    }
-    if ((about.st_mode & 077) != 0) {
-        return error(OMPX_ERR_ARG, fmt::format("DIOMP_TOKEN_FILE={}: others can read it", file),
-                     fmt::format("chmod 600 {}", file));
-    }
-    std::string text(max_token_bytes + 1, '\0');
-    ssize_t const got = ::read(fd.get(), text.data(), text.size());
-    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
-        text.pop_back();
-    }
-    if (text.empty() || text.size() > max_token_bytes) {
-        return error(OMPX_ERR_ARG, fmt::format("DIOMP_TOKEN_FILE={}: a token has 1 to {} bytes",
-                                               file, max_token_bytes));
-    }
-    return text;
 }
 
 } // namespace diomp::offload::remote

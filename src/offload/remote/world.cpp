@@ -3,6 +3,7 @@
 
 #include "base/panic.h"
 #include "launch/host.h"
+#include "offload/remote/protection.h"
 #include "offload/remote/protocol.h"
 
 #include <fmt/format.h>
@@ -16,14 +17,15 @@ namespace {
 /// Values of all ranks, and the members' way to them: the hub collects and hands out.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_link *> peers, int rank, int size, double timeout_s,
-                     output_sink on_output = {})
+    control_launcher(std::vector<control_link *> peers, int rank, int size, spread over,
+                     double timeout_s, output_sink on_output = {})
         : peers_(std::move(peers)), timeout_s_(timeout_s), on_output_(std::move(on_output)) {
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = launch::host_name();
         info_.job_id = launch::make_job_id(info_.host);
         info_.local_ranks = {info_.rank};
+        info_.is_split = over == spread::one_host;
     }
 
     [[nodiscard]] const launch::job_info &info() const override { return info_; }
@@ -133,16 +135,16 @@ std::uint64_t window_base() {
 
 } // namespace
 
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
-                                           output_sink on_output) {
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, spread over,
+                                           double timeout_s, output_sink on_output) {
     int const size = static_cast<int>(sessions.size()) + 1;
-    return std::make_unique<control_launcher>(std::move(sessions), 0, size, timeout_s,
+    return std::make_unique<control_launcher>(std::move(sessions), 0, size, over, timeout_s,
                                               std::move(on_output));
 }
 
-std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
+std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size, spread over,
                                               double timeout_s) {
-    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, timeout_s);
+    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, over, timeout_s);
 }
 
 result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,
@@ -160,6 +162,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
     conduit_options.device_memory = options.network_device_memory;
+    conduit_options.encrypts = protection_of(channel::data) == secure::protection::sealed;
     auto conduit =
         conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
     DIOMP_TRY(conduit);

@@ -25,11 +25,14 @@ namespace diomp::offload::remote {
 /// Takes what a session prints while it starts: its place in the hub's list, and the frame.
 using output_sink = std::function<void(std::size_t session, std::string_view packet)>;
 
+/// Where the ranks of a world are: nothing listens for other hosts if there are none.
+enum class spread : bool { one_host, several_hosts };
+
 /// Rank 0's launcher: the sessions' connections in the order of their ranks, from 1 on.
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, double timeout_s,
-                                           output_sink on_output = {});
+std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, spread over,
+                                           double timeout_s, output_sink on_output = {});
 /// A session's launcher.
-std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size,
+std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size, spread over,
                                               double timeout_s);
 
 struct world_options {

@@ -34,6 +34,7 @@ struct activity_board {
     };
     std::array<line, num_lines> lines;
     faulty_access fault;
+    remote::frame_count sent; ///< to the client
 
     void begin(std::size_t thread, const std::string &kernel);
     void end(std::size_t thread);

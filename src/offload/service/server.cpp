@@ -2,7 +2,10 @@
 #include "offload/service/server.h"
 
 #include "base/log.h"
+#include "conduit/registration.h"
+#include "launch/host.h"
 #include "launch/openmp_files.h"
+#include "launch/same_node.h"
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
 
@@ -14,13 +17,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <new>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,9 +38,6 @@ activity_board *make_board() {
     return memory == MAP_FAILED ? nullptr : new (memory) activity_board;
 }
 
-using clock = std::chrono::steady_clock;
-
-constexpr std::size_t most_strangers = 64;
 /// Of a client that reads nothing while its session's end is told.
 constexpr std::chrono::milliseconds patience_with_reader{200};
 
@@ -77,48 +78,36 @@ struct server::session_process {
     session_process(const session_process &) = delete;
     session_process &operator=(const session_process &) = delete;
 
+    /// After the process has ended: what it has printed, and why it is no more.
+    void tell_end(const std::string &why) {
+        client.limit_sending(patience_with_reader);
+        if (!client.take_over()) {
+            return;
+        }
+        pipes.send_to(client);
+        packet_writer packet(remote::frame::ended);
+        packet.text(why);
+        if (board->fault.is_known.load()) {
+            packet.number(board->fault.address.load());
+        }
+        static_cast<void>(client.send(packet.take()));
+    }
+
     remote::control_link client;
     activity_board *board;
     output_pipes pipes;
 };
 
-/// Connected, and has not said who it is yet. It cannot hold up anybody else.
-struct server::stranger {
-    stranger(unique_fd socket, std::chrono::steady_clock::time_point limit)
-        : link(std::move(socket)), until(limit) {
-        link.limit_frames(remote::max_stranger_frame_bytes);
-    }
-
-    enum class state { speaking, complete, over };
-    [[nodiscard]] state look();
-
-    remote::control_link link;
-    bool has_begun = false; ///< its socket is readable, and will be until it has finished
-    std::chrono::steady_clock::time_point until;
-};
-
-/// Whether all of the first frame has come.
-server::stranger::state server::stranger::look() {
-    char bytes[sizeof(std::uint32_t) + remote::max_stranger_frame_bytes];
-    ssize_t const got = ::recv(link.fd(), bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
-    if (got <= 0) {
-        return got < 0 && (errno == EAGAIN || errno == EINTR) ? state::speaking : state::over;
-    }
-    has_begun = true;
-    std::uint32_t length = 0;
-    auto const size = static_cast<std::size_t>(got);
-    if (size < sizeof length) {
-        return state::speaking;
-    }
-    std::memcpy(&length, bytes, sizeof length);
-    if (length > remote::max_stranger_frame_bytes) {
-        return state::over;
-    }
-    return size >= sizeof length + length ? state::complete : state::speaking;
+remote::offer describe_host() {
+    remote::offer made;
+    made.host = launch::host_name();
+    made.node = launch::node_identity();
+    made.has_rdma_adapter = conduit::has_rdma_adapter();
+    return made;
 }
 
-server::server(unique_fd listener, server_options chosen)
-    : listener_(std::move(listener)), chosen_(std::move(chosen)),
+server::server(unique_fd listener, secure::secret token, server_options chosen)
+    : listener_(std::move(listener)), token_(std::move(token)), chosen_(std::move(chosen)),
       most_sessions_(
           std::max(static_cast<std::size_t>(chosen_.most_sessions), chosen_.devices.size())) {}
 
@@ -129,16 +118,8 @@ server::~server() {
     }
 }
 
-std::string server::reason_to_refuse(const remote::hello_frame &hello) const {
-    // The token first: a stranger learns nothing else.
-    if (!remote::same_token(chosen_.token, hello.token)) {
-        return "wrong token [remedy: give client and service the same DIOMP_TOKEN or "
-               "DIOMP_TOKEN_FILE]";
-    }
-    if (hello.version != remote::protocol_version) {
-        return "another version of DiOMP [remedy: use the same version on both sides]";
-    }
-    if (hello.device >= chosen_.devices.size()) {
+std::string server::reason_to_refuse(std::uint32_t device) const {
+    if (device >= chosen_.devices.size()) {
         return fmt::format("there is no such device: it lends {}, from number 0 on",
                            chosen_.devices.size());
     }
@@ -158,38 +139,39 @@ void server::refuse(remote::control_link &client, remote::frame how, const std::
     static_cast<void>(client.send(refusal.take()));
 }
 
-void server::greet(remote::control_link client) {
-    auto bytes = client.receive(chosen_.greeting_timeout_s);
-    if (!bytes) {
-        return;
+void server::serve_proven() {
+    while (!proven_.empty()) {
+        auto next = std::move(proven_.front());
+        proven_.pop_front();
+        serve(remote::control_link(std::move(next.socket), std::move(next.proven)));
     }
-    packet_reader packet(bytes.value());
-    if (packet.type<remote::frame>() != remote::frame::hello) {
-        return;
-    }
-    auto hello = remote::decode_hello(packet);
-    if (!hello) {
-        return;
-    }
-    if (std::string const why = reason_to_refuse(hello.value()); !why.empty()) {
+}
+
+/// A client that has proved that it knows the token.
+void server::serve(remote::control_link client) {
+    std::uint32_t const device = client.peer().number;
+    if (std::string const why = reason_to_refuse(device); !why.empty()) {
         refuse(client, remote::frame::refused, why);
         return;
     }
-    client.limit_frames(remote::max_frame_bytes);
-    lent_device const &device = chosen_.devices[hello.value().device];
-    if (client.send(encode(device.description))) {
-        start_session(std::move(client), device);
+    lent_device const &lent = chosen_.devices[device];
+    if (client.send(encode(lent.description))) {
+        start_session(std::move(client), lent);
     }
 }
 
 void server::start_session(remote::control_link client, const lent_device &device) {
     auto pipes = output_pipes::make();
+    while (!pipes && pending_->drop_oldest()) { // a client goes before those that prove nothing
+        pipes = output_pipes::make();
+    }
     activity_board *const board = pipes ? make_board() : nullptr;
     if (board == nullptr) {
         refuse(client, remote::frame::ended, "no memory or descriptors for a further session");
         return;
     }
     auto session = std::make_unique<session_process>(std::move(client), board, pipes.take());
+    session->client.count_in(board->sent);
     pid_t const service = ::getpid();
     pid_t const pid = ::fork();
     if (pid == 0) {
@@ -197,29 +179,7 @@ void server::start_session(remote::control_link client, const lent_device &devic
         if (::getppid() != service) {
             std::_Exit(1); // it had ended before
         }
-        sigset_t none;
-        sigemptyset(&none);
-        ::sigprocmask(SIG_SETMASK, &none, nullptr);
-        listener_.reset();
-        for (auto const &[other, process] : sessions_) {
-            ::close(process->client.fd());
-            process->pipes = {};
-        }
-        strangers_.clear();
-        bind_to(device.processors);
-        // Images of programs that are ranks bring the runtime, which would be a rank of its own.
-        ::setenv(DIOMP_REMOTE_LOADING, "1", 1);
-        session_options options;
-        options.images = images_.get();
-        options.kind = device.description.kind;
-        options.device = device.number;
-        options.memory_bytes = device.description.memory_bytes;
-        options.least_kernel_time_s = chosen_.least_kernel_time_s;
-        options.network_device_memory = chosen_.network_device_memory;
-        options.board = board;
-        options.pipes = &session->pipes;
-        status const served = serve(session->client, options);
-        std::_Exit(served ? 0 : 1);
+        be_session(*session, device);
     }
     if (pid < 0) {
         refuse(session->client, remote::frame::ended,
@@ -229,6 +189,31 @@ void server::start_session(remote::control_link client, const lent_device &devic
     session->pipes.write = {};
     ++num_sessions_;
     sessions_.emplace(pid, std::move(session));
+}
+
+/// In the process of a session: first what is the service's alone, and what is other clients'.
+void server::be_session(session_process &own, const lent_device &device) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    pending_.reset();
+    proven_.clear();
+    token_.reset();
+    sessions_.clear();
+    bind_to(device.processors);
+    // Images of programs that are ranks bring the runtime, which would be a rank of its own.
+    ::setenv(DIOMP_REMOTE_LOADING, "1", 1);
+    session_options options;
+    options.images = images_.get();
+    options.kind = device.description.kind;
+    options.device = device.number;
+    options.memory_bytes = device.description.memory_bytes;
+    options.least_kernel_time_s = chosen_.least_kernel_time_s;
+    options.network_device_memory = chosen_.network_device_memory;
+    options.board = own.board;
+    options.pipes = &own.pipes;
+    status const served = service::serve(own.client, options);
+    std::_Exit(served ? 0 : 1);
 }
 
 void server::reap() {
@@ -244,44 +229,30 @@ void server::reap() {
             !found->second->board->describe().empty()) {
             std::string const why = describe_end(how, *found->second->board);
             log(log_level::info, "a session is over: {}", why);
-            found->second->client.limit_sending(patience_with_reader);
-            found->second->pipes.send_to(found->second->client);
-            packet_writer packet(remote::frame::ended);
-            packet.text(why);
-            if (faulty_access const &fault = found->second->board->fault; fault.is_known.load()) {
-                packet.number(fault.address.load());
-            }
-            static_cast<void>(found->second->client.send(packet.take()));
+            found->second->tell_end(why);
         }
         sessions_.erase(found);
     }
 }
 
-void server::accept_one() {
-    unique_fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (socket.valid() && strangers_.size() < most_strangers) {
-        auto const limit = std::chrono::duration<double>(chosen_.greeting_timeout_s);
-        strangers_.push_back(std::make_unique<stranger>(
-            std::move(socket), clock::now() + std::chrono::duration_cast<clock::duration>(limit)));
-    }
-}
-
-void server::look_at_strangers() {
-    std::erase_if(strangers_, [](std::unique_ptr<stranger> const &each) {
-        return each->look() == stranger::state::over || clock::now() >= each->until;
-    });
-    // One by one: a session must not inherit the connections of those behind it.
-    for (;;) {
-        auto const found = std::find_if(strangers_.begin(), strangers_.end(), [](auto const &each) {
-            return each->look() == stranger::state::complete;
-        });
-        if (found == strangers_.end()) {
-            return;
-        }
-        remote::control_link link = std::move((*found)->link);
-        strangers_.erase(found);
-        greet(std::move(link));
-    }
+status server::listen() {
+    secure::pending_options options;
+    options.time_limit =
+        std::chrono::milliseconds(static_cast<std::int64_t>(chosen_.handshake_timeout_s * 1000));
+    // A client names the device that it asks for; which ones there are is said to those that know
+    // the token.
+    static constexpr secure::party_range clients{secure::role::client, 0,
+                                                 std::numeric_limits<std::uint32_t>::max()};
+    auto pending = secure::pending_connections::create(
+        std::move(listener_),
+        [this] {
+            return secure::handshake::respond(*token_, remote::handshake_of(remote::the_service),
+                                              clients);
+        },
+        [](const std::string &text) { log(log_level::warn, "{}", text); }, options);
+    DIOMP_TRY(pending);
+    pending_.emplace(pending.take());
+    return {};
 }
 
 status server::run(int stop_fd) {
@@ -296,26 +267,18 @@ status server::run(int stop_fd) {
     auto store = image_store::create();
     DIOMP_TRY(store);
     images_ = store.take();
+    DIOMP_TRY(listen());
     while (!chosen_.once || num_sessions_ == 0 || !sessions_.empty()) {
-        std::vector<pollfd> entries{{listener_.get(), POLLIN, 0},
-                                    {child_events.get(), POLLIN, 0},
-                                    {stop_fd, POLLIN, 0},
-                                    {images_->incoming(), POLLIN, 0}};
-        int limit_ms = strangers_.empty() ? -1 : 1000;
-        for (auto const &each : strangers_) {
-            if (each->has_begun) {
-                limit_ms = 20;
-            } else {
-                entries.push_back({each->link.fd(), POLLIN, 0});
-            }
-        }
-        if (::poll(entries.data(), entries.size(), limit_ms) < 0 && errno != EINTR) {
+        pollfd entries[] = {{pending_->fd(), POLLIN, 0},
+                            {child_events.get(), POLLIN, 0},
+                            {stop_fd, POLLIN, 0},
+                            {images_->incoming(), POLLIN, 0}};
+        if (::poll(entries, std::size(entries), -1) < 0 && errno != EINTR) {
             return system_error("poll", errno);
         }
         if (entries[3].revents != 0) {
             images_->take();
         }
-        look_at_strangers();
         if (entries[2].revents != 0) {
             break;
         }
@@ -326,7 +289,10 @@ status server::run(int stop_fd) {
             reap();
         }
         if (entries[0].revents != 0) {
-            accept_one();
+            for (auto &each : pending_->advance()) {
+                proven_.push_back(std::move(each));
+            }
+            serve_proven();
         }
     }
     return {};

@@ -41,14 +41,12 @@ status session::join() {
     auto bytes = client_.receive(options_.timeout_s);
     DIOMP_TRY(bytes);
     packet_reader packet(bytes.value());
-    auto const type = packet.type<remote::frame>();
-    auto const rank = packet.number<std::uint32_t>();
-    auto const size = packet.number<std::uint32_t>();
-    std::string const conduit(packet.text());
-    if (type != remote::frame::join || !packet.ok() || rank == 0 || rank >= size ||
-        size > (1U << 16)) {
+    if (packet.type<remote::frame>() != remote::frame::join) {
         return error(OMPX_ERR_ARG, "the client does not say which rank of what world this is");
     }
+    auto decoded = remote::decode_join(packet);
+    DIOMP_TRY(decoded);
+    remote::join_frame const &place = decoded.value();
     auto redirected = output::redirect(client_, std::move(*options_.pipes), options_.board->fault);
     DIOMP_TRY(redirected);
     output_ = redirected.take();
@@ -66,7 +64,7 @@ status session::join() {
     executor_ = std::make_unique<executor>(*target_, *output_, *options_.board,
                                            options_.least_kernel_time_s);
     remote::world_options options;
-    options.conduit = conduit;
+    options.conduit = place.conduit;
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->own_memory();
@@ -79,7 +77,9 @@ status session::join() {
         executor_->peers().take_answer(incoming);
     };
     auto made = remote::world::create(
-        remote::make_member(client_, static_cast<int>(rank), static_cast<int>(size),
+        remote::make_member(client_, static_cast<int>(place.rank), static_cast<int>(place.size),
+                            place.is_on_one_host ? remote::spread::one_host
+                                                 : remote::spread::several_hosts,
                             options_.timeout_s),
         options, std::move(handlers), [this](world_rank lost, const std::string &why) {
             // Otherwise the client decides what a lost device means; a lost

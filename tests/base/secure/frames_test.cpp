@@ -88,6 +88,29 @@ TEST_P(secure_frames, come_as_they_were_sent_however_the_stream_is_cut) {
     }
 }
 
+TEST_P(secure_frames, another_process_goes_on_with_them) {
+    frame_encoder first(make_cipher());
+    frame_encoder second(make_cipher()); // a copy of the first one, as after fork
+    std::string stream;
+    first.append(stream, "one");
+    first.append(stream, "two");
+    second.skip_to(first.num_frames());
+    second.append(stream, "three");
+    EXPECT_EQ(second.num_frames(), 3U);
+    frame_decoder decoder = make_decoder();
+    EXPECT_EQ(decode(decoder, stream), (std::vector<std::string>{"one", "two", "three"}));
+}
+
+TEST_P(secure_frames, numbers_do_not_come_again) {
+    if (!is_sealed()) {
+        GTEST_SKIP() << "plain frames have no numbers";
+    }
+    frame_encoder encoder(make_cipher());
+    std::string stream;
+    encoder.append(stream, "one");
+    EXPECT_DEATH(encoder.skip_to(0), "would come again");
+}
+
 TEST_P(secure_frames, sizes_are_bounded) {
     frame_decoder decoder = make_decoder();
     EXPECT_TRUE(decode(decoder, encode({std::string(most_bytes + 1, 'x')})).empty());

@@ -3,6 +3,7 @@
 // All are forked, so that each test has a world of its own.
 #pragma once
 
+#include "offload/remote/control_pair.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/session.h"
@@ -49,17 +50,17 @@ struct session_setting {
 
 class client_side {
 public:
-    client_side(std::vector<diomp::unique_fd> sockets, std::vector<pid_t> pids,
+    client_side(std::vector<remote::control_link> sessions, std::vector<pid_t> pids,
                 const session_setting &setting)
         : processes(std::move(pids)) {
         std::vector<remote::control_link *> all;
-        for (diomp::unique_fd &socket : sockets) {
-            links.push_back(std::make_unique<remote::control_link>(std::move(socket)));
-            packet_writer join(frame::join);
-            join.number(static_cast<std::uint32_t>(links.size()));
-            join.number(static_cast<std::uint32_t>(sockets.size() + 1));
-            join.text(setting.conduit);
-            EXPECT_TRUE(links.back()->send(join.take()).ok());
+        for (remote::control_link &session : sessions) {
+            links.push_back(std::make_unique<remote::control_link>(std::move(session)));
+            remote::join_frame const join{.rank = static_cast<std::uint32_t>(links.size()),
+                                          .size = static_cast<std::uint32_t>(sessions.size() + 1),
+                                          .conduit = setting.conduit,
+                                          .is_on_one_host = true};
+            EXPECT_TRUE(links.back()->send(encode(join)).ok());
             all.push_back(links.back().get());
         }
         remote::world_options options;
@@ -68,9 +69,9 @@ public:
         options.network_device_memory = setting.client_device_memory;
         remote::world_handlers handlers;
         handlers.reply = [this](const diomp::conduit::message &incoming) { note(incoming); };
-        auto made =
-            remote::world::create(remote::make_hub(std::move(all), limit_s), options,
-                                  std::move(handlers), [](world_rank, const std::string &) {});
+        auto made = remote::world::create(
+            remote::make_hub(std::move(all), remote::spread::one_host, limit_s), options,
+            std::move(handlers), [](world_rank, const std::string &) {});
         EXPECT_TRUE(made.ok()) << made.failure().message();
         ranks = made.take();
         memory = ranks->memory_of(world_rank(1));
@@ -186,8 +187,8 @@ private:
     std::map<std::pair<std::uint64_t, std::uint64_t>, answer> answers_;
 };
 
-/// The process of a session, which talks to its client through `socket`.
-[[noreturn]] inline void be_session(diomp::unique_fd socket, service::image_store &images,
+/// The process of a session.
+[[noreturn]] inline void be_session(remote::control_link &client, service::image_store &images,
                                     const session_setting &setting) {
     ::alarm(60); // whatever happens, no process is left
     static service::activity_board board;
@@ -200,7 +201,6 @@ private:
     options.board = &board;
     auto pipes = service::output_pipes::make().take();
     options.pipes = &pipes;
-    remote::control_link client{std::move(socket)};
     std::_Exit(serve(client, options) ? 0 : 1);
 }
 
@@ -208,28 +208,26 @@ private:
 inline void run_sessions(const session_setting &setting,
                          const std::function<void(client_side &)> &body, int expected = 0) {
     auto const images = service::image_store::create().take();
-    std::vector<diomp::unique_fd> sockets;
+    std::vector<remote::control_link> links;
     std::vector<pid_t> sessions;
     for (int i = 0; i < setting.sessions; ++i) {
-        int ends[2];
-        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        sockets.emplace_back(ends[0]);
+        control_pair made = make_control_pair();
+        links.push_back(std::move(made.client));
         sessions.push_back(::fork());
         if (sessions.back() == 0) {
-            sockets.clear();
-            be_session(diomp::unique_fd(ends[1]), *images, setting);
+            links.clear();
+            be_session(made.service, *images, setting);
         }
-        ::close(ends[1]);
     }
     pid_t const client = ::fork();
     if (client == 0) {
         ::alarm(60);
-        client_side side(std::move(sockets), sessions, setting);
+        client_side side(std::move(links), sessions, setting);
         body(side);
         std::fflush(nullptr);
         std::_Exit(testing::Test::HasFailure() ? 1 : 0);
     }
-    sockets.clear();
+    links.clear();
     int how = 0;
     ::waitpid(client, &how, 0);
     EXPECT_EQ(how, 0) << "the client's side; see above";

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/remote/client.h"
 #include "offload/remote/control.h"
+#include "offload/remote/control_pair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <functional>
+#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -19,13 +19,12 @@ namespace {
 
 using testing::HasSubstr;
 
-class control : public testing::Test {
+class control : public testing::TestWithParam<secure::protection> {
 protected:
     control() {
-        int ends[2];
-        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        here_.emplace(unique_fd(ends[0]));
-        there_.emplace(unique_fd(ends[1]));
+        diomp_test::control_pair made = diomp_test::make_control_pair(GetParam());
+        here_.emplace(std::move(made.client));
+        there_.emplace(std::move(made.service));
     }
     /// Bytes as they are, from the other side.
     void write_raw(std::string_view bytes) {
@@ -40,7 +39,13 @@ protected:
     std::optional<control_link> there_;
 };
 
-TEST_F(control, frames_keep_their_bounds) {
+INSTANTIATE_TEST_SUITE_P(modes, control,
+                         testing::Values(secure::protection::plain, secure::protection::sealed),
+                         [](auto const &each) {
+                             return each.param == secure::protection::plain ? "plain" : "sealed";
+                         });
+
+TEST_P(control, frames_keep_their_bounds) {
     std::string const binary("\0\1\xff\0", 4);
     for (std::string const &packet : {std::string("a"), binary, std::string(3000, 'b')}) {
         ASSERT_TRUE(there_->send(packet).ok());
@@ -50,7 +55,7 @@ TEST_F(control, frames_keep_their_bounds) {
     EXPECT_EQ(here_->receive(5).value(), std::string(3000, 'b'));
 }
 
-TEST_F(control, large_frames_go_both_ways_at_once) {
+TEST_P(control, large_frames_go_both_ways_at_once) {
     std::string large(std::size_t{20} << 20, 'x');
     for (std::size_t i = 0; i < large.size(); i += 4099) {
         large[i] = static_cast<char>(i);
@@ -70,7 +75,7 @@ TEST_F(control, large_frames_go_both_ways_at_once) {
     EXPECT_TRUE(got_there == large);
 }
 
-TEST_F(control, senders_do_not_mix) {
+TEST_P(control, senders_do_not_mix) {
     constexpr int rounds = 200;
     std::vector<std::thread> senders;
     for (char const letter : {'a', 'b', 'c'}) {
@@ -96,7 +101,7 @@ TEST_F(control, senders_do_not_mix) {
     }
 }
 
-TEST_F(control, frames_that_are_too_long_end_the_connection) {
+TEST_P(control, frames_that_are_too_long_end_the_connection) {
     here_->limit_frames(100);
     ASSERT_TRUE(there_->send(std::string(100, 'a')).ok());
     EXPECT_TRUE(here_->receive(5).ok());
@@ -110,7 +115,7 @@ TEST_F(control, frames_that_are_too_long_end_the_connection) {
     EXPECT_EQ(over.failure().code(), OMPX_ERR_PEER);
 }
 
-TEST_F(control, frames_without_bytes_end_the_connection) {
+TEST_P(control, frames_without_bytes_end_the_connection) {
     write_raw(length(0));
     auto const refused = here_->receive(5);
     ASSERT_FALSE(refused.ok());
@@ -118,7 +123,7 @@ TEST_F(control, frames_without_bytes_end_the_connection) {
     EXPECT_FALSE(there_->receive(5).ok());
 }
 
-TEST_F(control, an_announced_length_alone_is_waited_for_with_a_limit) {
+TEST_P(control, an_announced_length_alone_is_waited_for_with_a_limit) {
     write_raw(length(1000) + "a part");
     auto const begin = std::chrono::steady_clock::now();
     auto const late = here_->receive(0.1);
@@ -127,7 +132,7 @@ TEST_F(control, an_announced_length_alone_is_waited_for_with_a_limit) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
-TEST_F(control, silence_is_a_timeout_and_no_end) {
+TEST_P(control, silence_is_a_timeout_and_no_end) {
     auto const late = here_->receive(0.05);
     ASSERT_FALSE(late.ok());
     EXPECT_EQ(late.failure().code(), OMPX_ERR_TIMEOUT);
@@ -135,16 +140,14 @@ TEST_F(control, silence_is_a_timeout_and_no_end) {
     EXPECT_EQ(here_->receive(5).value(), "now");
 }
 
-TEST_F(control, a_peer_that_closes_is_an_error_on_both_paths) {
+TEST_P(control, a_peer_that_closes_is_an_error_on_both_paths) {
     for (std::string const &begin : {std::string(), length(10).substr(0, 2), length(10) + "half"}) {
-        int ends[2];
-        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-        control_link link{unique_fd(ends[0])};
-        {
-            unique_fd const peer(ends[1]);
-            ASSERT_EQ(::write(peer.get(), begin.data(), begin.size()),
-                      static_cast<ssize_t>(begin.size()));
-        }
+        auto made =
+            std::make_unique<diomp_test::control_pair>(diomp_test::make_control_pair(GetParam()));
+        control_link link(std::move(made->client));
+        ASSERT_EQ(::write(made->service.fd(), begin.data(), begin.size()),
+                  static_cast<ssize_t>(begin.size()));
+        made.reset();
         auto const over = link.receive(5);
         ASSERT_FALSE(over.ok());
         EXPECT_EQ(over.failure().code(), OMPX_ERR_PEER);
@@ -154,7 +157,7 @@ TEST_F(control, a_peer_that_closes_is_an_error_on_both_paths) {
     }
 }
 
-TEST_F(control, shut_ends_a_receive_that_waits) {
+TEST_P(control, shut_ends_a_receive_that_waits) {
     std::thread waiting([&] {
         auto const over = here_->receive();
         ASSERT_FALSE(over.ok());
@@ -164,19 +167,115 @@ TEST_F(control, shut_ends_a_receive_that_waits) {
     waiting.join();
 }
 
-TEST(control_connect, finds_who_listens_and_nobody_else) {
-    auto listener = listen_at("127.0.0.1", 0);
-    ASSERT_TRUE(listener.ok()) << listener.failure().message();
-    auto const port = port_of(listener.value().get());
-    ASSERT_TRUE(port.ok());
-    EXPECT_TRUE(control_link::connect("localhost", port.value(), 5).ok());
-    EXPECT_TRUE(control_link::connect("127.0.0.1", port.value(), 5).ok());
-    listener.value().reset();
-    auto const nobody = control_link::connect("127.0.0.1", port.value(), 5);
-    ASSERT_FALSE(nobody.ok());
-    EXPECT_EQ(nobody.failure().code(), OMPX_ERR_PEER);
-    EXPECT_THAT(nobody.failure().message(), HasSubstr(std::to_string(port.value())));
-    EXPECT_FALSE(control_link::connect("no-such-host.invalid", 1, 5).ok());
+// ---- Two processes that send one after the other
+
+/// Runs `body` with the service's end in a process that ends then.
+int run_in_session(control_link &there, frame_count &count,
+                   const std::function<void(control_link &)> &body) {
+    there.count_in(count);
+    pid_t const session = ::fork();
+    if (session == 0) {
+        body(there);
+        std::_Exit(0);
+    }
+    int how = 0;
+    ::waitpid(session, &how, 0);
+    return how;
+}
+
+class control_handover : public control {
+protected:
+    control_handover()
+        : count_(new(::mmap(nullptr, sizeof(frame_count), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) frame_count) {}
+    ~control_handover() override { ::munmap(count_, sizeof *count_); }
+    frame_count *count_;
+};
+
+INSTANTIATE_TEST_SUITE_P(modes, control_handover,
+                         testing::Values(secure::protection::plain, secure::protection::sealed),
+                         [](auto const &each) {
+                             return each.param == secure::protection::plain ? "plain" : "sealed";
+                         });
+
+TEST_P(control_handover, a_service_goes_on_after_its_session) {
+    ASSERT_TRUE(there_->send("before").ok());
+    EXPECT_EQ(run_in_session(*there_, *count_,
+                             [](control_link &link) {
+                                 static_cast<void>(link.send("first"));
+                                 static_cast<void>(link.send("second"));
+                             }),
+              0);
+    ASSERT_TRUE(there_->take_over().ok());
+    ASSERT_TRUE(there_->send("after").ok());
+    for (char const *const expected : {"before", "first", "second", "after"}) {
+        auto const came = here_->receive(5);
+        ASSERT_TRUE(came.ok()) << came.failure().message();
+        EXPECT_EQ(came.value(), expected);
+    }
+}
+
+TEST_P(control_handover, nothing_follows_half_a_frame) {
+    EXPECT_EQ(run_in_session(*there_, *count_,
+                             [](control_link &link) {
+                                 static_cast<void>(link.send("whole"));
+                                 link.limit_sending(std::chrono::milliseconds(20));
+                                 static_cast<void>(link.send(std::string(64U << 20, 'x')));
+                             }),
+              0);
+    EXPECT_FALSE(there_->take_over().ok());
+    EXPECT_EQ(here_->receive(5).value(), "whole");
+    EXPECT_FALSE(here_->receive(5).ok());
+}
+
+TEST_P(control_handover, a_count_that_a_session_has_changed_does_no_harm) {
+    for (std::uint64_t const count : {std::uint64_t{0}, ~std::uint64_t{0}}) {
+        diomp_test::control_pair other = diomp_test::make_control_pair(GetParam());
+        ASSERT_TRUE(other.service.send("a frame").ok());
+        run_in_session(other.service, *count_, [&](control_link &) {
+            count_->begun.store(count);
+            count_->complete.store(count);
+        });
+        status const taken = other.service.take_over(); // and no panic
+        EXPECT_EQ(taken.ok(), count != 0);
+        static_cast<void>(other.service.send("after"));
+        EXPECT_EQ(other.client.receive(5).value(), "a frame");
+    }
+}
+
+// ---- Bytes that change on their way
+
+TEST(control_sealed, a_changed_or_repeated_frame_ends_the_connection) {
+    for (int const round : {0, 1, 2}) {
+        // What the service sends passes through here.
+        auto [client, service] = diomp_test::agree();
+        int to_client[2];
+        int to_service[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to_client), 0);
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to_service), 0);
+        control_link here(unique_fd(to_client[0]), std::move(client));
+        control_link there(unique_fd(to_service[0]), std::move(service));
+        unique_fd const out(to_client[1]);
+        unique_fd const in(to_service[1]);
+        ASSERT_TRUE(there.send("a frame").ok());
+        std::string bytes(200, '\0');
+        bytes.resize(static_cast<std::size_t>(::read(in.get(), bytes.data(), bytes.size())));
+        EXPECT_EQ(bytes.find("a frame"), std::string::npos);
+        if (round == 0) {
+            bytes[6] ^= 1;
+        } else if (round == 1) {
+            bytes += bytes;
+        }
+        ASSERT_EQ(::write(out.get(), bytes.data(), bytes.size()),
+                  static_cast<ssize_t>(bytes.size()));
+        auto const first = here.receive(5);
+        EXPECT_EQ(first.ok(), round != 0);
+        if (round == 1) {
+            auto const again = here.receive(5);
+            ASSERT_FALSE(again.ok());
+            EXPECT_THAT(again.failure().message(), HasSubstr("changed on its way"));
+        }
+    }
 }
 
 TEST(control_connect, a_port_is_listened_at_once) {
@@ -185,83 +284,6 @@ TEST(control_connect, a_port_is_listened_at_once) {
     auto const port = port_of(first.value().get());
     ASSERT_TRUE(port.ok());
     EXPECT_FALSE(listen_at("127.0.0.1", port.value()).ok());
-}
-
-// ---- A client and what only looks like a service
-
-TEST(control_connect, a_service_that_says_nothing_is_given_up) {
-    auto const listener = listen_at("127.0.0.1", 0);
-    ASSERT_TRUE(listener.ok());
-    client::options chosen;
-    chosen.services = {{.host = "127.0.0.1", .port = port_of(listener.value().get()).value()}};
-    chosen.token = "t";
-    chosen.connect_timeout_s = 0.2;
-    auto const begin = std::chrono::steady_clock::now();
-    auto const made = client::connect(chosen);
-    ASSERT_FALSE(made.ok());
-    EXPECT_EQ(made.failure().code(), OMPX_ERR_TIMEOUT);
-    EXPECT_THAT(made.failure().message(), HasSubstr("does not greet"));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-}
-
-// ---- Tokens
-
-class token_file : public testing::Test {
-protected:
-    token_file() : path_(testing::TempDir() + "diomp-token-" + std::to_string(::getpid())) {}
-    ~token_file() override { ::unlink(path_.c_str()); }
-    void write(const std::string &text, mode_t mode) {
-        std::ofstream(path_) << text;
-        ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
-    }
-    std::string const path_;
-};
-
-TEST_F(token_file, is_read_without_the_end_of_its_line) {
-    for (char const *const text : {"secret", "secret\n", "secret\r\n"}) {
-        write(text, 0600);
-        auto const token = read_token(nullptr, path_.c_str());
-        ASSERT_TRUE(token.ok()) << token.failure().message();
-        EXPECT_EQ(token.value(), "secret");
-    }
-    write("two words \n", 0400);
-    EXPECT_EQ(read_token("", path_.c_str()).value(), "two words ");
-}
-
-TEST_F(token_file, comes_after_the_token_itself) {
-    write("of the file", 0600);
-    EXPECT_EQ(read_token("itself", path_.c_str()).value(), "itself");
-    EXPECT_EQ(read_token("itself", "/no/such/file").value(), "itself");
-}
-
-TEST_F(token_file, that_others_can_read_is_refused) {
-    for (mode_t const mode : {0644U, 0640U, 0604U, 0620U, 0601U}) {
-        write("secret", mode);
-        auto const token = read_token(nullptr, path_.c_str());
-        ASSERT_FALSE(token.ok()) << mode;
-        EXPECT_THAT(token.failure().message(), HasSubstr(path_));
-        EXPECT_THAT(token.failure().remedy(), HasSubstr("chmod 600"));
-        EXPECT_THAT(token.failure().message(), testing::Not(HasSubstr("secret")));
-    }
-}
-
-TEST_F(token_file, without_a_token_is_refused) {
-    for (std::string const &text : {std::string(), std::string("\n"), std::string("\r\n\n")}) {
-        write(text, 0600);
-        EXPECT_FALSE(read_token(nullptr, path_.c_str()).ok());
-    }
-    write(std::string(max_token_bytes, 't'), 0600);
-    EXPECT_TRUE(read_token(nullptr, path_.c_str()).ok());
-    write(std::string(max_token_bytes + 1, 't'), 0600);
-    EXPECT_FALSE(read_token(nullptr, path_.c_str()).ok());
-}
-
-TEST_F(token_file, must_be_there) {
-    EXPECT_THAT(read_token(nullptr, "/no/such/file").failure().message(),
-                HasSubstr("/no/such/file"));
-    EXPECT_FALSE(read_token(nullptr, nullptr).ok());
-    EXPECT_FALSE(read_token("", "").ok());
-    EXPECT_FALSE(read_token(nullptr, "/tmp").ok()); // no file
 }
 
 } // namespace

@@ -24,18 +24,21 @@ TEST(remote_protocol, packets_survive_the_wire) {
 
 TEST(remote_protocol, fields_survive_the_wire) {
     auto const all = samples();
-    packet_reader greeting(all[0].bytes);
-    ASSERT_EQ(greeting.type<frame>(), frame::hello);
-    auto const hello = decode_hello(greeting);
-    ASSERT_TRUE(hello.ok());
-    EXPECT_EQ(hello.value().token, "a token");
-    EXPECT_EQ(hello.value().device, 3U);
+    packet_reader joining(all[0].bytes);
+    ASSERT_EQ(joining.type<frame>(), frame::join);
+    auto const join = decode_join(joining);
+    ASSERT_TRUE(join.ok());
+    EXPECT_EQ(join.value().rank, 2U);
+    EXPECT_EQ(join.value().size, 5U);
+    EXPECT_EQ(join.value().conduit, "tcp");
+    EXPECT_TRUE(join.value().is_on_one_host);
     packet_reader welcome(all[1].bytes);
     ASSERT_EQ(welcome.type<frame>(), frame::welcome);
     auto const offered = decode_offer(welcome);
     ASSERT_TRUE(offered.ok());
     EXPECT_EQ(offered.value().memory_bytes, std::uint64_t{1} << 40);
     EXPECT_EQ(offered.value().name, "a processor");
+    EXPECT_EQ(offered.value().node, "hosta-12-34");
     packet_reader loading(all[2].bytes);
     ASSERT_EQ(loading.type<frame>(), frame::load);
     auto const load = decode_load(loading);
@@ -116,8 +119,7 @@ TEST(remote_protocol, changed_packets_are_errors_or_other_packets) {
             if (!once.empty()) {
                 ++taken;
                 EXPECT_EQ(read_and_write(each.kind, once), once);
-                EXPECT_LE(once.size(),
-                          bytes.size() + sizeof(std::uint32_t)); // a hello of another version
+                EXPECT_LE(once.size(), bytes.size());
             }
         }
     }
@@ -134,50 +136,16 @@ TEST(remote_protocol, a_count_that_is_no_count_takes_no_memory) {
     EXPECT_EQ(read_and_write(packet_kind::load, bytes), "");
 }
 
-TEST(remote_protocol, greetings_of_other_versions_are_understood_as_far_as_needed) {
-    packet_writer packet(frame::hello);
-    packet.number(protocol_magic);
-    packet.number(protocol_version + 9);
-    packet.text("a token");
-    packet.bytes("what a later version says");
-    std::string const bytes = packet.take();
-    packet_reader reader(bytes);
-    ASSERT_EQ(reader.type<frame>(), frame::hello);
-    auto const hello = decode_hello(reader);
-    ASSERT_TRUE(hello.ok());
-    EXPECT_EQ(hello.value().version, protocol_version + 9);
-    EXPECT_EQ(hello.value().token, "a token");
-}
-
-TEST(remote_protocol, greetings_with_another_magic_or_a_long_token_are_errors) {
-    hello_frame hello;
-    hello.token = std::string(max_token_bytes, 't');
-    EXPECT_NE(read_and_write(packet_kind::hello, encode(hello)), "");
-    EXPECT_LE(encode(hello).size(), max_stranger_frame_bytes);
-    hello.token += 't';
-    EXPECT_EQ(read_and_write(packet_kind::hello, encode(hello)), "");
-    hello.token = "t";
-    hello.magic ^= 1;
-    EXPECT_EQ(read_and_write(packet_kind::hello, encode(hello)), "");
+TEST(remote_protocol, ranks_that_are_no_session_are_errors) {
+    for (auto const &[rank, size] :
+         {std::pair(0U, 2U), std::pair(2U, 2U), std::pair(3U, 2U), std::pair(1U, max_ranks + 1)}) {
+        join_frame const join{.rank = rank, .size = size, .conduit = "tcp"};
+        EXPECT_EQ(read_and_write(packet_kind::join, encode(join)), "") << rank << " of " << size;
+    }
 }
 
 TEST(remote_protocol, services_without_devices_offer_nothing) {
     EXPECT_EQ(read_and_write(packet_kind::offer, encode(offer{})), "");
-}
-
-TEST(remote_protocol, tokens_are_equal_or_not) {
-    EXPECT_TRUE(same_token("secret", "secret"));
-    for (char const *const other :
-         {"", "s", "secre", "Secret", "secreT", "secrets", "secretsecret"}) {
-        EXPECT_FALSE(same_token("secret", other)) << other;
-    }
-    using namespace std::string_view_literals;
-    EXPECT_FALSE(same_token("secret", "secret\0"sv));
-    EXPECT_FALSE(same_token("aa", "a"));
-    EXPECT_FALSE(same_token("a", "aa"));
-    // A service without a token lets nobody in.
-    EXPECT_FALSE(same_token("", ""));
-    EXPECT_FALSE(same_token("", "\0"sv));
 }
 
 TEST(remote_protocol, images_are_known_by_all_their_bytes) {

@@ -13,7 +13,7 @@
 namespace diomp_test {
 
 enum class packet_kind : std::uint8_t {
-    hello,
+    join,
     offer,
     load,
     launch,
@@ -37,18 +37,22 @@ struct sample {
 inline std::vector<sample> samples() {
     namespace remote = diomp::offload::remote;
     std::vector<sample> all;
-    remote::hello_frame hello;
-    hello.token = "a token";
-    hello.device = 3;
-    all.push_back({packet_kind::hello, encode(hello)});
+    remote::join_frame join;
+    join.rank = 2;
+    join.size = 5;
+    join.conduit = "tcp";
+    join.is_on_one_host = true;
+    all.push_back({packet_kind::join, encode(join)});
     remote::offer offered;
     offered.num_devices = 4;
     offered.machine = 62;
     offered.memory_bytes = std::uint64_t{1} << 40;
     offered.num_threads = 96;
     offered.host = "hosta";
+    offered.node = "hosta-12-34";
     offered.kind = "cpu";
     offered.name = "a processor";
+    offered.has_rdma_adapter = true;
     all.push_back({packet_kind::offer, encode(offered)});
     remote::load_frame load;
     load.image = {1234, 5, 6};
@@ -93,10 +97,10 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
     diomp::packet_reader packet(bytes);
     auto const is_of_type = [&](auto type) { return packet.type<decltype(type)>() == type; };
     switch (kind) {
-    case packet_kind::hello: {
-        auto hello = is_of_type(remote::frame::hello) ? remote::decode_hello(packet)
-                                                      : diomp::error(OMPX_ERR_ARG, "type");
-        return hello ? encode(hello.value()) : "";
+    case packet_kind::join: {
+        auto join = is_of_type(remote::frame::join) ? remote::decode_join(packet)
+                                                    : diomp::error(OMPX_ERR_ARG, "type");
+        return join ? encode(join.value()) : "";
     }
     case packet_kind::offer: {
         auto offered = is_of_type(remote::frame::welcome) ? remote::decode_offer(packet)

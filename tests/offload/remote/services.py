@@ -8,7 +8,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import threading
@@ -34,9 +33,6 @@ CUDA = os.environ["DIOMP_TEST_CUDA"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
-# As in protocol.h.
-MAGIC, VERSION = 0x6563697665646F64, 8
-HELLO, REFUSED, WELCOME = 1, 2, 3
 
 
 class service:
@@ -168,10 +164,11 @@ class stand_in:
 
 
 class forwarder(stand_in):
-    """Passes bytes on to a service, in pieces of `piece` bytes, until cut()."""
+    """Passes bytes on to a service, in pieces of `piece` bytes, until cut() or, of each connection, so many bytes."""
 
-    def __init__(self, port, piece=65536):
+    def __init__(self, port, piece=65536, most_bytes=1 << 62):
         self.port = port
+        self.most_bytes = most_bytes
         self.num_bytes = 0  # in both directions
         self.piece = piece
         super().__init__(self.forward)
@@ -179,29 +176,20 @@ class forwarder(stand_in):
     def forward(self, connection):
         there = socket.create_connection(("127.0.0.1", self.port))
         self.open.append(there)
-        threading.Thread(target=self.pump, args=(there, connection), daemon=True).start()
-        self.pump(connection, there)
+        left = [self.most_bytes]
+        threading.Thread(target=self.pump, args=(there, connection, left), daemon=True).start()
+        self.pump(connection, there, left)
 
-    def pump(self, source, target):
+    def pump(self, source, target, left):
         with contextlib.suppress(OSError):
             while chunk := source.recv(self.piece):
                 self.num_bytes += len(chunk)
+                left[0] -= len(chunk)
+                if left[0] < 0:
+                    break
                 target.sendall(chunk)
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
 
     def cut(self):
         self.__exit__()
-
-
-def receive_frame(connection):
-    size = struct.unpack("=I", connection.recv(4, socket.MSG_WAITALL))[0]
-    return connection.recv(size, socket.MSG_WAITALL)
-
-
-def send_frame(connection, kind, body=b""):
-    connection.sendall(struct.pack("=IB", len(body) + 1, kind) + body)
-
-
-def text(value):
-    return struct.pack("=I", len(value)) + value.encode()

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Environment variables that hold a secret.
+#pragma once
+
+#include <string>
+
+namespace diomp {
+
+/// The value, "" if there is none; the variable is gone afterwards, also from the memory that
+/// /proc/PID/environ shows. The caller erases the value after use. At the start of a process:
+/// setenv() would have left further copies. One thread.
+[[nodiscard]] std::string take_secret_variable(const char *name);
+
+} // namespace diomp
