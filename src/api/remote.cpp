@@ -79,6 +79,7 @@ result<std::unique_ptr<remote::client>> connect() {
     DIOMP_TRY(token);
     chosen.token = token.take();
     chosen.network = settings.value().network;
+    chosen.encrypts_data = settings.value().encrypt == diomp::encryption::all;
     chosen.network_device_memory = settings.value().network_device_memory;
     chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
     chosen.posts_regions = settings.value().posted_regions;

@@ -4,12 +4,14 @@
 import os
 import re
 import signal
+import struct
 import subprocess
 import time
 import unittest
 
 import hosts
 from time_limits import scaled
+from wiretap import wiretap
 
 RUN = os.environ["DIOMP_TEST_RUN"]
 PROGRAM = os.environ["DIOMP_TEST_REGIONS"]
@@ -67,6 +69,22 @@ class remote_devices_test(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.check_said(err, 1)
         self.assertEqual(self.places(out), {0: [PEER, PEER, OTHER]})
+
+    def check_wire(self, *words):
+        """Output, errors, and how often the wire has shown the numbers that regions are given or give back."""
+        with wiretap(struct.pack("<8i", *range(100, 108))) as given, wiretap(
+                struct.pack("<8i", *range(200, 216, 2))) as returned:
+            status, out, err = self.run_job(PEER, *words)
+        self.assertEqual(status, 0, err)
+        self.assertGreater(given.num_bytes, 8000, "the tap has seen too little")
+        return out, err, given.num_found, returned.num_found
+
+    def test_the_wire_does_not_show_encrypted_data(self):
+        out, err, *found = self.check_wire("-x", "DIOMP_ENCRYPT=all")
+        self.assertEqual((self.places(out), err, found), ({0: [PEER]}, "", [0, 0]))
+        out, err, *found = self.check_wire()
+        self.check_said(err, 1)
+        self.assertGreater(min(found), 0)
 
     def test_devices_of_the_own_host_need_no_shell(self):
         status, out, err = self.run_job(f"{HERE}:2,{PEER}", "-n", "3")

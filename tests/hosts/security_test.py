@@ -4,51 +4,19 @@
 that both hosts have."""
 import json
 import os
-import select
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 import hosts
+from wiretap import wiretap
 
 LISTENING = os.environ["DIOMP_TEST_LISTENING"]
 FIRST_CONTACT = os.environ["DIOMP_TEST_FIRST_CONTACT"]
 PHRASE = b"this text must not be on the wire"
 ANY = {"::", "0.0.0.0"}
-
-
-class wiretap:
-    """All bytes that pass the first host's interface, searched for the phrase."""
-
-    def __init__(self):
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL
-        self.socket.bind(("eth0", 0))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 25)
-        self.num_bytes = 0
-        self.num_found = 0
-        self.is_over = threading.Event()
-        self.thread = threading.Thread(target=self.listen)
-
-    def listen(self):
-        while not self.is_over.is_set():
-            if not select.select([self.socket], [], [], 0.1)[0]:
-                continue
-            packet = self.socket.recv(1 << 17)
-            self.num_bytes += len(packet)
-            self.num_found += PHRASE in packet
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_over.set()
-        self.thread.join()
-        self.socket.close()
 
 
 class security_test(unittest.TestCase):
@@ -109,7 +77,7 @@ class security_test(unittest.TestCase):
 
     def check_wire(self, encrypt):
         process = self.start(1, DIOMP_ENCRYPT=encrypt)
-        with wiretap() as tap:
+        with wiretap(PHRASE) as tap:
             self.work(process)
             self.finish(process)
         self.assertGreater(tap.num_bytes, 1 << 20, "the tap has seen too little")

@@ -5,7 +5,6 @@
 #include "base/service_thread.h"
 #include "conduit/registration.h"
 #include "launch/same_node.h"
-#include "offload/remote/protection.h"
 #include "offload/remote/queue.h"
 
 #include <fmt/format.h>
@@ -24,12 +23,13 @@ namespace {
 constexpr std::chrono::seconds patience_at_end{5};
 
 /// The others need a launcher of their own, and a world of sessions has ours.
-std::string conduit_for(const std::string &network, bool have_all_adapters) {
-    if (network == "tcp" || network == "ucx") {
-        return network;
+std::string conduit_for(const client::options &chosen, bool have_all_adapters) {
+    if (chosen.network == "tcp" || chosen.network == "ucx") {
+        return chosen.network;
     }
     // Over TCP ours is quicker, and its connections prove who they are.
-    return have_all_adapters && conduit::has_rdma_adapter() ? "ucx" : "tcp";
+    bool const is_better = have_all_adapters && conduit::has_rdma_adapter();
+    return is_better && !chosen.encrypts_data ? "ucx" : "tcp";
 }
 
 /// One line for all devices.
@@ -37,9 +37,10 @@ void report_plain_data(const std::vector<std::unique_ptr<remote_device>> &device
                        const std::string &own_node) {
     auto const away = std::ranges::find_if(
         devices, [&](auto const &each) { return each->description().node != own_node; });
-    if (away != devices.end() && protection_of(channel::data) == secure::protection::plain) {
+    if (away != devices.end()) {
         log(log_level::warn,
-            "data of remote devices is not encrypted on its way to other hosts ({}{})",
+            "data of remote devices is not encrypted on its way to other hosts ({}{}); "
+            "DIOMP_ENCRYPT=all encrypts it",
             (*away)->description().host, devices.size() > 1 ? ", ..." : "");
     }
 }
@@ -89,20 +90,23 @@ status client::build_world(const options &chosen) {
     std::vector<control_link *> links;
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    options.conduit =
-        conduit_for(chosen.network, std::ranges::all_of(devices_, [](auto const &each) {
-                        return each->description().has_rdma_adapter;
-                    }));
+    options.conduit = conduit_for(chosen, std::ranges::all_of(devices_, [](auto const &each) {
+                                      return each->description().has_rdma_adapter;
+                                  }));
+    options.encrypts_data = chosen.encrypts_data;
     options.network_device_memory = chosen.network_device_memory;
     std::string const own_node = launch::node_identity();
-    report_plain_data(devices_, own_node);
+    if (!chosen.encrypts_data) {
+        report_plain_data(devices_, own_node);
+    }
     bool const is_on_one_host = std::ranges::all_of(
         devices_, [&](auto const &each) { return each->description().node == own_node; });
     for (auto const &each : devices_) {
         join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
                               .size = static_cast<std::uint32_t>(devices_.size() + 1),
                               .conduit = options.conduit,
-                              .is_on_one_host = is_on_one_host};
+                              .is_on_one_host = is_on_one_host,
+                              .encrypts_data = chosen.encrypts_data};
         DIOMP_TRY(each->link().send(encode(join)));
         links.push_back(&each->link());
         options.memory_bytes =

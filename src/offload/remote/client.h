@@ -136,6 +136,7 @@ public:
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;
         std::string network = "auto";               ///< tcp, ucx; else what is best from here
+        bool encrypts_data = false;                 ///< DIOMP_ENCRYPT=all
         std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
         std::size_t split_threshold_bytes = 0;      ///< 0: chosen here
         bool posts_regions = true;                  ///< posted.h

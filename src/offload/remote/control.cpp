@@ -2,7 +2,6 @@
 #include "offload/remote/control.h"
 
 #include "base/secure/opening_connections.h"
-#include "offload/remote/protection.h"
 #include "offload/remote/protocol.h"
 
 #include <fmt/format.h>
@@ -139,7 +138,7 @@ secure::handshake_options handshake_of(const secure::party &self) {
     return {.why = secure::purpose::device_service,
             .self = self,
             .version = protocol_version,
-            .wanted = protection_of(channel::control)};
+            .wanted = secure::protection::sealed};
 }
 
 control_link::control_link(unique_fd socket, secure::session proven)

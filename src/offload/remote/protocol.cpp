@@ -64,6 +64,7 @@ std::string encode(const join_frame &join) {
     packet.number(join.size);
     packet.text(join.conduit);
     packet.number(static_cast<std::uint8_t>(join.is_on_one_host ? 1 : 0));
+    packet.number(static_cast<std::uint8_t>(join.encrypts_data ? 1 : 0));
     return packet.take();
 }
 
@@ -73,6 +74,7 @@ result<join_frame> decode_join(packet_reader &packet) {
     join.size = packet.number<std::uint32_t>();
     join.conduit = packet.text();
     join.is_on_one_host = packet.number<std::uint8_t>() != 0;
+    join.encrypts_data = packet.number<std::uint8_t>() != 0;
     if (!packet.ok() || !packet.at_end() || join.rank == 0 || join.rank >= join.size ||
         join.size > max_ranks) {
         return malformed("place in the world of a client");

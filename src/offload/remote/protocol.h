@@ -80,6 +80,7 @@ struct join_frame {
     std::uint32_t size = 0;
     std::string conduit;
     bool is_on_one_host = false; ///< all of the world: nobody listens for other hosts
+    bool encrypts_data = false;  ///< between all ranks of the world
     bool operator==(const join_frame &) const = default;
 };
 

@@ -3,7 +3,6 @@
 
 #include "base/panic.h"
 #include "launch/host.h"
-#include "offload/remote/protection.h"
 #include "offload/remote/protocol.h"
 
 #include <fmt/format.h>
@@ -162,7 +161,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
     conduit_options.device_memory = options.network_device_memory;
-    conduit_options.encrypts = protection_of(channel::data) == secure::protection::sealed;
+    conduit_options.encrypts = options.encrypts_data;
     auto conduit =
         conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
     DIOMP_TRY(conduit);

@@ -40,6 +40,7 @@ struct world_options {
     std::size_t memory_bytes = 0; ///< of the largest device; rank 0's holds
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
+    bool encrypts_data = false; ///< of all ranks, or of none
     /// As conduit_options::device_memory; what is "off" at rank 0 is off.
     std::string network_device_memory = "auto";
     /// Of this rank's device where that is not its slot.

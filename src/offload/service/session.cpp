@@ -65,6 +65,7 @@ status session::join() {
                                            options_.least_kernel_time_s);
     remote::world_options options;
     options.conduit = place.conduit;
+    options.encrypts_data = place.encrypts_data;
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->own_memory();

@@ -32,6 +32,7 @@ TEST(remote_protocol, fields_survive_the_wire) {
     EXPECT_EQ(join.value().size, 5U);
     EXPECT_EQ(join.value().conduit, "tcp");
     EXPECT_TRUE(join.value().is_on_one_host);
+    EXPECT_TRUE(join.value().encrypts_data);
     packet_reader welcome(all[1].bytes);
     ASSERT_EQ(welcome.type<frame>(), frame::welcome);
     auto const offered = decode_offer(welcome);

@@ -42,6 +42,7 @@ inline std::vector<sample> samples() {
     join.size = 5;
     join.conduit = "tcp";
     join.is_on_one_host = true;
+    join.encrypts_data = true;
     all.push_back({packet_kind::join, encode(join)});
     remote::offer offered;
     offered.num_devices = 4;
