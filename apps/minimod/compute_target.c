@@ -2,34 +2,78 @@
 // Steps in target regions of the default device. Everything is mapped once, before the first step;
 // within a step, no field data passes between host and device.
 //
-// One form of the loop for processors and GPUs: tiles of rows x planes x points, distributed over
-// all threads of the device, and the same code for a tile as on the host. What differs is the
-// tile's size, which is data. On a processor (host devices) a tile is what fits its caches, and the
-// points of a row are the lanes of vector instructions. On a GPU a tile is a column of X_BLOCK
-// points along X, z is the fastest of the collapsed loops, and so neighbouring threads read
-// neighbouring addresses. Nested loops of teams and of threads (`distribute` around `parallel for`)
-// would also suit a GPU, but on a processor start a parallel region per row.
+// Two forms of the loop, chosen by what the device is; --kernel chooses for measurements and tests.
+// Rows, for processors (host devices): tiles of rows x planes x points that fit a processor's
+// caches, the code of a tile as on the host, the points of a row the lanes of vector instructions.
+// Columns, for GPUs: see minimod_column.h; the threads of a team are a tile along Z and Y, so that
+// neighbouring threads read neighbouring addresses, and march along X.
+#include "common/clock.h"
 #include "common/device.h"
 #include "minimod/compute.h"
-#include "minimod/minimod_tile.h"
+#include "minimod/minimod_column.h"
 
+#include <math.h>
 #include <omp.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
-static int tile_rows;   // along Y
-static int tile_points; // along Z
-static int row_points;  // of the loop over z
+// As many threads as leave each the registers that it needs (128 on NVIDIA's GPUs): clang takes no
+// other limit.
+enum { TEAM_THREADS = 512 };
+
+static const char *wanted_form = "auto";
+static int by_columns;
+static int tile_rows;   // rows: along Y
+static int tile_points; // rows: along Z
+static int lanes;       // columns: threads of a team along Z; the others lie along Y
+static int march;       // columns: planes per thread
 static int hears;       // some receiver is in own planes
 
-void compute_where(char *text, size_t text_size) { device_describe(text, text_size); }
+void compute_where(char *text, size_t text_size) {
+    char device[48];
+    device_describe(device, sizeof device);
+    snprintf(text, text_size, "%s, by %s", device, by_columns ? "columns" : "rows");
+}
 
-static void choose_tile(const grid *g) {
+int compute_choose(const char *form) {
+    wanted_form = form;
+    return strcmp(form, "auto") == 0 || strcmp(form, "rows") == 0 || strcmp(form, "columns") == 0;
+}
+
+static int aligned(const float *array) {
+    const int device = omp_get_default_device();
+    return (uintptr_t)omp_get_mapped_ptr(array, device) % sizeof(wide) == 0;
+}
+
+// Whether teams have as many threads as they are asked to have, and are as many: OpenMP's variables
+// can limit both.
+static int full_teams(int teams) {
+    int complete = 0;
+#pragma omp target teams num_teams(teams) thread_limit(TEAM_THREADS) map(tofrom : complete)
+#pragma omp parallel
+    if (omp_get_team_num() == 0 && omp_get_thread_num() == 0) {
+        complete = omp_get_num_teams() == teams && omp_get_num_threads() == TEAM_THREADS;
+    }
+    return complete;
+}
+
+// Columns need vectors that lie at multiples of their size, where the arrays are mapped.
+static void choose_form(const grid *g, const medium *m, float *a, float *b) {
+    const int possible =
+        aligned(a + g->lead) && aligned(b + g->lead) && aligned(m->factor) && aligned(m->damp_z);
     const int gpu = device_is_gpu();
+    by_columns = possible && strcmp(wanted_form, "rows") != 0 &&
+                 (gpu || strcmp(wanted_form, "columns") == 0);
     tile_rows = gpu ? 1 : block_rows(g, omp_get_max_threads());
     tile_points = gpu ? 1 : Z_BLOCK;
-    // On a processor whole cache lines; the points past the end of a row stay zero, since damp_z is
-    // zero there.
-    row_points = gpu ? g->nz : divide_up(g->nz, LINE) * LINE;
+    // Tiles of one width, not wider than a warp, so that few threads lie outside of the grid.
+    const int packs = divide_up(g->nz, WIDE);
+    lanes = divide_up(packs, divide_up(packs, 32));
+    march = 50;
+    const int teams = divide_up(packs, lanes) * divide_up(g->ny, TEAM_THREADS / lanes) *
+                      divide_up(g->local_nx, march);
+    by_columns = by_columns && (!gpu || full_teams(teams));
 }
 
 void compute_enter(const model *m, float *fields[2], float *seismogram, int steps) {
@@ -38,7 +82,6 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
     const size_t count = g->count;
     float *const a = fields[0];
     float *const b = fields[1];
-    choose_tile(g);
     // The fields first: they are of one size on all ranks, so their device copies lie at the same
     // place of every rank's device, and one's own pointer names the neighbour's copy too.
 #pragma omp target enter data map(alloc : a[0 : count])
@@ -50,6 +93,7 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
 #pragma omp target enter data map(to : c->damp_z[0 : divide_up(g->nz, LINE) * LINE])
 #pragma omp target enter data map(to : m->receivers[0 : 3 * (size_t)m->num_receivers])
 #pragma omp target enter data map(to : seismogram[0 : (size_t)steps * (size_t)m->num_receivers])
+    choose_form(g, c, a, b);
 #pragma omp target teams distribute parallel for
     for (size_t i = 0; i < count; ++i) {
         a[i] = 0;
@@ -61,9 +105,26 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
     }
 }
 
-void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end) {
+double compute_copy(const model *m, float *fields[2]) {
+    const size_t count = m->part.count / WIDE;
+    wide *const to = (wide *)fields[0];
+    const wide *const from = (const wide *)fields[1];
+    double best = INFINITY;
+    for (int i = 0; i < 4; ++i) {
+        const double start = seconds_now();
+#pragma omp target teams distribute parallel for thread_limit(512)
+        for (size_t at = 0; at < count; ++at) {
+            to[at] = from[at];
+        }
+        best = fmin(best, seconds_now() - start);
+    }
+    return 2 * sizeof(wide) * (double)count / best;
+}
+
+static void advance_rows(const model *m, float *field, float *now, int x_begin, int x_end) {
     const int ny = m->part.ny;
-    const int nz = row_points;
+    // Whole cache lines; the points past the end of a row stay zero, since damp_z is zero there.
+    const int nz = divide_up(m->part.nz, LINE) * LINE;
     const int rows = tile_rows;
     const int points = tile_points;
 #pragma omp target teams distribute parallel for collapse(3)
@@ -77,6 +138,78 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
             }
         }
     }
+}
+
+// A GPU runs as many teams and threads as are asked for (choose_form makes sure), and loops over
+// more would take registers. Host and device must use the same variables, or their kernels'
+// arguments differ.
+#if defined(ON_GPU)
+#define HAS_MORE(i, first, count) ((i) == (first) || (i) < 0 * (count))
+#else
+#define HAS_MORE(i, first, count) ((i) < (count))
+#endif
+#define FOR_EACH_OF(i, first, step, count) for (int i = first; HAS_MORE(i, first, count); i += step)
+
+static void advance_columns(const model *m, float *field, float *now, int step, int x_begin,
+                            int x_end) {
+    const grid *g = &m->part;
+    const int ny = g->ny;
+    const int nz = g->nz;
+    const int row = (int)g->pitch;
+    const int plane = (int)g->plane;
+    const int wide_teams = divide_up(divide_up(nz, WIDE), lanes);
+    const int across = lanes;
+    const int rows = TEAM_THREADS / lanes;
+    const int high_teams = divide_up(ny, rows);
+    const int planes = march;
+    const int teams = wide_teams * high_teams * divide_up(x_end - x_begin, planes);
+    float *const ahead = grid_plane(g, field, 0);
+    const float *const here = grid_plane(g, now, 0);
+    const float *const factor = m->medium.factor;
+    const float *const damp_x = m->medium.damp_x;
+    const float *const damp_y = m->medium.damp_y;
+    const float *const damp_z = m->medium.damp_z;
+    // The thread that has computed the source's point adds to it: a region less.
+    const int source_x = m->source_x;
+    const int source_y = (int)(m->source_at / g->pitch);
+    const int source_z = (int)(m->source_at % g->pitch);
+    const float source_scale = m->source_scale;
+    const float push = model_push(m, step);
+#pragma omp target teams num_teams(teams) thread_limit(TEAM_THREADS)
+#pragma omp parallel
+    {
+        const unsigned saved = flush_denormals();
+        FOR_EACH_OF(team, omp_get_team_num(), omp_get_num_teams(), teams) {
+            FOR_EACH_OF(thread, omp_get_thread_num(), omp_get_num_threads(), TEAM_THREADS) {
+                const int z = (team % wide_teams * across + thread % across) * WIDE;
+                const int y = team / wide_teams % high_teams * rows + thread / across;
+                const int x = x_begin + team / (wide_teams * high_teams) * planes;
+                if (thread < across * rows && y < ny && z < nz) {
+                    const ptrdiff_t at = (ptrdiff_t)x * plane + (ptrdiff_t)y * row + z;
+                    const int end = smaller(x + planes, x_end);
+                    step_column(ahead + at, here + at, factor + at, damp_x + x, damp_y[y],
+                                damp_z + z, end - x, row, plane);
+                    if (y == source_y && z <= source_z && source_z < z + WIDE && x <= source_x &&
+                        source_x < end) {
+                        ahead[(ptrdiff_t)source_x * plane + source_y * row + source_z] +=
+                            source_scale * push;
+                    }
+                }
+            }
+        }
+        restore_denormals(saved);
+    }
+}
+
+void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end) {
+    if (x_end <= x_begin) {
+        return;
+    }
+    if (by_columns) {
+        advance_columns(m, field, now, step, x_begin, x_end);
+        return;
+    }
+    advance_rows(m, field, now, x_begin, x_end);
     if (m->source_x >= x_begin && m->source_x < x_end) {
         const float push = model_push(m, step);
 #pragma omp target

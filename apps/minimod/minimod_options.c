@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 14 };
+enum { ROWS = 15 };
 
 static void fill_rows(option_row rows[ROWS], minimod_options *o) {
     const option_row table[ROWS] = {
@@ -27,6 +27,8 @@ static void fill_rows(option_row rows[ROWS], minimod_options *o) {
         {"--sponge", OPTION_INT, 1, 0, &o->sponge, "N", "absorbing points at each face [20]"},
         {"--overlap", OPTION_SWITCH, 1, 0, &o->overlap, "on|off",
          "exchange halos while the interior is computed [on]"},
+        {"--kernel", OPTION_TEXT, 1, 0, &o->kernel, "auto|rows|columns",
+         "form of the loop in target regions: for processors or GPUs [auto]"},
         {"--check", OPTION_FLAG, 0, 0, &o->check, "", "compare with a one-rank computation"},
         {"--out", OPTION_TEXT, 1, 0, &o->out, "DIR", "write wavefield slice and seismogram"},
         {"--progress", OPTION_AUTO, 1, 0, &o->progress, "on|off|auto",
@@ -96,6 +98,7 @@ minimod_verdict minimod_read_options(minimod_options *options, int ranks, int ar
                                  .dx = 10,
                                  .source = {-1, -1, -1},
                                  .model = "layers",
+                                 .kernel = "auto",
                                  .sponge = -1,
                                  .overlap = 1,
                                  .progress = -1};

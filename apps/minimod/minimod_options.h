@@ -17,6 +17,7 @@ typedef struct minimod_options {
     const char *receivers; // a number (a line along X), a file of "x y z" lines, or NULL: up to 32
     const char *velocity;  // file of float32 [nx][ny][nz], m/s; NULL: `model`
     const char *model;     // "layers" or "constant"
+    const char *kernel;    // "auto", "rows" or "columns"
     int sponge;            // width in points; -1: 20, less on small grids
     int overlap;
     int check;

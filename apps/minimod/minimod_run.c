@@ -57,6 +57,8 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
     }
     compute_enter(m, fields, result->seismogram, o->steps);
     halo_init(g);
+    comm_barrier();
+    result->copy_rate = compute_copy(m, fields);
     progress bar;
     progress_start(&bar, comm_name(), o->steps, g->rank == 0 ? o->progress : 0,
                    1e-9 * g->nx * g->ny * g->nz, "Gpoints/s");
@@ -65,7 +67,7 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
     for (int step = 1; step <= o->steps; ++step) {
         float *const field = fields[step % 2];
         float *const now = fields[(step + 1) % 2];
-        if (o->overlap) {
+        if (o->overlap && g->ranks > 1) { // alone there is nothing to hide
             step_with_overlap(m, field, now, step, result);
         } else {
             step_without_overlap(m, field, now, step, result);

@@ -14,6 +14,7 @@ typedef struct run_result {
     float *seismogram;   // [step][receiver]; on rank 0 complete, elsewhere own receivers
     double seconds;      // of the time loop on this rank
     double put_seconds;  // of it in halo_start
+    double copy_rate;    // of this rank's field where the steps run, bytes per second
     double wait_seconds; // of it in halo_finish
 } run_result;
 

@@ -16,21 +16,30 @@
 
 enum { X_BLOCK = 4, Z_BLOCK = 128 };
 
-// Part of a row; nz is a multiple of LINE, except on GPUs (there it may be a single point). The
-// expression is the same for every point, and the compiler contracts only within expressions
-// (-ffp-contract=on), so that a point's result does not depend on where the loop starts. Nothing is
-// promised about alignment: the host's rows start at cache lines, but LLVM's host devices allocate
-// with malloc.
-static inline void step_row(float *restrict ahead, const float *restrict u,
-                            const float *restrict factor, float damp_xy,
-                            const float *restrict damp_z, ptrdiff_t nz, ptrdiff_t row,
-                            ptrdiff_t plane) {
+// One point a step ahead: ring[r] is the sum of its six neighbours r + 1 points away, `before` its
+// value a step back. The expressions are the same in every form of the kernel, and the compiler
+// contracts only within expressions (-ffp-contract=on), so that a result does not depend on where a
+// loop starts.
+static inline float step_point(float u, const float ring[HALO], float factor, float damp,
+                               float before) {
     // Central differences of 8th order for the second derivative, points 0 to 4 away.
     const float c0 = -205.0f / 72.0f;
     const float c1 = 8.0f / 5.0f;
     const float c2 = -1.0f / 5.0f;
     const float c3 = 8.0f / 315.0f;
     const float c4 = -1.0f / 560.0f;
+    const float laplacian =
+        3.0f * c0 * u + c1 * ring[0] + c2 * ring[1] + c3 * ring[2] + c4 * ring[3];
+    return damp * (2.0f * u + factor * laplacian - damp * before);
+}
+
+// Part of a row; nz is a multiple of LINE, except on GPUs (there it may be a single point). Nothing
+// is promised about alignment: the host's rows start at cache lines, but LLVM's host devices
+// allocate with malloc.
+static inline void step_row(float *restrict ahead, const float *restrict u,
+                            const float *restrict factor, float damp_xy,
+                            const float *restrict damp_z, ptrdiff_t nz, ptrdiff_t row,
+                            ptrdiff_t plane) {
 #if !defined(ON_GPU)
     if (nz % LINE != 0) {
         __builtin_unreachable(); // spares the compiler a remainder loop
@@ -46,10 +55,8 @@ static inline void step_row(float *restrict ahead, const float *restrict u,
                             (u[z - 3 * plane] + u[z + 3 * plane]);
         const float ring4 = (u[z - 4] + u[z + 4]) + (u[z - 4 * row] + u[z + 4 * row]) +
                             (u[z - 4 * plane] + u[z + 4 * plane]);
-        const float laplacian =
-            3.0f * c0 * u[z] + c1 * ring1 + c2 * ring2 + c3 * ring3 + c4 * ring4;
-        const float damp = damp_xy * damp_z[z];
-        ahead[z] = damp * (2.0f * u[z] + factor[z] * laplacian - damp * ahead[z]);
+        const float ring[HALO] = {ring1, ring2, ring3, ring4};
+        ahead[z] = step_point(u[z], ring, factor[z], damp_xy * damp_z[z], ahead[z]);
     }
 }
 

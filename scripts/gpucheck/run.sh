@@ -80,7 +80,7 @@ record() {
     failed:*) tail -n 20 "$work/log" | sed 's/^/    | /' | tee -a "$text" ;;
     passed:info.*) sed 's/^/    | /' "$work/log" | tee -a "$text" ;;
     passed:figures.* | passed:backend.*)
-        grep -E '^(\[[0-9]+\] )?(device|figure|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
+        grep -E '^(\[[0-9]+\] )?(device|figure|memory|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
             tee -a "$text"
         # Which way collectives have gone.
         sed -n 's/^\(\[[0-9]*\] \)*diomp: \[0@[^]]*\] info: \(.*collectives .*\)/    | \2/p' "$work/log" | tee -a "$text"
