@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,33 +18,38 @@
 namespace diomp::offload::service {
 namespace {
 
-// What has been taken out of a pipe and not been sent yet would be lost with the process; what is
-// still in it the server sends. So a crash waits until nothing is in hand, and from then on nothing
-// is taken. One session per process.
-std::atomic<bool> g_is_crashing{false};
+// What has been taken out of a pipe and not been sent yet would be lost with the process, and after
+// half a frame the server could not say why; what is still in the pipe the server sends. So a crash
+// and an exit of a region wait until nothing is in hand, and from then on nothing is taken. One
+// session per process.
+std::atomic<bool> g_is_ending{false};
 std::atomic<bool> g_is_in_hand{false};
 std::atomic<faulty_access *> g_fault{nullptr};
 /// A client may have stopped reading.
 constexpr int most_waits = 1000;
+
+void wait_before_end() {
+    g_is_ending.store(true);
+    timespec const one_ms{0, 1000000};
+    for (int i = 0; i < most_waits && g_is_in_hand.load(); ++i) {
+        ::nanosleep(&one_ms, nullptr);
+    }
+}
 
 void wait_before_crash(int signal, siginfo_t *about, void * /*context*/) {
     faulty_access *const fault = g_fault.load();
     // Others than the kernel give no address, nor does it where an address has no meaning.
     bool const is_access = (signal == SIGSEGV || signal == SIGBUS) && about->si_code > 0 &&
                            about->si_code != SI_KERNEL;
-    if (fault != nullptr && is_access && !g_is_crashing.load()) {
+    if (fault != nullptr && is_access && !g_is_ending.load()) {
         fault->address.store(reinterpret_cast<std::uint64_t>(about->si_addr));
         fault->is_known.store(true);
     }
-    g_is_crashing.store(true);
-    timespec const one_ms{0, 1000000};
-    for (int i = 0; i < most_waits && g_is_in_hand.load(); ++i) {
-        ::nanosleep(&one_ms, nullptr);
-    }
+    wait_before_end();
     ::raise(signal); // which has its default action again
 }
 
-void watch_for_crashes(faulty_access &fault) {
+void watch_for_the_end(faulty_access &fault) {
     g_fault.store(&fault);
     struct sigaction action{};
     action.sa_sigaction = wait_before_crash;
@@ -51,6 +57,7 @@ void watch_for_crashes(faulty_access &fault) {
     for (int const signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
         ::sigaction(signal, &action, nullptr);
     }
+    static_cast<void>(std::atexit(wait_before_end)); // a region may call exit()
 }
 
 } // namespace
@@ -108,7 +115,7 @@ result<std::unique_ptr<output>> output::redirect(remote::control_link &client, o
     if (!made->stop_.valid()) {
         return system_error("eventfd", errno);
     }
-    watch_for_crashes(fault);
+    watch_for_the_end(fault);
     made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
     return made;
 }
@@ -134,7 +141,7 @@ std::array<std::uint64_t, 2> output::flush() {
 
 void output::send_pending() {
     g_is_in_hand.store(true);
-    if (!g_is_crashing.load()) {
+    if (!g_is_ending.load()) {
         auto const sent = pipes_.send_to(client_);
         sent_[0] += sent[0];
         sent_[1] += sent[1];
@@ -153,7 +160,7 @@ void output::serve() {
         if (entries[2].revents != 0) {
             return;
         }
-        if (g_is_crashing.load()) {
+        if (g_is_ending.load()) {
             return; // the pipes stay readable
         }
         std::lock_guard const guard(mutex_);
