@@ -138,8 +138,13 @@ int release_for_libomptarget(std::int32_t device, void *address) {
     return 1;
 }
 
+int local_ranks_for_libomptarget() {
+    return api::g_runtime.load(std::memory_order_acquire) == nullptr ? 0
+                                                                     : api::g_job.num_local_ranks;
+}
+
 constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION, allocate_for_libomptarget,
-                                    release_for_libomptarget};
+                                    release_for_libomptarget, local_ranks_for_libomptarget};
 
 /// From libomptarget itself where there is one: libomp has functions of the same names, which look
 /// for libomptarget's with every call.

@@ -157,6 +157,7 @@ constexpr char network_choices[] = "auto|ucx|gasnet|gaspi|tcp";
 constexpr char rma_choices[] = "auto|rdma|messages";
 constexpr char device_memory_choices[] = "auto|on|off";
 constexpr char atomics_choices[] = "messages|native";
+constexpr char wait_choices[] = "auto|spin|yield|block";
 
 template <std::string settings::*Field, const char *Choices>
 status parse_choice_of(settings &into, const std::string &text) {
@@ -189,6 +190,11 @@ constexpr auto rows = std::to_array<setting_row>({
          return parse_word(s.device_paths, t, path_words, "one of all, no-ipc, no-peer, bounce");
      },
      [](const settings &s) { return show_word(s.device_paths, path_words); }},
+    {"DIOMP_DEVICE_WAIT", wait_choices, "auto",
+     "How threads wait for regions and transfers on CUDA devices: they poll (spin), poll and yield "
+     "their core, or sleep until an interrupt (block; an empty region takes some 15 us longer). "
+     "auto: as CUDA's driver chooses, block where the node has more ranks than cores.",
+     parse_choice_of<&settings::device_wait, wait_choices>, show_text<&settings::device_wait>},
     {"DIOMP_DEVICE_PIN_THRESHOLD", "size", "1M",
      "Copies of this size and more between global host memory and GPUs have its allocation pinned, "
      "as soon as they come to its size, so that the GPU copies at full speed. 1M at least; 1T: "

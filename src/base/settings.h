@@ -80,7 +80,8 @@ struct settings {
     int devices_per_rank = 1;
     /// [device] -1: not known. None: asked of the vendor's library.
     std::optional<std::vector<int>> device_numa_nodes;
-    std::string cuda_library; ///< empty: under its usual name
+    std::string device_wait = "auto"; ///< for libomptarget, which reads it itself
+    std::string cuda_library;         ///< empty: under its usual name
     std::string hip_library;
     std::string remote_devices; ///< empty: none
     bool local_devices = true;

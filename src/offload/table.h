@@ -4,12 +4,13 @@
 // after it has ended, libomptarget does what it does in LLVM.
 //
 // Fixed layout, plain C types: the two libraries may be of different builds. A later version may
-// add members at the end and counts `version` up.
+// add members at the end and counts `version` up; libomptarget takes an older one as well.
 #pragma once
 
 #include <stdint.h>
 
-#define DIOMP_OFFLOAD_TABLE_VERSION 1
+#define DIOMP_OFFLOAD_TABLE_VERSION 2
+#define DIOMP_OFFLOAD_TABLE_OLDEST 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,8 @@ struct diomp_offload_table {
     /// Gives back what allocate() returned: 1. Anything else is left alone: 0. Blocks until own
     /// transfers that use the memory are over, in both cases. Any thread.
     int (*release)(int32_t device, void *address);
+    /// Since version 2. Ranks on this node; 0 before the runtime has started. Any thread.
+    int (*num_local_ranks)(void);
 };
 
 typedef const struct diomp_offload_table *(*diomp_offload_table_function)(void);

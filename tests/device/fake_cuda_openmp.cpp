@@ -4,6 +4,7 @@
 // nothing here say so when they are called.
 #include "device/fake_cuda.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 using namespace fake_cuda;
@@ -49,8 +50,13 @@ EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active
     return ok;
 }
 
-EXPORTED int cuDevicePrimaryCtxSetFlags_v2(int /*device*/, unsigned /*flags*/) {
+EXPORTED int cuDevicePrimaryCtxSetFlags_v2(int /*device*/, unsigned flags) {
     FAKE_CUDA_ENTER
+    // For cuda-plugin.sh.
+    if (std::getenv("FAKE_CUDA_SHOW_FLAGS") != nullptr) {
+        std::printf("context flags: %u\n", flags);
+        std::fflush(stdout);
+    }
     return ok;
 }
 

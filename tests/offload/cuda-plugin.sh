@@ -33,3 +33,23 @@ run 2
 run 4
 run 4 DIOMP_NODE_SIZE=2
 run 3 DIOMP_NODE_SIZE=2 DIOMP_DEVICE_PATHS=bounce
+# How threads wait: flags of the context, by the setting and by ranks and cores.
+# wait_flags RANKS FLAGS [NAME=VALUE]...
+wait_flags() {
+    ranks=$1
+    flags=$2
+    shift 2
+    run "$ranks" FAKE_CUDA_SHOW_FLAGS=1 "$@" >"$work/shown"
+    grep -q "context flags: $flags\$" "$work/shown" && ! grep "context flags" "$work/shown" | grep -qv ": $flags\$" || {
+        echo "wanted flags $flags with $* and $ranks ranks:" && cat "$work/shown" && exit 1
+    }
+}
+wait_flags 1 0
+wait_flags 2 1 DIOMP_DEVICE_WAIT=spin
+wait_flags 2 2 DIOMP_DEVICE_WAIT=yield
+wait_flags 2 4 DIOMP_DEVICE_WAIT=block
+crowd=$(($(getconf _NPROCESSORS_ONLN) + 1))
+if [ "$crowd" -le 9 ]; then # ranks for a small machine
+    wait_flags "$crowd" 4
+    wait_flags "$crowd" 0 DIOMP_NODE_SIZE=1
+fi

@@ -35,14 +35,13 @@ int32_t REAL(11data_deleteEiPvi)(GenericPluginTy *Plugin, int32_t DeviceId,
                                  void *TgtPtr, int32_t Kind);
 }
 
-/// The runtime's table, or null if no runtime of this version is loaded.
-static const diomp_offload_table *runtimeTable() {
+const diomp_offload_table *diomp::runtimeTable() {
   static const diomp_offload_table *const Table = [] {
     auto Function = reinterpret_cast<diomp_offload_table_function>(
         dlsym(RTLD_DEFAULT, "diomp_offload_table"));
     const diomp_offload_table *Found = Function ? Function() : nullptr;
-    return Found && Found->version >= DIOMP_OFFLOAD_TABLE_VERSION ? Found
-                                                                  : nullptr;
+    return Found && Found->version >= DIOMP_OFFLOAD_TABLE_OLDEST ? Found
+                                                                 : nullptr;
   }();
   return Table;
 }
@@ -57,7 +56,7 @@ static bool isDeviceMemory(int32_t Kind) {
 extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
                                           int32_t DeviceId, int64_t Size,
                                           void *HostPtr, int32_t Kind) {
-  if (const diomp_offload_table *Table = runtimeTable();
+  if (const diomp_offload_table *Table = diomp::runtimeTable();
       Table && Size > 0 && isDeviceMemory(Kind)) {
     const diomp_offload_request Request{diomp::nameOfPlugin(*Plugin), DeviceId,
                                         Plugin->getUserId(DeviceId), Size,
@@ -71,7 +70,7 @@ extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
 extern "C" int32_t WRAP(11data_deleteEiPvi)(GenericPluginTy *Plugin,
                                             int32_t DeviceId, void *TgtPtr,
                                             int32_t Kind) {
-  if (const diomp_offload_table *Table = runtimeTable();
+  if (const diomp_offload_table *Table = diomp::runtimeTable();
       Table && TgtPtr && Table->release(Plugin->getUserId(DeviceId), TgtPtr))
     return OFFLOAD_SUCCESS;
   return REAL(11data_deleteEiPvi)(Plugin, DeviceId, TgtPtr, Kind);

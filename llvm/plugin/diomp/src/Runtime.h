@@ -10,6 +10,7 @@
 #include "PluginInterface.h"
 
 #include "offload/remote_table.h"
+#include "offload/table.h"
 
 namespace diomp {
 
@@ -17,6 +18,9 @@ namespace diomp {
 /// ("x86_64"), whose own names for GPUs are of build settings and in capitals.
 const char *
 nameOfPlugin(const llvm::omp::target::plugin::GenericPluginTy &Plugin);
+
+/// The runtime's table, or null if no runtime of this version is loaded.
+const diomp_offload_table *runtimeTable();
 
 /// The table for remote devices if the environment asks for some, else null.
 /// Programs that do not have libdiomp.so get it loaded.
