@@ -39,7 +39,7 @@ wait_flags() {
     ranks=$1
     flags=$2
     shift 2
-    run "$ranks" FAKE_CUDA_SHOW_FLAGS=1 "$@" >"$work/shown"
+    (run "$ranks" FAKE_CUDA_SHOW_FLAGS=1 "$@") >"$work/shown" || { cat "$work/shown" && exit 1; }
     grep -q "context flags: $flags\$" "$work/shown" && ! grep "context flags" "$work/shown" | grep -qv ": $flags\$" || {
         echo "wanted flags $flags with $* and $ranks ranks:" && cat "$work/shown" && exit 1
     }
