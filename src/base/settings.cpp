@@ -364,9 +364,8 @@ constexpr auto rows = std::to_array<setting_row>({
     {"DIOMP_ENCRYPT", "off|control|all", "control",
      "What is encrypted between hosts; all connections of these kinds prove who their ends are in "
      "any case. control: what starts and controls jobs and device services; all: the data of the "
-     "TCP conduit and of remote devices, too, and other networks are errors if they are named. "
-     "off: "
-     "only what carries secrets, which is all that diomp-run sends between hosts.",
+     "TCP conduit and of remote devices, too, and other networks are errors if they are named; "
+     "off: only what carries secrets, which is all that diomp-run sends between hosts.",
      [](settings &s, const std::string &t) {
          return parse_word(s.encrypt, t, encryption_words, "one of off, control, all");
      },

@@ -24,7 +24,7 @@ namespace {
 using namespace diomp;
 
 constexpr int limit_ms = 20000;
-constexpr uid_t another_user = 65534; // nobody
+constexpr uid_t another_user = 65534; // the user that Linux calls nobody
 
 std::string new_name() {
     static int number = 0;

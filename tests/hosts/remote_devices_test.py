@@ -27,13 +27,12 @@ class remote_devices_test(unittest.TestCase):
         hosts.cable(PEER, "in")
         began = time.monotonic()
         for host in hosts.HOSTS:
-            while hosts.console(host, "pgrep -x diomp-deviced; pgrep -x regions; ls -d /dev/shm/diomp-images-* 2>/dev/null")[1]:
+            while hosts.console(host, "pgrep -x diomp-deviced; pgrep -x regions")[1]:
                 self.assertLess(time.monotonic() - began, END_LIMIT_S, f"something is left on {host}")
                 time.sleep(0.05)
 
     def start(self, lent, *words, program=(PROGRAM,), rsh=hosts.RSH):
-        environment = {**os.environ, "DIOMP_LOCAL_DEVICES": "off", "DIOMP_TIMEOUT": str(TIMEOUT_S),
-                       "TMPDIR": "/dev/shm"}
+        environment = {**os.environ, "DIOMP_LOCAL_DEVICES": "off", "DIOMP_TIMEOUT": str(TIMEOUT_S)}
         process = subprocess.Popen([RUN, "--remote-devices", lent, "--rsh", rsh, *words, "--", *program],
                                    text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
@@ -124,7 +123,7 @@ class remote_devices_test(unittest.TestCase):
 
     def test_killed_service(self):
         process, _ = self.ready(f"{PEER},{OTHER}", "wait")
-        hosts.console(OTHER, "pkill -9 -o -x diomp-deviced; rm -r /dev/shm/diomp-images-*")
+        hosts.console(OTHER, "pkill -9 -o -x diomp-deviced")
         _, err = process.communicate(timeout=hosts.LIMIT_S)
         self.assertEqual(process.returncode, 1)
         self.assertIn(f"the device service of host {OTHER} is gone", err)

@@ -132,7 +132,7 @@ public:
     struct options {
         std::vector<service_address> services;
         secure::secret token = secure::secret::random();
-        double connect_timeout_s = 10; ///< until a service has greeted
+        double connect_timeout_s = 10; ///< until a service has answered
         double timeout_s = 60;         ///< of start-up and of loading images
         double dead_peer_timeout_s = 30;
         std::string network = "auto";               ///< tcp, ucx; else what is best from here

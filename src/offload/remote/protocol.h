@@ -10,8 +10,8 @@
 //
 // A control connection begins with the handshake of base/secure (control.h), in which the client
 // names the device that it asks for. Control frames are a length (u32) and a packet
-// (base/packet.h), sealed unless the settings say otherwise; numbers are in host order, since both
-// sides are little-endian 64-bit machines.
+// (base/packet.h), sealed; numbers are in host order, since both sides are little-endian 64-bit
+// machines.
 #pragma once
 
 #include "base/packet.h"
@@ -79,7 +79,7 @@ struct join_frame {
     std::uint32_t rank = 0;
     std::uint32_t size = 0;
     std::string conduit;
-    bool is_on_one_host = false; ///< all of the world: nobody listens for other hosts
+    bool is_on_one_host = false; ///< all of the world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
     bool operator==(const join_frame &) const = default;
 };
