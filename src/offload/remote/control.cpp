@@ -142,12 +142,8 @@ secure::handshake_options handshake_of(const secure::party &self) {
 }
 
 control_link::control_link(unique_fd socket, secure::session proven)
-    : socket_(std::move(socket)), peer_(proven.peer), most_bytes_(max_frame_bytes),
-      encoder_(proven.mode == secure::protection::sealed ? std::optional(std::move(proven.sending))
-                                                         : std::nullopt) {
-    if (proven.mode == secure::protection::sealed) {
-        receiving_ = std::move(proven.receiving);
-    }
+    : socket_(std::move(socket)), peer_(proven.peer), encoder_(std::move(proven.sending)),
+      receiving_(std::move(proven.receiving)) {
     int const fd = socket_.get();
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -159,9 +155,8 @@ control_link::control_link(unique_fd socket, secure::session proven)
 }
 
 control_link::control_link(control_link &&other) noexcept
-    : socket_(std::move(other.socket_)), peer_(other.peer_), most_bytes_(other.most_bytes_),
-      encoder_(std::move(other.encoder_)), count_(other.count_),
-      receiving_(std::move(other.receiving_)) {}
+    : socket_(std::move(other.socket_)), peer_(other.peer_), encoder_(std::move(other.encoder_)),
+      count_(other.count_), receiving_(std::move(other.receiving_)) {}
 
 result<control_link> control_link::connect(const std::string &host, int port,
                                            const secure::secret &token, std::uint32_t device,
@@ -279,16 +274,15 @@ result<std::string> control_link::receive(double timeout_s) {
     unsigned char header[secure::frame_header_bytes];
     DIOMP_TRY(read_fully(reinterpret_cast<char *>(header), sizeof header, timeout_s));
     std::size_t const length = secure::read_frame_length(header);
-    if (length == 0 || length > most_bytes_) {
+    if (length == 0 || length > max_frame_bytes) {
         shut();
         return error(OMPX_ERR_ARG, fmt::format("a frame of {} bytes came, up to {} are allowed",
-                                               length, most_bytes_));
+                                               length, max_frame_bytes));
     }
     std::string packet;
-    DIOMP_TRY(read_growing(packet, length + (receiving_ ? secure::frame_cipher::tag_bytes : 0),
-                           timeout_s));
+    DIOMP_TRY(read_growing(packet, length + secure::frame_cipher::tag_bytes, timeout_s));
     auto *const bytes = reinterpret_cast<unsigned char *>(packet.data());
-    if (receiving_ && !receiving_->open(header, {bytes, packet.size()}, bytes)) {
+    if (!receiving_.open(header, {bytes, packet.size()}, bytes)) {
         shut();
         return error(OMPX_ERR_ARG,
                      "a frame was not sealed by the other end, or changed on its way");

@@ -43,8 +43,8 @@ public:
     static result<control_link> connect(const std::string &host, int port,
                                         const secure::secret &token, std::uint32_t device,
                                         double timeout_s);
-    /// A connection whose handshake is complete. A peer whose host falls silent is noticed within
-    /// about `silence_s`, also when nothing is sent.
+    /// A connection whose handshake is complete; it is sealed, whatever that has agreed on. A peer
+    /// whose host falls silent is noticed within about `silence_s`, also when nothing is sent.
     control_link(unique_fd socket, secure::session proven);
     control_link(control_link &&other) noexcept;
 
@@ -59,9 +59,6 @@ public:
     /// connection is over, OMPX_ERR_TIMEOUT, OMPX_ERR_ARG: longer than allowed, or changed on its
     /// way.
     result<std::string> receive(double timeout_s = 0);
-    /// The largest frame that is taken; more is an error and the end of the connection.
-    void limit_frames(std::size_t nbytes) { most_bytes_ = nbytes; }
-
     /// A send that takes longer is an error, and the end of the connection.
     void limit_sending(std::chrono::milliseconds most) const;
 
@@ -83,11 +80,10 @@ private:
 
     unique_fd socket_;
     secure::party peer_;
-    std::size_t most_bytes_;
     std::mutex sending_; ///< over the next two
     secure::frame_encoder encoder_;
     frame_count *count_ = nullptr;
-    std::optional<secure::frame_cipher> receiving_;
+    secure::frame_cipher receiving_;
 };
 
 /// Listens at an address ("" is every one) and a port (0: one that is free).

@@ -20,25 +20,21 @@ struct control_pair {
 inline diomp::secure::secret a_token() { return diomp::secure::secret::from_text("a token"); }
 
 /// The two sides of a handshake that has been done.
-inline std::pair<diomp::secure::session, diomp::secure::session>
-agree(diomp::secure::protection mode = diomp::secure::protection::sealed) {
+inline std::pair<diomp::secure::session, diomp::secure::session> agree() {
     namespace remote = diomp::offload::remote;
     using diomp::secure::handshake;
-    auto client_options = remote::handshake_of(remote::client_for(0));
-    auto service_options = remote::handshake_of(remote::the_service);
-    client_options.wanted = service_options.wanted = mode;
-    auto initiator = handshake::initiate(a_token(), client_options, remote::the_service);
-    auto responder =
-        handshake::respond(a_token(), service_options, {diomp::secure::role::client, 0, 1});
+    auto initiator = handshake::initiate(a_token(), remote::handshake_of(remote::client_for(0)),
+                                         remote::the_service);
+    auto responder = handshake::respond(a_token(), remote::handshake_of(remote::the_service),
+                                        {diomp::secure::role::client, 0, 1});
     diomp::secure::testing::run(initiator, responder);
     return {initiator.take_session(), responder.take_session()};
 }
 
-inline control_pair
-make_control_pair(diomp::secure::protection mode = diomp::secure::protection::sealed) {
+inline control_pair make_control_pair() {
     int ends[2] = {-1, -1};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    auto [client, service] = agree(mode);
+    auto [client, service] = agree();
     return {{diomp::unique_fd(ends[0]), std::move(client)},
             {diomp::unique_fd(ends[1]), std::move(service)}};
 }
