@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives: all ranks call one back to back; each times its loop, the slowest counts. So a
-// broadcast's root may run ahead of the others as far as the library lets it; that is the same for
-// every library. Data is doubles, the operator is the sum; the root is rank 0.
+// Collectives: all ranks call one back to back and time their loop; the slowest rank counts. So a
+// broadcast's root may run ahead of the others as far as the library permits, in every library.
+// Data is doubles, the operator is the sum; the root is rank 0.
 #pragma once
 
 #include "session.h"
 
 namespace diomp::bench {
 
-/// Sizes in blocks of the size that the call is given.
+/// A collective; sizes are in blocks of the size passed to the call.
 struct collective {
     const char *name;
     bool src_per_rank;   ///< src has a block for every rank
@@ -32,12 +32,13 @@ inline const std::vector<collective> &collectives() {
     return table;
 }
 
-/// Element i of block `block` of rank `rank`'s source: small integers, so that sums are exact.
+/// Returns element i of block `block` of rank `rank`'s source: small integers, so that sums are
+/// exact.
 inline double element(int rank, int block, std::size_t i) {
     return rank * 1000003.0 + block * 1009.0 + static_cast<double>(i % 997);
 }
 
-/// Element i of block `block` of the result on rank `me`.
+/// Returns element i of block `block` of the result on rank `me`.
 inline double expected(const collective &what, int me, int ranks, int block, std::size_t i) {
     const int from_block = what.src_follows_me ? me : 0;
     if (!what.sums) {
@@ -50,7 +51,7 @@ inline double expected(const collective &what, int me, int ranks, int block, std
     return sum;
 }
 
-/// "" or where the result is wrong.
+/// Returns "", or a description of the first wrong element.
 inline std::string result_error(const collective &what, const double *result, int me, int ranks,
                                 std::size_t count) {
     for (int block = 0; block < (what.dst_per_rank ? ranks : 1); ++block) {
@@ -67,7 +68,7 @@ inline std::string result_error(const collective &what, const double *result, in
     return {};
 }
 
-/// The call as a body; empty if the library has none.
+/// Returns the call as a body; empty if the library does not have it.
 template <typename Library>
 body collective_body(Library &library, const std::string &name, double *dst, double *src,
                      std::size_t nbytes) {
@@ -75,7 +76,7 @@ body collective_body(Library &library, const std::string &name, double *dst, dou
 #define DIOMP_BENCH_COLLECTIVE(call, ...)                                                          \
     if constexpr (requires { library.call(__VA_ARGS__); }) {                                       \
         if (name == #call) {                                                                       \
-            return together(library, [=, &library] { library.call(__VA_ARGS__); });                \
+            return all_ranks_body(library, [=, &library] { library.call(__VA_ARGS__); });          \
         }                                                                                          \
     }
     DIOMP_BENCH_COLLECTIVE(bcast, dst, nbytes)
@@ -127,15 +128,15 @@ void bench_collective_size(session<Library> &with, const collective &what, const
 
 template <typename Library>
 void bench_collective(session<Library> &with, const collective &what) {
-    constexpr std::size_t most_bytes = 64 * mib; // of one buffer
+    constexpr std::size_t max_bytes = 64 * mib; // per buffer
     const auto ranks = static_cast<std::size_t>(with.library.size());
     for (const std::string &kind : with.library.buffer_kinds()) {
         for (const std::size_t size : collective_sizes(with.wanted)) {
             const bool per_rank = what.src_per_rank || what.dst_per_rank;
-            const bool fits = size * (per_rank ? ranks : 1) <= most_bytes;
+            const bool fits = size * (per_rank ? ranks : 1) <= max_bytes;
             if (size % sizeof(double) == 0 && size > 0 && fits) {
                 bench_collective_size(with, what, kind, size);
-            } else if (with.starts()) {
+            } else if (with.is_origin()) {
                 std::fprintf(stderr,
                              "benchmark: %s of %zu bytes left out (sizes are multiples of 8 and a "
                              "buffer at most 64 MiB)\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the machine can do at best between the same two buffers: memcpy, and stores that go past the
+// The fastest copies between two buffers on this machine: memcpy, and stores that bypass the
 // caches.
 #pragma once
 
@@ -43,8 +43,8 @@ inline void stream_128(char *dst, const char *src, std::size_t nbytes) {
 
 inline constexpr bool has_stream_copy = true;
 
-/// dst is 64-byte aligned. The fence at the end is part of the cost: without it the data is not
-/// visible to the peer in order.
+/// Copies with streaming stores. dst must be 64-byte aligned. The fence at the end is part of the
+/// cost: without it the data would not become visible to the peer in order.
 inline void stream_copy(void *dst, const void *src, std::size_t nbytes) {
     static const bool wide = __builtin_cpu_supports("avx512f") != 0;
     static const bool middle = __builtin_cpu_supports("avx2") != 0;
@@ -71,7 +71,7 @@ inline void stream_copy(void *dst, const void *src, std::size_t nbytes) {
 
 #endif
 
-/// memcpy that the compiler can neither drop nor merge with the next one.
+/// A memcpy that the compiler can neither remove nor merge with the next one.
 inline void plain_copy(void *dst, const void *src, std::size_t nbytes) {
     std::memcpy(dst, src, nbytes);
     asm volatile("" ::: "memory");

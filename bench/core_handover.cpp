@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What does it take to hand a block from one core to another through memory that both map? The
-// first core copies a private block into a stage and raises a flag; the second copies it out; the
-// first is at most one block ahead. By size, by the bytes through which the stages wander before
-// they come to the same place again, and by whether they are written through the caches or past
-// them. The limit of every collective that stages, and why it stages as it does
+// Measures the transfer of a block from one core to another through memory that both map. The first
+// core copies a private block into a stage buffer and sets a flag; the second copies it out; the
+// first is at most one block ahead. Varies the block size, the size of the memory that the stage
+// buffers cycle through, and whether they are written through the caches or past them. This is the
+// lower limit of staged collectives, and the reason for the way in which they stage
 // (docs/collectives.md).
 //
 // bench_core_handover [SIZE_BYTES ...]
@@ -33,25 +33,25 @@ struct handover_time {
 
 struct handover {
     std::size_t nbytes;
-    std::size_t room_bytes;
+    std::size_t buffer_bytes;
     bool past_caches;
 
-    /// From a stage to the next: whole lines.
-    [[nodiscard]] std::size_t pace() const { return (nbytes + 63) / 64 * 64; }
-    [[nodiscard]] std::size_t at(long block) const {
-        return static_cast<std::size_t>(block) % std::max<std::size_t>(2, room_bytes / pace()) *
-               pace();
+    /// Distance between stage buffers: whole cache lines.
+    [[nodiscard]] std::size_t stride() const { return (nbytes + 63) / 64 * 64; }
+    [[nodiscard]] std::size_t offset_of(long block) const {
+        return static_cast<std::size_t>(block) % std::max<std::size_t>(2, buffer_bytes / stride()) *
+               stride();
     }
     [[nodiscard]] handover_time run(int one, int other) const;
 };
 
-struct freed {
+struct free_deleter {
     void operator()(char *memory) const { std::free(memory); }
 };
-using block_memory = std::unique_ptr<char, freed>;
+using block_memory = std::unique_ptr<char, free_deleter>;
 
-/// Page-aligned.
-block_memory filled(std::size_t nbytes) {
+/// Allocates page-aligned memory and fills it.
+block_memory make_filled(std::size_t nbytes) {
     constexpr std::size_t page_bytes = 4096;
     block_memory made(static_cast<char *>(
         std::aligned_alloc(page_bytes, (nbytes / page_bytes + 1) * page_bytes)));
@@ -61,34 +61,34 @@ block_memory filled(std::size_t nbytes) {
 
 handover_time handover::run(int one, int other) const {
     const long num_blocks = std::max<long>(64, (long{200} << 20) / static_cast<long>(nbytes));
-    auto const stages = filled(std::max(room_bytes, 2 * pace()));
-    char *const first = stages.get();
-    auto const source = filled(nbytes);
+    auto const stage_buffers = make_filled(std::max(buffer_bytes, 2 * stride()));
+    char *const first = stage_buffers.get();
+    auto const source = make_filled(nbytes);
     shared_word written;
     shared_word read;
     handover_time time;
     std::thread reader([&] {
-        stay_on(other);
-        auto const target = filled(nbytes);
+        bind_to_core(other);
+        auto const target = make_filled(nbytes);
         for (long block = 0; block < num_blocks; ++block) {
             while (written.value.load(std::memory_order_acquire) <= block) {
             }
             auto const begin = clock_type::now();
-            plain_copy(target.get(), first + at(block), nbytes);
+            plain_copy(target.get(), first + offset_of(block), nbytes);
             time.read += seconds_since(begin);
             read.value.store(block + 1, std::memory_order_release);
         }
     });
-    stay_on(one);
+    bind_to_core(one);
     auto const start = clock_type::now();
     for (long block = 0; block < num_blocks; ++block) {
         while (read.value.load(std::memory_order_acquire) < block - 1) {
         }
         auto const begin = clock_type::now();
         if (past_caches) {
-            stream_copy(first + at(block), source.get(), nbytes);
+            stream_copy(first + offset_of(block), source.get(), nbytes);
         } else {
-            plain_copy(first + at(block), source.get(), nbytes);
+            plain_copy(first + offset_of(block), source.get(), nbytes);
         }
         time.write += seconds_since(begin);
         written.value.store(block + 1, std::memory_order_release);
@@ -102,25 +102,25 @@ handover_time handover::run(int one, int other) const {
 }
 
 void measure(std::size_t nbytes, int one, int other) {
-    for (const std::size_t room_bytes : {2 * nbytes, std::size_t{2} << 20}) {
+    for (const std::size_t buffer_bytes : {2 * nbytes, std::size_t{2} << 20}) {
         for (const bool past_caches : {false, true}) {
             const double before = core_distance(one, other);
-            const handover_time time = handover{nbytes, room_bytes, past_caches}.run(one, other);
+            const handover_time time = handover{nbytes, buffer_bytes, past_caches}.run(one, other);
             const double after = core_distance(one, other);
             std::printf("%10zu %10zu %-8s %10.2f %10.2f %10.2f %9.1f %7.0f %7.0f\n", nbytes,
-                        room_bytes, past_caches ? "past" : "through", time.write, time.read,
+                        buffer_bytes, past_caches ? "past" : "through", time.write, time.read,
                         time.both, static_cast<double>(nbytes) / time.both / 1e3, before, after);
         }
     }
 }
 
 int run(const std::vector<std::size_t> &sizes) {
-    const std::vector<int> cores = own_cores();
+    const std::vector<int> cores = allowed_cores();
     if (cores.size() < 2) {
         std::puts("bench_core_handover needs two cores");
         return 1;
     }
-    std::puts("     bytes       room caches     write us    read us    both us      GB/s  trip ns "
+    std::puts("     bytes     buffer caches     write us    read us    both us      GB/s  trip ns "
               "before, after");
     for (const std::size_t nbytes : sizes) {
         measure(nbytes, cores[0], cores[1]);

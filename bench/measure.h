@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How everything here is timed: ours and the peers' programs include this file and nothing else
-// decides how long, how often and in which order something runs.
+// Timing of all benchmarks: DiOMP's and the peers' programs include this file, which alone
+// determines how long, how often and in which order operations run.
 //
 // Glossary: a body runs an operation `iterations` times back to back and returns the seconds that
 // the loop took. A sample is one run of a body; its value is seconds / iterations. Counted: the
@@ -24,7 +24,7 @@ struct sampling {
     double min_time_s = 0.01; ///< each sample lasts at least this long ...
     int samples = 9;
     std::uint64_t min_iterations = 2; ///< ... and runs at least so many iterations
-    double warm_up_s = 0;             ///< see warm_up()
+    double warm_up_s = 0;             ///< total time of warm_up()
 };
 
 struct timing {
@@ -52,8 +52,8 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Linear interpolation between closest ranks; `sorted` ascending and not empty, fraction in [0,
-/// 1].
+/// Interpolates linearly between the closest values. `sorted` must be ascending and not empty,
+/// fraction in [0, 1].
 inline double percentile(std::span<const double> sorted, double fraction) {
     const double position = fraction * static_cast<double>(sorted.size() - 1);
     const auto below = static_cast<std::size_t>(position);
@@ -68,8 +68,8 @@ inline timing summarise(std::vector<double> samples_us, std::uint64_t iterations
             static_cast<int>(samples_us.size()), iterations};
 }
 
-/// Finds how many iterations fill a sample; this is the warm-up too. A distributed body returns the
-/// same seconds on every rank, so all ranks come to the same number without talking.
+/// Returns the number of iterations that fill a sample; also serves as warm-up. A distributed body
+/// returns the same seconds on every rank, so all ranks find the same number without communication.
 inline std::uint64_t calibrate(const body &run, const sampling &how) {
     constexpr std::uint64_t max_iterations = 1u << 30;
     std::uint64_t iterations = how.min_iterations;
@@ -78,16 +78,16 @@ inline std::uint64_t calibrate(const body &run, const sampling &how) {
         if (elapsed >= how.min_time_s || iterations >= max_iterations) {
             return iterations;
         }
-        // 1.2: aim beyond the goal, so that the next run most likely ends the search. At most
-        // tenfold, because a cold first run may mislead in either direction.
+        // 1.2: aims beyond the goal, so that the next run most likely ends the search. At most
+        // tenfold, because a cold first run may be wrong in either direction.
         const double scale = 1.2 * how.min_time_s / std::max(elapsed, 1e-9);
         const double next = std::ceil(static_cast<double>(iterations) * std::min(scale, 10.0));
         iterations = std::max(iterations + 1, static_cast<std::uint64_t>(next));
     }
 }
 
-/// Runs the body until warm_up_s have been spent so in this process: where ranks share cores, the
-/// system takes a tenth of a second to spread them evenly.
+/// Runs the body until this process has spent warm_up_s in warm-up: if ranks share cores, the
+/// system needs a tenth of a second to distribute them evenly.
 inline void warm_up(const body &run, const sampling &how) {
     static double spent_s = 0;
     if (spent_s < how.warm_up_s) {
@@ -98,9 +98,9 @@ inline void warm_up(const body &run, const sampling &how) {
     }
 }
 
-/// Measures bodies against each other: sample 1 of each, sample 2 of each, ... so that a machine
-/// that changes its pace does so for all of them. A body that is so slow that its samples take 20
-/// times what they should gets 3 samples. Decisions rest on what bodies return, see calibrate().
+/// Measures bodies against each other: sample 1 of each, sample 2 of each, ... so that changes of
+/// the machine's speed affect all of them. A body whose samples take 20 times the intended time
+/// gets 3 samples. All decisions depend on the values that bodies return, see calibrate().
 inline std::vector<timing> measure(std::span<const body> bodies, const sampling &how) {
     warm_up(bodies.front(), how);
     std::vector<std::uint64_t> iterations;
@@ -116,7 +116,7 @@ inline std::vector<timing> measure(std::span<const body> bodies, const sampling 
             if (sample >= 3 && spent_s[i] > budget_s) {
                 continue;
             }
-            bodies[i](1); // brings back to the caches what the previous body drove out
+            bodies[i](1); // reloads data that the previous body evicted from the caches
             const double elapsed = bodies[i](iterations[i]);
             spent_s[i] += elapsed;
             samples_us[i].push_back(elapsed * 1e6 / static_cast<double>(iterations[i]));
@@ -130,30 +130,31 @@ inline std::vector<timing> measure(std::span<const body> bodies, const sampling 
     return result;
 }
 
-/// A body from an operation that one rank runs alone. It is copied to where only the loop sees it,
-/// so that what it holds can stay in registers, as a program's own variables do.
+/// Makes a body from an operation that one rank runs alone. The operation is copied to a local
+/// variable of the loop, so that its captures can stay in registers, as a program's own variables
+/// do.
 template <typename Operation>
-body alone(Operation operation) {
+body single_rank_body(Operation operation) {
     return [operation](std::uint64_t iterations) {
-        Operation here = operation;
+        Operation local_operation = operation;
         const stopwatch watch;
         for (std::uint64_t i = 0; i < iterations; ++i) {
-            here();
+            local_operation();
         }
         return watch.seconds();
     };
 }
 
-/// A body from an operation that all ranks run at once: they leave a barrier together, each times
-/// its own loop, and the slowest counts.
+/// Makes a body from an operation that all ranks run at once: they leave a barrier together, each
+/// rank times its own loop, and the slowest rank counts.
 template <typename Library, typename Operation>
-body together(Library &library, Operation operation) {
+body all_ranks_body(Library &library, Operation operation) {
     return [&library, operation](std::uint64_t iterations) {
-        Operation here = operation;
+        Operation local_operation = operation;
         library.barrier();
         const stopwatch watch;
         for (std::uint64_t i = 0; i < iterations; ++i) {
-            here();
+            local_operation();
         }
         return library.max_over_ranks(watch.seconds());
     };

@@ -9,8 +9,8 @@
 
 namespace diomp::bench {
 
-/// One line for bench/compare: what is resident beyond mapped files, that is beyond the libraries.
-/// Shared memory is counted in every process that has touched it.
+/// Prints one line for bench/compare: resident memory without mapped files, that is without
+/// libraries. Shared memory is counted in every process that has touched it.
 inline void print_resident_memory() {
     std::ifstream file("/proc/self/status");
     long anonymous_kib = 0;

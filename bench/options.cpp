@@ -30,8 +30,8 @@ const std::vector<subcommand> &common_subcommands() {
     return table;
 }
 
-void declare_measurement(CLI::App &app, options &into) {
-    app.add_option("--min-time", into.how.min_time_s, "least seconds per sample")
+void add_measurement_options(CLI::App &app, options &into) {
+    app.add_option("--min-time", into.how.min_time_s, "minimum seconds per sample")
         ->check(CLI::Range(1e-6, 60.0))
         ->capture_default_str();
     app.add_option("--repeat", into.how.samples, "samples per measurement")
@@ -44,24 +44,24 @@ void declare_measurement(CLI::App &app, options &into) {
     app.add_option("--csv", into.csv, "write the rows to this file as CSV");
 }
 
-void declare_sizes(CLI::App &app, options &into) {
+void add_size_options(CLI::App &app, options &into) {
     app.add_option("--sizes", into.sizes, "sizes in bytes, such as 8,4KiB,1MiB")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false));
 }
 
-/// Options stand before or after the subcommands, of which there may be several.
-void declare_benchmarks(CLI::App &app, options &into) {
-    declare_sizes(app, into);
+/// Adds options that may be given before or after the subcommands, of which there may be several.
+void add_benchmark_options(CLI::App &app, options &into) {
+    add_size_options(app, into);
     app.add_option("--threads", into.threads, "numbers of threads for rate, such as 1,2")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
     app.add_option("--window-places", into.window_places,
-                   "places that the transfers of a window of bandwidth go to, in turn; 1: all to "
+                   "addresses that the transfers of a window of bandwidth use in turn; 1: all use "
                    "one, as in other libraries' tests")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
-    declare_measurement(app, into);
+    add_measurement_options(app, into);
     app.require_subcommand(1, 0);
     app.fallthrough();
     for (const subcommand &entry : common_subcommands()) {
@@ -70,13 +70,13 @@ void declare_benchmarks(CLI::App &app, options &into) {
     app.add_subcommand("all", "all of the above")->fallthrough();
 }
 
-void declare_own(CLI::App &app, const own_options &own) {
+void add_own_options(CLI::App &app, const own_options &own) {
     for (const subcommand &entry : own.subcommands) {
         app.add_subcommand(entry.name, entry.help)->fallthrough();
     }
     for (const number_option &entry : own.numbers) {
         app.add_option(entry.name, *entry.value, entry.help)
-            ->check(CLI::Range(entry.least, entry.most))
+            ->check(CLI::Range(entry.min_value, entry.max_value))
             ->capture_default_str();
     }
     for (const text_option &entry : own.texts) {
@@ -116,8 +116,8 @@ void parse(CLI::App &app, int argc, char **argv) {
 options parse_benchmarks(const char *about, int argc, char **argv, const own_options &own) {
     CLI::App app{about};
     options wanted;
-    declare_benchmarks(app, wanted);
-    declare_own(app, own);
+    add_benchmark_options(app, wanted);
+    add_own_options(app, own);
     parse(app, argc, argv);
     collect_benchmarks(app, wanted);
     return wanted;
@@ -127,11 +127,11 @@ options parse_selection(const char *about, int argc, char **argv,
                         const std::vector<std::string> &known) {
     CLI::App app{about};
     options wanted;
-    declare_sizes(app, wanted);
+    add_size_options(app, wanted);
     app.add_option("--only", wanted.benchmarks, "some of the benchmarks")
         ->delimiter(',')
         ->check(CLI::IsMember(known));
-    declare_measurement(app, wanted);
+    add_measurement_options(app, wanted);
     parse(app, argc, argv);
     if (wanted.benchmarks.empty()) {
         wanted.benchmarks = known;
@@ -142,7 +142,7 @@ options parse_selection(const char *about, int argc, char **argv,
 options parse_measurement(const char *about, int argc, char **argv) {
     CLI::App app{about};
     options wanted;
-    declare_measurement(app, wanted);
+    add_measurement_options(app, wanted);
     parse(app, argc, argv);
     return wanted;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Results: one row per measurement, the same columns in the text table, in JSON and in CSV.
+// Results: one row per measurement, with the same columns in the text table, in JSON and in CSV.
 #pragma once
 
 #include "measure.h"
@@ -20,21 +20,21 @@
 
 namespace diomp::bench {
 
-/// Of the sources; lives in a file of its own (bench/commit.cmake), so that a new commit compiles
-/// only that.
+/// The commit of the sources. Defined in a file of its own (bench/commit.cmake), so that a new
+/// commit recompiles only that file.
 extern const char *const commit;
 
 struct row {
     std::string benchmark; ///< the subcommand
-    std::string operation; ///< what was timed; the same word for every library
+    std::string operation; ///< the timed operation; the same name for every library
     std::string buffers;   ///< "private": aligned_alloc; "global": the library's own memory; "-"
     int threads = 1;
-    std::size_t size_bytes = 0; ///< the size that the call is given; 0 if it has none
+    std::size_t size_bytes = 0; ///< the size passed to the call; 0 if none
     timing time;
     int ranks = 0; ///< 0: those of the run
 };
 
-/// What is the same for all rows of a run.
+/// Columns with the same value in all rows of a run.
 struct context {
     std::string library;
     std::string conduit;
@@ -58,10 +58,11 @@ inline machine this_machine() {
     return result;
 }
 
-/// 10^6 bytes per second of the size that the call is given; for a collective this is not what
-/// travels, which depends on the algorithm.
-inline double megabytes_per_s(const row &of) {
-    return of.time.median_us > 0 ? static_cast<double>(of.size_bytes) / of.time.median_us : 0;
+/// Returns 10^6 bytes per second of the size passed to the call. For a collective, the transferred
+/// data differs and depends on the algorithm.
+inline double megabytes_per_s(const row &entry) {
+    return entry.time.median_us > 0 ? static_cast<double>(entry.size_bytes) / entry.time.median_us
+                                    : 0;
 }
 
 /// One column: its name, its value as JSON and CSV write it, and whether it is text.
@@ -77,29 +78,29 @@ inline std::string number(double value) {
     return out.str();
 }
 
-inline std::vector<cell> cells(const row &of, const context &run, const machine &here) {
-    const double rate = of.time.median_us > 0 ? 1e6 / of.time.median_us : 0;
-    return {{"benchmark", of.benchmark, true},
+inline std::vector<cell> cells(const row &entry, const context &run, const machine &machine_info) {
+    const double rate = entry.time.median_us > 0 ? 1e6 / entry.time.median_us : 0;
+    return {{"benchmark", entry.benchmark, true},
             {"library", run.library, true},
-            {"operation", of.operation, true},
-            {"buffers", of.buffers, true},
-            {"ranks", std::to_string(of.ranks > 0 ? of.ranks : run.ranks), false},
-            {"threads", std::to_string(of.threads), false},
-            {"size_bytes", std::to_string(of.size_bytes), false},
-            {"median_us", number(of.time.median_us), false},
-            {"p10_us", number(of.time.p10_us), false},
-            {"p90_us", number(of.time.p90_us), false},
-            {"samples", std::to_string(of.time.samples), false},
-            {"iterations", std::to_string(of.time.iterations), false},
-            {"mb_per_s", number(megabytes_per_s(of)), false},
+            {"operation", entry.operation, true},
+            {"buffers", entry.buffers, true},
+            {"ranks", std::to_string(entry.ranks > 0 ? entry.ranks : run.ranks), false},
+            {"threads", std::to_string(entry.threads), false},
+            {"size_bytes", std::to_string(entry.size_bytes), false},
+            {"median_us", number(entry.time.median_us), false},
+            {"p10_us", number(entry.time.p10_us), false},
+            {"p90_us", number(entry.time.p90_us), false},
+            {"samples", std::to_string(entry.time.samples), false},
+            {"iterations", std::to_string(entry.time.iterations), false},
+            {"mb_per_s", number(megabytes_per_s(entry)), false},
             {"per_s", number(rate), false},
             {"conduit", run.conduit, true},
-            {"cpu", here.cpu, true},
-            {"cores", std::to_string(here.cores), false},
+            {"cpu", machine_info.cpu, true},
+            {"cores", std::to_string(machine_info.cores), false},
             {"commit", commit, true}};
 }
 
-/// JSON's string and CSV's quoted field need the same care here: the text is ours or a CPU's name.
+/// Quotes a string for JSON or CSV. Sufficient for this program's own text and CPU names.
 inline std::string quoted(const std::string &text, char escape) {
     std::string result = "\"";
     for (const char c : text) {
@@ -112,13 +113,13 @@ inline std::string quoted(const std::string &text, char escape) {
 }
 
 inline void write_json(std::ostream &out, const std::vector<row> &rows, const context &run) {
-    const machine here = this_machine();
+    const machine machine_info = this_machine();
     out << "{\"schema\": \"diomp-bench/1\", \"rows\": [";
     const char *row_separator = "\n";
-    for (const row &of : rows) {
+    for (const row &entry : rows) {
         out << std::exchange(row_separator, ",\n") << "{";
         const char *separator = "";
-        for (const cell &column : cells(of, run, here)) {
+        for (const cell &column : cells(entry, run, machine_info)) {
             out << std::exchange(separator, ", ") << '"' << column.name
                 << "\": " << (column.text ? quoted(column.value, '\\') : column.value);
         }
@@ -128,15 +129,15 @@ inline void write_json(std::ostream &out, const std::vector<row> &rows, const co
 }
 
 inline void write_csv(std::ostream &out, const std::vector<row> &rows, const context &run) {
-    const machine here = this_machine();
+    const machine machine_info = this_machine();
     const char *separator = "";
-    for (const cell &column : cells(row{}, run, here)) {
+    for (const cell &column : cells(row{}, run, machine_info)) {
         out << std::exchange(separator, ",") << column.name;
     }
     out << '\n';
-    for (const row &of : rows) {
+    for (const row &entry : rows) {
         separator = "";
-        for (const cell &column : cells(of, run, here)) {
+        for (const cell &column : cells(entry, run, machine_info)) {
             out << std::exchange(separator, ",")
                 << (column.text ? quoted(column.value, '"') : column.value);
         }
@@ -144,7 +145,7 @@ inline void write_csv(std::ostream &out, const std::vector<row> &rows, const con
     }
 }
 
-/// Collects rows; rank 0 prints each as it comes and writes the files at the end.
+/// Collects rows; rank 0 prints each row at once and writes the files at the end.
 class report {
 public:
     report(context run, bool prints) : run_(std::move(run)), prints_(prints) {}
@@ -168,7 +169,8 @@ public:
 
     [[nodiscard]] const std::vector<row> &rows() const { return rows_; }
 
-    /// False if a file or the table could not be written; says so on standard error.
+    /// Writes the files. Returns false, with a message, if a file or the table could not be
+    /// written.
     [[nodiscard]] bool write_files(const std::string &json, const std::string &csv) const {
         if (!prints_) {
             return true;

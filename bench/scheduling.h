@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the scheduler has done to this process: how long its threads have been runnable without a
-// core, and how long the hypervisor kept the machine's cores. Sampled about every millisecond, so
-// that any recent interval can be asked for afterwards, also by another rank.
+// Delays by the scheduler: how long this process's threads were runnable without a core, and how
+// long the hypervisor kept the machine's cores. Sampled about every millisecond, so that recent
+// intervals can be examined afterwards, also those of another rank's calls.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace diomp::bench {
 
 inline std::int64_t now_ns() {
     timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now); // the same clock in all processes of a machine
+    ::clock_gettime(CLOCK_MONOTONIC, &now); // one clock for all processes of a machine
     return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
@@ -37,7 +37,7 @@ struct scheduler_delay {
     }
 };
 
-/// Used by the thread that makes it. Threads that start later are not seen.
+/// For the thread that constructs it. Threads that start later are not included.
 class scheduling_history {
 public:
     scheduling_history() {
@@ -52,7 +52,7 @@ public:
             ::closedir(threads);
         }
         stat_ = ::open("/proc/stat", O_RDONLY | O_CLOEXEC);
-        take(now_ns(), true);
+        sample_now(now_ns(), true);
     }
     ~scheduling_history() {
         for (int const each : helpers_) {
@@ -64,17 +64,17 @@ public:
     scheduling_history(const scheduling_history &) = delete;
     scheduling_history &operator=(const scheduling_history &) = delete;
 
-    /// Whether the kernel counts delays (CONFIG_SCHED_INFO).
-    [[nodiscard]] bool works() const { return own_ >= 0; }
+    /// Returns whether the kernel counts delays (CONFIG_SCHED_INFO).
+    [[nodiscard]] bool is_available() const { return own_ >= 0; }
 
-    /// To be called often. Costs a comparison as a rule.
-    void note(std::int64_t now) {
+    /// Samples if the interval is over. Call often; usually costs a comparison.
+    void sample_if_due(std::int64_t now) {
         if (now - samples_.back().time >= sample_interval_ns) {
-            take(now, now - stolen_at_ >= stolen_interval_ns);
+            sample_now(now, now - stolen_at_ >= stolen_interval_ns);
         }
     }
-    /// Samples at once.
-    void take(std::int64_t now, bool with_stolen) {
+    /// Takes a sample at once.
+    void sample_now(std::int64_t now, bool with_stolen) {
         sample next{now, samples_.empty() ? scheduler_delay{} : samples_.back().total};
         next.total.of_caller = run_delay(own_);
         next.total.of_helpers = 0;
@@ -91,7 +91,7 @@ public:
         }
     }
 
-    /// Delays between two points of time: from the last sample before to the first one after.
+    /// Returns the delays between two times: from the last sample before to the first one after.
     [[nodiscard]] scheduler_delay between(std::int64_t begin, std::int64_t end) const {
         auto const is_earlier = [](const sample &each, std::int64_t time) {
             return each.time < time;
@@ -109,7 +109,8 @@ public:
 
 private:
     static constexpr std::int64_t sample_interval_ns = 1'000'000;
-    static constexpr std::int64_t stolen_interval_ns = 50'000'000; // /proc/stat is dear
+    static constexpr std::int64_t stolen_interval_ns =
+        50'000'000; // reading /proc/stat is expensive
     static constexpr std::size_t max_samples = 1 << 17;
 
     struct sample {
@@ -127,7 +128,7 @@ private:
         }
     }
 
-    /// "<ns on a core> <ns runnable without one> <time slices>"
+    /// Reads the second number of "<ns on a core> <ns runnable without one> <time slices>".
     static std::int64_t run_delay(int file) {
         char text[128] = {};
         long long delay = 0;
@@ -136,7 +137,7 @@ private:
         return is_read ? delay : 0;
     }
 
-    /// The eighth number of the first line, in clock ticks.
+    /// Reads the eighth number of the first line of /proc/stat, in clock ticks.
     std::int64_t stolen() const {
         char text[256] = {};
         long long ticks = 0;

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a benchmark works with, and what it asks of a library.
+// The interface between benchmarks and communication libraries.
 //
 // Library is a class that wraps one communication library; the benchmarks are templates over it, so
 // every library runs the same loops. Required:
 //     static const char *name();  const char *conduit();  int rank();  int size();
-//     void barrier();                       all ranks; completes what they have started
+//     void barrier();                       all ranks; completes their transfers
 //     double max_over_ranks(double);        collective, untimed
 //     [[noreturn]] void fail(const std::string &);   prints and ends the whole job
-//     char *symmetric(std::size_t nbytes);  collective; zeroed; one's own address names every
-//                                           rank's copy; lives as long as the library
+//     char *symmetric(std::size_t nbytes);  collective; zeroed; the own address names the copy of
+//                                           every rank; lives as long as the library
 //     void put(int rank, void *dst, const void *src, std::size_t nbytes);  src reusable after fence
 //     void get(void *dst, int rank, const void *src, std::size_t nbytes);  complete on return
 //     void fence(int rank);                 completes this rank's puts at `rank`
 //     std::vector<std::string> buffer_kinds();  memory that collectives take: "private", "global"
 //     buffer make_buffer(const std::string &kind, std::size_t nbytes);     collective
-// Optional, and the benchmark is skipped without it: put_and_wait, put_signal, wait_signal,
+// Optional; a benchmark that needs a missing one is skipped: put_and_wait, put_signal, wait_signal,
 // start_get, finish_gets, lock, unlock, fetch_add, allow_threads, remote_ptr and each collective.
 #pragma once
 
@@ -36,7 +36,7 @@ namespace diomp::bench {
 
 using buffer = std::unique_ptr<char, std::function<void(char *)>>;
 
-/// Page-aligned and touched, so that no benchmark measures page faults.
+/// Allocates page-aligned memory and touches it, so that no benchmark measures page faults.
 inline buffer private_buffer(std::size_t nbytes) {
     constexpr std::size_t page_bytes = 4096;
     const std::size_t rounded = (nbytes / page_bytes + 1) * page_bytes;
@@ -59,7 +59,7 @@ inline void fill_pattern(char *memory, std::size_t nbytes, std::size_t seed) {
     }
 }
 
-/// "" if the memory holds the pattern, else a sentence that says where it does not.
+/// Returns "" if the memory has the pattern, else a description of the first difference.
 inline std::string pattern_error(const char *memory, std::size_t nbytes, std::size_t seed) {
     for (std::size_t i = 0; i < nbytes; ++i) {
         const auto found = static_cast<unsigned char>(memory[i]);
@@ -76,13 +76,13 @@ struct session {
     Library &library;
     const options &wanted;
     report &results;
-    char *put_target = nullptr; ///< symmetric, largest size each
+    char *put_target = nullptr; ///< symmetric, each of the largest size
     char *get_source = nullptr;
     std::size_t largest_bytes = 0;
 
-    /// Point-to-point benchmarks go from rank 0 to this rank.
+    /// Returns the target of point-to-point benchmarks, whose origin is rank 0.
     [[nodiscard]] int target() const { return library.size() > 1 ? 1 : 0; }
-    [[nodiscard]] bool starts() const { return library.rank() == 0; }
+    [[nodiscard]] bool is_origin() const { return library.rank() == 0; }
     [[nodiscard]] bool is_target() const { return library.rank() == target(); }
 
     void require(const std::string &benchmark, const std::string &error) const {
@@ -95,7 +95,7 @@ struct session {
     [[nodiscard]] std::vector<timing> measure_on_root(const std::vector<body> &bodies) const {
         std::vector<timing> times(bodies.size());
         library.barrier();
-        if (starts()) {
+        if (is_origin()) {
             times = measure(bodies, wanted.how);
         }
         library.barrier();

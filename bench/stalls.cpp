@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How long do small calls take at worst? All ranks run allreduces of 24 bytes, barriers and puts
-// with a signal around a ring, in turn, for a given time, with a little computing of different
-// length between some of them. Every call's duration goes into a histogram. For each call of 10 ms
-// and more the ranks add up how long they were kept from a core meanwhile, by other programs or
-// by the hypervisor; what is left of the duration the scheduler does not explain. Exit status: 1
-// if that is more than --limit-ms for any call.
+// Measures the longest durations of small calls. All ranks run allreduces of 24 bytes, barriers and
+// puts with a signal around a ring, in turn, for a given time, with short computations of different
+// length between some of them. The duration of every call is counted in a histogram. For each call
+// of 10 ms and more the ranks add up how long they were runnable without a core meanwhile, because
+// of other programs or the hypervisor; the scheduler does not explain the rest of the duration.
+// Exit status: 1 if that rest is more than --limit-ms for any call.
 //
 // diomp-run -n 2 --bind-to none bench_stalls [--seconds S] [--limit-ms MS] [--compute-us US]
 //                                            [--seed N]
@@ -26,7 +26,7 @@ constexpr std::int64_t ns_per_ms = 1'000'000;
 constexpr std::int64_t long_call_ns = 10 * ns_per_ms;
 constexpr std::int64_t collect_after_ns = 1000 * ns_per_ms;
 constexpr std::size_t max_events = 64; ///< per rank, between two collections
-constexpr std::size_t num_bins = 28;   ///< the last one from 67 s on
+constexpr std::size_t num_bins = 28;   ///< the last one: 67 s and more
 constexpr std::size_t data_bytes = 64;
 constexpr std::size_t num_shown = 20;
 
@@ -57,13 +57,13 @@ struct explained_event {
     event call;
     std::size_t rank;
     explanation own;
-    explanation others; ///< summed
+    explanation others; ///< sum over the other ranks
     std::int64_t stolen = 0;
     std::int64_t unexplained = 0;
 };
 
 void check(int status) {
-    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; else the job has ended
+    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; otherwise the job has ended
         ompx_abort(1);
     }
 }
@@ -97,9 +97,10 @@ public:
         check(ompx_barrier());
     }
 
-    [[nodiscard]] bool can_explain() const { return history_.works(); }
+    [[nodiscard]] bool can_explain() const { return history_.is_available(); }
 
-    /// True if no call took longer than the scheduler explains, by more than the limit.
+    /// Runs the search. Returns true if no call took longer than the scheduler explains by more
+    /// than the limit. Collective.
     bool run() {
         if (rank_ == 0) {
             std::printf(
@@ -117,7 +118,7 @@ public:
             print();
         }
         std::int64_t worst = 0;
-        for (const explained_event &each : found_) {
+        for (const explained_event &each : explained_) {
             worst = std::max(worst, each.unexplained);
         }
         return static_cast<double>(worst) <= wanted_.limit_ms * ns_per_ms;
@@ -131,18 +132,18 @@ private:
         std::int64_t const end = now_ns();
         ++histogram_[what][bin_of(end - begin)];
         if (end - begin >= long_call_ns) [[unlikely]] {
-            history_.take(end, true);
+            history_.sample_now(end, true);
             if (events_.size() < max_events) {
                 events_.push_back({begin, end, static_cast<std::int64_t>(what)});
             } else {
-                ++num_lost_;
+                ++num_dropped_;
             }
         } else {
-            history_.note(end);
+            history_.sample_if_due(end);
         }
     }
 
-    /// Of different length on each rank, so that each waits for the others in turn.
+    /// Computes for a random time, which differs between ranks, so that each rank waits at times.
     void compute() {
         std::uniform_real_distribution<double> length(0, wanted_.compute_us * 1000);
         std::int64_t const end = now_ns() + static_cast<std::int64_t>(length(random_));
@@ -150,7 +151,7 @@ private:
         }
     }
 
-    /// False after the last one. All ranks decide by the same sums.
+    /// Returns false after the last round. All ranks decide by the same sums.
     bool run_round() {
         std::int64_t const now = now_ns();
         bool const is_over = static_cast<double>(now - begin_) >= wanted_.seconds * 1e9;
@@ -179,7 +180,8 @@ private:
         return sums[0] == 0;
     }
 
-    /// The barrier of the next round keeps the data until it has been looked at.
+    /// Sends data with a signal to the right neighbour and checks the data from the left one. The
+    /// next round's barrier prevents overwriting before the check.
     void pass_signal() {
         auto const sent = static_cast<std::uint64_t>(round_);
         unsigned char bytes[data_bytes];
@@ -193,22 +195,22 @@ private:
         auto const expected = static_cast<unsigned char>(sent * 31 + from);
         for (unsigned char const each : std::span(data_, data_bytes)) {
             if (each != expected) {
-                fail("data behind a signal", round_);
+                fail("data with a signal", round_);
             }
         }
     }
 
-    /// Each rank reports what the scheduler did to it during the long calls of all ranks.
+    /// Exchanges the scheduling delays of all ranks during the long calls of all ranks.
     void collect() {
         std::int64_t const given = static_cast<std::int64_t>(events_.size());
-        std::int64_t most = 0;
-        check(ompx_allreduce(&most, &given, 1, OMPX_INT64, OMPX_MAX, ompx_group_world));
+        std::int64_t max_given = 0;
+        check(ompx_allreduce(&max_given, &given, 1, OMPX_INT64, OMPX_MAX, ompx_group_world));
         collected_ = now_ns();
-        history_.take(collected_, most > 0);
-        if (most == 0) {
+        history_.sample_now(collected_, max_given > 0);
+        if (max_given == 0) {
             return;
         }
-        auto const each = static_cast<std::size_t>(most);
+        auto const each = static_cast<std::size_t>(max_given);
         events_.resize(each);
         std::vector<event> all(each * ranks_);
         check(ompx_allgather(all.data(), events_.data(), each * sizeof(event), ompx_group_world));
@@ -222,7 +224,7 @@ private:
                              ompx_group_world));
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (all[i].end > 0) {
-                found_.push_back(explain(all[i], i / each, from_all, i, all.size()));
+                explained_.push_back(explain(all[i], i / each, from_all, i, all.size()));
             }
         }
         events_.clear();
@@ -235,12 +237,12 @@ private:
         explained_event result{call, of_rank, {}, {}};
         std::int64_t explained = 0;
         for (std::size_t rank = 0; rank < ranks_; ++rank) {
-            const explanation &part = from_all[rank * num_events + at];
+            const explanation &contribution = from_all[rank * num_events + at];
             explanation &sum = rank == of_rank ? result.own : result.others;
-            sum.caller_delay += part.caller_delay;
-            sum.helper_delay += part.helper_delay;
-            result.stolen = std::max(result.stolen, part.stolen);
-            explained += part.caller_delay + part.helper_delay;
+            sum.caller_delay += contribution.caller_delay;
+            sum.helper_delay += contribution.helper_delay;
+            result.stolen = std::max(result.stolen, contribution.stolen);
+            explained += contribution.caller_delay + contribution.helper_delay;
         }
         result.unexplained =
             std::max<std::int64_t>(0, call.end - call.begin - explained - result.stolen);
@@ -251,8 +253,9 @@ private:
         auto own = histogram_;
         check(ompx_allreduce(histogram_.data(), own.data(), num_kinds * num_bins, OMPX_INT64,
                              OMPX_SUM, ompx_group_world));
-        std::int64_t const lost = num_lost_;
-        check(ompx_allreduce(&num_lost_, &lost, 1, OMPX_INT64, OMPX_SUM, ompx_group_world));
+        std::int64_t const own_dropped = num_dropped_;
+        check(
+            ompx_allreduce(&num_dropped_, &own_dropped, 1, OMPX_INT64, OMPX_SUM, ompx_group_world));
     }
 
     void print() {
@@ -281,19 +284,19 @@ private:
     }
 
     void print_worst() {
-        std::sort(found_.begin(), found_.end(),
+        std::sort(explained_.begin(), explained_.end(),
                   [](const explained_event &one, const explained_event &other) {
                       return one.unexplained > other.unexplained;
                   });
         std::printf("\n%zu calls of 10 ms and more%s; by what the scheduler does not explain, in "
                     "ms:\n",
-                    found_.size() + static_cast<std::size_t>(num_lost_),
-                    num_lost_ > 0 ? " (not all are examined)" : "");
+                    explained_.size() + static_cast<std::size_t>(num_dropped_),
+                    num_dropped_ > 0 ? " (not all are examined)" : "");
         std::printf("%11s %9s %9s %9s %9s %9s %5s %-9s %9s\n", "unexplained", "duration",
                     "own delay", "others'", "helpers'", "stolen", "rank", "call", "after s");
         auto const ms = [](std::int64_t ns) { return static_cast<double>(ns) / ns_per_ms; };
-        for (std::size_t i = 0; i < std::min(num_shown, found_.size()); ++i) {
-            const explained_event &each = found_[i];
+        for (std::size_t i = 0; i < std::min(num_shown, explained_.size()); ++i) {
+            const explained_event &each = explained_[i];
             std::printf("%11.2f %9.2f %9.2f %9.2f %9.2f %9.2f %5zu %-9s %9.2f\n",
                         ms(each.unexplained), ms(each.call.end - each.call.begin),
                         ms(each.own.caller_delay), ms(each.others.caller_delay),
@@ -316,8 +319,8 @@ private:
     std::int64_t round_ = 0;
     std::array<std::array<std::int64_t, num_bins>, num_kinds> histogram_{};
     std::vector<event> events_; ///< since the last collection
-    std::int64_t num_lost_ = 0;
-    std::vector<explained_event> found_; ///< the same on all ranks
+    std::int64_t num_dropped_ = 0;
+    std::vector<explained_event> explained_; ///< equal on all ranks
 };
 
 stall_options parse(int argc, char **argv) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Runs the benchmarks that were asked for, in a fixed order.
+// Runs the chosen benchmarks in a fixed order.
 #pragma once
 
 #include "collectives.h"
@@ -8,7 +8,7 @@
 
 namespace diomp::bench {
 
-/// Room that each of the two symmetric buffers needs.
+/// Returns the size of each of the two symmetric buffers.
 inline std::size_t symmetric_bytes(const options &wanted) {
     std::size_t largest = mib;
     if (wanted.wants("put") || wanted.wants("put_event") || wanted.wants("get") ||
@@ -20,13 +20,13 @@ inline std::size_t symmetric_bytes(const options &wanted) {
     return largest;
 }
 
-/// An empty report; rank 0 is the one that prints and writes.
+/// Makes an empty report; rank 0 prints it and writes the files.
 template <typename Library>
 report make_report(const Library &library) {
     return {{Library::name(), library.conduit(), library.size()}, library.rank() == 0};
 }
 
-/// Wrong data ends the job through library.fail().
+/// Runs all chosen benchmarks. Collective. Wrong data ends the job by library.fail().
 template <typename Library>
 void run_suite(Library &library, const options &wanted, report &results) {
     const std::size_t largest = symmetric_bytes(wanted);
@@ -64,7 +64,7 @@ void run_suite(Library &library, const options &wanted, report &results) {
     library.barrier();
 }
 
-/// False: the report could not be written.
+/// Runs the benchmarks and writes the report. Returns false if it could not be written.
 template <typename Library>
 [[nodiscard]] bool run_and_report(Library &library, const options &wanted) {
     report results = make_report(library);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// barrier, lock, atomic. Each is first shown to do its work, then timed.
+// barrier, lock, atomic. Each is first checked, then timed.
 #pragma once
 
 #include "session.h"
 
 namespace diomp::bench {
 
-/// After a barrier every rank sees what its left neighbour put before it.
+/// Checks that after a barrier every rank sees the value that its left neighbour put before the
+/// barrier, then times barriers.
 template <typename Library>
 void bench_barrier(session<Library> &with) {
     Library &library = with.library;
@@ -22,11 +23,11 @@ void bench_barrier(session<Library> &with) {
         }
         library.barrier();
     }
-    const body run = together(library, [&library] { library.barrier(); });
+    const body run = all_ranks_body(library, [&library] { library.barrier(); });
     with.results.add({"barrier", "barrier", "-", 1, 0, with.measure_on_all(run)});
 }
 
-/// Adds one to a word at the target under the lock, without atomics.
+/// Checks the lock: all ranks increment a word at the target under the lock, without atomics.
 template <typename Library>
 void check_lock(session<Library> &with) {
     constexpr std::uint64_t rounds = 100;
@@ -63,10 +64,10 @@ void bench_lock(session<Library> &with) {
             library.lock(target);
             library.unlock(target);
         };
-        const std::vector<timing> times = with.measure_on_root({alone(operation)});
+        const std::vector<timing> times = with.measure_on_root({single_rank_body(operation)});
         with.results.add({"lock", "lock", "-", 1, 0, times.front()});
         with.results.add({"lock", "lock_contended", "-", 1, 0,
-                          with.measure_on_all(together(library, operation))});
+                          with.measure_on_all(all_ranks_body(library, operation))});
     }
 }
 
@@ -92,10 +93,10 @@ void bench_atomic(session<Library> &with) {
         }
         library.barrier();
         const auto operation = [&library, target, word] { library.fetch_add(target, word, 1); };
-        const std::vector<timing> times = with.measure_on_root({alone(operation)});
+        const std::vector<timing> times = with.measure_on_root({single_rank_body(operation)});
         with.results.add({"atomic", "fetch_add", "-", 1, 8, times.front()});
         with.results.add({"atomic", "fetch_add_contended", "-", 1, 8,
-                          with.measure_on_all(together(library, operation))});
+                          with.measure_on_all(all_ranks_body(library, operation))});
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// put, get, memcpy, bandwidth, rate: rank 0 works, rank 1 owns the memory, everybody else waits in
-// a barrier. signal: ranks 0 and 1 take turns. One buffer on either side, used again and again (so
-// it is as warm as it can be).
+// put, get, memcpy, bandwidth, rate: rank 0 is the origin, rank 1 the target, and the other ranks
+// wait in a barrier. signal: ranks 0 and 1 alternate. One buffer on either side, reused in all
+// iterations (so it is in the caches as far as possible).
 #pragma once
 
 #include "copy_limits.h"
@@ -17,7 +17,7 @@ struct named_body {
     std::string benchmark;
     std::string operation;
     body run;
-    std::size_t transfers = 1; ///< of one iteration; rows give the time of one
+    std::size_t transfers = 1; ///< transfers per iteration; rows give the time of one
 };
 
 template <typename Library>
@@ -34,7 +34,7 @@ void add_rows(session<Library> &with, const std::vector<named_body> &entries, st
     }
 }
 
-/// Runs the first body once and checks what arrived.
+/// Runs the body once and checks the data at the target.
 template <typename Library>
 void check_put(session<Library> &with, const named_body &entry, std::size_t size,
                std::size_t seed) {
@@ -42,7 +42,7 @@ void check_put(session<Library> &with, const named_body &entry, std::size_t size
         std::memset(with.put_target, 0, size);
     }
     with.library.barrier();
-    if (with.starts()) {
+    if (with.is_origin()) {
         entry.run(1);
     }
     with.library.barrier();
@@ -52,8 +52,8 @@ void check_put(session<Library> &with, const named_body &entry, std::size_t size
     with.library.barrier();
 }
 
-/// Latency of put + fence, and of a put that is waited for by itself; beside them, if asked for,
-/// the two ways to copy by hand into the very same memory, sample by sample in turn.
+/// Measures the latency of put + fence, and of a put that is waited for by itself; in turn with
+/// them, sample by sample, the two methods to copy into the same memory directly, if chosen.
 template <typename Library>
 void bench_put(session<Library> &with) {
     Library &library = with.library;
@@ -65,7 +65,7 @@ void bench_put(session<Library> &with) {
         const int target = with.target();
         std::vector<named_body> entries;
         if (with.wanted.wants("put")) {
-            entries.push_back({"put", "put", alone([&library, target, dst, src, size] {
+            entries.push_back({"put", "put", single_rank_body([&library, target, dst, src, size] {
                                    library.put(target, dst, src, size);
                                    library.fence(target);
                                })});
@@ -73,20 +73,22 @@ void bench_put(session<Library> &with) {
         if constexpr (requires { library.put_and_wait(target, dst, src, size); }) {
             if (with.wanted.wants("put_event")) {
                 entries.push_back(
-                    {"put_event", "put_event", alone([&library, target, dst, src, size] {
+                    {"put_event", "put_event", single_rank_body([&library, target, dst, src, size] {
                          library.put_and_wait(target, dst, src, size);
                      })});
             }
         }
         if constexpr (requires { library.remote_ptr(dst, target); }) {
-            char *const direct = library.remote_ptr(dst, target);
-            if (with.wanted.wants("memcpy") && direct != nullptr) {
-                entries.push_back({"memcpy", "memcpy_put",
-                                   alone([direct, src, size] { plain_copy(direct, src, size); })});
+            char *const mapped = library.remote_ptr(dst, target);
+            if (with.wanted.wants("memcpy") && mapped != nullptr) {
+                entries.push_back({"memcpy", "memcpy_put", single_rank_body([mapped, src, size] {
+                                       plain_copy(mapped, src, size);
+                                   })});
                 if (has_stream_copy) {
-                    entries.push_back({"memcpy", "stream_put", alone([direct, src, size] {
-                                           stream_copy(direct, src, size);
-                                       })});
+                    entries.push_back(
+                        {"memcpy", "stream_put", single_rank_body([mapped, src, size] {
+                             stream_copy(mapped, src, size);
+                         })});
                 }
             }
         }
@@ -115,48 +117,50 @@ void bench_get(session<Library> &with) {
         library.barrier();
         std::vector<named_body> entries;
         if (with.wanted.wants("get")) {
-            entries.push_back({"get", "get", alone([&library, target, dst, src, size] {
+            entries.push_back({"get", "get", single_rank_body([&library, target, dst, src, size] {
                                    library.get(dst, target, src, size);
                                })});
         }
         if constexpr (requires { library.remote_ptr(with.get_source, target); }) {
-            const char *const direct = library.remote_ptr(with.get_source, target);
-            if (with.wanted.wants("memcpy") && direct != nullptr) {
-                entries.push_back({"memcpy", "memcpy_get",
-                                   alone([direct, dst, size] { plain_copy(dst, direct, size); })});
+            const char *const mapped = library.remote_ptr(with.get_source, target);
+            if (with.wanted.wants("memcpy") && mapped != nullptr) {
+                entries.push_back({"memcpy", "memcpy_get", single_rank_body([mapped, dst, size] {
+                                       plain_copy(dst, mapped, size);
+                                   })});
                 if (has_stream_copy) {
-                    entries.push_back({"memcpy", "stream_get", alone([direct, dst, size] {
-                                           stream_copy(dst, direct, size);
-                                       })});
+                    entries.push_back(
+                        {"memcpy", "stream_get", single_rank_body([mapped, dst, size] {
+                             stream_copy(dst, mapped, size);
+                         })});
                 }
             }
         }
         for (const named_body &entry : entries) {
-            if (with.starts()) {
+            if (with.is_origin()) {
                 std::memset(dst, 0, size);
                 entry.run(1);
                 with.require(entry.operation, pattern_error(dst, size, size + 1));
             }
         }
         add_rows(with, entries, size);
-        if (with.starts()) {
+        if (with.is_origin()) {
             with.require("get", pattern_error(dst, size, size + 1));
         }
     }
 }
 
-/// Ping-pong of put_signal between rank 0 and rank 1, each of which waits for the other's signal;
-/// the row gives half a round trip: from the start of a put to the moment when its target knows of
-/// it.
+/// Measures a ping-pong of put_signal between rank 0 and rank 1, each of which waits for the
+/// other's signal. The row gives half a round trip: from the start of a put until its target has
+/// seen the signal.
 template <typename Library>
 void bench_signal(session<Library> &with) {
     Library &library = with.library;
     if constexpr (requires { library.wait_signal(nullptr, 1); }) {
-        const bool plays = library.size() > 1 && library.rank() <= 1;
+        const bool participates = library.size() > 1 && library.rank() <= 1;
         const int other = 1 - library.rank();
         auto *const signal =
             reinterpret_cast<std::uint64_t *>(library.symmetric(sizeof(std::uint64_t)));
-        std::uint64_t turn = 0;
+        std::uint64_t sequence = 0;
         for (const std::size_t size : transfer_sizes(with.wanted)) {
             const buffer source = private_buffer(size);
             fill_pattern(source.get(), size, size + 4);
@@ -164,20 +168,21 @@ void bench_signal(session<Library> &with) {
             const body run = [&](std::uint64_t iterations) {
                 library.barrier();
                 const stopwatch watch;
-                for (std::uint64_t i = 0; plays && i < iterations; ++i) {
-                    ++turn;
+                for (std::uint64_t i = 0; participates && i < iterations; ++i) {
+                    ++sequence;
                     if (library.rank() == 1) {
-                        library.wait_signal(signal, turn);
+                        library.wait_signal(signal, sequence);
                     }
-                    library.put_signal(other, with.put_target, source.get(), size, signal, turn);
+                    library.put_signal(other, with.put_target, source.get(), size, signal,
+                                       sequence);
                     if (library.rank() == 0) {
-                        library.wait_signal(signal, turn);
+                        library.wait_signal(signal, sequence);
                     }
                 }
                 return library.max_over_ranks(watch.seconds() / 2);
             };
             const timing time = with.measure_on_all(run);
-            if (plays) {
+            if (participates) {
                 with.require("signal", pattern_error(with.put_target, size, size + 4));
             }
             if (library.size() > 1) {
@@ -188,8 +193,8 @@ void bench_signal(session<Library> &with) {
     }
 }
 
-/// One iteration starts `window` transfers, to different places unless told otherwise, and
-/// completes them together; the row gives the time per transfer.
+/// Measures windows of transfers: an iteration starts `window` transfers, by default to different
+/// addresses, and completes them together. The row gives the time per transfer.
 template <typename Library>
 void bench_bandwidth(session<Library> &with) {
     Library &library = with.library;
@@ -200,31 +205,32 @@ void bench_bandwidth(session<Library> &with) {
         const buffer local = private_buffer(size * places);
         char *const mine = local.get();
         fill_pattern(mine, size * places, size + 2);
-        const named_body puts{"bandwidth", "put_window", alone([&, size, window, places] {
-                                  for (std::size_t i = 0; i < window; ++i) {
-                                      const std::size_t at = i % places * size;
-                                      library.put(target, with.put_target + at, mine + at, size);
-                                  }
-                                  library.fence(target);
-                              }),
-                              window};
+        const named_body puts{
+            "bandwidth", "put_window", single_rank_body([&, size, window, places] {
+                for (std::size_t i = 0; i < window; ++i) {
+                    const std::size_t offset = i % places * size;
+                    library.put(target, with.put_target + offset, mine + offset, size);
+                }
+                library.fence(target);
+            }),
+            window};
         check_put(with, puts, size * places, size + 2);
         add_rows(with, {puts}, size);
         if constexpr (requires { library.finish_gets(target); }) {
-            const named_body gets{"bandwidth", "get_window", alone([&, size, window, places] {
-                                      for (std::size_t i = 0; i < window; ++i) {
-                                          const std::size_t at = i % places * size;
-                                          library.start_get(mine + at, target, with.get_source + at,
-                                                            size);
-                                      }
-                                      library.finish_gets(target);
-                                  }),
-                                  window};
+            const named_body gets{
+                "bandwidth", "get_window", single_rank_body([&, size, window, places] {
+                    for (std::size_t i = 0; i < window; ++i) {
+                        const std::size_t offset = i % places * size;
+                        library.start_get(mine + offset, target, with.get_source + offset, size);
+                    }
+                    library.finish_gets(target);
+                }),
+                window};
             if (with.is_target()) {
                 fill_pattern(with.get_source, size * places, size + 3);
             }
             add_rows(with, {gets}, size);
-            if (with.starts()) {
+            if (with.is_origin()) {
                 with.require("get_window", pattern_error(mine, size * places, size + 3));
             }
         }
@@ -237,21 +243,22 @@ namespace detail {
 inline constexpr std::size_t rate_batch = 64;          ///< puts per fence
 inline constexpr std::size_t rate_stride_bytes = 4096; ///< between the targets of two threads
 
-/// The launcher has bound the rank to fewer cores than it has threads.
+/// Returns whether the launcher has bound the rank to fewer cores than it has threads.
 inline bool is_bound_to_less_than(int threads) {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) < threads;
 }
 
-/// Then each gets one, where there are as many. Else the system places them: it knows where other
-/// ranks are, which on test hosts share these cores.
+/// Binds a thread to a core of its own, for ranks that are bound to fewer cores than they have
+/// threads. Otherwise the system schedules the threads: on test hosts other ranks share these
+/// cores.
 inline void bind_thread(int index) {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(static_cast<std::size_t>(index % cores), &set);
-    sched_setaffinity(0, sizeof(set), &set); // refused inside a smaller cpuset: then stay
+    sched_setaffinity(0, sizeof(set), &set); // inside a smaller cpuset this fails without effect
 }
 
 template <typename Library>
@@ -271,7 +278,7 @@ void put_batches(session<Library> &with, int thread, std::uint64_t batches) {
     }
 }
 
-/// Seconds from the moment all threads are ready until the last one is done.
+/// Returns the seconds from when all threads are ready until the last one is done.
 template <typename Library>
 double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
     std::atomic<int> ready{0};
@@ -304,8 +311,8 @@ double run_rate(session<Library> &with, int threads, std::uint64_t batches) {
 
 } // namespace detail
 
-/// 8-byte puts to 64 different words, a fence after each 64; the row gives the time per put over
-/// all threads.
+/// Measures 8-byte puts to 64 different words, with a fence after each 64; the row gives the time
+/// per put over all threads.
 template <typename Library>
 void bench_rate(session<Library> &with) {
     for (const int threads : with.wanted.threads) {

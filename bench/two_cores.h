@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The first two cores that this process may use, and how far apart they are. A virtual machine's
-// cores move: the same pair may be one core's two threads, neighbours on one cache, or strangers,
-// and whatever two ranks do together then takes several times as long (docs/benchmarks.md).
+// The cores that this process may use, and the distance of two of them. The cores of a virtual
+// machine migrate: at different times a pair may be two threads of one core, share a cache or share
+// nothing, and operations of two ranks then take several times as long (docs/benchmarks.md).
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ struct alignas(128) shared_word {
     std::atomic<long> value{0};
 };
 
-inline void stay_on(int core) {
+inline void bind_to_core(int core) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(core, &only);
     sched_setaffinity(0, sizeof(only), &only);
 }
 
-inline std::vector<int> own_cores() {
+inline std::vector<int> allowed_cores() {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     sched_getaffinity(0, sizeof(allowed), &allowed);
@@ -37,23 +37,23 @@ inline std::vector<int> own_cores() {
     return cores;
 }
 
-/// Nanoseconds of a round trip of a cache line between two cores, the median over 20 ms. The
-/// calling thread stays on the first one.
+/// Returns the nanoseconds of a round trip of a cache line between two cores, the median over 20
+/// ms. Leaves the calling thread bound to the first core.
 inline double core_distance(int one, int other) {
     using clock_type = std::chrono::steady_clock;
-    constexpr long trips = 50; // a sample
+    constexpr long trips = 50; // per sample
     shared_word there;
     shared_word back;
     std::atomic<bool> is_over{false};
     std::thread echo([&] {
-        stay_on(other);
+        bind_to_core(other);
         for (long number = 1; !is_over.load(std::memory_order_relaxed);) {
             if (there.value.load(std::memory_order_acquire) == number) {
                 back.value.store(number++, std::memory_order_release);
             }
         }
     });
-    stay_on(one);
+    bind_to_core(one);
     std::vector<double> samples;
     long number = 0;
     for (auto const end = clock_type::now() + std::chrono::milliseconds(20);
@@ -64,8 +64,8 @@ inline double core_distance(int one, int other) {
             while (back.value.load(std::memory_order_acquire) != number) {
             }
         }
-        const std::chrono::duration<double, std::nano> taken = clock_type::now() - begin;
-        samples.push_back(taken.count() / trips);
+        const std::chrono::duration<double, std::nano> elapsed = clock_type::now() - begin;
+        samples.push_back(elapsed.count() / trips);
     }
     is_over = true;
     echo.join();

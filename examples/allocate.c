@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A variable in global memory by OpenMP's own directive: clang calls the allocator at the
-// declaration and frees at the end of the block, on every rank.
+// A variable in global memory, declared with OpenMP's allocate directive: clang allocates it at the
+// declaration and frees it at the end of the block, on every rank.
 #include <diomp.h>
 #include <stdio.h>
 
@@ -8,13 +8,13 @@ static int sum_of_ranks(int me) {
     int total;
 #pragma omp allocate(total) allocator(ompx_symmetric_mem_alloc)
     total = 0;
-    ompx_barrier(); // nobody adds before everybody has set it to zero
+    ompx_barrier(); // no rank adds before all ranks have set it to zero
 
     ompx_atomic_add(0, &total, &me, OMPX_INT32);
     ompx_barrier();
     int answer = 0;
     ompx_get(&answer, 0, &total, sizeof answer);
-    ompx_barrier(); // rank 0's variable lives until all have read it
+    ompx_barrier(); // rank 0 keeps its variable until all ranks have read it
     return answer;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Halo exchange: heat flows along a rod that is split over the ranks. Each part has one cell more
-// at either end, which the neighbour fills.
+// Halo exchange: heat flow along a rod that is distributed over the ranks. Each block has an
+// additional cell at both ends, which the neighbours fill.
 //
-// Why no halo is overwritten while its owner reads it: the two fields take turns, so the halo that
-// a put writes was read last two steps before, and the barrier of the step between came after.
+// A put cannot overwrite a halo while its owner reads it: the two fields alternate, so the halo was
+// last read two steps ago, and the barrier of the step in between followed that read.
 #include <diomp.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int main(void) {
     if (me == 0) {
         now[1] = 1e6; // one hot cell at the left end of the rod
     }
-    ompx_barrier(); // every rank has filled its part: puts may begin
+    ompx_barrier(); // all ranks have initialised their blocks: puts may begin
 
     for (int step = 0; step < steps; ++step) {
         if (me > 0) {

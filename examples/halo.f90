@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-! Halo exchange in Fortran: heat flows through a plate whose columns are split over the ranks in rows, so that what a
-! neighbour needs is a row: elements that do not lie side by side.
+! Halo exchange in Fortran: heat flow in a plate whose rows are distributed over the ranks, so that a halo is a row,
+! whose elements are not contiguous.
 program halo
     use diomp
     use, intrinsic :: iso_c_binding, only: c_double
@@ -12,7 +12,7 @@ program halo
 
     me = ompx_get_rank_num()
     ranks = ompx_get_num_ranks()
-    status = ompx_allocate(now, [rows + 2, columns]) ! rows 1 and rows + 2 are the neighbours'
+    status = ompx_allocate(now, [rows + 2, columns]) ! rows 1 and rows + 2 are halos
     status = ompx_allocate(next, [rows + 2, columns])
     now = 0
     next = 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each rank leaves a number with its right neighbour.
+// Each rank puts its number into the memory of its right neighbour.
 #include <diomp.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@ int main(void) {
     int *box = ompx_alloc(sizeof *box, 0, OMPX_MEM_SYMMETRIC);
 
     ompx_put((me + 1) % ranks, box, &me, sizeof me);
-    ompx_barrier(); // includes a fence: every box is filled now
+    ompx_barrier(); // includes a fence: all boxes are filled now
     printf("rank %d of %d: my left neighbour is %d\n", me, ranks, *box);
 
     const int right_answer = (me + ranks - 1) % ranks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A histogram that is spread over the ranks: bin b lives on rank b % ranks, and all threads of all
-// ranks count into it with remote atomics.
+// A histogram that is distributed over the ranks: bin b is on rank b % ranks, and all threads of
+// all ranks count with remote atomics.
 #include <cstdint>
 #include <cstdio>
 #include <diomp.h>

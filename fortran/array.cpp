@@ -43,13 +43,13 @@ std::size_t array::count() const {
 
 namespace {
 
-struct pairing {
-    CFI_type_t theirs;
-    ompx_type_t ours;
+struct type_pair {
+    CFI_type_t fortran_type;
+    ompx_type_t ompx_type;
 };
 
-// Types that are the same one here, such as int and int32_t, may stand twice.
-constexpr pairing pairings[] = {
+// Aliases, such as int and int32_t, may be listed twice.
+constexpr type_pair type_pairs[] = {
     {CFI_type_int8_t, OMPX_INT8},
     {CFI_type_int16_t, OMPX_INT16},
     {CFI_type_int32_t, OMPX_INT32},
@@ -63,7 +63,7 @@ constexpr pairing pairings[] = {
     {CFI_type_double_Complex, OMPX_DOUBLE_COMPLEX},
 };
 
-/// Logicals: zero and not zero, as integers are to OMPX_LAND and OMPX_LOR.
+/// Logicals as integers: OMPX_LAND and OMPX_LOR distinguish zero and non-zero.
 ompx_type_t integer_of(std::size_t nbytes) {
     switch (nbytes) {
     case 1:
@@ -82,13 +82,13 @@ ompx_type_t integer_of(std::size_t nbytes) {
 } // namespace
 
 ompx_type_t array::type() const {
-    for (pairing const &each : pairings) {
-        if (each.theirs == told_->type) {
-            return each.ours;
+    for (type_pair const &each : type_pairs) {
+        if (each.fortran_type == descriptor_->type) {
+            return each.ompx_type;
         }
     }
-    // The standard's CFI_type_Bool is of one size; gfortran has logicals of several.
-    if ((told_->type & CFI_type_mask) == CFI_type_Logical) {
+    // The standard's CFI_type_Bool has one size; gfortran has logicals of several sizes.
+    if ((descriptor_->type & CFI_type_mask) == CFI_type_Logical) {
         return integer_of(element_bytes());
     }
     return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a Fortran compiler tells about an argument (type(*), dimension(..)): its descriptor
-// (Fortran 2018, 18.5). Of the compiler that has built the module, since layouts differ.
+// The descriptor of a Fortran argument of type(*), dimension(..) (Fortran 2018, 18.5). Descriptor
+// layouts differ, so it must come from the compiler that has built the module.
 #pragma once
 
 #include <ISO_Fortran_binding.h>
@@ -9,28 +9,28 @@
 
 namespace diomp::fortran {
 
-/// Elements of one argument that is there.
+/// The elements of one present argument.
 class array {
 public:
-    explicit array(const CFI_cdesc_t *descriptor) : told_(descriptor) {}
+    explicit array(const CFI_cdesc_t *descriptor) : descriptor_(descriptor) {}
 
-    [[nodiscard]] void *data() const { return told_->base_addr; }
-    [[nodiscard]] std::size_t element_bytes() const { return told_->elem_len; }
-    [[nodiscard]] int rank() const { return told_->rank; }
-    [[nodiscard]] const CFI_dim_t &dim(int i) const { return told_->dim[i]; }
-    /// An assumed-size dummy does not tell where it ends.
+    [[nodiscard]] void *data() const { return descriptor_->base_addr; }
+    [[nodiscard]] std::size_t element_bytes() const { return descriptor_->elem_len; }
+    [[nodiscard]] int rank() const { return descriptor_->rank; }
+    [[nodiscard]] const CFI_dim_t &dim(int i) const { return descriptor_->dim[i]; }
+    /// Whether the last extent is known; it is not for an assumed-size dummy argument.
     [[nodiscard]] bool has_end() const;
     [[nodiscard]] bool is_contiguous() const;
     [[nodiscard]] std::size_t count() const;
     [[nodiscard]] std::size_t nbytes() const { return count() * element_bytes(); }
-    /// 0: none that collectives and atomics know.
+    /// 0: a type that collectives and atomics do not support.
     [[nodiscard]] ompx_type_t type() const;
 
 private:
-    const CFI_cdesc_t *told_;
+    const CFI_cdesc_t *descriptor_;
 };
 
-/// A call, for messages: its text is made when there is something to tell.
+/// A call, for messages; the text is made only on an error.
 class call_site {
 public:
     static constexpr int no_rank = -1;
@@ -45,7 +45,8 @@ private:
     int rank_;
 };
 
-/// That the argument ends somewhere, and lies in one piece.
+/// Check that the argument is contiguous (implies check_end()) and that its end is known. Report an
+/// error of `site` otherwise and return its status.
 int check_contiguous(const call_site &site, const array &given, const char *name);
 int check_end(const call_site &site, const array &given, const char *name);
 

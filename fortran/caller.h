@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// DIOMP_STATS=callsites: the place of a call is the program's line, not the one in this library.
+// DIOMP_STATS=callsites: the call site is the program's line, not one in this library.
 #pragma once
 
 #include "api/fortran.h"
 
 namespace diomp::fortran {
 
-/// First in a procedure of the module: the thread's calls of the library count for `site` as long
-/// as this lives.
+/// Sets the call site of the thread's calls while this object lives. Construct first in each
+/// procedure of the module.
 class caller {
 public:
     explicit caller(const void *site) { ompx_fortran_site = site; }
@@ -18,8 +18,8 @@ public:
 
 } // namespace diomp::fortran
 
-/// Of a function that the program calls.
+/// Call site of a function that the program calls directly.
 #define DIOMP_FORTRAN_CALLER __builtin_return_address(0)
-/// Of a function that a procedure in Fortran calls for the program: one frame further up. Both are
-/// compiled with frame pointers (CMakeLists.txt), so this is safe.
+/// Call site of a function that the program calls through a procedure in Fortran: one frame further
+/// up. Both are compiled with frame pointers (CMakeLists.txt), so this is safe.
 #define DIOMP_FORTRAN_OUTER_CALLER __builtin_return_address(1)

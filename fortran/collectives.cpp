@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Groups that may be left out, and collectives: counts and types are those of the arrays.
+// Calls with optional groups, and collectives: counts and types are taken from the arrays.
 #include "array.h"
 #include "caller.h"
-#include "dense.h"
+#include "contiguous_buffer.h"
 
 namespace diomp::fortran {
 namespace {
@@ -11,7 +11,7 @@ ompx_group_t group_of(const ompx_group_t *given) {
     return given == nullptr ? ompx_group_world : *given;
 }
 
-/// dst and src of a call, with copies of sections; src is dst where it is left out.
+/// dst and src of a call, with contiguous copies of sections; an absent src means in place.
 class operands {
 public:
     operands(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
@@ -21,50 +21,51 @@ public:
             status_ = check_end(site_, src_, "src");
         }
     }
-    /// call(dst, src), both in one piece, if all is well, else why not.
+    /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
     template <typename Call>
     int run(Call &&call) const {
-        dense to;
-        dense from;
+        contiguous_buffer to;
+        contiguous_buffer from;
         int status = status_;
         if (status == OMPX_SUCCESS) {
-            status = to.take(site_, dst_);
+            status = to.load(site_, dst_);
         }
         if (status == OMPX_SUCCESS && !in_place_) {
-            status = from.take(site_, src_);
+            status = from.load(site_, src_);
         }
         if (status == OMPX_SUCCESS) {
             status = call(to.data(), in_place_ ? to.data() : from.data());
         }
         if (status == OMPX_SUCCESS) {
-            to.give_back(dst_);
+            to.store_back(dst_);
         }
         return status;
     }
     [[nodiscard]] const array &dst() const { return dst_; }
     [[nodiscard]] const array &src() const { return src_; }
 
-    /// Of a reduction: one type that operators know.
-    operands &of_one_type() {
+    /// Checks a reduction's arrays: one type, which the operators support.
+    operands &require_one_type() {
         if (status_ == OMPX_SUCCESS && (dst_.type() == 0 || dst_.type() != src_.type())) {
-            status_ = site_.fail(OMPX_ERR_ARG, "dst and src are not of one type with operators",
-                                 "pass integers, reals, complex numbers or logicals");
+            status_ =
+                site_.fail(OMPX_ERR_ARG, "dst and src do not have one type that reductions support",
+                           "pass integers, reals, complex numbers or logicals");
         }
         return *this;
     }
-    /// large has so many blocks of small; not looked at where that is no number of members.
-    operands &sized(const array &large, const array &small, int blocks) {
+    /// Checks that `large` holds `blocks` blocks of the size of `small`, unless blocks <= 0.
+    operands &require_blocks(const array &large, const array &small, int blocks) {
         if (status_ == OMPX_SUCCESS && blocks > 0 &&
             large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
-            status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not go together",
+            status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not match",
                                  "one of them holds a block of the other's size for each member "
                                  "that it gets data from or has data for");
         }
         return *this;
     }
 
-    /// src is a block for each member. A negative number is why there are none.
-    operands &divided_by(int members) {
+    /// Checks that src divides into one block per member. A negative number is an error status.
+    operands &require_divisible_by(int members) {
         if (status_ == OMPX_SUCCESS && members < 1) {
             status_ = members;
         }
@@ -83,18 +84,18 @@ private:
     int status_;
 };
 
-/// 0, which sized() does not look at, where the buffer that has all blocks does not count.
+/// Number of blocks in the buffer of the root; 0, which require_blocks() ignores, on other members.
 int blocks_at(int root, ompx_group_t group) {
     return ompx_group_rank(group) == root ? ompx_group_size(group) : 0;
 }
 
-/// A reduction whose every member gets a result as large as its operand.
+/// A reduction that gives each member a result of the size of its operand.
 int reduce_to_all(const char *function,
                   int (*call)(void *, const void *, std::size_t, ompx_type_t, ompx_op_t,
                               ompx_group_t),
                   CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
     operands given(function, to, from);
-    given.of_one_type().sized(given.dst(), given.src(), 1);
+    given.require_one_type().require_blocks(given.dst(), given.src(), 1);
     return given.run([&](void *dst, const void *src) {
         return call(dst, src, given.src().count(), given.src().type(), op, group);
     });
@@ -130,7 +131,7 @@ int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int r
                          const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce", to, from);
-    given.of_one_type().sized(given.dst(), given.src(), 1);
+    given.require_one_type().require_blocks(given.dst(), given.src(), 1);
     return given.run([&](void *dst, const void *src) {
         return ompx_reduce(dst, src, given.src().count(), given.src().type(), op, root,
                            group_of(group));
@@ -159,7 +160,8 @@ int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t o
                                  const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce_scatter", to, from);
-    given.of_one_type().sized(given.src(), given.dst(), ompx_group_size(group_of(group)));
+    given.require_one_type().require_blocks(given.src(), given.dst(),
+                                            ompx_group_size(group_of(group)));
     return given.run([&](void *dst, const void *src) {
         return ompx_reduce_scatter(dst, src, given.dst().count(), given.src().type(), op,
                                    group_of(group));
@@ -170,7 +172,7 @@ int diomp_fortran_gather(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const omp
     caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_gather", to, from);
-    given.sized(given.dst(), given.src(), blocks_at(root, members));
+    given.require_blocks(given.dst(), given.src(), blocks_at(root, members));
     return given.run([&](void *dst, const void *src) {
         return ompx_gather(dst, src, given.src().nbytes(), root, members);
     });
@@ -180,7 +182,7 @@ int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const om
     caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_scatter", to, from);
-    given.sized(given.src(), given.dst(), blocks_at(root, members));
+    given.require_blocks(given.src(), given.dst(), blocks_at(root, members));
     return given.run([&](void *dst, const void *src) {
         return ompx_scatter(dst, src, given.dst().nbytes(), root, members);
     });
@@ -189,7 +191,7 @@ int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const om
 int diomp_fortran_allgather(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_allgather", to, from);
-    given.sized(given.dst(), given.src(), ompx_group_size(group_of(group)));
+    given.require_blocks(given.dst(), given.src(), ompx_group_size(group_of(group)));
     return given.run([&](void *dst, const void *src) {
         return ompx_allgather(dst, src, given.src().nbytes(), group_of(group));
     });
@@ -199,7 +201,7 @@ int diomp_fortran_alltoall(CFI_cdesc_t *to, CFI_cdesc_t *from, const ompx_group_
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_alltoall", to, from);
     int const members = ompx_group_size(group_of(group));
-    given.sized(given.dst(), given.src(), 1).divided_by(members);
+    given.require_blocks(given.dst(), given.src(), 1).require_divisible_by(members);
     return given.run([&](void *dst, const void *src) {
         return ompx_alltoall(dst, src, given.src().nbytes() / static_cast<std::size_t>(members),
                              group_of(group));

@@ -2,12 +2,12 @@
 ! The module `diomp`: DiOMP for Fortran (docs/fortran.md). Names and conventions are those of diomp.h, where every
 ! procedure is described: results are OMPX_SUCCESS or a negative code; an error ends the job unless DIOMP_ERRORS=return.
 !
-! What differs:
-!  - Data is given as an array, a section, an element or a scalar of any type. Its address, size and type are the
-!    compiler's to know, so no count, no type and no size in bytes is asked for.
+! Differences:
+!  - Data is passed as an array, a section, an element or a scalar of any type. The compiler passes its address, size and
+!    type, so the procedures take no count, type or size in bytes.
 !  - Both sides of put and get may be sections of the same shape, with any strides, so a halo needs no buffer.
-!  - Groups may be left out, which means the world; so may the source of a reduction, which means in place.
-!  - Ranks, roots and members count from 0, as everywhere in DiOMP.
+!  - The group is optional (default: the world); so is the source of a reduction (default: in place).
+!  - Ranks, roots and members are numbered from 0, as everywhere in DiOMP.
 module diomp
     use, intrinsic :: iso_c_binding
     implicit none
@@ -28,11 +28,11 @@ module diomp
     integer(c_int), parameter, public :: &
         OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7
 
-    !> A group of ranks; as it stands, the world.
+    !> A group of ranks; the world by default.
     type, bind(c), public :: ompx_group_t
         integer(c_intptr_t) :: handle = 0
     end type
-    !> A transfer or collective in flight; as it stands, a complete one.
+    !> A transfer or collective in flight; complete by default.
     type, bind(c), public :: ompx_event_t
         integer(c_intptr_t) :: handle = 0
     end type
@@ -60,16 +60,16 @@ module diomp
 
 #include "procedures.inc"
 
-    !> status = ompx_allocate(array, shape [, kind]). `array` is a pointer of rank 1 to 3 to real or
-    !> complex of 4 or 8 bytes or integers of 4 or 8 bytes; its elements are undefined, its lower bounds 1. `kind` is
-    !> OMPX_MEM_SYMMETRIC unless given; collective where that is. On an error (OMPX_ERR_NOMEM, OMPX_ERR_ARG: a negative
-    !> extent) it is not associated.
+    !> status = ompx_allocate(array, shape [, kind]). Allocates global memory. `array` is a pointer of rank 1 to 3 to
+    !> real, complex or integer elements of 4 or 8 bytes (parts of complex); the elements are undefined, the lower bounds
+    !> 1. `kind` defaults to OMPX_MEM_SYMMETRIC; collective for symmetric and asymmetric memory. On an error
+    !> (OMPX_ERR_NOMEM; OMPX_ERR_ARG for a negative extent) `array` is not associated.
     interface ompx_allocate
 #define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME
 #include "forms.inc"
 #undef FORM
     end interface
-    !> Frees what ompx_allocate() gave; collective if that was. The pointer is not associated afterwards.
+    !> Frees an array of ompx_allocate(); collective if the allocation was. The pointer is not associated afterwards.
     interface ompx_deallocate
 #define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME/**/_free
 #include "forms.inc"
@@ -97,7 +97,7 @@ contains
         text = string_of(c_status_string(status))
     end function
 
-    !> Text of the calling thread's last error, "" if none.
+    !> Text of the calling thread's last error; "" if there is none.
     function ompx_last_error() result(text)
         character(:), allocatable :: text
         interface

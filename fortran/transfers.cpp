@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// put, get and what goes with them. Data in one piece on both sides is a plain transfer; sections
-// of one shape are moved by their strides.
+// put, get and related calls. Contiguous data on both sides is a plain transfer; sections of one
+// shape are transferred by their strides.
 #include "api/fortran.h"
 #include "array.h"
 #include "caller.h"
-#include "dense.h"
+#include "contiguous_buffer.h"
 
 #include <cstdio>
 #include <initializer_list>
@@ -12,7 +12,7 @@
 namespace diomp::fortran {
 namespace {
 
-/// The dimensions that are more than one element wide.
+/// The dimensions with an extent other than 1.
 struct shape {
     int num_dims = 0;
     std::size_t counts[CFI_MAX_RANK];
@@ -67,7 +67,7 @@ public:
         return dst_.is_contiguous() && src_.is_contiguous();
     }
 
-    /// plain() for data in one piece, else a call for sections.
+    /// Runs plain() for contiguous data, otherwise `call` for sections.
     template <typename Plain>
     int run(section_call call, Plain &&plain) const {
         if (status_ != OMPX_SUCCESS) {
@@ -75,7 +75,7 @@ public:
         }
         return is_contiguous() ? plain() : move_sections(call);
     }
-    /// The same for calls with an event, which is complete on return where there are sections.
+    /// run() for calls with an event; with sections the transfer is complete on return.
     template <typename Plain>
     int start(section_call call, ompx_event_t *event, Plain &&plain) const {
         if (status_ != OMPX_SUCCESS) {
@@ -113,13 +113,13 @@ private:
     int status_;
 };
 
-/// For calls that take a type: scalars of one type that they know. The first two are told of.
+/// Checks that all arguments are scalars of one supported type. The message names the first two.
 int check_scalars(const char *function, int rank, std::initializer_list<array> all) {
     array const &first = *all.begin();
     for (array const &each : all) {
         if (each.count() != 1 || each.type() == 0 || each.type() != first.type()) {
             return call_site(function, first, *(all.begin() + 1), rank)
-                .fail(OMPX_ERR_ARG, "arguments that are no scalars of one type",
+                .fail(OMPX_ERR_ARG, "the arguments are not scalars of one type",
                       "pass scalars of one type: an integer of 4 or 8 bytes, or a real");
         }
     }
@@ -167,7 +167,8 @@ int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_even
     });
 }
 
-/// A target in one piece gets one message, from a copy if need be; a section gets its data first.
+/// A contiguous target gets data and signal in one message, copied first if src is a section. A
+/// section gets its data first, then a fence, then the signal.
 int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
                              uint64_t value, int op) {
     caller const here(DIOMP_FORTRAN_CALLER);
@@ -176,8 +177,8 @@ int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint6
     array const &dst = given.dst();
     int status = given.status();
     if (status == OMPX_SUCCESS && dst.is_contiguous()) {
-        dense src;
-        status = src.take(given.site(), given.src());
+        contiguous_buffer src;
+        status = src.load(given.site(), given.src());
         return status == OMPX_SUCCESS
                    ? ompx_put_signal(rank, dst.data(), src.data(), dst.nbytes(), signal, value, how)
                    : status;
@@ -247,8 +248,8 @@ int diomp_fortran_free(CFI_cdesc_t *range) {
     return ompx_free(array(range).data());
 }
 
-void *diomp_fortran_remote_ptr(CFI_cdesc_t *place, int rank) {
-    return ompx_remote_ptr(array(place).data(), rank);
+void *diomp_fortran_remote_ptr(CFI_cdesc_t *descriptor, int rank) {
+    return ompx_remote_ptr(array(descriptor).data(), rank);
 }
 
 int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element_bytes,

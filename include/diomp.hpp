@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 /**
  * @file diomp.hpp
- * DiOMP for C++20: types over the calls of diomp.h. Semantics are those of diomp.h; each type says
- * which calls it makes. Header only. Copy what the names say: nothing communicates behind an
- * innocent-looking expression except global_ref (`*p`, `p[i]`), which is a single get or put.
+ * DiOMP for C++20: types over the functions of diomp.h, with the semantics of diomp.h. Header only.
+ * Only named functions communicate, with one exception: reading or assigning a global_ref (`*p`,
+ * `p[i]`) is a single get or put.
  *
- * Errors. A negative status becomes a diomp::error. With the default DIOMP_ERRORS=abort the runtime
- * ends the job before that; DIOMP_ERRORS=return makes the exceptions visible. Destructors ignore
- * errors. Without exceptions (-fno-exceptions) an error ends the job with its text.
+ * Errors. A negative status is thrown as a diomp::error. With the default DIOMP_ERRORS=abort the
+ * runtime ends the job first; use DIOMP_ERRORS=return to get exceptions. Destructors ignore errors.
+ * Without exceptions (-fno-exceptions) an error prints its text and ends the job.
  *
- * Collective constructors and destructors ("Collective" in their comment) follow the rule of
- * diomp.h: all members, same order. Objects of static storage duration may outlive the runtime;
- * their destructors then release nothing, since the memory is gone already.
+ * Collective constructors and destructors ("Collective" in their comment) must be called by all
+ * members in the same order. Objects of static storage duration may outlive the runtime; their
+ * destructors then do nothing, since the memory has been released already.
  */
 #ifndef DIOMP_HPP
 #define DIOMP_HPP

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp_compat.h
- * Names of earlier DiOMP programs on the calls of diomp.h, so that such a program compiles with
- * `#include <diomp_compat.h>` in place of its <diomp.h>. New programs use diomp.h.
+ * Names of earlier DiOMP versions, implemented by diomp.h: an old program compiles with
+ * `#include <diomp_compat.h>` instead of its <diomp.h>. New programs should use diomp.h.
  *
  * Sources. [2024] Shan, Araya-Polo, Chapman: Towards a Scalable and Efficient PGAS-based
  * Distributed OpenMP (arXiv 2409.02830): host memory. [2025] the same: DiOMP-Offloading
- * (arXiv 2506.02486): adds devices and groups. Marked below is the generation of the published
- * runtime that has the name. Names that did not change (ompx_put, ompx_get, ompx_fence,
- * ompx_barrier(group)) are in diomp.h.
+ * (arXiv 2506.02486): adds devices and groups. The marks below are the generation of the published
+ * runtime that has the name. Unchanged names (ompx_put, ompx_get, ompx_fence, ompx_barrier(group))
+ * are in diomp.h.
  *
  * A program may also keep its `#include <diomp.h>` and be compiled with -DDIOMP_COMPAT.
  *
  * Not here: the communicator objects of [2025]'s conduit (diompTeam, diompSeg, ...).
  *
- * Results: where the earlier call returned nothing an error ends the job (DIOMP_ERRORS=abort).
+ * Results: if the earlier call returned nothing, an error ends the job (DIOMP_ERRORS=abort).
  */
 #ifndef DIOMP_COMPAT_H
 #define DIOMP_COMPAT_H
@@ -25,21 +25,22 @@
 
 /* ---- Start-up and ranks ---- */
 
-/* One object in the whole program, however many files include this header. */
+/* Weak: one object in the program, even if several files include this header. */
 __attribute__((weak)) void *diomp_compat_space_;
 __attribute__((weak)) size_t diomp_compat_space_bytes_ = (size_t)64 << 20;
 
-/** [2024] Bytes of every rank's raw space; before __init_diomp(), the same on all ranks. */
+/** [2024] Sets the bytes of each rank's raw space, equal on all ranks. Call before
+ * __init_diomp(). */
 static inline void omp_set_distributed_size(size_t nbytes) { diomp_compat_space_bytes_ = nbytes; }
 
-/** [2024] Collective. Starts DiOMP (which has started by itself) and sets up the raw space. */
+/** [2024] Collective. Starts DiOMP (it has started before main) and allocates the raw space. */
 static inline void __init_diomp(void) {
     if (ompx_init() == OMPX_SUCCESS && diomp_compat_space_ == NULL) {
         diomp_compat_space_ = ompx_alloc(diomp_compat_space_bytes_, 4096, OMPX_MEM_SYMMETRIC);
     }
 }
-/** [2025] mode: 1 one rank with several devices, 2 one rank per device. It chose devices only,
- * which OpenMP does here. */
+/** [2025] __init_diomp(). mode (1: one rank with several devices, 2: one rank per device) is
+ * ignored: it only chose devices, which OpenMP does here. */
 static inline void __init_diomp_target(int mode) {
     (void)mode;
     __init_diomp();
@@ -53,14 +54,14 @@ static inline int omp_get_num_ranks(void) { return ompx_get_num_ranks(); }
 /* ---- Memory ---- */
 
 /**
- * [2024] Start of rank's raw space, as rank sees it: for omp_put and omp_get to that rank, and for
- * loads and stores by the rank itself. Needs __init_diomp() before it. It was the whole segment; it
- * is one symmetric allocation here, so that it cannot run into other allocations.
+ * [2024] Start of the rank's raw space, as the rank sees it: for omp_put and omp_get to that rank,
+ * and for loads and stores by the rank itself. Call __init_diomp() first. It was the whole segment;
+ * here it is one symmetric allocation, so that it cannot overlap other allocations.
  */
 static inline void *omp_get_space(int rank) {
     return ompx_global_ptr(diomp_compat_space_, rank, NULL);
 }
-/** [2024] Its size; the same on every rank. */
+/** [2024] Size of the raw space in bytes; equal on all ranks. */
 static inline uintptr_t omp_get_length_space(int rank) {
     (void)rank;
     return diomp_compat_space_ == NULL ? 0 : (uintptr_t)diomp_compat_space_bytes_;
@@ -72,7 +73,7 @@ static inline void *llvm_omp_distributed_alloc(size_t nbytes) {
 
 /* ---- Transfers and completion ---- */
 
-/** [2024] Was complete after a wait only; it is on return. */
+/** [2024] Was complete only after a wait; here it is complete on return. */
 static inline void omp_get(void *dst, int rank, const void *src, size_t nbytes) {
     (void)ompx_get(dst, rank, src, nbytes);
 }
@@ -92,7 +93,7 @@ static inline void ompx_dput(void *dst, int rank, const void *src, size_t nbytes
     (void)ompx_target_put(rank, dst, dst_device, src, src_device, nbytes);
 }
 
-/** [2024] What diomp_waitRMA waits for. */
+/** [2024] Kinds of transfers for diomp_waitRMA. */
 typedef enum omp_event {
     omp_ev_get = OMPX_RMA_GET,
     omp_ev_put = OMPX_RMA_PUT,
@@ -104,7 +105,7 @@ static inline void diomp_waitALLRMA(void) { (void)ompx_waitALLRMA(); }
 
 /** [2024] diomp_barrier(), [2025] diomp_barrier(group). */
 #define diomp_barrier(...) ((void)ompx_barrier(__VA_ARGS__))
-/** [2024] The lock that lives at rank. */
+/** [2024] The lock at a rank. */
 static inline void diomp_lock(int rank) { (void)ompx_lock(rank); }
 static inline void diomp_unlock(int rank) { (void)ompx_unlock(rank); }
 
@@ -119,7 +120,7 @@ typedef enum omp_dt {
     omp_float = OMPX_FLOAT,
     omp_double = OMPX_DOUBLE
 } omp_dt_t;
-/** [2024] Those of its operators that a reduction can have. */
+/** [2024] The operators that reductions support. */
 typedef enum omp_op {
     omp_op_add = OMPX_SUM,
     omp_op_mul = OMPX_PROD,

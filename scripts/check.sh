@@ -15,6 +15,7 @@ cd "$(dirname "$0")/.." || exit 1
 declare -A meaning=(
     [format]="clang-format"
     [includes]="include directions; with --all: headers compile alone"
+    [words]="words that were given up; measures of the structure"
     [dev]="build with clang, tests"
     [gcc]="build the core with gcc, its unit and rank tests"
     [aarch64]="build for 64-bit Arm, its programs under an emulator"
@@ -30,8 +31,8 @@ fi
 parts=("$@")
 # The quick ones first: they fail within seconds.
 if [ ${#parts[@]} = 0 ]; then
-    parts=(format includes dev asan tsan tidy)
-    [ -z "$all" ] || parts=(format includes dev gcc aarch64 tidy asan tsan)
+    parts=(format includes words dev asan tsan tidy)
+    [ -z "$all" ] || parts=(format includes words dev gcc aarch64 tidy asan tsan)
 fi
 core='^(base|conduit_(contract|faults|engine|registration|tcp)|memory|heap|page_return|rma|sync|group|collective|nccl|runtime)_?'
 
@@ -92,6 +93,7 @@ run_part() {
     case $1 in
     format) scripts/format-check.sh ;;
     includes) scripts/include-check.py ${all:+--compile} ;;
+    words) scripts/words-check.py && scripts/house-check.py ;;
     tidy) check_tidy ;;
     aarch64) has_aarch64 && build_and_test "$1" ;;
     dev | gcc | asan | tsan) build_and_test "$1" ;;

@@ -24,8 +24,8 @@ BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
     "Interface": ("api", "cpp", "fortran", "pragmas", "settings"),
-    "Running": ("launch", "remote", "security", "gpu", "dpu", "scaling", "benchmarks"),
-    "Inside": ("architecture", "memory", "conduits", "transfers", "collectives", "devices", "offload", "testing"),
+    "Running": ("launch", "remote", "security", "gpu", "dpu", "scaling", "figures", "benchmarks"),
+    "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "testing"),
 }
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 

@@ -45,11 +45,11 @@ SHARED = {
     "src/stacks/waiting.h",  # what a thread that waits says about it
     "src/stacks/calls.h",  # which threads are in calls, when the runtime ends
     "src/stacks/symbols.h",  # names of the places that statistics are about
-    "src/conduit/window.h",  # the memory behind the segments
+    "src/conduit/arena.h",  # the memory behind the segments
     "src/conduit/engine.h",  # active messages, progress, waiting
     "src/conduit/call.h",    # request and reply over them
     "src/conduit/registration.h",  # what hardware there is
-    "src/conduit/flight.h",  # counts of transfers, waiting for them
+    "src/conduit/pooled_completion.h",  # counts of transfers, waiting for them
     "src/launch/gasnet/client.h",  # libraries that start once per process, for launcher and conduit
     "src/launch/gaspi/process.h",
     "src/conduit/fd_exchange.h",  # descriptors of device memory travel as those of segments
@@ -64,9 +64,9 @@ SHARED = {
     "src/memory/directory.h",
     "src/rma/copy.h",  # the hot path of api, collectives' copies
     "src/rma/event.h",
-    "src/sync/lock.h",  # its other main header is the rendezvous: two interfaces in one room
+    "src/sync/lock.h",  # its other main header is the barrier: two interfaces in one module
     "src/sync/call_signature.h",
-    "src/sync/rendezvous.h",
+    "src/sync/node_barrier.h",
     "src/group/registry.h",
     "src/collective/device_plan.h",  # who makes devices' memory reachable carries it out
     "src/collective/vendor/vendor_library.h",  # who owns a group's communicators, and hands out their id

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One form of each loop for processors and GPUs: pieces of rows or of vectors, distributed over all
-// threads of the device. What differs is the length of a piece, which is data: on a processor (host
-// devices) long enough for vector instructions, on a GPU a single point, so that neighbouring
-// threads read neighbouring addresses.
+// One form of each loop for processors and GPUs: chunks of rows or of vectors, distributed over all
+// threads of the device. Only the length of a chunk differs: on a processor (host devices) long
+// enough for vector instructions, on a GPU a single point, so that neighbouring threads read
+// neighbouring addresses.
 #include "cg/cg_compute.h"
 
 #include "common/comm.h"
 #include "common/device.h"
 #include "common/scatter.h"
 
-enum { PIECE = 1024 };
+enum { CHUNK = 1024 };
 
-// They are mapped, not declared for the device, so that they lie in memory that ranks can reach.
+// Mapped, not declared for the device, so that they are in memory that other ranks can access.
 double cg_curvature;
 double cg_residual;
 static double last_residual; // cg_residual of the step before
 
-static size_t piece;
+static size_t chunk;
 
 static inline size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-// The known solution: numbers from -1 to 1 without any pattern, so that no symmetry hides an error.
+// The known solution: numbers from -1 to 1 without a pattern, so that no symmetry hides an error.
 static inline double solution(const slab *s, int x, int y, int z) {
     if (x < 0 || y < 0 || z < 0 || x >= s->nx || y >= s->ny || z >= s->nz) {
         return 0;
@@ -44,7 +44,7 @@ void cg_enter(const slab *s, cg_vectors *v) {
 #pragma omp target enter data map(alloc : vector[0 : count])
     }
 #pragma omp target enter data map(alloc : cg_curvature, cg_residual, last_residual)
-    piece = device_is_gpu() ? 1 : PIECE;
+    chunk = device_is_gpu() ? 1 : CHUNK;
 }
 
 void cg_leave(const slab *s, cg_vectors *v) {
@@ -59,7 +59,7 @@ void cg_leave(const slab *s, cg_vectors *v) {
 }
 
 void cg_begin(const slab *s, const cg_vectors *v) {
-    const slab here = *s;
+    const slab own_slab = *s;
     const size_t count = s->count;
     double *const p = v->p;
     double *const r = v->r;
@@ -71,21 +71,22 @@ void cg_begin(const slab *s, const cg_vectors *v) {
     }
 #pragma omp target map(tofrom : cg_residual, last_residual)
     cg_residual = last_residual = 0;
-#pragma omp target teams distribute parallel for collapse(3) map(to : here)                        \
+#pragma omp target teams distribute parallel for collapse(3) map(to : own_slab)                    \
     map(tofrom : cg_residual) reduction(+ : cg_residual)
-    for (int i = 0; i < here.planes; ++i) {
-        for (int j = 0; j < here.ny; ++j) {
-            for (int k = 0; k < here.nz; ++k) {
-                const double b = right_hand_side(&here, here.first + i, j, k);
-                const size_t at = (size_t)(i + 1) * here.plane + (size_t)(j + 1) * here.pitch + 1;
-                p[at + (size_t)k] = r[at + (size_t)k] = b;
+    for (int i = 0; i < own_slab.planes; ++i) {
+        for (int j = 0; j < own_slab.ny; ++j) {
+            for (int k = 0; k < own_slab.nz; ++k) {
+                const double b = right_hand_side(&own_slab, own_slab.first + i, j, k);
+                const size_t index =
+                    (size_t)(i + 1) * own_slab.plane + (size_t)(j + 1) * own_slab.pitch + 1;
+                p[index + (size_t)k] = r[index + (size_t)k] = b;
                 cg_residual += b * b;
             }
         }
     }
 }
 
-// q = A p for `n` points of a row; returns p . q of them.
+// Computes q = A p for `n` points of a row; returns their p . q.
 static inline double apply_row(double *restrict q, const double *restrict p, size_t n,
                                ptrdiff_t row, ptrdiff_t plane) {
     double sum = 0;
@@ -105,7 +106,7 @@ void cg_apply(const slab *s, const cg_vectors *v) {
     const size_t nz = (size_t)s->nz;
     const size_t pitch = s->pitch;
     const size_t plane = s->plane;
-    const size_t points = piece;
+    const size_t points = chunk;
     double *const q = v->q;
     const double *const p = v->p;
 #pragma omp target map(tofrom : cg_curvature, cg_residual, last_residual)
@@ -119,15 +120,15 @@ void cg_apply(const slab *s, const cg_vectors *v) {
     for (int i = 0; i < planes; ++i) {
         for (int j = 0; j < ny; ++j) {
             for (size_t k = 0; k < nz; k += points) {
-                const size_t at = (size_t)(i + 1) * plane + (size_t)(j + 1) * pitch + 1 + k;
-                cg_curvature += apply_row(q + at, p + at, smaller(points, nz - k), (ptrdiff_t)pitch,
-                                          (ptrdiff_t)plane);
+                const size_t index = (size_t)(i + 1) * plane + (size_t)(j + 1) * pitch + 1 + k;
+                cg_curvature += apply_row(q + index, p + index, smaller(points, nz - k),
+                                          (ptrdiff_t)pitch, (ptrdiff_t)plane);
             }
         }
     }
 }
 
-static inline double step_piece(double *restrict x, double *restrict r, const double *restrict p,
+static inline double step_chunk(double *restrict x, double *restrict r, const double *restrict p,
                                 const double *restrict q, double length, size_t n) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -139,9 +140,9 @@ static inline double step_piece(double *restrict x, double *restrict r, const do
     return sum;
 }
 
-// Rims are zero in all vectors and stay so; own planes are then one contiguous piece of memory.
+// Rims stay zero in all vectors, so own planes are processed as one contiguous range of memory.
 void cg_step(const slab *s, const cg_vectors *v) {
-    const size_t points = piece;
+    const size_t points = chunk;
     const size_t first = s->plane;
     const size_t last = first + (size_t)s->planes * s->plane;
     const double *const p = v->p;
@@ -151,31 +152,31 @@ void cg_step(const slab *s, const cg_vectors *v) {
 #pragma omp target teams distribute parallel for map(tofrom : cg_residual)                         \
     map(to : cg_curvature, last_residual) reduction(+ : cg_residual)
     for (size_t i = first; i < last; i += points) {
-        cg_residual += step_piece(x + i, r + i, p + i, q + i, last_residual / cg_curvature,
+        cg_residual += step_chunk(x + i, r + i, p + i, q + i, last_residual / cg_curvature,
                                   smaller(points, last - i));
     }
 }
 
-static inline void turn_piece(double *restrict p, const double *restrict r, double keep, size_t n) {
+static inline void turn_chunk(double *restrict p, const double *restrict r, double keep, size_t n) {
 #pragma omp simd
     for (size_t i = 0; i < n; ++i) {
         p[i] = r[i] + keep * p[i];
     }
 }
 
-void cg_turn(const slab *s, const cg_vectors *v) {
-    const size_t points = piece;
+void cg_next_direction(const slab *s, const cg_vectors *v) {
+    const size_t points = chunk;
     const size_t first = s->plane;
     const size_t last = first + (size_t)s->planes * s->plane;
     double *const p = v->p;
     const double *const r = v->r;
 #pragma omp target teams distribute parallel for map(to : cg_residual, last_residual)
     for (size_t i = first; i < last; i += points) {
-        turn_piece(p + i, r + i, cg_residual / last_residual, smaller(points, last - i));
+        turn_chunk(p + i, r + i, cg_residual / last_residual, smaller(points, last - i));
     }
 }
 
-// Own planes only: the others may hold a neighbour's already.
+// Own planes only: a neighbour may have written the others already.
 void cg_take_solution(const slab *s, const cg_vectors *v) {
     const size_t first = s->plane;
     const size_t last = first + (size_t)s->planes * s->plane;
@@ -188,20 +189,20 @@ void cg_take_solution(const slab *s, const cg_vectors *v) {
 }
 
 void cg_compare(const slab *s, const cg_vectors *v) {
-    const slab here = *s;
+    const slab own_slab = *s;
     const double *const q = v->q;
     const double *const x = v->x;
 #pragma omp target map(tofrom : cg_curvature, cg_residual)
     cg_curvature = cg_residual = 0;
-#pragma omp target teams distribute parallel for collapse(3) map(to : here)                        \
+#pragma omp target teams distribute parallel for collapse(3) map(to : own_slab)                    \
     map(tofrom : cg_curvature, cg_residual) reduction(+ : cg_curvature, cg_residual)
-    for (int i = 0; i < here.planes; ++i) {
-        for (int j = 0; j < here.ny; ++j) {
-            for (int k = 0; k < here.nz; ++k) {
-                const size_t at =
-                    (size_t)(i + 1) * here.plane + (size_t)(j + 1) * here.pitch + 1 + (size_t)k;
-                const double left = right_hand_side(&here, here.first + i, j, k) - q[at];
-                const double error = x[at] - solution(&here, here.first + i, j, k);
+    for (int i = 0; i < own_slab.planes; ++i) {
+        for (int j = 0; j < own_slab.ny; ++j) {
+            for (int k = 0; k < own_slab.nz; ++k) {
+                const size_t index = (size_t)(i + 1) * own_slab.plane +
+                                     (size_t)(j + 1) * own_slab.pitch + 1 + (size_t)k;
+                const double left = right_hand_side(&own_slab, own_slab.first + i, j, k) - q[index];
+                const double error = x[index] - solution(&own_slab, own_slab.first + i, j, k);
                 cg_residual += left * left;
                 cg_curvature += error * error;
             }

@@ -25,12 +25,12 @@ void cg_leave(const slab *s, cg_vectors *v);
 
 // x = 0, r = p = b; cg_residual is that of b.
 void cg_begin(const slab *s, const cg_vectors *v);
-// q = A p and cg_curvature. Needs p with the neighbours' planes; cg_residual starts anew.
+// q = A p and cg_curvature. Needs p with the neighbours' planes; resets cg_residual.
 void cg_apply(const slab *s, const cg_vectors *v);
 // x and r one step along p, and the new cg_residual.
 void cg_step(const slab *s, const cg_vectors *v);
 // The next direction p.
-void cg_turn(const slab *s, const cg_vectors *v);
+void cg_next_direction(const slab *s, const cg_vectors *v);
 
 // For the check: p = x; then, with q = A p from cg_apply, the squares of the true residual's norm
 // (cg_residual) and of the error's (cg_curvature); then those of x (cg_residual).

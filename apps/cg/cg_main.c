@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conjugate gradient for Poisson's equation, split along X. Three times per iteration all ranks
-// wait for each other: two sums and the exchange of planes. The same main serves DiOMP and MPI.
+// Conjugate gradient for Poisson's equation, split along X. All ranks synchronise three times per
+// iteration: two sums and the exchange of planes. This main program is shared by DiOMP and MPI.
 #include "cg/cg_compute.h"
 #include "cg/exchange.h"
 #include "common/clock.h"
@@ -25,8 +25,8 @@ typedef struct cg_result {
     int iterations;
     double seconds, plane_seconds, sum_seconds;
     double right_hand_side;
-    double recurred; // residual as the iteration knows it
-    double residual; // b - A x, computed anew
+    double recurred; // residual by the recurrence
+    double residual; // b - A x, recomputed
     double error;    // x - known solution
     double solution;
 } cg_result;
@@ -59,7 +59,7 @@ static void iterate(const slab *s, const cg_vectors *v, const cg_options *o, cg_
         timed_sum(s, &cg_curvature, result);
         cg_step(s, v);
         result->recurred = sqrt(timed_sum(s, &cg_residual, result));
-        cg_turn(s, v);
+        cg_next_direction(s, v);
         timed_planes(s, v->p, result);
         progress_update(&bar, ++result->iterations);
     }
@@ -68,7 +68,7 @@ static void iterate(const slab *s, const cg_vectors *v, const cg_options *o, cg_
     progress_finish(&bar);
 }
 
-// What the iteration claims, from the solution alone.
+// Recomputes the residual and the error from the solution.
 static void measure(const slab *s, const cg_vectors *v, cg_result *result) {
     exchange_sum(s, &cg_curvature); // all have used the planes that are replaced next
     cg_take_solution(s, v);
@@ -82,8 +82,8 @@ static void measure(const slab *s, const cg_vectors *v, cg_result *result) {
 }
 
 // The error is the inverse operator applied to the residual, so its norm is at most that of the
-// residual over the smallest eigenvalue, however far the iteration came. An operator that differs
-// from the one that made b, for instance by a plane not exchanged, breaks this.
+// residual over the smallest eigenvalue, after any number of iterations. An operator that differs
+// from the one that made b, for instance by a plane not exchanged, violates this.
 static double error_bound(const slab *s, double residual) {
     const double half_pi = acos(0);
     const int size[] = {s->nx, s->ny, s->nz};
@@ -95,7 +95,7 @@ static double error_bound(const slab *s, double residual) {
 }
 
 static int check(const slab *s, const cg_result *result) {
-    // Rounding: of numbers near 1, summed 7 at a time, once per iteration.
+    // Rounding errors of numbers near 1, summed 7 at a time, once per iteration.
     const double rounding = 1e-14 * (1 + result->iterations) * result->right_hand_side;
     const double bound = error_bound(s, result->residual + rounding);
     const int right = fabs(result->residual - result->recurred) <= rounding;
@@ -149,7 +149,7 @@ static int run(const cg_options *o) {
     return passed ? 0 : 1;
 }
 
-static int sensible(const void *options, char *message, size_t message_size) {
+static int check_options(const void *options, char *message, size_t message_size) {
     const cg_options *const o = options;
     for (int d = 0; d < 3; ++d) {
         if (o->size[d] < 1 || o->size[d] > 10000) {
@@ -182,8 +182,8 @@ int main(int argc, char **argv) {
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
-    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "cg",
-                      "Poisson's equation by conjugate gradient.", comm_rank(), &status)) {
+    if (!options_handle(rows, NUM_ROWS, argc, argv, check_options, &o, "cg",
+                        "Poisson's equation by conjugate gradient.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the ranks of the solver tell each other, the only part of it that differs between DiOMP and
-// MPI. Both are collective and about device copies: vectors and sums are mapped on the
-// default device of every rank, first of all and in the same order.
+// Communication of the solver, its only part that differs between DiOMP and MPI. Both functions are
+// collective and work on device copies: vectors and sums are mapped on the default device of every
+// rank, before other data and in the same order.
 #ifndef CG_EXCHANGE_H
 #define CG_EXCHANGE_H
 
 #include "cg/slab.h"
 
-// The planes next to the own ones hold the neighbours' values. Between two calls for a vector, its
-// values must have been used by every rank before any rank can make the second call: a sum that
-// depends on them does that.
+// Fills the planes next to the own ones with the neighbours' values. All ranks must have used a
+// vector's values before any rank calls this for the vector again; a sum that depends on the values
+// ensures that.
 void exchange_planes(const slab *s, double *vector);
-// Adds up `*sum` over the ranks; the result is on every device, and returned to the host. The same
-// bits everywhere: ranks decide by it whether to go on.
+// Adds up `*sum` over the ranks; the result is on every device, and is returned to the host. All
+// ranks get the same bits: they decide by it whether to continue.
 double exchange_sum(const slab *s, double *sum);
 
 #endif

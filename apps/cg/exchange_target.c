@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Exchange with DiOMP between devices: each rank writes its outer planes from its device's memory
-// straight into its neighbours' copies of them, and sums are added up where they are.
+// directly into its neighbours' copies of them, and sums are computed on the devices.
 //
-// One's own pointer names the neighbour's device copy, since all map the same in the same order.
-// Why nothing is overwritten early: a neighbour has read the copies that this rank replaces before
-// it took part in the sum that came between (exchange.h). Why they are there on return: the barrier
-// includes every rank's fence, which completes its puts.
+// A rank's own pointer addresses the neighbour's device copy, since all ranks map the same data in
+// the same order. No copy is overwritten early: a neighbour has read the copies that this rank
+// replaces before it took part in the sum between the two calls (exchange.h). The copies are
+// complete on return: the barrier includes every rank's fence, which completes its puts.
 #include "cg/exchange.h"
 #include "diomp.h"
 

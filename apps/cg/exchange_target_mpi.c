@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Exchange with MPI between devices. MPI's buffers are the host's copies of planes and sums: that
-// works with every MPI, whether or not it knows devices.
+// works with every MPI library, with or without support for devices.
 #include "cg/exchange.h"
 
 #include <mpi.h>

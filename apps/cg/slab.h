@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The grid of the equation, its split along X, and how a rank's planes lie in memory.
+// The grid of the equation, its split along X, and the memory layout of a rank's planes.
 //
 // Own planes have the local x from 0 to planes - 1. Plane -1 and plane `planes` are copies of the
 // neighbours' planes, or zero at the ends of the grid. Every row and plane has a rim of zeros, the
@@ -14,10 +14,10 @@ typedef struct slab {
     int rank, ranks;
     int first;       // x of the first own plane in the whole grid
     int planes;      // own ones
-    int left_planes; // those of rank - 1, 0 if there is none
+    int left_planes; // planes of rank - 1, 0 if there is none
     size_t pitch;    // doubles from one row to the next
     size_t plane;    // doubles from one plane to the next
-    int device;      // OpenMP's number of the one that holds the planes
+    int device;      // OpenMP's number of the device that holds the planes
     size_t count;    // doubles of a vector, the same on every rank
 } slab;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the apps need of a communication library besides their main exchange: start-up, memory,
+// The apps' use of a communication library besides their main exchange: start-up, memory,
 // collecting results. Implemented by comm_diomp.c and comm_mpi.c; each app links one of them.
 //
 // All functions are collective and called by one thread, except comm_rank, comm_ranks, comm_abort.
@@ -16,13 +16,15 @@ int comm_ranks(void);
 const char *comm_name(void); // "DiOMP" or "MPI"
 _Noreturn void comm_abort(int code);
 
-// Memory that the exchange may use, of the same size on every rank. Ends the job if there is none.
+// Allocates memory that the exchange may use, of the same size on every rank. Ends the job on
+// failure.
 void *comm_alloc(size_t bytes);
 void comm_free(void *memory);
 
 void comm_barrier(void);
-// On rank 0, bytes offsets[r] to offsets[r + 1] - 1 of `whole` become rank r's part, which lies at
-// the start of `part` (memory of comm_alloc, the same allocation and offset on every rank).
+// Copies rank r's part to the bytes offsets[r] to offsets[r + 1] - 1 of `whole` on rank 0. The
+// parts are at the start of `part` (memory of comm_alloc, the same allocation and offset on every
+// rank).
 void comm_gather(void *whole, void *part, const size_t *offsets);
 double comm_max(double value);
 uint64_t comm_sum(uint64_t value);

@@ -4,7 +4,7 @@
 
 /* comm:begin */
 void comm_init(int *argc, char ***argv) {
-    (void)argc; // a program linked with DiOMP starts by itself
+    (void)argc; // a program linked with DiOMP starts the runtime by itself
     (void)argv;
 }
 

@@ -49,31 +49,31 @@ void comm_free(void *memory) { free(memory); }
 
 void comm_barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
 
-// Counts are int in MPI 3, so large parts travel in pieces.
-static void pieces(char *data, size_t bytes, int peer, int send) {
+// Counts are int in MPI 3, so large parts are sent in chunks.
+static void transfer_chunks(char *data, size_t bytes, int peer, int send) {
     for (size_t done = 0; done < bytes;) {
         const size_t left = bytes - done;
-        const int piece = left < (1u << 30) ? (int)left : 1 << 30;
+        const int chunk = left < (1u << 30) ? (int)left : 1 << 30;
         if (send) {
-            MPI_Send(data + done, piece, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+            MPI_Send(data + done, chunk, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
         } else {
-            MPI_Recv(data + done, piece, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(data + done, chunk, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
-        done += (size_t)piece;
+        done += (size_t)chunk;
     }
 }
 
 void comm_gather(void *whole, void *part, const size_t *offsets) {
     const int rank = comm_rank();
     if (rank != 0) {
-        pieces(part, offsets[rank + 1] - offsets[rank], 0, 1);
+        transfer_chunks(part, offsets[rank + 1] - offsets[rank], 0, 1);
         return;
     }
     for (size_t i = 0; i < offsets[1]; ++i) {
         ((char *)whole)[i] = ((char *)part)[i];
     }
     for (int r = 1; r < comm_ranks(); ++r) {
-        pieces((char *)whole + offsets[r], offsets[r + 1] - offsets[r], r, 0);
+        transfer_chunks((char *)whole + offsets[r], offsets[r + 1] - offsets[r], r, 0);
     }
 }
 

@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-// 1 if its threads want neighbouring data in lockstep; 0 if it is a processor with caches and
-// vector instructions (LLVM's host devices, or the host itself where there is no device).
+// Returns 1 if the device is a GPU, whose threads should access neighbouring data in lockstep; 0 if
+// it is a processor with caches and vector instructions (LLVM's host devices, or the host itself if
+// there is no device).
 int device_is_gpu(void);
 // For the report: "device 0 of 4 each (a processor, 2 threads)".
 void device_describe(char *text, size_t text_size);

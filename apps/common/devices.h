@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which of OpenMP's devices a program drives by itself, one share of the work on each.
+// Selects the OpenMP devices that a program drives by itself, with a part of the work on each.
 #ifndef APPS_COMMON_DEVICES_H
 #define APPS_COMMON_DEVICES_H
 
@@ -9,8 +9,8 @@ typedef struct device_range {
     int first, count; // device numbers first to first + count - 1
 } device_range;
 
-// Text is "FIRST:COUNT", "COUNT" (from device 0), or NULL for all devices. Where target regions run
-// on the host, it is the only one. 0 with a message if there are not so many.
+// `text` is "FIRST:COUNT", "COUNT" (from device 0), or NULL for all devices. If target regions run
+// on the host, it is the only device. Returns 0 with a message if there are not enough devices.
 int devices_choose(const char *text, device_range *range, char *message, size_t message_size);
 
 #endif

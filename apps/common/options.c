@@ -41,8 +41,8 @@ static int parse_word(const char *text, int with_auto, int *value) {
     return 0;
 }
 
-// Stores the option's arguments, which start at argv[0]; returns how many it took, -1 if one is
-// missing or malformed.
+// Stores the option's arguments, which start at argv[0]; returns their number, -1 if one is missing
+// or malformed.
 static int parse_arguments(const option_row *row, int argc, char **argv) {
     if (row->kind == OPTION_FLAG) {
         *(int *)row->into = 1;
@@ -64,17 +64,18 @@ static int parse_arguments(const option_row *row, int argc, char **argv) {
         break;
     }
     int *numbers = row->into;
-    int taken = 0;
-    while (taken < row->values && taken < argc && parse_int(argv[taken], &numbers[taken])) {
-        ++taken;
+    int consumed = 0;
+    while (consumed < row->values && consumed < argc &&
+           parse_int(argv[consumed], &numbers[consumed])) {
+        ++consumed;
     }
-    if (row->or_one && taken == 1 && (argc == 1 || argv[1][0] == '-')) {
+    if (row->or_one && consumed == 1 && (argc == 1 || argv[1][0] == '-')) {
         for (int i = 1; i < row->values; ++i) {
             numbers[i] = numbers[0];
         }
         return 1;
     }
-    return taken == row->values ? taken : -1;
+    return consumed == row->values ? consumed : -1;
 }
 
 options_result options_parse(const option_row *rows, size_t count, int argc, char **argv,
@@ -92,14 +93,14 @@ options_result options_parse(const option_row *rows, size_t count, int argc, cha
                      argv[i]);
             return OPTIONS_ERROR;
         }
-        const int taken = parse_arguments(row, argc - i - 1, argv + i + 1);
-        if (taken < 0) {
+        const int consumed = parse_arguments(row, argc - i - 1, argv + i + 1);
+        if (consumed < 0) {
             snprintf(message, message_size, "%s needs %s%s%s%s", row->name, row->argument,
                      i + 1 < argc ? ", not '" : "", i + 1 < argc ? argv[i + 1] : "",
                      i + 1 < argc ? "'" : "");
             return OPTIONS_ERROR;
         }
-        i += 1 + taken;
+        i += 1 + consumed;
     }
     return OPTIONS_RUN;
 }
@@ -114,8 +115,9 @@ void options_print_help(const option_row *rows, size_t count, const char *usage)
     printf("  %-26s %s\n", "--help", "this text");
 }
 
-int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
-                 const void *options, const char *name, const char *what, int rank, int *status) {
+int options_handle(const option_row *rows, size_t count, int argc, char **argv,
+                   options_check *check, const void *options, const char *name, const char *what,
+                   int rank, int *status) {
     char message[256];
     options_result result = options_parse(rows, count, argc, argv, message, sizeof message);
     if (result == OPTIONS_RUN && !check(options, message, sizeof message)) {

@@ -20,23 +20,24 @@ typedef struct option_row {
     int values; // OPTION_INT only: how many numbers it takes ...
     int or_one; // ... and whether a single one stands for all of them
     void *into;
-    const char *argument; // as the help shows it
+    const char *argument; // for the help
     const char *help;
 } option_row;
 
 typedef enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_ERROR } options_result;
 
-// Stores what argv says. On OPTIONS_ERROR, `message` says what is wrong and with which option.
+// Stores the options of argv. On OPTIONS_ERROR, `message` has the error and the option.
 options_result options_parse(const option_row *rows, size_t count, int argc, char **argv,
                              char *message, size_t message_size);
 
 void options_print_help(const option_row *rows, size_t count, const char *usage);
 
-// What a program checks of its options together; 0 with a message if they make no sense.
+// Checks the options of a program together; returns 0 with a message if they are inconsistent.
 typedef int options_check(const void *options, char *message, size_t message_size);
-// All of that for an app: parses, checks `options`, and tells help and errors on rank 0. 0: run;
-// else *status is the exit status.
-int options_take(const option_row *rows, size_t count, int argc, char **argv, options_check *check,
-                 const void *options, const char *name, const char *what, int rank, int *status);
+// Parses the options of an app, checks `options`, and prints help and errors on rank 0. Returns 0
+// to run; otherwise *status is the exit status.
+int options_handle(const option_row *rows, size_t count, int argc, char **argv,
+                   options_check *check, const void *options, const char *name, const char *what,
+                   int rank, int *status);
 
 #endif

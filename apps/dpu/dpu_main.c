@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Five kernels on all devices that the program is given: what of the time goes into transfers. The
-// same main serves OpenMP's devices and ranks of MPI that play them.
+// Five kernels on all given devices, and the part of the time that transfers take. This main
+// program is shared by OpenMP's devices and by MPI ranks that act as devices.
 #include "common/options.h"
 #include "dpu/parts.h"
 
@@ -13,20 +13,21 @@ enum { NUM_KERNELS = 5 };
 static const dpu_kernel *const kernels[NUM_KERNELS] = {&dpu_heat, &dpu_ep, &dpu_lbm, &dpu_penta,
                                                        &dpu_mriq};
 
-typedef struct choice {
+typedef struct dpu_choice {
     dpu_options o;
     int check;
     const char *devices;
-} choice;
+} dpu_choice;
 
-static void drop(problem *p) {
+static void free_arrays(problem *p) {
     for (int i = 0; i < MAX_ARRAYS; ++i) {
         free(p->array[i]);
     }
 }
 
-// With MPI, a rank that plays a device uses only its part of the arrays; the rest stays untouched.
-static problem make(const dpu_kernel *kernel, const dpu_options *o, int with_inputs) {
+// With MPI, a rank that acts as a device uses only its part of the arrays; the rest stays
+// untouched.
+static problem make_problem(const dpu_kernel *kernel, const dpu_options *o, int with_inputs) {
     problem p = {.o = *o};
     kernel->shape(&p);
     for (int i = 0; i < MAX_ARRAYS && p.count[i] > 0; ++i) {
@@ -42,7 +43,7 @@ static problem make(const dpu_kernel *kernel, const dpu_options *o, int with_inp
     return p;
 }
 
-// Largest difference relative to the largest value of `host`; NaN if any value is NaN.
+// Returns the largest difference relative to the largest value of `host`; NaN if any value is NaN.
 static double compare(const problem *ours, const problem *host) {
     const double *const a = ours->array[ours->result];
     const double *const b = host->array[host->result];
@@ -90,29 +91,29 @@ static void print_row(const dpu_kernel *kernel, const dpu_options *o, int parts,
     }
 }
 
-// 1 if what the host has checked is right.
-static int run(const dpu_kernel *kernel, const choice *c, int parts) {
-    problem ours = make(kernel, &c->o, parts_host());
+// Returns 1 if the host's check has passed.
+static int run(const dpu_kernel *kernel, const dpu_choice *c, int parts) {
+    problem ours = make_problem(kernel, &c->o, parts_host());
     const part_times times = parts_run(kernel, &ours);
     int right = 1;
     if (parts_host()) {
         problem host = {.array = {NULL}};
         double seconds = 0;
         if (c->check) {
-            host = make(kernel, &c->o, 1);
+            host = make_problem(kernel, &c->o, 1);
             seconds = parts_run_on_host(kernel, &host);
         }
         print_row(kernel, &c->o, parts, &times, seconds);
         right = !c->check || check(kernel, &ours, &host);
         fflush(stdout);
-        drop(&host);
+        free_arrays(&host);
     }
-    drop(&ours);
+    free_arrays(&ours);
     return right;
 }
 
-static int sensible(const void *options, char *message, size_t message_size) {
-    const dpu_options *const o = &((const choice *)options)->o;
+static int check_options(const void *options, char *message, size_t message_size) {
+    const dpu_options *const o = &((const dpu_choice *)options)->o;
     if (o->grid < 4 || o->grid > 512) {
         snprintf(message, message_size, "--grid %d must be between 4 and 512", o->grid);
         return 0;
@@ -128,7 +129,7 @@ static int sensible(const void *options, char *message, size_t message_size) {
     return 1;
 }
 
-static int enough(const dpu_kernel *kernel, const choice *c, int parts) {
+static int has_enough_units(const dpu_kernel *kernel, const dpu_choice *c, int parts) {
     const int units = kernel->units(&c->o);
     if (units < parts && parts_host()) {
         fprintf(stderr, "dpu: %s: %d %s are too many, this size has %d parts\n", kernel->name,
@@ -137,12 +138,12 @@ static int enough(const dpu_kernel *kernel, const choice *c, int parts) {
     return units >= parts;
 }
 
-static int run_chosen(const char *name, const choice *c, int parts) {
+static int run_chosen(const char *name, const dpu_choice *c, int parts) {
     int found = 0;
     int right = 1;
     for (int k = 0; k < NUM_KERNELS; ++k) {
         if (strcmp(name, "all") == 0 || strcmp(name, kernels[k]->name) == 0) {
-            if (!enough(kernels[k], c, parts)) {
+            if (!has_enough_units(kernels[k], c, parts)) {
                 return 2;
             }
             if (parts_host() && !found++) {
@@ -154,7 +155,7 @@ static int run_chosen(const char *name, const choice *c, int parts) {
     return right ? 0 : 1;
 }
 
-static int known(const char *name) {
+static int is_known_kernel(const char *name) {
     int found = strcmp(name, "all") == 0;
     for (int k = 0; k < NUM_KERNELS; ++k) {
         found |= strcmp(name, kernels[k]->name) == 0;
@@ -163,8 +164,8 @@ static int known(const char *name) {
 }
 
 static int start(int argc, char **argv) {
-    choice c = {.o = {.grid = 96, .steps = 20, .fields = 8, .exponent = 24, .samples = 256},
-                .check = 1};
+    dpu_choice c = {.o = {.grid = 96, .steps = 20, .fields = 8, .exponent = 24, .samples = 256},
+                    .check = 1};
     const option_row rows[] = {
         {"--devices", OPTION_TEXT, 1, 0, &c.devices, "FIRST:COUNT", "which to use [all]"},
         {"--grid", OPTION_INT, 1, 0, &c.o.grid, "N", "points or voxels of an edge; not ep [96]"},
@@ -177,15 +178,15 @@ static int start(int argc, char **argv) {
     // The kernel's name comes before the options.
     const int named = argc > 1 && argv[1][0] != '-';
     int status = 0;
-    if (options_take(rows, sizeof rows / sizeof rows[0], argc - named, argv + named, sensible, &c,
-                     "dpu heat|ep|lbm|penta|mriq|all",
-                     "Kernels on devices, and the share of the transfers in their time.",
-                     parts_host() ? 0 : 1, &status)) {
+    if (options_handle(rows, sizeof rows / sizeof rows[0], argc - named, argv + named,
+                       check_options, &c, "dpu heat|ep|lbm|penta|mriq|all",
+                       "Kernels on devices, and the share of the transfers in their time.",
+                       parts_host() ? 0 : 1, &status)) {
         return status;
     }
     char message[256] = "needs a kernel: heat, ep, lbm, penta, mriq or all";
     const int parts =
-        named && known(argv[1]) ? parts_choose(c.devices, message, sizeof message) : 0;
+        named && is_known_kernel(argv[1]) ? parts_choose(c.devices, message, sizeof message) : 0;
     if (parts == 0) {
         if (parts_host()) {
             fprintf(stderr, "dpu: %s\n", message);

@@ -16,7 +16,7 @@ enum { BATCH_BITS = 12, ANNULI = 10, RESULTS = 2 + ANNULI }; // of a batch: sums
 #define EP_SEED UINT64_C(271828183)
 #define EP_MASK ((UINT64_C(1) << 46) - 1)
 
-// The number after `steps` more steps. Products wrap at 2^64, a multiple of the modulus.
+// Returns the number after `steps` more steps. Products wrap at 2^64, a multiple of the modulus.
 static inline uint64_t ep_jump(uint64_t x, uint64_t steps) {
     for (uint64_t factor = EP_FACTOR; steps > 0; steps >>= 1) {
         if (steps & 1) {
@@ -69,10 +69,10 @@ static void shape(problem *p) { p->count[0] = (size_t)units(&p->o) * RESULTS; }
 
 static void fill(problem *p) { (void)p; }
 
-static int pieces(const problem *p, const part *own, piece into[MAX_PIECES]) {
+static int ranges(const problem *p, const part *own, array_range into[MAX_RANGES]) {
     double *const begin = p->array[0] + (size_t)own->first * RESULTS;
     const size_t count = (size_t)(own->end - own->first) * RESULTS;
-    into[0] = (piece){begin, count, 0, begin, count};
+    into[0] = (array_range){begin, count, 0, begin, count};
     return 1;
 }
 
@@ -119,7 +119,7 @@ static int plausible(const problem *p, char *text, size_t text_size) {
     return apart <= 6 * sqrt(expected * (1 - expected) / pairs);
 }
 
-// The logarithm is the device's library's.
+// The logarithm is that of the device's library.
 const dpu_kernel dpu_ep = {
-    "ep", "Gaussian pairs, no communication", units, describe, shape, fill, pieces, work, plausible,
+    "ep", "Gaussian pairs, no communication", units, describe, shape, fill, ranges, work, plausible,
     1e-12};

@@ -14,7 +14,7 @@ typedef struct mode {
     double amplitude;
     int waves[3];
 } mode;
-// Half waves along x, y, z; without a symmetry between them.
+// Half waves along x, y, z; not symmetric.
 static const mode modes[2] = {{1.0, {1, 2, 3}}, {0.5, {3, 1, 1}}};
 
 #pragma omp declare target
@@ -44,7 +44,7 @@ static void shape(problem *p) {
     p->result = p->o.steps % 2;
 }
 
-// The sum of the modes, each of which an exact step multiplies by its own factor.
+// Returns the sum of the modes, each of which an exact step multiplies by its own factor.
 static double exact(const problem *p, const double factor[2], int x, int y, int z) {
     const double h = PI / (p->o.grid + 1);
     double sum = 0;
@@ -70,14 +70,14 @@ static void fill(problem *p) {
     }
 }
 
-static int pieces(const problem *p, const part *own, piece into[MAX_PIECES]) {
+static int ranges(const problem *p, const part *own, array_range into[MAX_RANGES]) {
     const size_t plane = plane_of(p);
     const size_t planes = (size_t)(own->end - own->first);
     for (int i = 0; i < 2; ++i) {
-        // Own planes and those beside them; the rim counts as plane 0.
+        // Own planes and the adjacent ones; the rim counts as plane 0.
         double *const begin = p->array[i] + (size_t)own->first * plane;
         const size_t back = i == p->result ? planes * plane : 0;
-        into[i] = (piece){begin, (planes + 2) * plane, i == 0, begin + plane, back};
+        into[i] = (array_range){begin, (planes + 2) * plane, i == 0, begin + plane, back};
     }
     return 2;
 }
@@ -92,7 +92,7 @@ static void work(const problem *p, part *own) {
                              p->array[1] + (size_t)own->first * plane};
     double *from = part_at(own, host[0]);
     double *to = part_at(own, host[1]);
-    // With the rim, but not the halos: a neighbour may have filled them with its first step.
+    // Includes the rim, but not the halos: a neighbour may have filled them in its first step.
     const size_t begin = own->index == 0 ? 0 : plane;
     const size_t end = (size_t)(planes + 1 + (own->index + 1 == own->count)) * plane;
 #pragma omp target parallel for device(device) is_device_ptr(from, to)
@@ -143,5 +143,5 @@ static int plausible(const problem *p, char *text, size_t text_size) {
 }
 
 const dpu_kernel dpu_heat = {
-    "heat", "heat equation, 7-point stencil", units, describe, shape, fill, pieces, work, plausible,
+    "heat", "heat equation, 7-point stencil", units, describe, shape, fill, ranges, work, plausible,
     0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the kernels have in common: a problem is a few arrays of doubles and a number of units (grid
-// planes, batches) that is distributed, in order, over the parts. The functions of a kernel know
-// nothing of other devices but parts_exchange.
+// The interface of the kernels: a problem is a few arrays of doubles and a number of units (grid
+// planes, batches) that are distributed, in order, over the parts. A kernel communicates with other
+// devices only by part_exchange.
 #ifndef DPU_KERNEL_H
 #define DPU_KERNEL_H
 
@@ -11,7 +11,7 @@ typedef struct dpu_options {
     int grid, steps, fields, exponent, samples;
 } dpu_options;
 
-enum { MAX_ARRAYS = 3, MAX_PIECES = 3 };
+enum { MAX_ARRAYS = 3, MAX_RANGES = 3 };
 
 typedef struct problem {
     dpu_options o;
@@ -28,14 +28,14 @@ typedef struct part {
     double transfer, wait; // seconds in transfers, and waiting for other parts
 } part;
 
-// What a device needs of an array, and what it gives back.
-typedef struct piece {
+// A range of an array that a device needs, and the range that it returns.
+typedef struct array_range {
     double *data;
     size_t count;
-    int send; // its values go to the device, else only memory is needed there
+    int send; // copy the values to the device; otherwise only allocate memory there
     double *back;
     size_t back_count; // 0: nothing
-} piece;
+} array_range;
 
 typedef struct dpu_kernel {
     const char *name;
@@ -44,9 +44,9 @@ typedef struct dpu_kernel {
     void (*describe)(const dpu_options *o, char *text, size_t text_size);
     void (*shape)(problem *p); // sets count[] and result
     void (*fill)(problem *p);  // inputs; all arrays are zero before
-    int (*pieces)(const problem *p, const part *own, piece into[MAX_PIECES]);
+    int (*ranges)(const problem *p, const part *own, array_range into[MAX_RANGES]);
     void (*work)(const problem *p, part *own);
-    // What must hold of the host's own result, however it was computed; 0 if it does not.
+    // Checks properties that any correct result of the host has; returns 0 if they do not hold.
     int (*plausible)(const problem *p, char *text, size_t text_size);
     double tolerance; // relative to the largest value; 0: devices give the same bits as the host
 } dpu_kernel;

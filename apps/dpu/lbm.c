@@ -2,8 +2,8 @@
 // Lattice Boltzmann, D3Q19 with a single relaxation time (Qian et al. 1992), in a box whose lid
 // slides along x: walls reflect halfway (bounce-back). The grid is split into planes of x.
 //
-// A plane is 19 arrays [y][z], one for each direction, in an order by which those towards larger x
-// are one piece of memory, and those towards smaller x too: that is what neighbours need.
+// A plane is 19 arrays [y][z], one per direction, in an order in which the directions towards
+// larger x are contiguous in memory, and those towards smaller x too: neighbours need these ranges.
 #include "dpu/parts.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static const int reverse[Q] = {0, 2, 1, 4, 3, 6, 5, 8, 7, 14, 15, 16, 17, 18, 9,
 
 typedef struct lattice {
     int n;                    // points along each direction
-    int first;                // x of the plane that stands at index 1; plane 0 is a halo
+    int first;                // x of the plane at index 1; plane 0 is a halo
     size_t row, slice, plane; // doubles from y to y + 1, direction to direction, x to x + 1
 } lattice;
 
@@ -31,8 +31,8 @@ static inline double lbm_weight(int q) {
     return links == 0 ? 1.0 / 3 : links == 1 ? 1.0 / 18 : 1.0 / 36;
 }
 
-// What streams into `n` points from (y, z) on of plane `at`, for direction q. What would come out
-// of a wall comes back from the point itself, with the push of the lid.
+// Computes the values that stream into `n` points from (y, z) on of plane `at`, for direction q.
+// Values from outside a wall are reflected from the point itself, with the momentum of the lid.
 static inline void lbm_stream(double *restrict f, const lattice *l, const double *restrict from,
                               int q, int at, int y, int z, int n) {
     const int sx = l->first + at - 1 - cx[q];
@@ -126,13 +126,13 @@ static void fill(problem *p) {
     }
 }
 
-static int pieces(const problem *p, const part *own, piece into[MAX_PIECES]) {
+static int ranges(const problem *p, const part *own, array_range into[MAX_RANGES]) {
     const size_t plane = Q * slice_of(p);
     const size_t planes = (size_t)(own->end - own->first);
     for (int i = 0; i < 2; ++i) {
         double *const begin = p->array[i] + (size_t)own->first * plane;
         const size_t back = i == p->result ? planes * plane : 0;
-        into[i] = (piece){begin, (planes + 2) * plane, i == 0, begin + plane, back};
+        into[i] = (array_range){begin, (planes + 2) * plane, i == 0, begin + plane, back};
     }
     return 2;
 }
@@ -175,7 +175,9 @@ static int plausible(const problem *p, char *text, size_t text_size) {
         for (size_t q = 0; q < Q; ++q) {
             const double *f = p->array[p->result] + (x * Q + q) * slice;
             for (size_t i = 0; i < slice; ++i) {
-                gain += f[i] - lbm_weight((int)q); // the sum of all would round too much
+                gain +=
+                    f[i] -
+                    lbm_weight((int)q); // the sum of all values would have large rounding errors
                 flow += i / n == n - 1 ? cx[q] * f[i] : 0;
             }
         }
@@ -187,4 +189,4 @@ static int plausible(const problem *p, char *text, size_t text_size) {
 }
 
 const dpu_kernel dpu_lbm = {
-    "lbm", "lattice Boltzmann, D3Q19", units, describe, shape, fill, pieces, work, plausible, 0};
+    "lbm", "lattice Boltzmann, D3Q19", units, describe, shape, fill, ranges, work, plausible, 0};

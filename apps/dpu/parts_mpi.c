@@ -27,7 +27,8 @@ const char *parts_name(void) { return "ranks"; }
 
 int parts_choose(const char *devices, char *message, size_t message_size) {
     if (devices != NULL) {
-        snprintf(message, message_size, "--devices: here ranks play devices, mpirun -n says so");
+        snprintf(message, message_size,
+                 "--devices: with MPI, ranks act as devices; mpirun -n sets their number");
         return 0;
     }
     if (ranks < 2) {
@@ -55,7 +56,7 @@ void part_exchange(part *own, double *low_halo, double *low, double *high, doubl
     own->transfer += seconds_now() - start;
 }
 
-// Counts are int in MPI 3, so large pieces travel in several messages.
+// Counts are int in MPI 3, so large ranges are sent in several messages.
 static void move(double *data, size_t count, int peer, int send) {
     for (size_t done = 0; done < count;) {
         const size_t left = count - done;
@@ -69,16 +70,16 @@ static void move(double *data, size_t count, int peer, int send) {
     }
 }
 
-// All pieces of a part between the host and `peer`: inputs, or results.
-static void move_pieces(const dpu_kernel *kernel, const problem *p, const part *of, int peer,
+// Moves all ranges of a part between the host and `peer`: inputs, or results.
+static void move_ranges(const dpu_kernel *kernel, const problem *p, const part *peer_part, int peer,
                         int send, int inputs) {
-    piece pieces[MAX_PIECES];
-    const int count = kernel->pieces(p, of, pieces);
+    array_range ranges[MAX_RANGES];
+    const int count = kernel->ranges(p, peer_part, ranges);
     for (int i = 0; i < count; ++i) {
-        if (inputs && pieces[i].send) {
-            move(pieces[i].data, pieces[i].count, peer, send);
+        if (inputs && ranges[i].send) {
+            move(ranges[i].data, ranges[i].count, peer, send);
         } else if (!inputs) {
-            move(pieces[i].back, pieces[i].back_count, peer, send);
+            move(ranges[i].back, ranges[i].back_count, peer, send);
         }
     }
 }
@@ -86,8 +87,8 @@ static void move_pieces(const dpu_kernel *kernel, const problem *p, const part *
 static void serve(const dpu_kernel *kernel, const problem *p, int units) {
     for (int inputs = 1; inputs >= 0; --inputs) {
         for (int r = 1; r < ranks; ++r) {
-            const part of = part_make(units, r - 1, ranks - 1, 0);
-            move_pieces(kernel, p, &of, r, inputs, inputs);
+            const part peer_part = part_make(units, r - 1, ranks - 1, 0);
+            move_ranges(kernel, p, &peer_part, r, inputs, inputs);
         }
     }
 }
@@ -96,13 +97,13 @@ static part_times compute(const dpu_kernel *kernel, const problem *p, int units)
     part own = part_make(units, rank - 1, ranks - 1, omp_get_initial_device());
     part_times t = {0};
     double start = seconds_now();
-    move_pieces(kernel, p, &own, HOST, 0, 1);
+    move_ranges(kernel, p, &own, HOST, 0, 1);
     t.transfer = seconds_now() - start;
     start = seconds_now();
     kernel->work(p, &own);
     t.kernel = seconds_now() - start - own.transfer;
     start = seconds_now();
-    move_pieces(kernel, p, &own, HOST, 1, 0);
+    move_ranges(kernel, p, &own, HOST, 1, 0);
     t.transfer += seconds_now() - start + own.transfer;
     return t;
 }
@@ -118,7 +119,7 @@ part_times parts_run(const dpu_kernel *kernel, const problem *p) {
         own = compute(kernel, p, units);
     }
     double total = seconds_now() - start;
-    // Ranks leave the barrier at different times; the longest saw all.
+    // Ranks leave the barrier at different times; the longest time counts.
     MPI_Reduce(rank == HOST ? MPI_IN_PLACE : &total, &total, 1, MPI_DOUBLE, MPI_MAX, HOST,
                MPI_COMM_WORLD);
     double sums[3] = {own.transfer, own.kernel, own.wait};
@@ -130,7 +131,7 @@ part_times parts_run(const dpu_kernel *kernel, const problem *p) {
 
 double parts_run_on_host(const dpu_kernel *kernel, const problem *p) {
     part all = part_make(kernel->units(&p->o), 0, 1, omp_get_initial_device());
-    // The same exchanges, with nobody at either side.
+    // Includes the exchanges, which have no neighbours here.
     const double start = seconds_now();
     kernel->work(p, &all);
     return seconds_now() - start;

@@ -3,9 +3,9 @@
 // are parallel regions without teams: LLVM 19 aborts when a thread of a parallel region starts
 // teams on a host device.
 //
-// A device maps a piece of the host's array, and neighbouring pieces overlap by the halos. So a
-// plane that one device computes and the next one only reads has one host address, by which both
-// device copies are found.
+// A device maps a range of the host's array, and ranges of neighbours overlap by the halos. So a
+// plane that one device computes and the next device only reads has one host address, which
+// identifies both device copies.
 #include "common/clock.h"
 #include "common/devices.h"
 #include "dpu/parts.h"
@@ -32,9 +32,9 @@ int parts_choose(const char *devices, char *message, size_t message_size) {
 }
 
 static double *copy_on(int device, double *data) {
-    double *const copy = omp_get_mapped_ptr(data, device); // the host's is `data` itself
+    double *const copy = omp_get_mapped_ptr(data, device); // on the host it is `data` itself
     if (copy == NULL) {
-        fprintf(stderr, "dpu: device %d has no copy of a piece that it works on\n", device);
+        fprintf(stderr, "dpu: device %d has no copy of a range that it works on\n", device);
         abort();
     }
     return copy;
@@ -70,13 +70,13 @@ void part_exchange(part *own, double *low_halo, double *low, double *high, doubl
     own->wait += seconds_now() - copied;
 }
 
-static void enter(part *own, const piece *pieces, int count) {
+static void enter(part *own, const array_range *ranges, int count) {
     const double start = seconds_now();
     const int device = own->device;
     for (int i = 0; i < count; ++i) {
-        double *const data = pieces[i].data;
-        const size_t n = pieces[i].count;
-        if (pieces[i].send) {
+        double *const data = ranges[i].data;
+        const size_t n = ranges[i].count;
+        if (ranges[i].send) {
 #pragma omp target enter data map(to : data[0 : n]) device(device)
         } else {
 #pragma omp target enter data map(alloc : data[0 : n]) device(device)
@@ -88,14 +88,14 @@ static void enter(part *own, const piece *pieces, int count) {
     own->wait += seconds_now() - entered;
 }
 
-static void leave(part *own, const piece *pieces, int count) {
+static void leave(part *own, const array_range *ranges, int count) {
     const double start = seconds_now();
     const int device = own->device;
     for (int i = 0; i < count; ++i) {
-        double *const data = pieces[i].data;
-        double *const back = pieces[i].back;
-        const size_t n = pieces[i].count;
-        const size_t back_count = pieces[i].back_count;
+        double *const data = ranges[i].data;
+        double *const back = ranges[i].back;
+        const size_t n = ranges[i].count;
+        const size_t back_count = ranges[i].back_count;
         if (back_count > 0) {
 #pragma omp target update from(back[0 : back_count]) device(device)
         }
@@ -104,17 +104,17 @@ static void leave(part *own, const piece *pieces, int count) {
     own->transfer += seconds_now() - start;
 }
 
-// Returns the seconds of the part's kernels: what is neither transfer nor waiting.
+// Returns the seconds of the part's kernels, without transfers and waiting.
 static double drive(const dpu_kernel *kernel, const problem *p, part *own) {
-    piece pieces[MAX_PIECES];
-    const int count = kernel->pieces(p, own, pieces);
-    enter(own, pieces, count);
+    array_range ranges[MAX_RANGES];
+    const int count = kernel->ranges(p, own, ranges);
+    enter(own, ranges, count);
     const double before = own->transfer + own->wait;
     const double start = seconds_now();
     kernel->work(p, own);
     const double work = seconds_now() - start;
     const double kernels = work - (own->transfer + own->wait - before);
-    leave(own, pieces, count);
+    leave(own, ranges, count);
     return kernels;
 }
 

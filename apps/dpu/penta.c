@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Penta-diagonal systems on all grid lines along x, then y, then z, as in an implicit step of
-// alternating directions (the idea of NAS SP): diffusion with a coefficient of every point, and
-// fourth-order smoothing. Independent fields are what is distributed.
+// alternating directions (the idea of NAS SP): diffusion with a coefficient at every point, and
+// fourth-order smoothing. Independent fields are distributed.
 #include "common/scatter.h"
 #include "dpu/parts.h"
 
@@ -14,8 +14,8 @@ enum { LANES = 8, MAX_LINE = 512 }; // lines solved side by side, and their larg
 #define PENTA_SMOOTHING 0.25 // of the coefficient; rows are diagonally dominant
 
 #pragma omp declare target
-// Row i of the matrix is smooth, -near, 1 + 2 c + 6 smooth, -near, smooth; what lies beyond the
-// line's ends is zero.
+// Row i of the matrix is smooth, -near, 1 + 2 c + 6 smooth, -near, smooth; entries beyond the ends
+// of the line are zero.
 static inline double penta_smooth(double c) { return PENTA_SMOOTHING * c; }
 static inline double penta_near(double c) { return c + 4 * penta_smooth(c); }
 static inline double penta_middle(double c) { return 1 + 2 * c + 6 * penta_smooth(c); }
@@ -79,11 +79,11 @@ static void fill(problem *p) {
     }
 }
 
-static int pieces(const problem *p, const part *own, piece into[MAX_PIECES]) {
+static int ranges(const problem *p, const part *own, array_range into[MAX_RANGES]) {
     const size_t at = (size_t)own->first * field_of(p);
     const size_t count = (size_t)(own->end - own->first) * field_of(p);
-    into[0] = (piece){p->array[0] + at, count, 1, p->array[0] + at, count};
-    into[1] = (piece){p->array[1] + at, count, 1, NULL, 0};
+    into[0] = (array_range){p->array[0] + at, count, 1, p->array[0] + at, count};
+    into[1] = (array_range){p->array[1] + at, count, 1, NULL, 0};
     return 2;
 }
 
@@ -94,8 +94,8 @@ static void work(const problem *p, part *own) {
     const int device = own->device;
     double *const u = part_at(own, p->array[0] + (size_t)own->first * field);
     double *const c = part_at(own, p->array[1] + (size_t)own->first * field);
-    // Of x, y and z: from point to point of a line, from line to line of a bundle, and to the next
-    // bundles. Along x and y a bundle's lines lie side by side in memory.
+    // Strides for x, y and z: from point to point of a line, from line to line of a bundle, and to
+    // the next bundles. Along x and y the lines of a bundle are adjacent in memory.
     const ptrdiff_t line = n;
     const ptrdiff_t plane = line * n;
     const ptrdiff_t steps[3] = {plane, line, 1};
@@ -103,14 +103,15 @@ static void work(const problem *p, part *own) {
     const ptrdiff_t next[3] = {line, plane, plane};
     for (int sweep = 0; sweep < 3 * p->o.steps; ++sweep) {
         const ptrdiff_t along = steps[sweep % 3];
-        const ptrdiff_t aside = across[sweep % 3];
+        const ptrdiff_t lane_stride = across[sweep % 3];
         const ptrdiff_t outer = next[sweep % 3];
 #pragma omp target parallel for collapse(3) device(device) is_device_ptr(u, c)
         for (int f = 0; f < fields; ++f) {
             for (int i = 0; i < n; ++i) {
                 for (int j = 0; j < n; j += LANES) {
-                    const ptrdiff_t at = (ptrdiff_t)field * f + outer * i + aside * j;
-                    penta_solve(u + at, c + at, n, along, n - j < LANES ? n - j : LANES, aside);
+                    const ptrdiff_t at = (ptrdiff_t)field * f + outer * i + lane_stride * j;
+                    penta_solve(u + at, c + at, n, along, n - j < LANES ? n - j : LANES,
+                                lane_stride);
                 }
             }
         }
@@ -133,7 +134,7 @@ static void multiply(double *to, const double *from, const double *c, int n, ptr
     }
 }
 
-// One step of one field anew, and its result multiplied back.
+// Recomputes one step of one field and multiplies its result back.
 static int plausible(const problem *p, char *text, size_t text_size) {
     const int n = p->o.grid;
     problem one = *p;
@@ -164,5 +165,5 @@ static int plausible(const problem *p, char *text, size_t text_size) {
 const dpu_kernel dpu_penta = {"penta",   "penta-diagonal lines, 3 directions",
                               units,     describe,
                               shape,     fill,
-                              pieces,    work,
+                              ranges,    work,
                               plausible, 0};

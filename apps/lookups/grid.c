@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLED = 20000 }; // events that are looked up in another way
+enum { SAMPLED = 20000 }; // events that are also looked up by another method
 
 static int ascending(const void *a, const void *b) {
     const double left = *(const double *)a;
@@ -13,7 +13,7 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-// Each nuclide's energies from 0 to 1, so that all events lie between two of its points.
+// Fills each nuclide's energies from 0 to 1, so that all events are between two of its points.
 static void fill_points(tables *t, double *united) {
     const size_t points = (size_t)t->points;
     for (size_t nuclide = 0; nuclide < (size_t)t->nuclides; ++nuclide) {
@@ -34,7 +34,7 @@ static void fill_points(tables *t, double *united) {
     }
 }
 
-// For each united energy, where each nuclide stands.
+// Fills, for each united energy, each nuclide's point at or below it.
 static int fill_index(tables *t) {
     const size_t nuclides = (size_t)t->nuclides;
     const size_t points = (size_t)t->points;
@@ -62,8 +62,8 @@ static int make(tables *t, int nuclides, int points, int poles) {
     const size_t united = (size_t)nuclides * (size_t)points;
     const size_t entries = materials_entries(nuclides);
     t->data = united;
-    t->shares = t->data + united * POINT;
-    t->num_values = t->shares + entries;
+    t->fractions = t->data + united * POINT;
+    t->num_values = t->fractions + entries;
     t->starts = united * (size_t)nuclides;
     t->entries = t->starts + MATERIALS + 1;
     t->num_indices = t->entries + entries;
@@ -78,7 +78,7 @@ static int make(tables *t, int nuclides, int points, int poles) {
     return fill_index(t);
 }
 
-// Without the united grid: a search in each nuclide's own.
+// Looks up without the united grid: searches in each nuclide's own grid.
 static uint64_t look_up_directly(const tables *t, uint64_t number) {
     const event e = event_make(number);
     const size_t points = (size_t)t->points;
@@ -88,7 +88,7 @@ static uint64_t look_up_directly(const tables *t, uint64_t number) {
         const size_t nuclide = (size_t)t->indices[t->entries + (size_t)i];
         const double *const own = t->values + t->data + nuclide * points * POINT;
         const size_t at = grid_search(own, points - 1, POINT, e.energy);
-        grid_add(sections, own + at * POINT, e.energy, t->values[t->shares + (size_t)i]);
+        grid_add(sections, own + at * POINT, e.energy, t->values[t->fractions + (size_t)i]);
     }
     return event_score(sections, number);
 }

@@ -12,7 +12,8 @@ enum { POINT = 1 + CHANNELS }; // of a nuclide's grid: energy, cross sections
 // values: united energies, then [nuclide][point][POINT]. indices: for each united energy, the point
 // of each nuclide at or below it.
 
-// The last of n ascending energies, `step` apart, that is not above `energy`; the first one is not.
+// Returns the index of the last of n ascending energies, `step` apart, that is not above `energy`;
+// the first one must not be above.
 static inline size_t grid_search(const double *energies, size_t n, size_t step, double energy) {
     size_t low = 0;
     size_t high = n;
@@ -26,11 +27,11 @@ static inline size_t grid_search(const double *energies, size_t n, size_t step, 
 }
 
 static inline void grid_add(double sections[CHANNELS], const double *point, double energy,
-                            double share) {
+                            double weight) {
     const double *const next = point + POINT;
     const double along = (energy - point[0]) / (next[0] - point[0]);
     for (int c = 1; c <= CHANNELS; ++c) {
-        sections[c - 1] += share * (point[c] + along * (next[c] - point[c]));
+        sections[c - 1] += weight * (point[c] + along * (next[c] - point[c]));
     }
 }
 
@@ -45,7 +46,8 @@ static inline uint64_t grid_lookup(const tables *t, const double *values, const 
     for (int i = indices[t->starts + (size_t)e.material]; i < end; ++i) {
         const size_t nuclide = (size_t)indices[t->entries + (size_t)i];
         const size_t at = nuclide * (size_t)t->points + (size_t)row[nuclide];
-        grid_add(sections, values + t->data + at * POINT, e.energy, values[t->shares + (size_t)i]);
+        grid_add(sections, values + t->data + at * POINT, e.energy,
+                 values[t->fractions + (size_t)i]);
     }
     return event_score(sections, number);
 }

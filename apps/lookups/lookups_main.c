@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Cross-section lookups on all devices that one process is given, in plain OpenMP. Every device has
-// all tables; events are what is distributed, and a number made of each of them is all that
-// returns.
+// Cross-section lookups on all devices of one process, in plain OpenMP. Every device has all
+// tables; events are distributed, and only a checksum of their results returns.
 #include "common/clock.h"
 #include "common/devices.h"
 #include "common/options.h"
@@ -18,7 +17,7 @@ typedef struct lookup_options {
     int lookups;    // in a step, of all devices
     int per_device; // in a step, of each; 0: `lookups`
     int steps;
-    int nuclides, points, poles; // 0: what suits the kind
+    int nuclides, points, poles; // 0: default of the kind
     int check;
 } lookup_options;
 
@@ -53,7 +52,7 @@ static uint64_t look_up_on_host(const tables *t, int is_poles, uint64_t events) 
     return sum;
 }
 
-// What one host thread does with its device, in step with the others.
+// Drives one device from one host thread; all threads synchronise after each step.
 static uint64_t drive(const tables *t, const lookup_kind *kind, int device, int index, int count,
                       uint64_t events, int steps, lookup_result *result) {
     const double *const values = t->values;
@@ -106,8 +105,8 @@ static int ascending(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-// One line that a script can read; the efficiency of D devices is the median of a run on one over
-// that of this run.
+// Prints one line for scripts; the efficiency of D devices is the median of a run on one device
+// over that of this run.
 static void print_json(const lookup_kind *kind, const lookup_options *o, const device_range *range,
                        const double *sorted, uint64_t events, uint64_t checksum) {
     printf("{\"app\": \"lookups\", \"kind\": \"%s\", \"mode\": \"weak\", \"first_device\": %d, "
@@ -168,7 +167,7 @@ static int run(const lookup_kind *kind, const lookup_options *o, const device_ra
     return right ? 0 : 1;
 }
 
-static int sensible(const void *options, char *message, size_t message_size) {
+static int check_options(const void *options, char *message, size_t message_size) {
     const lookup_options *const o = options;
     if (o->lookups < 1 || o->steps < 1) {
         snprintf(message, message_size, "--lookups and --steps must be at least 1");
@@ -204,8 +203,9 @@ int main(int argc, char **argv) {
     // The kind comes before the options.
     const int named = argc > 1 && argv[1][0] != '-';
     int status = 0;
-    if (options_take(rows, sizeof rows / sizeof rows[0], argc - named, argv + named, sensible, &o,
-                     "lookups grid|poles", "Cross-section lookups on devices.", 0, &status)) {
+    if (options_handle(rows, sizeof rows / sizeof rows[0], argc - named, argv + named,
+                       check_options, &o, "lookups grid|poles", "Cross-section lookups on devices.",
+                       0, &status)) {
         return status;
     }
     const lookup_kind *const kinds[] = {&lookup_grid, &lookup_poles};

@@ -6,8 +6,8 @@
 
 static const double PI = 3.14159265358979323846;
 
-// Coefficients of Weideman's expansion: Fourier coefficients of (L^2 + t^2) exp(-t^2) in the angle
-// of t = L tan(angle / 2).
+// Computes the coefficients of Weideman's expansion: Fourier coefficients of (L^2 + t^2) exp(-t^2)
+// in the angle of t = L tan(angle / 2).
 static void fill_coefficients(double *coefficients) {
     const double l = sqrt((double)TERMS / sqrt(2));
     const int m = 2 * TERMS;
@@ -26,7 +26,7 @@ static void fill_nuclide(tables *t, size_t nuclide) {
     const size_t size = poles_window_size(t);
     double *next = t->values + t->data + nuclide * (1 + (size_t)t->points * size);
     uint64_t number = ((uint64_t)3 << 40) + (nuclide << 24);
-    *next++ = t->points * (5 + 10 * fraction(number++)); // w is used both near and far
+    *next++ = t->points * (5 + 10 * fraction(number++)); // covers both approximations of w
     for (int window = 0; window < t->points; ++window) {
         for (int p = 0; p < t->poles; ++p) {
             *next++ = (window + fraction(number++)) / t->points;
@@ -45,8 +45,8 @@ static int make(tables *t, int nuclides, int points, int poles) {
     *t = (tables){.nuclides = nuclides, .points = points, .poles = poles};
     const size_t entries = materials_entries(nuclides);
     t->data = TERMS;
-    t->shares = t->data + (size_t)nuclides * (1 + (size_t)points * poles_window_size(t));
-    t->num_values = t->shares + entries;
+    t->fractions = t->data + (size_t)nuclides * (1 + (size_t)points * poles_window_size(t));
+    t->num_values = t->fractions + entries;
     t->entries = MATERIALS + 1;
     t->num_indices = t->entries + entries;
     t->values = malloc(t->num_values * sizeof *t->values);
@@ -66,7 +66,7 @@ static double apart(number2 a, number2 b) {
     return hypot(a.re - b.re, a.im - b.im) / hypot(b.re, b.im);
 }
 
-// w(z) as the power series in iz, whose terms have the factors 1 / Gamma(n / 2 + 1).
+// Returns w(z) by the power series in iz, whose terms have the factors 1 / Gamma(n / 2 + 1).
 static number2 series(number2 z) {
     const number2 turned = {-z.im, z.re};
     number2 power = {1, 0};
@@ -80,8 +80,8 @@ static number2 series(number2 z) {
     return sum;
 }
 
-// w against its power series near the origin, and against the error function on the imaginary axis,
-// which both approximations meet.
+// Compares w with its power series near the origin, and with the error function on the imaginary
+// axis, which covers both approximations.
 static int plausible(const tables *t, char *text, size_t text_size) {
     double largest = 0;
     for (int i = 0; i <= 20; ++i) {

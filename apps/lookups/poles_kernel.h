@@ -13,7 +13,7 @@
 enum {
     TERMS = 16,           // of the expansion of w
     PARTS = 4,            // channels that have residues; the last one is the rest of the first
-    POLE = 2 + 2 * PARTS, // of a window: place, residues
+    POLE = 2 + 2 * PARTS, // of a window: position, residues
     SMOOTH = 3 * PARTS    // and the background's coefficients
 };
 
@@ -35,8 +35,9 @@ static inline number2 over(number2 a, number2 b) {
 
 #define POLES_ROOT_PI 1.77245385090551602730
 
-// w(z) for Im z > 0. Near the origin Weideman's expansion (SIAM J. Numer. Anal. 31, 1994) in powers
-// of (L + iz) / (L - iz); elsewhere w as an integral, by Gauss and Hermite's rule of three points.
+// Returns w(z) for Im z > 0. Near the origin Weideman's expansion (SIAM J. Numer. Anal. 31, 1994)
+// in powers of (L + iz) / (L - iz); elsewhere w as an integral, by Gauss and Hermite's rule of
+// three points.
 static inline number2 poles_faddeeva(const double *coefficients, number2 z) {
     if (z.re * z.re + z.im * z.im >= 36) {
         const number2 square = times(z, z);
@@ -61,7 +62,7 @@ static inline number2 poles_faddeeva(const double *coefficients, number2 z) {
 static inline size_t poles_window_size(const tables *t) { return (size_t)t->poles * POLE + SMOOTH; }
 
 static inline void poles_add(double sections[CHANNELS], const tables *t, const double *values,
-                             size_t nuclide, double root, double share) {
+                             size_t nuclide, double root, double weight) {
     const size_t size = poles_window_size(t);
     const double *const own = values + t->data + nuclide * (1 + (size_t)t->points * size);
     int window = (int)(root * t->points);
@@ -81,9 +82,9 @@ static inline void poles_add(double sections[CHANNELS], const tables *t, const d
         }
     }
     for (int c = 0; c < PARTS; ++c) {
-        sections[c] += share * sums[c];
+        sections[c] += weight * sums[c];
     }
-    sections[PARTS] += share * (sums[0] - sums[1]);
+    sections[PARTS] += weight * (sums[0] - sums[1]);
 }
 
 static inline uint64_t poles_lookup(const tables *t, const double *values, const int *indices,
@@ -94,7 +95,7 @@ static inline uint64_t poles_lookup(const tables *t, const double *values, const
     const int end = indices[t->starts + (size_t)e.material + 1];
     for (int i = indices[t->starts + (size_t)e.material]; i < end; ++i) {
         const size_t nuclide = (size_t)indices[t->entries + (size_t)i];
-        poles_add(sections, t, values, nuclide, root, values[t->shares + (size_t)i]);
+        poles_add(sections, t, values, nuclide, root, values[t->fractions + (size_t)i]);
     }
     return event_score(sections, number);
 }

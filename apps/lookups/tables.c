@@ -22,7 +22,7 @@ void materials_fill(tables *t) {
         t->indices[t->starts + (size_t)m] = next;
         for (int i = 0; i < nuclides_of(m, t->nuclides); ++i, ++next) {
             t->indices[t->entries + (size_t)next] = (5 * m + i) % t->nuclides;
-            t->values[t->shares + (size_t)next] =
+            t->values[t->fractions + (size_t)next] =
                 0.1 + fraction(((uint64_t)7 << 40) + (uint64_t)next);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What both kinds of cross-section lookups share: nuclides, materials that consist of some of them,
-// and events: neutrons of an energy in a material, which ask for the material's cross sections.
+// Data of both kinds of cross-section lookups: nuclides, materials that consist of some of them,
+// and events: neutrons of an energy in a material, which need the material's cross sections.
 #ifndef LOOKUPS_TABLES_H
 #define LOOKUPS_TABLES_H
 
@@ -11,18 +11,18 @@
 
 enum { MATERIALS = 12, CHANNELS = 5 };
 
-// Everything lies in two arrays, which is what devices get; members are sizes and offsets.
+// All data is in two arrays, which devices get; the other members are sizes and offsets.
 typedef struct tables {
     double *values;
     int *indices;
     size_t num_values, num_indices;
     int nuclides;
-    int points;     // of a nuclide: grid points, or windows
-    int poles;      // in a window
-    size_t data;    // in values: of the kind of lookup
-    size_t shares;  // in values: of each entry of a material, its nuclide's share
-    size_t starts;  // in indices: MATERIALS + 1 first entries
-    size_t entries; // in indices: their nuclides
+    int points;       // of a nuclide: grid points, or windows
+    int poles;        // in a window
+    size_t data;      // in values: of the kind of lookup
+    size_t fractions; // in values: of each entry of a material, its nuclide's share
+    size_t starts;    // in indices: MATERIALS + 1 first entries
+    size_t entries;   // in indices: their nuclides
 } tables;
 
 typedef struct event {
@@ -31,10 +31,11 @@ typedef struct event {
 } event;
 
 #pragma omp declare target
-// From 0 to 1.
+// Returns a number from 0 to 1.
 static inline double fraction(uint64_t number) { return 0.5 + 0.5 * scatter(number); }
 
-// The event of this number, on whatever device: neutrons prefer fuel (material 0) and water (2).
+// Returns the event of this number, equal on all devices: neutrons prefer fuel (material 0) and
+// water (2).
 static inline event event_make(uint64_t number) {
     const double bounds[MATERIALS - 1] = {.14, .19, .46, .60, .74, .80, .86, .92, .94, .96, .98};
     const double draw = fraction(2 * number + 1);
@@ -45,8 +46,8 @@ static inline event event_make(uint64_t number) {
     return e;
 }
 
-// The largest channel, weighted by the event's number: a sum of scores does not depend on its
-// order, nor on the last bits of cross sections, and misses no event that is lost or swapped.
+// Returns the largest channel, weighted by the event's number: a sum of scores does not depend on
+// its order, nor on the last bits of cross sections, and detects lost or swapped events.
 static inline uint64_t event_score(const double sections[CHANNELS], uint64_t number) {
     int best = 0;
     for (int c = 1; c < CHANNELS; ++c) {
@@ -56,7 +57,7 @@ static inline uint64_t event_score(const double sections[CHANNELS], uint64_t num
 }
 #pragma omp end declare target
 
-// Materials' nuclides, counted, and written to where the tables' offsets say.
+// Count the nuclides of all materials, and write them at the tables' offsets.
 size_t materials_entries(int nuclides);
 void materials_fill(tables *t);
 
@@ -65,9 +66,9 @@ typedef struct lookup_kind {
     const char *name;
     const char *what;
     int is_poles; // which lookup the devices run
-    // -1 without memory
+    // Makes the tables; returns -1 if there is not enough memory.
     int (*make)(tables *t, int nuclides, int points, int poles);
-    // Whether another way to the same cross sections agrees; tells how near.
+    // Returns whether another method gives the same cross sections; `text` gets the difference.
     int (*plausible)(const tables *t, char *text, size_t text_size);
 } lookup_kind;
 

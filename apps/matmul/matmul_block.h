@@ -33,7 +33,8 @@ static inline void pack(double *panels, const double *b, size_t n, size_t width,
     }
 }
 
-// One tile: rows of a given by pointers (the last ones repeat if there are fewer than TILE_M).
+// Computes one tile; the rows of a are given by pointers (the last ones repeat if there are fewer
+// than TILE_M).
 static inline void tile(double *c, size_t n, size_t rows, size_t columns,
                         const double *const a[TILE_M], const double *panel, size_t depth) {
     vec sum[TILE_M][2];
@@ -70,7 +71,7 @@ static inline void block(double *c, const double *a, const double *panels, size_
     }
 }
 
-// Columns 0 to `width` - 1 of c, in memory of the caller for DEPTH x WIDTH doubles.
+// Computes the columns 0 to `width` - 1 of c; `panels` has space for DEPTH x WIDTH doubles.
 static inline void columns(double *c, const double *a, const double *b, size_t rows, size_t n,
                            size_t width, size_t depth, size_t a_stride, double *panels) {
     for (size_t k = 0; k < depth; k += DEPTH) {

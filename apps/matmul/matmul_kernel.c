@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The kernel on the host's threads, in the memory where everything lies anyway.
+// The kernel on the host's threads, in host memory.
 #include "matmul/matmul_kernel.h"
 
 #include "matmul/matmul_block.h"
@@ -12,7 +12,7 @@ void matmul_where(char *text, size_t text_size) {
     snprintf(text, text_size, "%d threads each", omp_get_max_threads());
 }
 
-void matmul_keep(double *x, size_t count) {
+void matmul_map(double *x, size_t count) {
     (void)x;
     (void)count;
 }
@@ -27,7 +27,7 @@ void matmul_unload(double *x, size_t count) {
     (void)count;
 }
 
-void matmul_drop(double *x, size_t count) {
+void matmul_unmap(double *x, size_t count) {
     (void)x;
     (void)count;
 }

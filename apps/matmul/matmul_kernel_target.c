@@ -16,7 +16,7 @@ static int on_gpu;
 
 void matmul_where(char *text, size_t text_size) { device_describe(text, text_size); }
 
-void matmul_keep(double *x, size_t count) {
+void matmul_map(double *x, size_t count) {
     on_gpu = device_is_gpu();
 #pragma omp target enter data map(alloc : x[0 : count])
 }
@@ -29,7 +29,7 @@ void matmul_unload(double *x, size_t count) {
 #pragma omp target update from(x[0 : count])
 }
 
-void matmul_drop(double *x, size_t count) {
+void matmul_unmap(double *x, size_t count) {
 #pragma omp target exit data map(release : x[0 : count])
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // C = A * B by Cannon's ring. Rank r holds rows of A, B and C (a stripe). In step s it multiplies
-// the columns of its A that belong to stripe (r + s) mod ranks with that stripe of B, which has
-// just arrived from rank r + 1, while it passes it on to rank r - 1.
+// the columns of its A that belong to stripe (r + s) mod ranks with that stripe of B, which it has
+// just received from rank r + 1, while it sends it to rank r - 1.
 #include "common/clock.h"
 #include "common/comm.h"
 #include "common/options.h"
@@ -53,11 +53,11 @@ static void fill(problem *p) {
     matmul_load(p->c, p->rows * p->n);
 }
 
-// Own rows in a few pieces, so that the library is called now and then.
+// Multiplies own rows in a few chunks, so that the library is called between them.
 static void multiply(problem *p, const double *b, size_t first, size_t depth, int moving) {
-    const size_t piece = p->rows / 4 > 64 ? p->rows / 4 : 64;
-    for (size_t i = 0; i < p->rows; i += piece) {
-        const size_t rows = p->rows - i < piece ? p->rows - i : piece;
+    const size_t chunk = p->rows / 4 > 64 ? p->rows / 4 : 64;
+    for (size_t i = 0; i < p->rows; i += chunk) {
+        const size_t rows = p->rows - i < chunk ? p->rows - i : chunk;
         matmul_add(p->c + i * p->n, p->a + i * p->n + first, b, rows, p->n, depth, p->n);
         if (moving) {
             ring_progress();
@@ -89,7 +89,7 @@ static void product(problem *p, int overlap) {
     }
 }
 
-static int right_at(const problem *p, size_t i, size_t j) {
+static int check_entry(const problem *p, size_t i, size_t j) {
     double sum = 0;
     for (size_t k = 0; k < p->n; ++k) {
         sum += a_value(p->first + i, k) * b_value(k, j);
@@ -102,14 +102,15 @@ static int right_at(const problem *p, size_t i, size_t j) {
     return got == sum;
 }
 
-// Against the definition: every entry for small sizes, else entries spread over all own rows.
+// Compares with the definition: all entries for small sizes, otherwise entries spread over all own
+// rows.
 static size_t count_wrong(const problem *p, size_t *checked) {
     const size_t stride = p->n <= 400 ? 1 : p->n / 8 + 1;
     size_t wrong = 0;
     *checked = 0;
     for (size_t i = 0; i < p->rows && wrong < 4; ++i) {
         for (size_t j = i % stride; j < p->n && wrong < 4; j += stride) {
-            wrong += !right_at(p, i, j);
+            wrong += !check_entry(p, i, j);
             ++*checked;
         }
     }
@@ -146,28 +147,29 @@ static problem open_problem(size_t n) {
     p.max_rows = (n + (size_t)p.ranks - 1) / (size_t)p.ranks;
     p.a = allocate(p.rows * n * sizeof(double));
     p.c = allocate(p.rows * n * sizeof(double));
-    // The stripes first: what all ranks keep in the same size has the same place on their devices.
+    // The stripes first: arrays of equal size on all ranks then have the same offset on their
+    // devices.
     for (int i = 0; i < 2; ++i) {
         p.stripe[i] = comm_alloc(p.max_rows * n * sizeof(double));
-        matmul_keep(p.stripe[i], p.max_rows * n);
+        matmul_map(p.stripe[i], p.max_rows * n);
     }
-    matmul_keep(p.a, p.rows * n);
-    matmul_keep(p.c, p.rows * n);
+    matmul_map(p.a, p.rows * n);
+    matmul_map(p.c, p.rows * n);
     return p;
 }
 
 static void close_problem(problem *p) {
-    matmul_drop(p->c, p->rows * p->n);
-    matmul_drop(p->a, p->rows * p->n);
+    matmul_unmap(p->c, p->rows * p->n);
+    matmul_unmap(p->a, p->rows * p->n);
     for (int i = 1; i >= 0; --i) {
-        matmul_drop(p->stripe[i], p->max_rows * p->n);
+        matmul_unmap(p->stripe[i], p->max_rows * p->n);
         comm_free(p->stripe[i]);
     }
     free(p->a);
     free(p->c);
 }
 
-// The best time of all repetitions; *wait is how much of it was spent waiting for the shift.
+// Returns the best time of all repetitions; *wait gets the part of it spent waiting for the shift.
 static double measure(problem *p, const matmul_options *o, double *wait) {
     double best = 1e300;
     progress bar;
@@ -220,7 +222,7 @@ static int run(const matmul_options *o) {
     return all_wrong != 0;
 }
 
-static int sensible(const void *options, char *message, size_t message_size) {
+static int check_options(const void *options, char *message, size_t message_size) {
     const matmul_options *const o = options;
     if (o->n < comm_ranks() || o->n > 100000 || o->repeat < 1) {
         snprintf(message, message_size,
@@ -244,8 +246,8 @@ int main(int argc, char **argv) {
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
-    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "matmul",
-                      "Matrix product by Cannon's ring.", comm_rank(), &status)) {
+    if (!options_handle(rows, NUM_ROWS, argc, argv, check_options, &o, "matmul",
+                        "Matrix product by Cannon's ring.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();

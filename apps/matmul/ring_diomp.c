@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Ring shift with DiOMP: one put per step into the left neighbour's spare stripe.
 //
-// Why nothing is overwritten early: the buffers take turns, so this step's spare was the last
-// step's stripe. Its owner computed with it and put it on (the event) before the last barrier, and
-// the put here comes after that barrier.
+// No buffer is overwritten early: the buffers alternate, so this step's spare was the last step's
+// stripe. Its owner computed with it and completed sending it (the event) before the last barrier,
+// and the put here comes after that barrier.
 #include "common/comm.h"
 #include "diomp.h"
 #include "matmul/ring.h"

@@ -14,8 +14,8 @@ void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity) {
     const int left = (comm_rank() + comm_ranks() - 1) % comm_ranks();
     const int right = (comm_rank() + 1) % comm_ranks();
     const int sent = (int)(bytes / sizeof(double));
-    const int room = (int)(capacity / sizeof(double));
-    MPI_Irecv(spare, room, MPI_DOUBLE, right, 0, MPI_COMM_WORLD, &requests[0]);
+    const int recv_count = (int)(capacity / sizeof(double));
+    MPI_Irecv(spare, recv_count, MPI_DOUBLE, right, 0, MPI_COMM_WORLD, &requests[0]);
     MPI_Isend(stripe, sent, MPI_DOUBLE, left, 0, MPI_COMM_WORLD, &requests[1]);
     /* comm:end */
 }

@@ -2,9 +2,9 @@
 // Ring shift with DiOMP between devices: one put per step from this device's stripe into the spare
 // one on the left neighbour's device.
 //
-// The stripes are mapped on the default device of every rank, first and in the same order, so one's
-// own pointer names the neighbour's device copy. Why nothing is overwritten early: see
-// ring_diomp.c, the order of calls is the same.
+// The stripes are mapped on the default device of every rank, first and in the same order, so a
+// rank's own pointer addresses the neighbour's device copy. No buffer is overwritten early for the
+// reason in ring_diomp.c; the order of calls is the same.
 #include "common/comm.h"
 #include "diomp.h"
 #include "matmul/ring.h"

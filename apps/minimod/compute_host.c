@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Steps by the host's threads, in the memory where everything lies anyway.
+// Steps by the host's threads, in host memory.
 #include "common/clock.h"
 #include "minimod/compute.h"
 

@@ -2,7 +2,7 @@
 // Steps in target regions of the default device. Everything is mapped once, before the first step;
 // within a step, no field data passes between host and device.
 //
-// Two forms of the loop, chosen by what the device is; --kernel chooses for measurements and tests.
+// Two forms of the loop, chosen by the kind of device, or by --kernel for measurements and tests.
 // Rows, for processors (host devices): tiles of rows x planes x points that fit a processor's
 // caches, the code of a tile as on the host, the points of a row the lanes of vector instructions.
 // Columns, for GPUs: see minimod_column.h; the threads of a team are a tile along Z and Y, so that
@@ -18,17 +18,17 @@
 #include <stdio.h>
 #include <string.h>
 
-// As many threads as leave each the registers that it needs (128 on NVIDIA's GPUs): clang takes no
-// other limit.
+// Threads of a team: as many as leave each thread the registers that it needs (128 on NVIDIA's
+// GPUs); clang has no other limit.
 enum { TEAM_THREADS = 512 };
 
 static const char *wanted_form = "auto";
 static int by_columns;
-static int tile_rows;   // rows: along Y
-static int tile_points; // rows: along Z
-static int lanes;       // columns: threads of a team along Z; the others lie along Y
-static int march;       // columns: planes per thread
-static int hears;       // some receiver is in own planes
+static int tile_rows;     // rows: along Y
+static int tile_points;   // rows: along Z
+static int lanes;         // columns: threads of a team along Z; the others lie along Y
+static int march;         // columns: planes per thread
+static int has_receivers; // a receiver is in own planes
 
 void compute_where(char *text, size_t text_size) {
     char device[48];
@@ -46,8 +46,8 @@ static int aligned(const float *array) {
     return (uintptr_t)omp_get_mapped_ptr(array, device) % sizeof(wide) == 0;
 }
 
-// Whether teams have as many threads as they are asked to have, and are as many: OpenMP's variables
-// can limit both.
+// Returns whether teams have the requested number and threads: OpenMP's environment variables can
+// limit both.
 static int full_teams(int teams) {
     int complete = 0;
 #pragma omp target teams num_teams(teams) thread_limit(TEAM_THREADS) map(tofrom : complete)
@@ -58,7 +58,7 @@ static int full_teams(int teams) {
     return complete;
 }
 
-// Columns need vectors that lie at multiples of their size, where the arrays are mapped.
+// Columns need arrays whose device copies are aligned to the size of vectors.
 static void choose_form(const grid *g, const medium *m, float *a, float *b) {
     const int possible =
         aligned(a + g->lead) && aligned(b + g->lead) && aligned(m->factor) && aligned(m->damp_z);
@@ -82,8 +82,8 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
     const size_t count = g->count;
     float *const a = fields[0];
     float *const b = fields[1];
-    // The fields first: they are of one size on all ranks, so their device copies lie at the same
-    // place of every rank's device, and one's own pointer names the neighbour's copy too.
+    // The fields first: they have one size on all ranks, so their device copies have the same
+    // offset on every rank's device, and a rank's own pointer addresses the neighbour's copy too.
 #pragma omp target enter data map(alloc : a[0 : count])
 #pragma omp target enter data map(alloc : b[0 : count])
 #pragma omp target enter data map(to : m[0 : 1])
@@ -99,9 +99,9 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
         a[i] = 0;
         b[i] = 0;
     }
-    hears = 0;
+    has_receivers = 0;
     for (int r = 0; r < m->num_receivers; ++r) {
-        hears |= model_receiver(m, a, r) != NULL;
+        has_receivers |= model_receiver(m, a, r) != NULL;
     }
 }
 
@@ -140,8 +140,8 @@ static void advance_rows(const model *m, float *field, float *now, int x_begin, 
     }
 }
 
-// A GPU runs as many teams and threads as are asked for (choose_form makes sure), and loops over
-// more would take registers. Host and device must use the same variables, or their kernels'
+// A GPU runs the requested numbers of teams and threads (choose_form checks it), and loops over
+// more would need registers. Host and device must use the same variables, or their kernels'
 // arguments differ.
 #if defined(ON_GPU)
 #define HAS_MORE(i, first, count) ((i) == (first) || (i) < 0 * (count))
@@ -169,7 +169,7 @@ static void advance_columns(const model *m, float *field, float *now, int step, 
     const float *const damp_x = m->medium.damp_x;
     const float *const damp_y = m->medium.damp_y;
     const float *const damp_z = m->medium.damp_z;
-    // The thread that has computed the source's point adds to it: a region less.
+    // The thread that has computed the source's point adds to it, which saves a region.
     const int source_x = m->source_x;
     const int source_y = (int)(m->source_at / g->pitch);
     const int source_z = (int)(m->source_at % g->pitch);
@@ -219,7 +219,7 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
 
 void compute_record(const model *m, float *field, float *seismogram, int step) {
     const int receivers = m->num_receivers;
-    if (!hears) {
+    if (!has_receivers) {
         return;
     }
 #pragma omp target teams distribute parallel for

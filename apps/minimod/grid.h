@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The grid, its split along X, and how a rank's planes lie in memory.
+// The grid, its split along X, and the memory layout of a rank's planes.
 //
-// Glossary: plane: all points of one x. own planes: the ones a rank computes, local x from 0 to
+// Glossary: plane: all points of one x. own planes: those that a rank computes, local x from 0 to
 // local_nx - 1. halo: the HALO planes before and after them, copies of the neighbours' own planes
 // (zero at the ends of the grid).
 #ifndef MINIMOD_GRID_H
@@ -31,7 +31,7 @@ static inline int grid_planes(int nx, int rank, int ranks) {
 
 // A row is followed by zeros, which are also the ghost points before the next row; a plane is
 // followed by HALO rows of zeros, which are also the ghost rows before the next plane. So the HALO
-// planes that neighbours exchange are one contiguous piece, and z = 0 is aligned to a cache line.
+// planes that neighbours exchange are contiguous, and z = 0 is aligned to a cache line.
 static inline grid grid_split(int nx, int ny, int nz, int rank, int ranks) {
     grid g;
     g.nx = nx;

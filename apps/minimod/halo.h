@@ -13,11 +13,11 @@ void halo_init(const grid *g);
 // Starts to send the edges of `field` to the neighbours' halos and to receive theirs. Until
 // halo_finish, the edges may be read, and the halos of `field` are undefined.
 void halo_start(const grid *g, float *field, int step);
-// Called between start and finish, for libraries that move data only inside calls, each time so
-// many planes have been computed. 0: never.
+// Number of planes between two calls of halo_progress from start to finish, for libraries that
+// transfer data only inside calls. 0: never.
 extern const int halo_progress_interval;
 void halo_progress(void);
-// The halos of `field` hold the neighbours' edges.
+// Blocks until the halos of `field` hold the neighbours' edges.
 void halo_finish(const grid *g, int step);
 void halo_free(void);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Halo exchange with DiOMP: each rank writes its edges straight into its neighbours' halos.
+// Halo exchange with DiOMP: each rank writes its edges directly into its neighbours' halos.
 //
-// Why no halo is overwritten while its owner reads it: the two fields A and B take turns, and in
-// step n every rank reads A with its halos, writes B and puts into the halos of B. The last reader
-// of those halos was step n - 1, which ended with a barrier, and the put comes after it. Why no
-// edge is sent before it is computed: the put follows the computation in program order. Why the
-// halo is there in step n + 1: the barrier at the end of step n includes every rank's fence, which
-// completes the puts; until then their edges are only read.
+// No halo is overwritten while its owner reads it: the two fields A and B alternate, and in step n
+// every rank reads A with its halos, writes B and puts into the halos of B. These halos were read
+// last in step n - 1, which ended with a barrier, and the put comes after it. No edge is sent
+// before it is computed: the put follows the computation in program order. The halo is complete in
+// step n + 1: the barrier at the end of step n includes every rank's fence, which completes the
+// puts; until then the edges are only read.
 #include "diomp.h"
 #include "minimod/halo.h"
 
@@ -26,7 +26,7 @@ void halo_start(const grid *g, float *field, int step) {
     /* comm:end */
 }
 
-const int halo_progress_interval = 0; // puts travel while the rank computes
+const int halo_progress_interval = 0; // puts progress while the rank computes
 void halo_progress(void) {}
 
 void halo_finish(const grid *g, int step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Halo exchange with MPI: nonblocking sends and receives straight from and into the field.
+// Halo exchange with MPI: nonblocking sends and receives directly from and into the field.
 #include "minimod/halo.h"
 
 #include <mpi.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Halo exchange with DiOMP, synchronising neighbours only: the put carries a signal.
 //
-// Why no halo is overwritten while its owner J reads it: the two fields A and B take turns; in step
-// n, I put into the halo of B at J. J's last reads of that halo were in step n - 1, and only in the
-// computation of its edge towards me (the interior reads no halo). J computed that edge before it
-// put it into my halo with signal n - 1, and I waited for that signal before I began step n. Why
-// the signal cannot run ahead: J's put of step n + 1 needs my signal n first, so what it may
-// overwrite early is the other field's halo, which I finished reading before I sent signal n. The
-// counters therefore only grow, and "at least n" is the right question.
+// No halo is overwritten while its owner J reads it: the two fields A and B alternate; in step n,
+// rank I puts into the halo of B at J. J read that halo last in step n - 1, and only in the
+// computation of its edge towards I (the interior reads no halo). J computed that edge before it
+// put it into the halo of I with signal n - 1, and I waited for that signal before it began step n.
+// A signal cannot run ahead: J's put of step n + 1 needs signal n of I first, so it can only
+// overwrite the other field's halo early, which I finished reading before it sent signal n. The
+// counters therefore only grow, and waiting for "at least n" is correct.
 #include "common/comm.h"
 #include "diomp.h"
 #include "minimod/halo.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Halo exchange with DiOMP between devices: each rank writes its edges from its device's memory
-// straight into the halos on its neighbours' devices.
+// directly into the halos on its neighbours' devices.
 //
 // Fields are mapped on the default device of every rank before the first step, in the same order,
-// so one's own pointer to the halo names the neighbour's device copy of it. Why nothing is
-// overwritten or read too early: see halo_diomp.c, the order of calls is the same.
+// so a rank's own pointer to the halo addresses the neighbour's device copy of it. No halo is
+// overwritten or read too early for the reasons in halo_diomp.c; the order of calls is the same.
 #include "diomp.h"
 #include "minimod/halo.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Halo exchange with MPI between devices. MPI's buffers are the host's copies of the edges and
-// halos: that works with every MPI, whether or not it knows devices.
+// halos: that works with every MPI library, with or without support for devices.
 #include "minimod/halo.h"
 
 #include <mpi.h>
@@ -10,7 +10,7 @@ enum { TO_LEFT, TO_RIGHT }; // tags: the direction of travel
 static int left;
 static int right;
 static MPI_Request requests[4];
-static float *under_way; // the field whose halos are arriving
+static float *pending_field; // the field whose halos are arriving
 /* comm:end */
 
 void halo_init(const grid *g) {
@@ -34,7 +34,7 @@ void halo_start(const grid *g, float *field, int step) {
     MPI_Isend(first, (int)count, MPI_FLOAT, left, TO_LEFT, MPI_COMM_WORLD, &requests[2]);
 #pragma omp target update from(last[0 : count]) if (right != MPI_PROC_NULL)
     MPI_Isend(last, (int)count, MPI_FLOAT, right, TO_RIGHT, MPI_COMM_WORLD, &requests[3]);
-    under_way = field;
+    pending_field = field;
     /* comm:end */
 }
 
@@ -52,8 +52,8 @@ void halo_finish(const grid *g, int step) {
     /* comm:begin */
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     const size_t count = HALO * g->plane;
-    float *const before = grid_plane(g, under_way, -HALO);
-    float *const after = grid_plane(g, under_way, g->local_nx);
+    float *const before = grid_plane(g, pending_field, -HALO);
+    float *const after = grid_plane(g, pending_field, g->local_nx);
 #pragma omp target update to(before[0 : count]) if (left != MPI_PROC_NULL)
 #pragma omp target update to(after[0 : count]) if (right != MPI_PROC_NULL)
     /* comm:end */

@@ -9,7 +9,7 @@
 typedef struct difference {
     double largest;       // |a - b|
     double largest_value; // |b|
-    size_t differing;     // values whose bits' meaning differs (NaN counts)
+    size_t differing;     // values that are not equal (including NaN)
 } difference;
 
 static void compare_value(difference *d, float a, float b) {
@@ -40,7 +40,7 @@ static difference compare_fields(const grid *g, const float *whole, float *singl
     return d;
 }
 
-static int verdict(const char *what, const difference *d) {
+static int print_verdict(const char *what, const difference *d) {
     const int good = d->largest <= 1e-6 * d->largest_value && d->largest_value > 0;
     if (good && d->differing == 0) {
         printf("check       %s equals the one-rank result bit for bit\n", what);
@@ -75,7 +75,7 @@ int run_check(const minimod_options *o, double slowest, double fastest, const fl
     }
     minimod_clear(g, fields[0]);
     minimod_clear(g, fields[1]);
-    difference heard = {0, 0, 0};
+    difference trace_difference = {0, 0, 0};
     progress bar;
     progress_start(&bar, "one rank", o->steps, o->progress, 1e-9 * g->nx * g->ny * g->nz,
                    "Gpoints/s");
@@ -84,16 +84,17 @@ int run_check(const minimod_options *o, double slowest, double fastest, const fl
         model_record(&m, fields[step % 2], trace);
         for (int r = 0; r < m.num_receivers; ++r) {
             const size_t at = (size_t)(step - 1) * (size_t)m.num_receivers + (size_t)r;
-            compare_value(&heard, seismogram[at], trace[r]);
+            compare_value(&trace_difference, seismogram[at], trace[r]);
         }
         progress_update(&bar, step);
     }
     progress_finish(&bar);
-    const difference seen = compare_fields(g, whole, fields[o->steps % 2]);
-    const int good_field = verdict("wavefield", &seen);
-    // Receivers may have heard nothing yet in a short run; then both are zero.
-    heard.largest_value = heard.largest_value > 0 ? heard.largest_value : 1;
-    const int good_traces = verdict("seismogram", &heard);
+    const difference field_difference = compare_fields(g, whole, fields[o->steps % 2]);
+    const int good_field = print_verdict("wavefield", &field_difference);
+    // In a short run no wave may have reached the receivers; then both are zero.
+    trace_difference.largest_value =
+        trace_difference.largest_value > 0 ? trace_difference.largest_value : 1;
+    const int good_traces = print_verdict("seismogram", &trace_difference);
     free(fields[0]);
     free(fields[1]);
     free(trace);

@@ -56,7 +56,7 @@ static inline void step_column(float *restrict ahead, const float *restrict now,
     for (int k = 0; k < 2 * HALO; ++k) {
         queue[k] = load_wide(now + (k - HALO) * plane);
     }
-    // What comes from memory is loaded one plane before its use.
+    // Data from memory is loaded one plane before its use.
     wide front = load_wide(now + HALO * plane);
     wide before = load_wide(ahead);
     wide speed = load_wide(factor);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The checksum's contribution of a row, wherever it is computed.
+// The contribution of a row to the checksum, on host and device.
 #ifndef MINIMOD_DIGEST_H
 #define MINIMOD_DIGEST_H
 
 #include <stdint.h>
 #include <string.h>
 
-// FNV-1a over the row's place (in the whole grid) and bits. Rows are added up, which makes their
-// order irrelevant.
+// Returns FNV-1a over the row's position (in the whole grid) and bits. Rows are added up, so their
+// order does not matter.
 static inline uint64_t row_digest(const float *row, int nz, int x, int y) {
     uint64_t hash = 14695981039346656037u;
     const uint32_t place[2] = {(uint32_t)x, (uint32_t)y};

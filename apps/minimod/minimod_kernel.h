@@ -24,7 +24,7 @@ typedef struct medium {
 void minimod_step(const grid *g, const medium *m, float *previous, float *now, int x_begin,
                   int x_end);
 
-// Zeroes a field, with each thread touching first what it will compute.
+// Zeroes a field; each thread first touches the memory that it will compute.
 void minimod_clear(const grid *g, float *field);
 
 #endif

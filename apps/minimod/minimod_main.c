@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Minimod: a proxy for seismic modelling. The same main serves DiOMP and MPI.
+// Minimod: a proxy for seismic modelling. This main program is shared by DiOMP and MPI.
 #include "common/comm.h"
 #include "minimod/compute.h"
 #include "minimod/minimod_model.h"
@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Every rank comes to the same verdict or is told of another's, so all leave together; the first
-// that knows the reason says it. Returns 1 if some rank failed.
+// Returns 1 on all ranks if any rank has failed, so that all exit together; the lowest failed rank
+// prints its message. Collective.
 static int any_failed(int failed, const char *message) {
     const int rank = comm_rank();
-    const int speaker = (int)-comm_max(failed ? -rank : -1e9);
-    if (failed && rank == speaker) {
+    const int reporting_rank = (int)-comm_max(failed ? -rank : -1e9);
+    if (failed && rank == reporting_rank) {
         fprintf(stderr, "minimod: %s\n", message);
     }
-    return speaker < 1000000000;
+    return reporting_rank < 1000000000;
 }
 
-// What each rank contributes to a gathered array of planes of `width` floats.
+// Returns the offsets of the ranks' parts in a gathered array of planes of `width` floats.
 static size_t *plane_offsets(const grid *g, size_t width) {
     size_t *offsets = malloc(((size_t)g->ranks + 1) * sizeof *offsets);
     if (offsets == NULL) {
@@ -36,7 +36,8 @@ static size_t *plane_offsets(const grid *g, size_t width) {
     return offsets;
 }
 
-// Planes of all ranks on rank 0 (NULL elsewhere), to be freed.
+// Gathers the planes of all ranks on rank 0; returns NULL on the others. The caller frees the
+// result.
 static float *gather_planes(const grid *g, float *part, size_t width) {
     size_t *offsets = plane_offsets(g, width);
     float *whole = NULL;

@@ -85,7 +85,7 @@ static float model_velocity(const minimod_options *o, int z) {
     return 1500.0f + 1000.0f * (float)layer;
 }
 
-// Range of own velocities; -1 if one is no speed.
+// Computes the range of own velocities; returns -1 if one is invalid.
 static int velocity_range(const model *m, double *slowest, double *fastest, char *message,
                           size_t message_size) {
     const grid *g = &m->part;
@@ -109,7 +109,7 @@ static int velocity_range(const model *m, double *slowest, double *fastest, char
 }
 
 // Cerjan's taper: both time levels are multiplied by exp(-(0.015 d)^2) in each step, d points deep
-// in a layer of 20; other widths are scaled so that the face damps alike.
+// in a layer of 20; other widths are scaled so that the damping at the face is equal.
 static void fill_sponge(float *damp, int first, int count, int whole, int width) {
     for (int i = 0; i < count; ++i) {
         const int at = first + i;

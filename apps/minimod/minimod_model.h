@@ -34,14 +34,14 @@ void model_free(model *m);
 // there. `field` holds step - 2 before and `step` afterwards; `now` holds step - 1.
 void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end);
 
-// What the source adds to its point in `step`, before scaling with source_scale.
+// Returns the value that the source adds to its point in `step`, before scaling with source_scale.
 float model_push(const model *m, int step);
 
 static inline float *model_source(const model *m, float *field) {
     return grid_plane(&m->part, field, m->source_x) + m->source_at;
 }
 
-// The point of receiver r; NULL if another rank has it.
+// Returns the point of receiver r; NULL if it is on another rank.
 static inline float *model_receiver(const model *m, float *field, int r) {
     const grid *g = &m->part;
     const int *at = m->receivers + 3 * (size_t)r;
@@ -52,7 +52,7 @@ static inline float *model_receiver(const model *m, float *field, int r) {
     return grid_plane(g, field, x) + (size_t)at[1] * g->pitch + (size_t)at[2];
 }
 
-// Stores what the receivers in own planes see into trace[r]; leaves the others alone.
+// Stores the values at the receivers in own planes into trace[r]; does not change the others.
 void model_record(const model *m, float *field, float *trace);
 
 #endif

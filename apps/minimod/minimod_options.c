@@ -49,7 +49,7 @@ static int fits(const char *option, const int at[3], const int grid[3], char *me
     return 1;
 }
 
-static int sensible(minimod_options *o, int ranks, char *message, size_t message_size) {
+static int check_options(minimod_options *o, int ranks, char *message, size_t message_size) {
     for (int d = 0; d < 3; ++d) {
         if (o->grid[d] < 2 * HALO || o->grid[d] > 100000) {
             snprintf(message, message_size, "--grid: n%c = %d must be between %d and 100000",
@@ -112,7 +112,7 @@ minimod_verdict minimod_read_options(minimod_options *options, int ranks, int ar
     case OPTIONS_RUN:
         break;
     }
-    if (!sensible(options, ranks, message, message_size)) {
+    if (!check_options(options, ranks, message, message_size)) {
         return MINIMOD_BAD;
     }
     fill_defaults(options);

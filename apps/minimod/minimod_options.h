@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a run of Minimod is asked to do.
+// Options of a run of Minimod.
 #ifndef MINIMOD_OPTIONS_H
 #define MINIMOD_OPTIONS_H
 

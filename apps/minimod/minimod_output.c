@@ -49,7 +49,7 @@ static FILE *open_in(const char *folder, const char *name, char *message, size_t
     return file;
 }
 
-// Closes; a full disk shows here at the latest.
+// Closes the file, which detects a full disk at the latest.
 static int close_written(FILE *file, const char *name, char *message, size_t message_size) {
     const int failed = ferror(file);
     if (fclose(file) != 0 || failed) {

@@ -67,7 +67,7 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
     for (int step = 1; step <= o->steps; ++step) {
         float *const field = fields[step % 2];
         float *const now = fields[(step + 1) % 2];
-        if (o->overlap && g->ranks > 1) { // alone there is nothing to hide
+        if (o->overlap && g->ranks > 1) { // a single rank has no exchange to hide
             step_with_overlap(m, field, now, step, result);
         } else {
             step_without_overlap(m, field, now, step, result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The time loop, and what a run leaves behind.
+// The time loop, and the output of a run.
 #ifndef MINIMOD_RUN_H
 #define MINIMOD_RUN_H
 
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 typedef struct run_result {
-    float *field;        // after the last step (one of the two buffers)
-    float *seismogram;   // [step][receiver]; on rank 0 complete, elsewhere own receivers
-    double seconds;      // of the time loop on this rank
-    double put_seconds;  // of it in halo_start
-    double copy_rate;    // of this rank's field where the steps run, bytes per second
+    float *field;       // after the last step (one of the two buffers)
+    float *seismogram;  // [step][receiver]; on rank 0 complete, elsewhere own receivers
+    double seconds;     // of the time loop on this rank
+    double put_seconds; // of it in halo_start
+    double copy_rate; // bytes per second of a copy of this rank's field on the device of the steps
     double wait_seconds; // of it in halo_finish
 } run_result;
 

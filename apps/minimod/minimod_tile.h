@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A tile of the grid, computed by one thread: what the kernel on the host's threads
-// (minimod_kernel.c) and the one in target regions (compute_target.c) have in common, so that both
-// give the same bits.
+// A tile of the grid, computed by one thread. Shared by the kernel on the host's threads
+// (minimod_kernel.c) and the one in target regions (compute_target.c), so that both give the same
+// bits.
 #ifndef MINIMOD_TILE_H
 #define MINIMOD_TILE_H
 
@@ -33,9 +33,9 @@ static inline float step_point(float u, const float ring[HALO], float factor, fl
     return damp * (2.0f * u + factor * laplacian - damp * before);
 }
 
-// Part of a row; nz is a multiple of LINE, except on GPUs (there it may be a single point). Nothing
-// is promised about alignment: the host's rows start at cache lines, but LLVM's host devices
-// allocate with malloc.
+// Computes a part of a row; nz is a multiple of LINE, except on GPUs (there it may be a single
+// point). Does not assume any alignment: the host's rows start at cache lines, but LLVM's host
+// devices allocate with malloc.
 static inline void step_row(float *restrict ahead, const float *restrict u,
                             const float *restrict factor, float damp_xy,
                             const float *restrict damp_z, ptrdiff_t nz, ptrdiff_t row,
@@ -60,8 +60,9 @@ static inline void step_row(float *restrict ahead, const float *restrict u,
     }
 }
 
-// The three streams that come from memory, one row ahead of their use: the hardware prefetcher
-// gives up between the short pieces of rows that the blocking makes (1.4 times faster with it).
+// Prefetches the three streams from memory one row ahead of their use: the hardware prefetcher
+// stops between the short parts of rows that the blocking makes (1.4 times faster with
+// prefetching).
 static inline void fetch_ahead(const float *ahead, const float *u_front, const float *factor,
                                int nz) {
     for (int z = 0; z < nz; z += LINE) {
@@ -71,8 +72,9 @@ static inline void fetch_ahead(const float *ahead, const float *u_front, const f
     }
 }
 
-// X_BLOCK planes, rows y_begin to y_end - 1, Z_BLOCK points of each row: what neighbouring points
-// share then stays in the first-level cache (12 rows along X, 9 along Y in each of 4 planes).
+// Computes X_BLOCK planes, rows y_begin to y_end - 1, Z_BLOCK points of each row: data that
+// neighbouring points share then stays in the first-level cache (12 rows along X, 9 along Y in each
+// of 4 planes).
 static inline void step_block(const grid *g, const medium *m, float *previous, float *now,
                               int x_begin, int x_end, int y_begin, int y_end, int z_begin, int nz) {
     for (int y = y_begin; y < y_end; ++y) {
@@ -94,7 +96,7 @@ static inline int smaller(int a, int b) { return a < b ? a : b; }
 static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 // Rows per block: the planes that a block's sweep along X keeps reading should stay in half of a
-// 1 MiB second-level cache, and there are as many blocks as make an even share for each thread.
+// 1 MiB second-level cache, and the number of blocks is a multiple of the number of threads.
 static inline int block_rows(const grid *g, int threads) {
     const size_t row_bytes = g->pitch * sizeof(float) * (2 * HALO + 3);
     const size_t fit = (512 << 10) / row_bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a device does with its slab. Parallel regions without teams, for processors: the source and
-// the receivers need the whole step, and this way a step is one target region.
+// The work of a device on its slab. Parallel regions without teams, for processors: the source and
+// the receivers need the whole step, and so a step is one target region.
 #ifndef MINIMOD_SLAB_KERNEL_H
 #define MINIMOD_SLAB_KERNEL_H
 
@@ -27,7 +27,7 @@ static inline void slab_clear(const slab_view *v, const float *row, int rows_ali
     }
 }
 
-// Rows from y on, as many as a block has.
+// Computes a block of rows from y on.
 static inline void slab_block(const slab_view *v, float *field, float *now, int y, int rows) {
     const grid *g = &v->part;
     const int points = divide_up(g->nz, LINE) * LINE;
@@ -41,7 +41,7 @@ static inline void slab_block(const slab_view *v, float *field, float *now, int 
     restore_denormals(saved);
 }
 
-// As compute_advance and compute_record, of all own planes.
+// Does the work of compute_advance and compute_record for all own planes.
 static inline void slab_step(const slab_view *v, int step, float push) {
     const grid *g = &v->part;
     float *const field = v->field[step % 2];
@@ -63,8 +63,9 @@ static inline void slab_step(const slab_view *v, int step, float push) {
     if (v->has_source) {
         field[v->source] += v->source_scale * push;
     }
-    for (int r = 0; r < v->heard; ++r) {
-        v->trace[(size_t)(step - 1) * (size_t)v->heard + (size_t)r] = field[v->places[r]];
+    for (int r = 0; r < v->num_local_receivers; ++r) {
+        v->trace[(size_t)(step - 1) * (size_t)v->num_local_receivers + (size_t)r] =
+            field[v->receiver_offsets[r]];
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Minimod on all devices of one process: the grid is cut along X into a slab for each device, as it
-// is for ranks. Fields exist on the devices only.
+// Minimod on all devices of one process: the grid is split along X into a slab per device, as it is
+// for ranks. Fields exist on the devices only.
 #ifndef MINIMOD_SLABS_H
 #define MINIMOD_SLABS_H
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a device knows of its slab; all pointers are its own.
+// A device's data of its slab; all pointers are device pointers.
 typedef struct slab_view {
     grid part;
     medium medium;
@@ -19,40 +19,40 @@ typedef struct slab_view {
     int has_source;
     size_t source; // offset in a field
     float source_scale;
-    int heard;            // receivers in own planes
-    const size_t *places; // their offsets in a field
-    float *trace;         // [step][heard]
+    int num_local_receivers;        // receivers in own planes
+    const size_t *receiver_offsets; // their offsets in a field
+    float *trace;                   // [step][heard]
 } slab_view;
 
 typedef struct slab {
     model model; // as that of a rank
     int device;
     slab_view view;         // the host's copy
-    slab_view *there;       // the device's
-    int *receivers;         // numbers of those that the device hears
+    slab_view *device_view; // the device's
+    int *receivers;         // numbers of the receivers in own planes
     omp_depend_t own[2];    // of each field: reads the own planes,
     omp_depend_t before[2]; // writes the halo before them,
-    omp_depend_t after[2];  // writes the halo behind them
+    omp_depend_t after[2];  // writes the halo after them
 } slab;
 
-// Bytes that the client asks to be moved.
+// Bytes of the transfers that the client requests.
 typedef struct slab_traffic {
     size_t sent, received; // between it and devices
     size_t between;        // from device to device
 } slab_traffic;
 
-// Brings the models, which are complete, to the devices. If `rows_alike`, the medium varies along Z
-// alone: then one row is sent, and the traffic does not depend on the grid's planes. The slabs stay
-// where they are until slabs_leave.
+// Copies the complete models to the devices. If `rows_alike`, the medium varies along Z alone: then
+// one row is sent, and the amount of data does not depend on the grid's planes. The slabs must not
+// move in memory until slabs_leave.
 void slabs_enter(slab *slabs, int count, int steps, int rows_alike, slab_traffic *bytes);
-// All steps. `progress` is called with the number of steps done, now and then.
+// Runs all steps. `progress` is called at intervals with the number of completed steps.
 void slabs_run(slab *slabs, int count, int steps, void (*progress)(void *, int), void *context,
                slab_traffic *bytes);
-// Digest of the last field, as run_digest, computed by the devices.
+// Returns the digest of the last field, as run_digest does, computed by the devices.
 uint64_t slabs_digest(slab *slabs, int count, int steps, slab_traffic *bytes);
-// Own planes of the last field of all slabs, one after the other.
+// Copies the own planes of the last field of all slabs, one after the other.
 void slabs_fetch_field(const slab *slabs, int count, int steps, float *whole, slab_traffic *bytes);
-// [step][receiver]
+// Copies the seismogram, [step][receiver].
 void slabs_fetch_seismogram(const slab *slabs, int count, int steps, float *seismogram,
                             slab_traffic *bytes);
 void slabs_leave(slab *slabs, int count);

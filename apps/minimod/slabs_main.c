@@ -23,7 +23,8 @@ static void *allocate(size_t bytes) {
     return memory;
 }
 
-// The other options are those of all Minimods; takes this one out of them.
+// Removes --devices from the arguments and returns its value; the other options are those of all
+// variants of Minimod.
 static const char *take_devices(int *argc, char **argv) {
     for (int i = 1; i + 1 < *argc; ++i) {
         if (strcmp(argv[i], "--devices") == 0) {
@@ -40,15 +41,15 @@ static void load(slab *slabs, const device_range *range, const minimod_options *
                  double *fastest) {
     char message[512];
     for (int d = 0; d < range->count; ++d) {
-        double least = 0;
-        double most = 0;
+        double min_velocity = 0;
+        double max_velocity = 0;
         slabs[d].device = range->first + d;
-        if (model_load(&slabs[d].model, o, d, range->count, &least, &most, message,
+        if (model_load(&slabs[d].model, o, d, range->count, &min_velocity, &max_velocity, message,
                        sizeof message) != 0) {
             fail(2, message);
         }
-        *slowest = fmin(*slowest, least);
-        *fastest = fmax(*fastest, most);
+        *slowest = fmin(*slowest, min_velocity);
+        *fastest = fmax(*fastest, max_velocity);
     }
     for (int d = 0; d < range->count; ++d) {
         if (model_complete(&slabs[d].model, o, *slowest, *fastest, message, sizeof message) != 0) {
@@ -85,7 +86,7 @@ static void report(const slab *slabs, const device_range *range, const minimod_o
     printf("checksum    %016llx\n", (unsigned long long)digest);
 }
 
-// Slice through the source, as run_write wants it.
+// Returns the slice through the source, for run_write.
 static float *cut_slice(const grid *g, const minimod_options *o, const float *whole) {
     const size_t nz = (size_t)g->nz;
     float *const slice = allocate((size_t)g->nx * nz * sizeof(float));
@@ -129,14 +130,14 @@ static int run(const device_range *range, const minimod_options *o) {
     load(slabs, range, o, &slowest, &fastest);
     slab_traffic before = {0};
     slab_traffic during = {0};
-    slab_traffic behind = {0};
+    slab_traffic after_run = {0};
     slabs_enter(slabs, count, o->steps, o->velocity == NULL, &before);
     const double seconds = run_steps_timed(slabs, count, o, &during);
-    report(slabs, range, o, seconds, slabs_digest(slabs, count, o->steps, &behind));
-    const int status = finish(slabs, count, o, slowest, fastest, &behind);
+    report(slabs, range, o, seconds, slabs_digest(slabs, count, o->steps, &after_run));
+    const int status = finish(slabs, count, o, slowest, fastest, &after_run);
     printf(
         "client      %zu bytes to devices before the first step, %zu from devices after the last\n",
-        before.sent, behind.received);
+        before.sent, after_run.received);
     printf("step        %zu bytes through the client, %zu from device to device\n",
            (during.sent + during.received) / (size_t)o->steps, during.between / (size_t)o->steps);
     slabs_leave(slabs, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One form of each loop for processors and GPUs: pieces of rows, distributed over all threads of
-// the device. On a processor (host devices) a piece is the whole row, in vector instructions; on a
+// One form of each loop for processors and GPUs: chunks of rows, distributed over all threads of
+// the device. On a processor (host devices) a chunk is the whole row, in vector instructions; on a
 // GPU it is one number, and neighbouring threads have neighbouring numbers of a row.
 #include "train/network.h"
 
@@ -13,17 +13,17 @@
 
 static double loss;
 static double hits;
-static int piece;
+static int chunk;
 
 static inline int smaller(int a, int b) { return a < b ? a : b; }
 
-static float *keep(size_t count) {
+static float *map_array(size_t count) {
     float *const array = comm_alloc(count * sizeof(float));
 #pragma omp target enter data map(alloc : array[0 : count])
     return array;
 }
 
-static void drop(float *array, size_t count) {
+static void unmap_array(float *array, size_t count) {
 #pragma omp target exit data map(release : array[0 : count])
     comm_free(array);
 }
@@ -34,24 +34,24 @@ void network_enter(network *n, int hidden, int classes, int capacity) {
         n->at[l] = n->count;
         n->count += (size_t)(n->widths[l] + 1) * (size_t)n->widths[l + 1];
     }
-    n->weights = keep(n->count);
-    n->gradient = keep(n->count);
+    n->weights = map_array(n->count);
+    n->gradient = map_array(n->count);
     for (int l = 0; l < LAYERS; ++l) {
-        n->values[l] = keep((size_t)capacity * (size_t)n->widths[l + 1]);
-        n->slopes[l] = keep((size_t)capacity * (size_t)n->widths[l + 1]);
+        n->values[l] = map_array((size_t)capacity * (size_t)n->widths[l + 1]);
+        n->slopes[l] = map_array((size_t)capacity * (size_t)n->widths[l + 1]);
     }
 #pragma omp target enter data map(alloc : loss, hits)
-    piece = device_is_gpu() ? 1 : hidden + classes;
+    chunk = device_is_gpu() ? 1 : hidden + classes;
 }
 
 void network_leave(network *n) {
 #pragma omp target exit data map(release : loss, hits)
     for (int l = LAYERS - 1; l >= 0; --l) {
-        drop(n->slopes[l], (size_t)n->capacity * (size_t)n->widths[l + 1]);
-        drop(n->values[l], (size_t)n->capacity * (size_t)n->widths[l + 1]);
+        unmap_array(n->slopes[l], (size_t)n->capacity * (size_t)n->widths[l + 1]);
+        unmap_array(n->values[l], (size_t)n->capacity * (size_t)n->widths[l + 1]);
     }
-    drop(n->gradient, n->count);
-    drop(n->weights, n->count);
+    unmap_array(n->gradient, n->count);
+    unmap_array(n->weights, n->count);
 }
 
 void network_begin(const network *n, uint64_t seed) {
@@ -60,7 +60,7 @@ void network_begin(const network *n, uint64_t seed) {
         const size_t at = n->at[l];
         const size_t width = (size_t)n->widths[l + 1];
         const size_t inputs = (size_t)n->widths[l];
-        // Of a spread that keeps the size of values from layer to layer.
+        // The spread preserves the size of values from layer to layer.
         const double spread = seed > 0 ? sqrt(6.0 / (double)inputs) : 0;
 #pragma omp target teams distribute parallel for
         for (size_t i = 0; i < (inputs + 1) * width; ++i) {
@@ -70,7 +70,7 @@ void network_begin(const network *n, uint64_t seed) {
     }
 }
 
-static inline void forward_piece(float *restrict out, const float *restrict in,
+static inline void forward_chunk(float *restrict out, const float *restrict in,
                                  const float *restrict w, int inputs, int width, int columns,
                                  int rectify) {
     const float *const bias = w + (ptrdiff_t)inputs * width;
@@ -88,9 +88,9 @@ static inline void forward_piece(float *restrict out, const float *restrict in,
     }
 }
 
-// The slopes of one sample's loss by the last layer's output; returns the loss.
-static inline double judge(float *restrict slopes, const float *restrict out, int classes,
-                           int right, int *hit) {
+// Computes the slopes of one sample's loss by the last layer's output; returns the loss.
+static inline double softmax_loss(float *restrict slopes, const float *restrict out, int classes,
+                                  int right, int *hit) {
     int best = 0;
     for (int j = 1; j < classes; ++j) {
         best = out[j] > out[best] ? j : best;
@@ -113,14 +113,14 @@ void network_forward(const network *n, const samples *s, int b) {
     for (int l = 0; l < LAYERS; ++l) {
         const int inputs = n->widths[l];
         const int width = n->widths[l + 1];
-        const int columns = piece;
+        const int columns = chunk;
         const int rectify = l + 1 < LAYERS;
         const float *const w = n->weights + n->at[l];
         float *const out = n->values[l];
 #pragma omp target teams distribute parallel for collapse(2)
         for (int i = 0; i < count; ++i) {
             for (int j = 0; j < width; j += columns) {
-                forward_piece(out + (ptrdiff_t)i * width + j, in + (ptrdiff_t)i * inputs, w + j,
+                forward_chunk(out + (ptrdiff_t)i * width + j, in + (ptrdiff_t)i * inputs, w + j,
                               inputs, width, smaller(columns, width - j), rectify);
             }
         }
@@ -133,14 +133,13 @@ void network_forward(const network *n, const samples *s, int b) {
     for (int i = 0; i < count; ++i) {
         int hit = 0;
         const ptrdiff_t row = (ptrdiff_t)i * classes;
-        loss += judge(slopes + row, in + row, classes, right[i], &hit);
+        loss += softmax_loss(slopes + row, in + row, classes, right[i], &hit);
         hits += hit;
     }
 }
 
-// A piece of the gradient's row that belongs to input i; the bias belongs to an input that is
-// always 1.
-static inline void gradient_piece(float *restrict row, const float *restrict in,
+// Computes a chunk of the gradient's row of input i; the bias belongs to an input that is always 1.
+static inline void gradient_chunk(float *restrict row, const float *restrict in,
                                   const float *restrict slopes, int count, int inputs, int width,
                                   int columns, int i) {
     for (int j = 0; j < columns; ++j) {
@@ -157,13 +156,13 @@ static inline void gradient_piece(float *restrict row, const float *restrict in,
 static void layer_gradient(const network *n, int l, const float *in, int count) {
     const int inputs = n->widths[l];
     const int width = n->widths[l + 1];
-    const int columns = piece;
+    const int columns = chunk;
     const float *const slopes = n->slopes[l];
     float *const gradient = n->gradient + n->at[l];
 #pragma omp target teams distribute parallel for collapse(2)
     for (int i = 0; i <= inputs; ++i) {
         for (int j = 0; j < width; j += columns) {
-            gradient_piece(gradient + (ptrdiff_t)i * width + j, in, slopes + j, count, inputs,
+            gradient_chunk(gradient + (ptrdiff_t)i * width + j, in, slopes + j, count, inputs,
                            width, smaller(columns, width - j), i);
         }
     }
@@ -178,7 +177,7 @@ static inline float dot(const float *restrict a, const float *restrict b, int n)
     return sum;
 }
 
-// From a layer's slopes to those of the layer before.
+// Computes the slopes of the previous layer from those of a layer.
 static void layer_back(const network *n, int l, int count) {
     const int inputs = n->widths[l];
     const int width = n->widths[l + 1];
@@ -215,7 +214,7 @@ void network_step(const network *n, double rate) {
     }
 }
 
-void network_forget_score(void) {
+void network_reset_score(void) {
 #pragma omp target map(tofrom : loss, hits)
     loss = hits = 0;
 }

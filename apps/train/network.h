@@ -3,7 +3,7 @@
 // the hidden layers, softmax and cross entropy at the end.
 //
 // Everything lives on the device from network_enter to network_leave. Weights are one array, and
-// gradients another of the same order, so that each is one piece for the other ranks.
+// gradients another of the same order, so that each is communicated in one call.
 #ifndef TRAIN_NETWORK_H
 #define TRAIN_NETWORK_H
 
@@ -13,37 +13,37 @@ enum { LAYERS = 3 };
 
 typedef struct network {
     int widths[LAYERS + 1]; // of the input, then of each layer
-    size_t at[LAYERS];      // where a layer's weights begin: [width before + 1][width]; the
-                            // last row is what is added to every sample (the bias)
+    size_t at[LAYERS];      // offset of a layer's weights: [width before + 1][width]; the
+                            // last row is added to every sample (the bias)
     size_t count;           // all weights
-    int capacity;           // most samples at once
+    int capacity;           // maximum number of samples at once
     float *weights;         // [count]
     float *gradient;        // [count], sums over the samples
     float *values[LAYERS];  // [capacity][width], a layer's output
-    float *slopes[LAYERS];  // the same, derivative of the loss by it
+    float *slopes[LAYERS];  // [capacity][width], derivative of the loss by the output
 } network;
 
 // Sums over the samples since network_forget_score.
 typedef struct network_score {
     double loss; // cross entropy
-    double hits; // classified right
+    double hits; // correctly classified samples
 } network_score;
 
 void network_enter(network *n, int hidden, int classes, int capacity);
 void network_leave(network *n);
 
-// Random weights (seed > 0), or zeros.
+// Sets random weights (seed > 0), or zeros.
 void network_begin(const network *n, uint64_t seed);
-// Block b of s through all layers, and its part of the score.
+// Computes block b of s through all layers, and adds it to the score.
 void network_forward(const network *n, const samples *s, int b);
-// After it: the gradient of the samples' summed loss.
+// Computes the gradient of the samples' summed loss, after network_forward.
 void network_backward(const network *n, const samples *s, int b);
 // weights -= rate * gradient
 void network_step(const network *n, double rate);
 
-void network_forget_score(void);
+void network_reset_score(void);
 network_score network_read_score(void);
-// Of the weights' bits, below 2^32.
+// Returns a digest of the weights' bits, below 2^32.
 double network_digest(const network *n);
 
 #endif

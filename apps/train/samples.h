@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Points on the arms of a spiral, to be told apart by arm: a task that a network without hidden
-// layers fails. Sample number i is the same wherever it is made.
+// Points on the arms of a spiral, to be classified by arm: a task that a network without hidden
+// layers fails. Sample number i is equal on all ranks and devices.
 #ifndef TRAIN_SAMPLES_H
 #define TRAIN_SAMPLES_H
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the ranks of a training tell each other, the only part of it that differs between DiOMP and
-// MPI. Both are collective and about device copies: the arrays are mapped on `device`.
+// Communication of the training, its only part that differs between DiOMP and MPI. Both functions
+// are collective and work on device copies: the arrays are mapped on `device`.
 #ifndef TRAIN_SHARE_H
 #define TRAIN_SHARE_H
 
 #include <stddef.h>
 
-// Every rank gets rank 0's.
+// Broadcasts the weights of rank 0.
 void share_weights(float *weights, size_t count, int device);
-// Every rank gets the sum of all ranks' gradients.
+// Replaces the gradient by the sum over all ranks.
 void share_gradient(float *gradient, size_t count, int device);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Weights and gradients with MPI. Its buffers are the host's copies: that works with every MPI,
-// whether or not it knows devices.
+// Weights and gradients with MPI. Its buffers are the host's copies: that works with every MPI
+// library, with or without support for devices.
 #include "train/share.h"
 
 #include <mpi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Training of a small network, data-parallel: every rank has all weights and its share of every
-// batch; the gradients are added up before each step. So the weights take the same way as on one
-// rank, but for rounding. The same main serves DiOMP and MPI.
+// Training of a small network, data-parallel: every rank has all weights and a part of every batch;
+// the gradients are added up before each step. So the weights develop as on one rank, except for
+// rounding. This main program is shared by DiOMP and MPI.
 #include "common/clock.h"
 #include "common/comm.h"
 #include "common/device.h"
@@ -22,14 +22,14 @@ typedef struct train_result {
     double seconds, share_seconds;
     double loss;     // mean over the last epoch, known to rank 0
     double accuracy; // per cent of the test samples, known to rank 0
-    int same;        // weights are the same bits on all ranks
+    int same;        // weights have the same bits on all ranks
 } train_result;
 
 static int share_first(int count, int rank, int ranks) {
     return (int)((long long)count * rank / ranks);
 }
 
-// This rank's share of each of `batches` batches that begin with sample `first`.
+// Makes this rank's part of each of `batches` batches that begin with sample `first`.
 static samples own_samples(const train_options *o, int batches, int first) {
     const int begin = share_first(o->batch, comm_rank(), comm_ranks());
     const int end = share_first(o->batch, comm_rank() + 1, comm_ranks());
@@ -37,7 +37,7 @@ static samples own_samples(const train_options *o, int batches, int first) {
                         (size_t)first + (size_t)begin, (size_t)o->batch);
 }
 
-// Means over all ranks' samples, on rank 0.
+// Returns the means over all ranks' samples, on rank 0.
 static network_score mean_score(int samples) {
     const network_score own = network_read_score();
     float sums[2] = {(float)own.loss, (float)own.hits};
@@ -56,7 +56,7 @@ static void train(const network *n, const samples *s, const train_options *o,
     comm_barrier();
     const double start = seconds_now();
     for (int epoch = 1; epoch <= o->epochs; ++epoch) {
-        network_forget_score();
+        network_reset_score();
         for (int b = 0; b < s->blocks; ++b) {
             network_forward(n, s, b);
             network_backward(n, s, b);
@@ -73,7 +73,7 @@ static void train(const network *n, const samples *s, const train_options *o,
 }
 
 static void test(const network *n, const samples *s, const train_options *o, train_result *result) {
-    network_forget_score();
+    network_reset_score();
     for (int b = 0; b < s->blocks; ++b) {
         network_forward(n, s, b);
     }
@@ -88,7 +88,7 @@ static int report(const network *n, const train_options *o, int batches, int tes
                   const train_result *result) {
     const double seconds = comm_max(result->seconds);
     const double share = comm_max(result->share_seconds);
-    // Rank 0 knows the accuracy; all shall end with its verdict.
+    // Only rank 0 has the accuracy; all ranks must return its result.
     const int good = comm_max(comm_rank() == 0 && result->accuracy >= o->accuracy) > 0;
     if (comm_rank() == 0) {
         const double steps = (double)o->epochs * batches;
@@ -120,18 +120,18 @@ static int run(const train_options *o) {
     network n;
     train_result result = {0};
     network_enter(&n, o->hidden, o->arms, o->batch);
-    samples learnt = own_samples(o, batches, 0);
-    samples unseen = own_samples(o, tests, batches * o->batch);
-    train(&n, &learnt, o, &result);
-    test(&n, &unseen, o, &result);
+    samples training_set = own_samples(o, batches, 0);
+    samples test_set = own_samples(o, tests, batches * o->batch);
+    train(&n, &training_set, o, &result);
+    test(&n, &test_set, o, &result);
     const int passed = report(&n, o, batches, tests, &result);
-    samples_free(&unseen);
-    samples_free(&learnt);
+    samples_free(&test_set);
+    samples_free(&training_set);
     network_leave(&n);
     return passed ? 0 : 1;
 }
 
-static int sensible(const void *options, char *message, size_t message_size) {
+static int check_options(const void *options, char *message, size_t message_size) {
     const train_options *const o = options;
     if (o->batch < comm_ranks() || o->batch > o->samples) {
         snprintf(message, message_size,
@@ -183,8 +183,8 @@ int main(int argc, char **argv) {
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };
     int status = 0;
-    if (!options_take(rows, NUM_ROWS, argc, argv, sensible, &o, "train",
-                      "Training of a small network.", comm_rank(), &status)) {
+    if (!options_handle(rows, NUM_ROWS, argc, argv, check_options, &o, "train",
+                        "Training of a small network.", comm_rank(), &status)) {
         status = run(&o);
     }
     comm_finalize();

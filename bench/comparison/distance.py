@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the machine's cores are, as seen by two ranks.
+"""The distance of the machine's cores, as seen by two ranks.
 
-The cores of a virtual machine move: for some seconds they share a cache, then they do not, and what two ranks do
-together takes several times as long, whoever's library they use. So each measurement of two ranks on two cores is
-between two looks at the distance, and only those count that were made at the usual one.
+The cores of a virtual machine migrate: for some seconds they share a cache, then they do not, and operations of two
+ranks take several times as long, in every library. So the distance is measured before and after each measurement of two
+ranks on two cores, and only measurements at the usual distance count.
 """
 
 import collections
@@ -11,7 +11,7 @@ import os
 import subprocess
 import time
 
-MIXED = -1.0  # the cores moved meanwhile
+MIXED = -1.0  # the cores migrated meanwhile
 
 
 def alike(a, b):
@@ -19,7 +19,7 @@ def alike(a, b):
 
 
 def usual(distances):
-    """The one that most others are like, the nearer of two; None of none."""
+    """The distance that most others resemble, the smaller one of two; None if there is none."""
     seen = collections.Counter(distances)
     likes = {each: sum(count for other, count in seen.items() if alike(each, other)) for each in seen}
     most = max(likes, key=lambda each: (likes[each], -each), default=None)
@@ -28,12 +28,12 @@ def usual(distances):
 
 def add_argument(parser):
     parser.add_argument("--patience", type=float, metavar="SECONDS",
-                        help="so long at most, in all, for cores to be where they are as a rule (default 60, with "
+                        help="total time limit for waits until the cores are at their usual distance (default 60, with "
                              "--quick 0)")
 
 
 def watch(arguments):
-    """By the options of a comparison; None where there are no two cores, or no program to look at them."""
+    """A Watch by the options of a comparison; None without two cores, or without the program that measures them."""
     program = arguments.build / "bench/bench_core_distance"
     if os.cpu_count() < 2 or not program.exists():
         return None
@@ -42,12 +42,12 @@ def watch(arguments):
 
 
 def measure(watch, action):
-    """What action() gives, and the distance at which it was made, or None where nobody watches."""
+    """The result of action(), and the distance at which it was made, or None without a watch."""
     return (action(), None) if watch is None else watch.measure(action)
 
 
 class Watch:
-    """Looks at the distance, and waits for the usual one while its patience lasts."""
+    """Measures the distance, and waits for the usual one within a time limit."""
 
     def __init__(self, program, patience_s):
         self.program, self.patience_s = str(program), patience_s
@@ -77,7 +77,7 @@ class Watch:
         return distance
 
     def measure(self, action, tries=3):
-        """Calls action() once or more; gives its last result and the distance at which it was made."""
+        """Calls action() once or more; returns its last result and the distance at which it was made."""
         for attempt in range(tries):
             self.await_usual()
             before, start = self.look(), time.monotonic()

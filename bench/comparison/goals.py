@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What DiOMP has to reach, as rules over the measured times.
+"""The goals of DiOMP, as rules over the measured times.
 
 A rule gives a sentence and the largest value of "our time / what it is compared with" that passes.
 """
@@ -8,7 +8,7 @@ PEERS = ["openmpi", "mpich", "openshmem"]
 LARGE = 64 * 1024
 # At least 0.97 of the limit's bandwidth.
 LIMIT_FACTOR = 1 / 0.97
-# Two that both copy at the speed of the memory are as quick as each other: a ratio that prints as 1.00.
+# Two libraries that copy at the speed of the memory are equal: a ratio that prints as 1.00.
 TIE_FACTOR = 1.005
 
 
@@ -25,8 +25,8 @@ def against_openmpi(us, factor):
 def copy_limit(results, row, library):
     """The faster of memcpy and streaming stores.
 
-    "diomp": between the very buffers that put and get use, sample by sample in turn with them. "limits": over a
-    memfd of a program without a library.
+    "diomp": between the buffers of put and get, sample by sample in turn with them. "limits": over a memfd of a
+    program without a library.
     """
     times = []
     for copy in ("memcpy", "stream"):

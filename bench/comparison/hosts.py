@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The libraries on several hosts, and what DiOMP has to reach there.
+"""The libraries on several hosts, and the goals of DiOMP there.
 
-A shape is (hosts, ranks per host). Ranks of a host are neighbours. Nobody gets bound when the hosts are namespaces of
-one machine whose cores do not suffice; Open MPI gets mpi_yield_when_idle then, DiOMP no setting in any case.
+A shape is (hosts, ranks per host). Ranks of a host are neighbours. Ranks are not bound if the hosts are namespaces of
+one machine with fewer cores than ranks; Open MPI gets mpi_yield_when_idle then, DiOMP never gets a setting.
 """
 
 import os
 
 from . import libraries
 
-# One shape after the other; transfers only where nobody shares a core.
+# One shape after the other; transfers only if no ranks share a core.
 SHAPES = [(2, 1), (2, 2), (4, 1), (4, 2)]
 POINT_TO_POINT = ["put", "get", "bandwidth", "rate"]
 COLLECTIVE = ["barrier", "bcast", "allreduce"]
@@ -17,7 +17,7 @@ LARGE = 64 * 1024
 
 
 class Placement:
-    """Where ranks go: names of the hosts, and the command that reaches them."""
+    """Placement of ranks: names of the hosts, and the remote shell."""
 
     def __init__(self, names, rsh, one_machine):
         self.names, self.rsh, self.one_machine = names, rsh, one_machine
@@ -48,13 +48,13 @@ class Diomp(HostLibrary):
     def command(self, ranks, yields):
         words = [self.launcher, "-n", self.size(), "--hosts", self.placement.listed(*self.shape), "--rsh",
                  self.placement.rsh]
-        # Each host would bind its ranks to the same first cores.
+        # Otherwise each host would bind its ranks to the same first cores.
         words += ["--bind-to", "none"] if self.placement.one_machine else []
         return words + ["--", self.program]
 
 
 class OpenMpi(HostLibrary):
-    """Its messages over the TCP BTL; one-sided calls of ranks on several hosts need osc pt2pt then."""
+    """Messages over the TCP BTL; one-sided calls of ranks on several hosts need osc pt2pt then."""
 
     transport = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self", "--mca", "osc", "pt2pt"]
 
@@ -85,7 +85,7 @@ class Mpich(HostLibrary):
 
 
 class Tcp(HostLibrary):
-    """The floor: one connection, two processes."""
+    """The lower limit: one connection, two processes."""
 
     def command(self, ranks, yields):
         return [self.program, "--rsh", self.placement.rsh, "--host", self.placement.names[1], "--threads", "1"]

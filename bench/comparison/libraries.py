@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 
-# Start-up and sizes up to 16 MiB take seconds; a run that lasts this long hangs.
+# Start-up and sizes up to 16 MiB take seconds; a longer run hangs.
 TIMEOUT_S = 90
 
 ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
@@ -63,7 +63,7 @@ class Library:
         return job.rounds
 
     def run(self, ranks, arguments, yields, output):
-        """None, or what went wrong."""
+        """None, or the error."""
         status, text, _ = execute(self.command(ranks, yields or ranks > os.cpu_count()) + arguments)
         if status is None:
             return f"stopped after {TIMEOUT_S} s"
@@ -111,8 +111,8 @@ class OpenShmem(OpenMpi):
 
 
 class Mpich(Library):
-    # It only spins: a barrier of 8 ranks on 2 cores takes some 50 ms. One round shows that well enough, and a quick
-    # comparison does without.
+    # It only spins: a barrier of 8 ranks on 2 cores takes some 50 ms. One round is enough to show that, and a quick
+    # comparison leaves it out.
     crawls_when_shared = True
 
     def command(self, ranks, yields):
@@ -140,7 +140,7 @@ KINDS = {
 
 
 def find(build, wanted, kinds=None, *placement):
-    """The libraries that can run, and for the others the reason why not. `placement`: see hosts.py."""
+    """The libraries that can run, and the reasons for those that cannot. `placement`: see hosts.py."""
     present, skipped = [], {}
     for name, (kind, program, launchers) in (kinds or KINDS).items():
         if name != "diomp" and name not in wanted:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Test programs that come with the libraries below our conduits, and what they print.
+"""Test programs of the libraries below our conduits, and their output.
 
 Both kinds have parts(): one per program, each a function that runs it and gives (operation, bytes, microseconds), operations
 by the names of diomp-bench.
@@ -30,7 +30,7 @@ class Gasnet:
     """testsmall and testlarge of GASNet-EX."""
 
     name = "gasnet's own"
-    # A blocking put is at its target when it returns; it says nothing about others, as a fence does.
+    # A blocking put is complete at its target when it returns; unlike a fence it does not complete other puts.
     BLOCKING = {"Put": "put_event", "Get": "get"}
 
     def __init__(self, folder, start, environment, conduit="gasnet"):
@@ -45,11 +45,11 @@ class Gasnet:
 
     def parts(self, latency_sizes, window_sizes):
         """Blocking puts and gets of testsmall, explicit non-blocking ones of testlarge. The local side lies outside of
-        GASNet's segment, as any memory of ours does."""
+        GASNet's segment, as all memory of DiOMP does."""
         return [lambda: self.latencies(latency_sizes), lambda: self.windows(window_sizes)]
 
     def latencies(self, sizes):
-        # The average has three digits behind the point, too few between ranks that share memory.
+        # The average has three decimals, too few between ranks that share memory.
         times = "2000000" if self.conduit == "shm" else "2000"
         for line in self.lines("testsmall", ["-out", times, str(max(sizes)), "A"]):
             found = re.search(r"(\d+) byte : +(\d+) iters, latency +(\d+) us total,.*\((Put|Get)Blocking latency\)", line)
@@ -69,8 +69,8 @@ class Gpi2:
 
     conduit, name = "gaspi", "gpi2's own"
     PROGRAMS = {"write_notify_lat": "signal", "read_lat": "get", "write_bw": "put_window", "read_bw": "get_window"}
-    # write_bw waits until the bytes have left, ours until they are there. That is much the same only where sockets cannot
-    # hold most of its 1000 writes.
+    # write_bw waits until the bytes have been sent, diomp-bench until they have arrived. The difference is small only if
+    # sockets cannot hold most of its 1000 writes.
     SMALLEST_WRITE_WINDOW = 65536
 
     def __init__(self, folder, start, environment):
@@ -105,13 +105,13 @@ class Gpi2:
                     return rows
                 try:
                     text += os.read(terminal, 65536).decode(errors="replace").replace("\r", "")
-                except OSError:  # all that wrote to it have ended
+                except OSError:  # all writers have ended
                     break
         return give_up(program, libraries.last_line(text))
 
     @contextlib.contextmanager
     def running(self, program):
-        """The terminal of two ranks, which are ended with the block."""
+        """The terminal of two ranks, which end with the block."""
         with tempfile.NamedTemporaryFile("w", prefix="diomp-compare-") as machines, contextlib.ExitStack() as stack:
             machines.write("127.0.0.1\n" * 2)
             machines.flush()

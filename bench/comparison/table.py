@@ -14,8 +14,8 @@ def progress(text):
 
 
 class Results:
-    """Times in microseconds (resident_kib: KiB), a list per key and library: one value per round, and how far the
-    cores were apart then (distance.py), if somebody looked."""
+    """Times in microseconds (resident_kib: KiB), a list per key and library: one value per round, and the distance
+    of the cores then (distance.py), if it was measured."""
 
     def __init__(self):
         self.times = {}
@@ -45,7 +45,7 @@ class Results:
                                if apart is not None and apart > 0])
 
     def at_distance(self, key, library, usual):
-        """The values measured there; all if there is none, and whether that is so."""
+        """The values at the usual distance, or all if there is none, and whether that is so."""
         values, distances = self.times[key][library], self.distances[key][library]
         there = [value for value, apart in zip(values, distances)
                  if apart is None or usual is None or distance.alike(apart, usual)]
@@ -55,7 +55,7 @@ class Results:
         """One per operation, buffers, ranks, threads and size.
 
         A library that has this operation with one kind of buffer only (MPI: private, OpenSHMEM: global) stands in
-        the rows of both, since that is what a user of it can have.
+        the rows of both, since its users have no other.
         """
         result = []
         usual = self.usual_distance()
@@ -69,7 +69,7 @@ class Results:
             ours_has_it = any("diomp" in self.times.get((operation, kind, ranks, threads, size), {})
                               for kind in ("private", "global"))
             if "diomp" not in times and buffers != "-" and ours_has_it:
-                continue  # already a column of our row
+                continue  # already a column of DiOMP's row
             kept = {name: self.at_distance(where, name, usual) for name, where in by_library.items()}
             result.append({
                 "operation": operation, "buffers": buffers, "ranks": ranks, "threads": threads, "size_bytes": size,

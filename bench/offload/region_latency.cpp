@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Target regions, maps and allocations on the default device, for bench/compare-offload. Knows
-// nothing of DiOMP. Rows: region (an empty one), map_tofrom (a region that maps an array and
-// changes its first byte), enter_exit (enter data and exit data of an array, without copies),
-// target_alloc (omp_target_alloc and omp_target_free).
+// Target regions, maps and allocations on the default device, for bench/compare-offload. Does not
+// use DiOMP. Rows: region (an empty one), map_tofrom (a region that maps an array and changes its
+// first byte), enter_exit (enter data and exit data of an array, without copies), target_alloc
+// (omp_target_alloc and omp_target_free).
 #include "bench/session.h"
 
 #include <omp.h>
@@ -39,7 +39,7 @@ void allocate(int device, std::size_t nbytes) {
     omp_target_free(memory, device);
 }
 
-/// Without a device, regions run on the host, and their times mean nothing.
+/// Ends the program if regions run on the host, where times would be meaningless.
 void require_device() {
     int on_host = 1;
 #pragma omp target map(from : on_host)
@@ -62,12 +62,13 @@ void measure_size(const sampling &how, report &results, std::size_t nbytes) {
     buffer const memory = private_buffer(nbytes);
     char *const array = memory.get();
     unsigned char changes = 0;
-    std::vector<body> const bodies{alone([&changes, array, nbytes] {
-                                       map_to_and_from(array, nbytes);
-                                       ++changes;
-                                   }),
-                                   alone([array, nbytes] { enter_and_exit(array, nbytes); }),
-                                   alone([device, nbytes] { allocate(device, nbytes); })};
+    std::vector<body> const bodies{
+        single_rank_body([&changes, array, nbytes] {
+            map_to_and_from(array, nbytes);
+            ++changes;
+        }),
+        single_rank_body([array, nbytes] { enter_and_exit(array, nbytes); }),
+        single_rank_body([device, nbytes] { allocate(device, nbytes); })};
     std::vector<timing> const times = measure(bodies, how);
     if (static_cast<unsigned char>(array[0]) != changes) {
         fail("a region's change did not come back");
@@ -86,7 +87,7 @@ int main(int argc, char **argv) {
         parse_measurement("Target regions and maps on the default device", argc, argv);
     require_device();
     report results({"libomptarget", "-", 1}, true);
-    body const empty = alone(region);
+    body const empty = single_rank_body(region);
     add(results, "region", 0, measure(std::span(&empty, 1), wanted.how).front());
     for (std::size_t const nbytes : {std::size_t{64}, 4 * kib, 64 * kib, mib, 16 * mib}) {
         measure_size(wanted.how, results, nbytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Target regions and transfers on a remote device, for bench/compare-remote. Knows nothing of
-// DiOMP. Rows: region (an empty one), chain (one of a chain of empty regions, nowait with depend),
+// Target regions and transfers on a remote device, for bench/compare-remote. Does not use DiOMP.
+// Rows: region (an empty one), chain (one of a chain of empty regions, nowait with depend),
 // nowait (one of many that do not depend on each other), map_to and map_from (enter data or exit
 // data of an array that moves it), on the default device.
 #include "bench/session.h"
@@ -23,7 +23,7 @@ void region() {
     }
 }
 
-/// Seconds of regions that follow one another and that nobody waits for one by one.
+/// Returns the seconds of regions that depend on each other, without a wait for each of them.
 double chain(std::uint64_t iterations) {
     stopwatch const watch;
     int token = 0;
@@ -37,11 +37,11 @@ double chain(std::uint64_t iterations) {
 #pragma omp taskwait
         }
     }
-    region(); // what has been posted is over
+    region(); // completes all deferred regions
     return watch.seconds();
 }
 
-/// Seconds of regions that may run side by side.
+/// Returns the seconds of regions that may run concurrently.
 double side_by_side(std::uint64_t iterations) {
     stopwatch const watch;
 #pragma omp parallel num_threads(1)
@@ -68,7 +68,7 @@ void map_from(char *array, std::size_t nbytes) {
 #pragma omp target exit data map(from : array[0 : nbytes])
 }
 
-/// The device's bytes, plus one each, must be what comes back.
+/// Checks a round trip: the device adds one to each byte.
 void check_transfer(char *array, std::size_t nbytes) {
     fill_pattern(array, nbytes, 1);
 #pragma omp target map(tofrom : array[0 : nbytes])
@@ -94,8 +94,8 @@ void measure_size(const sampling &how, report &results, std::size_t nbytes) {
     buffer const memory = private_buffer(nbytes);
     char *const array = memory.get();
     check_transfer(array, nbytes);
-    std::vector<body> const bodies{alone([array, nbytes] { map_to(array, nbytes); }),
-                                   alone([array, nbytes] { map_from(array, nbytes); })};
+    std::vector<body> const bodies{single_rank_body([array, nbytes] { map_to(array, nbytes); }),
+                                   single_rank_body([array, nbytes] { map_from(array, nbytes); })};
     std::vector<timing> const times = measure(bodies, how);
     add(results, "map_to", nbytes, times[0]);
     add(results, "map_from", nbytes, times[1]);
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
         fail("target regions run on the host");
     }
     report results({"libomptarget", "-", 1}, true);
-    std::vector<body> const bodies{alone(region), chain, side_by_side};
+    std::vector<body> const bodies{single_rank_body(region), chain, side_by_side};
     std::vector<timing> const times = measure(bodies, wanted.how);
     add(results, "region", 0, times[0]);
     add(results, "chain", 0, times[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Broadcast and sum over all devices of all ranks, for bench/compare-collectives: in one call
-// ("one_call"), and, where a rank has several devices, with a call inside each rank and one across
+// ("one_call"), and, if a rank has several devices, with a call within each rank and one between
 // ranks ("two_phase"). The two are measured in turn. Data is mapped doubles.
 #include "bench/collectives.h"
 
@@ -12,15 +12,15 @@ namespace diomp::bench {
 namespace {
 
 void check(int status) {
-    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; else the job has ended
+    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; otherwise the job has ended
         ompx_abort(1);
     }
 }
 
 struct groups {
-    ompx_group_t all = nullptr;    ///< every device of every rank
-    ompx_group_t inside = nullptr; ///< the devices of this rank
-    ompx_group_t across = nullptr; ///< this rank's first device and those of the others
+    ompx_group_t all = nullptr;        ///< every device of every rank
+    ompx_group_t intra_rank = nullptr; ///< the devices of this rank
+    ompx_group_t inter_rank = nullptr; ///< the first device of each rank
     std::vector<int> devices;
 };
 
@@ -28,18 +28,18 @@ groups make_groups() {
     groups made;
     check(ompx_group_create_devices(ompx_group_world, &made.all));
     std::vector<int> by_rank;
-    std::vector<int> by_place;
+    std::vector<int> by_index;
     for (int i = 0; i < ompx_get_num_rank_devices(); ++i) {
         made.devices.push_back(ompx_get_rank_device(i));
         by_rank.push_back(ompx_get_rank_num());
-        by_place.push_back(i);
+        by_index.push_back(i);
     }
     std::vector<int> const keys(made.devices.size(), 0);
     std::vector<ompx_group_t> results(made.devices.size());
     check(ompx_group_split_endpoints(made.all, by_rank.data(), keys.data(), results.data()));
-    made.inside = results.front();
-    check(ompx_group_split_endpoints(made.all, by_place.data(), keys.data(), results.data()));
-    made.across = results.front();
+    made.intra_rank = results.front();
+    check(ompx_group_split_endpoints(made.all, by_index.data(), keys.data(), results.data()));
+    made.inter_rank = results.front();
     return made;
 }
 
@@ -68,12 +68,12 @@ public:
 
     [[nodiscard]] double *dst() const { return reinterpret_cast<double *>(dst_.get()); }
     [[nodiscard]] double *src() const { return reinterpret_cast<double *>(src_.get()); }
-    /// The source as collectives.h has it, the numbers of members in place of ranks; dst is NaN.
-    /// Of a broadcast, which has one buffer, dst is the source at member 0.
+    /// Fills the source as in collectives.h, with members' numbers in place of ranks, and dst with
+    /// NaN. A broadcast has one buffer: there dst is the source at member 0.
     void fill(int first_member, bool is_bcast) {
         std::size_t const count = nbytes_ / sizeof(double);
-        for (std::size_t place = 0; place < devices_.size(); ++place) {
-            int const member = first_member + static_cast<int>(place);
+        for (std::size_t index = 0; index < devices_.size(); ++index) {
+            int const member = first_member + static_cast<int>(index);
             double *const to = dst();
             double *const from = src();
             for (std::size_t i = 0; i < count; ++i) {
@@ -81,10 +81,10 @@ public:
                 to[i] =
                     is_bcast && member == 0 ? from[i] : std::numeric_limits<double>::quiet_NaN();
             }
-#pragma omp target update device(devices_[place]) to(to[0 : count], from[0 : count])
+#pragma omp target update device(devices_[index]) to(to[0 : count], from[0 : count])
         }
     }
-    /// "" or where a copy of the result is wrong.
+    /// Returns "", or a description of a wrong copy of the result.
     std::string error(const collective &what, int num_members) {
         std::size_t const count = nbytes_ / sizeof(double);
         double *const to = dst();
@@ -105,15 +105,15 @@ private:
     buffer src_;
 };
 
-void barrier_of_ranks() { check(ompx_barrier()); }
+void rank_barrier() { check(ompx_barrier()); }
 
-/// All ranks start a sample together, and the slowest counts.
-struct ranks_together {
-    void barrier() const { barrier_of_ranks(); }
+/// The library interface that all_ranks_body needs.
+struct rank_world {
+    void barrier() const { rank_barrier(); }
     double max_over_ranks(double mine) const {
-        double most = 0;
-        check(ompx_allreduce(&most, &mine, 1, OMPX_DOUBLE, OMPX_MAX, ompx_group_world));
-        return most;
+        double largest = 0;
+        check(ompx_allreduce(&largest, &mine, 1, OMPX_DOUBLE, OMPX_MAX, ompx_group_world));
+        return largest;
     }
 };
 
@@ -126,42 +126,44 @@ void call(const collective &what, const arrays &data, std::size_t nbytes, ompx_g
     }
 }
 
-/// What a program does without groups of endpoints: inside the rank, across, inside.
+/// Does the operation as without groups of endpoints: within the rank, between ranks, within the
+/// rank.
 void call_twice(const collective &what, const arrays &data, std::size_t nbytes,
-                const groups &over) {
+                const groups &members) {
     std::size_t const count = nbytes / sizeof(double);
     if (what.sums) {
         check(ompx_target_reduce(data.dst(), data.src(), OMPX_GROUP_DEVICES, count, OMPX_DOUBLE,
-                                 OMPX_SUM, 0, over.inside));
-        check(ompx_target_allreduce(data.dst(), data.dst(), over.devices.front(), count,
-                                    OMPX_DOUBLE, OMPX_SUM, over.across));
+                                 OMPX_SUM, 0, members.intra_rank));
+        check(ompx_target_allreduce(data.dst(), data.dst(), members.devices.front(), count,
+                                    OMPX_DOUBLE, OMPX_SUM, members.inter_rank));
     } else {
-        check(ompx_target_bcast(data.dst(), over.devices.front(), nbytes, 0, over.across));
+        check(
+            ompx_target_bcast(data.dst(), members.devices.front(), nbytes, 0, members.inter_rank));
     }
-    check(ompx_target_bcast(data.dst(), OMPX_GROUP_DEVICES, nbytes, 0, over.inside));
+    check(ompx_target_bcast(data.dst(), OMPX_GROUP_DEVICES, nbytes, 0, members.intra_rank));
 }
 
-void measure_size(const collective &what, std::size_t nbytes, const groups &over,
+void measure_size(const collective &what, std::size_t nbytes, const groups &members,
                   const sampling &how, report &results) {
-    ranks_together together_with;
-    arrays data(over.devices, nbytes);
-    int const num_members = ompx_group_size(over.all);
-    std::vector<body> bodies{together(together_with, [&] { call(what, data, nbytes, over.all); })};
+    rank_world world;
+    arrays data(members.devices, nbytes);
+    int const num_members = ompx_group_size(members.all);
+    std::vector<body> bodies{all_ranks_body(world, [&] { call(what, data, nbytes, members.all); })};
     std::vector<const char *> names{"one_call"};
-    if (over.devices.size() > 1) {
-        bodies.push_back(together(together_with, [&] { call_twice(what, data, nbytes, over); }));
+    if (members.devices.size() > 1) {
+        bodies.push_back(all_ranks_body(world, [&] { call_twice(what, data, nbytes, members); }));
         names.push_back("two_phase");
     }
     for (body const &each : bodies) {
-        data.fill(ompx_group_rank(over.all), !what.sums);
-        barrier_of_ranks();
+        data.fill(ompx_group_rank(members.all), !what.sums);
+        rank_barrier();
         each(1);
         if (std::string const wrong = data.error(what, num_members); !wrong.empty()) {
             std::fprintf(stderr, "target_collectives: %s of %zu bytes: %s\n", what.name, nbytes,
                          wrong.c_str());
             ompx_abort(1);
         }
-        barrier_of_ranks();
+        rank_barrier();
     }
     std::vector<timing> const times = measure(bodies, how);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
@@ -170,15 +172,15 @@ void measure_size(const collective &what, std::size_t nbytes, const groups &over
 }
 
 void measure_all(const options &wanted, report &results) {
-    groups over = make_groups();
+    groups members = make_groups();
     for (const collective &what : collectives()) {
         for (std::size_t const size : collective_sizes(wanted)) {
             if (wanted.wants(what.name)) {
-                measure_size(what, size, over, wanted.how, results);
+                measure_size(what, size, members, wanted.how, results);
             }
         }
     }
-    for (ompx_group_t *group : {&over.all, &over.inside, &over.across}) {
+    for (ompx_group_t *group : {&members.all, &members.intra_rank, &members.inter_rank}) {
         check(ompx_group_free(group));
     }
 }

@@ -15,43 +15,42 @@ constexpr std::size_t largest_bytes = 16 * mib;
 constexpr int target_rank = 1;
 
 void check(int status) {
-    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; else the job has ended
+    if (status != OMPX_SUCCESS) { // with DIOMP_ERRORS=return; otherwise the job has ended
         ompx_abort(1);
     }
 }
 
-/// One kind of memory: a source, and a target that means the same place at every rank.
+/// One kind of memory: a source, and a symmetric target.
 struct arrays {
     const char *kind;
-    int device; ///< of both
+    int device; ///< device of both arrays
     char *source;
     char *target;
 };
 
-void put(const arrays &between, std::size_t nbytes) {
-    check(ompx_target_put(target_rank, between.target, between.device, between.source,
-                          between.device, nbytes));
+void put(const arrays &pair, std::size_t nbytes) {
+    check(ompx_target_put(target_rank, pair.target, pair.device, pair.source, pair.device, nbytes));
     check(ompx_fence());
 }
 
-void put_host(const arrays &between, std::size_t nbytes) {
-    check(ompx_put(target_rank, between.target, between.source, nbytes));
+void put_host(const arrays &pair, std::size_t nbytes) {
+    check(ompx_put(target_rank, pair.target, pair.source, nbytes));
     check(ompx_fence());
 }
 
-void fill_source(const arrays &of, const char *pattern) {
-    check(ompx_target_put(ompx_get_rank_num(), of.source, of.device, pattern,
+void fill_source(const arrays &pair, const char *pattern) {
+    check(ompx_target_put(ompx_get_rank_num(), pair.source, pair.device, pattern,
                           omp_get_initial_device(), largest_bytes));
 }
 
-/// Whether the target holds what the source does.
-void check_target(const arrays &between) {
+/// Ends the job if the target differs from the source.
+void check_target(const arrays &pair) {
     buffer const back = private_buffer(largest_bytes);
-    check(ompx_target_get(back.get(), omp_get_initial_device(), target_rank, between.target,
-                          between.device, largest_bytes));
+    check(ompx_target_get(back.get(), omp_get_initial_device(), target_rank, pair.target,
+                          pair.device, largest_bytes));
     std::string const error = pattern_error(back.get(), largest_bytes, largest_bytes);
     if (!error.empty()) {
-        std::fprintf(stderr, "target_put, %s: moved wrong data: %s\n", between.kind, error.c_str());
+        std::fprintf(stderr, "target_put, %s: moved wrong data: %s\n", pair.kind, error.c_str());
         ompx_abort(1);
     }
 }
@@ -59,11 +58,10 @@ void check_target(const arrays &between) {
 void measure_size(const std::array<arrays, 3> &kinds, const sampling &how, report &results,
                   std::size_t nbytes) {
     std::vector<body> bodies;
-    for (const arrays &between : kinds) {
-        bool const on_host = between.device == omp_get_initial_device();
-        bodies.push_back(alone([&between, nbytes, operation = on_host ? put_host : put] {
-            operation(between, nbytes);
-        }));
+    for (const arrays &pair : kinds) {
+        bool const on_host = pair.device == omp_get_initial_device();
+        bodies.push_back(single_rank_body(
+            [&pair, nbytes, operation = on_host ? put_host : put] { operation(pair, nbytes); }));
     }
     std::vector<timing> const times = measure(bodies, how);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -79,8 +77,8 @@ void measure_all(const std::array<arrays, 3> &kinds, const sampling &how, report
     for (std::size_t const nbytes : {std::size_t{8}, 4 * kib, 64 * kib, mib, largest_bytes}) {
         measure_size(kinds, how, results, nbytes);
     }
-    for (const arrays &between : kinds) {
-        check_target(between);
+    for (const arrays &pair : kinds) {
+        check_target(pair);
     }
 }
 

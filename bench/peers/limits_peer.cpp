@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// No library: ranks are forked processes that share one memfd mapping, put is memcpy, and the
-// barrier is an atomic counter with a short spin and then sched_yield. What cannot be beaten.
+// The limits of the machine, without a library: ranks are forked processes that share one memfd
+// mapping, put is memcpy, and the barrier is an atomic counter with a short spin and then
+// sched_yield.
 #include "bench/memory_use.h"
 #include "bench/suite.h"
 
@@ -27,7 +28,8 @@ public:
     plain_memory(int rank, int size, char *mapping, std::size_t arena_bytes)
         : rank_(rank), size_(size), state_(reinterpret_cast<shared_state *>(mapping)),
           arenas_(mapping + state_bytes), arena_bytes_(arena_bytes) {
-        std::memset(arena(rank), 0, arena_bytes); // the owner touches its own part, as in a segment
+        std::memset(arena(rank), 0,
+                    arena_bytes); // the owner touches its arena first, as in a segment
     }
     static constexpr std::size_t state_bytes = (sizeof(shared_state) / 4096 + 1) * 4096;
 

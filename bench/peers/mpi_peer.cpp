@@ -5,7 +5,7 @@
 #include "bench/memory_use.h"
 #include "bench/suite.h"
 
-// The C++ bindings of old: not wanted, and not clean of warnings.
+// Disables the deprecated C++ bindings, which cause warnings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -18,7 +18,7 @@ class mpi_library {
 
 public:
     mpi_library(std::size_t arena_bytes, bool several_threads) {
-        // The multi-threaded level costs every call; only `rate` with more than one thread asks.
+        // MPI_THREAD_MULTIPLE slows every call down; only `rate` with several threads needs it.
         int provided = 0;
         MPI_Init_thread(nullptr, nullptr, several_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
                         &provided);
@@ -28,9 +28,9 @@ public:
         MPI_Win_allocate(static_cast<MPI_Aint>(arena_bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD,
                          &arena_, &window_);
         std::memset(arena_, 0, arena_bytes);
-        // The window begins some bytes behind the start of a page, where the C library's memcpy is
-        // slow from a page-aligned source on some processors (glibc's bug 30994). MPI shall not
-        // suffer for that: all buffers begin where pages do.
+        // The window begins some bytes after the start of a page, where the C library's memcpy from
+        // a page-aligned source is slow on some processors (glibc's bug 30994). For a fair
+        // comparison all buffers are page-aligned.
         const auto past_page = reinterpret_cast<std::uintptr_t>(arena_) % page_bytes;
         const unsigned long own_shift = (page_bytes - past_page) % page_bytes;
         unsigned long shift = 0;

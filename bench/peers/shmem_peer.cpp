@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The benchmarks over OpenSHMEM 1.4: putmem + quiet, getmem, and the collectives that this version
-// has in our form. Its collectives need symmetric buffers, so their rows say "global".
+// The benchmarks over OpenSHMEM 1.4: putmem + quiet, getmem, and those collectives that this
+// version has in the form of the benchmarks. They need symmetric buffers, so their rows have
+// "global".
 #include "bench/memory_use.h"
 #include "bench/suite.h"
 
@@ -77,7 +78,7 @@ public:
         shmem_broadcast64(data, data, nbytes / sizeof(double), 0, 0, 0, size(), next_sync());
     }
     void allreduce(double *dst, double *src, std::size_t count) {
-        // pWrk: as many elements as the standard asks for.
+        // pWrk must have as many elements as the standard requires.
         const std::size_t needed =
             std::max<std::size_t>(count / 2 + 1, SHMEM_REDUCE_MIN_WRKDATA_SIZE);
         if (work_.size() < needed) {
@@ -93,15 +94,15 @@ public:
         shmem_alltoall64(dst, src, nbytes / sizeof(double), 0, 0, size(), next_sync());
     }
 
-    /// Collective: the work space of reductions.
+    /// Allocates the work array of reductions. Collective.
     void reserve_work(std::size_t count) {
         auto *const memory = reinterpret_cast<double *>(symmetric(count * sizeof(double)));
         work_ = {memory, count};
     }
 
-    /// Does not return. Open MPI 4.1.4 as Debian 12 packages it crashes in shmem_finalize() of any
-    /// program, so the job ends without it; the launcher may then call the end abnormal.
-    [[noreturn]] static void leave(int code) {
+    /// Ends the process without shmem_finalize(), which crashes in any program with Open MPI 4.1.4
+    /// of Debian 12. The launcher may report an abnormal exit. Does not return.
+    [[noreturn]] static void exit_without_finalize(int code) {
         std::fflush(nullptr);
         shmem_barrier_all();
         _exit(code);
@@ -111,9 +112,9 @@ private:
     static constexpr std::size_t sync_words = 256; ///< more than any of the SHMEM_*_SYNC_SIZE
     static constexpr std::size_t sync_arrays = 32;
 
-    /// A pSync array must not be in use on any rank when it comes round again, and a broadcast's
-    /// root may be far ahead: so there are 32, and a barrier (counted, 1/32 of it per call) between
-    /// the rounds.
+    /// Returns the next pSync array. An array must not be in use on any rank when it is reused, and
+    /// a broadcast's root may be far ahead: so there are 32 arrays, and a barrier (counted, 1/32 of
+    /// it per call) before they are reused.
     long *next_sync() {
         static_assert(sync_words >= SHMEM_REDUCE_SYNC_SIZE && sync_words >= SHMEM_BCAST_SYNC_SIZE &&
                       sync_words >= SHMEM_COLLECT_SYNC_SIZE &&
@@ -125,7 +126,7 @@ private:
         return &sync_[sync_words * next_++];
     }
 
-    // Static: OpenSHMEM makes such variables symmetric.
+    // Static, since OpenSHMEM makes such variables symmetric.
     static inline long sync_[sync_words * sync_arrays];
     static inline double slot_ = 0;
     std::span<double> work_;
@@ -143,12 +144,12 @@ int main(int argc, char **argv) {
     shmem_library library(wanted.several_threads());
     if (wanted.wants("hello")) {
         print_resident_memory();
-        shmem_library::leave(0);
+        shmem_library::exit_without_finalize(0);
     }
     if (wanted.wants("allreduce")) {
         const std::vector<std::size_t> sizes = collective_sizes(wanted);
         const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
         library.reserve_work(largest / sizeof(double) + SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1);
     }
-    shmem_library::leave(run_and_report(library, wanted) ? 0 : 1);
+    shmem_library::exit_without_finalize(run_and_report(library, wanted) ? 0 : 1);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// No library: two processes and one TCP connection. A put is a header and the data in one writev; a
-// put that is followed by its fence carries the wish for an acknowledgement, so that the pair costs
-// one round trip; a get is a request and the data. Both sides poll their socket without sleeping.
-// What a one-sided transfer over this network costs at least.
+// The least cost of one-sided transfers over a network, without a library: two processes and one
+// TCP connection. A put is a header and the data in one sendmsg; a put that is followed by its
+// fence requests an acknowledgement, so that the pair costs one round trip; a get is a request and
+// the data. Both sides poll their socket without sleeping.
 //
 // Rank 0 is the process that is started; it starts rank 1 with a remote-shell command:
 //     bench_tcp --rsh "ssh" --host other-node put get
@@ -22,7 +22,7 @@
 namespace diomp::bench {
 namespace {
 
-[[noreturn]] void stop(const std::string &what) {
+[[noreturn]] void fail_errno(const std::string &what) {
     std::fprintf(stderr, "tcp: %s: %s\n", what.c_str(), std::strerror(errno));
     std::exit(1);
 }
@@ -32,9 +32,9 @@ enum class kind : std::uint32_t { put, put_acknowledged, acknowledgement, get, d
 struct header {
     kind what = kind::put;
     std::uint32_t unused = 0;
-    std::uint64_t offset = 0; ///< in the other side's arena; of data: of the reader's destination
+    std::uint64_t offset = 0; ///< in the peer's arena; for data: in the reader's destination
     std::uint64_t nbytes = 0;
-    double value = 0; ///< of a barrier
+    double value = 0; ///< contribution to a barrier
 };
 
 class connection {
@@ -42,27 +42,27 @@ public:
     explicit connection(int socket) : socket_(socket) {
         const int on = 1;
         setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        // What is on its way stays in the caches. With the system's own choice, up to 4 MiB, large
-        // transfers between hosts of one machine take more than twice as long.
+        // A small buffer keeps data in flight in the caches. With the system's default, up to 4
+        // MiB, large transfers between hosts of one machine take more than twice as long.
         const int send_buffer_bytes = 208 * 1024;
         setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof(send_buffer_bytes));
     }
 
     void send(const header &head, const void *data = nullptr) {
         const std::size_t payload = data == nullptr ? 0 : head.nbytes;
-        iovec parts[2] = {{const_cast<header *>(&head), sizeof(head)},
-                          {const_cast<void *>(data), payload}};
-        std::size_t left = sizeof(head) + payload;
-        while (left > 0) {
+        iovec chunks[2] = {{const_cast<header *>(&head), sizeof(head)},
+                           {const_cast<void *>(data), payload}};
+        std::size_t remaining = sizeof(head) + payload;
+        while (remaining > 0) {
             msghdr message{};
-            message.msg_iov = parts;
+            message.msg_iov = chunks;
             message.msg_iovlen = 2;
             const ssize_t sent = sendmsg(socket_, &message, MSG_NOSIGNAL);
             if (sent < 0) {
-                stop("send");
+                fail_errno("send");
             }
-            left -= static_cast<std::size_t>(sent);
-            skip(parts, static_cast<std::size_t>(sent));
+            remaining -= static_cast<std::size_t>(sent);
+            skip(chunks, static_cast<std::size_t>(sent));
         }
     }
 
@@ -73,27 +73,27 @@ public:
             if (got > 0) {
                 done += static_cast<std::size_t>(got);
             } else if (got == 0) {
-                stop("the other side has ended");
+                fail_errno("the peer has ended");
             } else if (errno != EAGAIN && errno != EINTR) {
-                stop("receive");
+                fail_errno("receive");
             }
         }
     }
 
 private:
-    static void skip(iovec (&parts)[2], std::size_t nbytes) {
-        for (iovec &part : parts) {
-            const std::size_t gone = std::min(nbytes, part.iov_len);
-            part.iov_base = static_cast<char *>(part.iov_base) + gone;
-            part.iov_len -= gone;
-            nbytes -= gone;
+    static void skip(iovec (&chunks)[2], std::size_t nbytes) {
+        for (iovec &chunk : chunks) {
+            const std::size_t skipped = std::min(nbytes, chunk.iov_len);
+            chunk.iov_base = static_cast<char *>(chunk.iov_base) + skipped;
+            chunk.iov_len -= skipped;
+            nbytes -= skipped;
         }
     }
 
     int socket_;
 };
 
-/// Library of the suite, for two ranks of which rank 0 starts transfers.
+/// A library for the suite, with two ranks of which rank 0 starts transfers.
 class raw_tcp {
 public:
     raw_tcp(int rank, int socket, std::size_t arena_bytes)
@@ -103,8 +103,8 @@ public:
     static const char *conduit() { return "tcp"; }
     [[nodiscard]] int rank() const { return rank_; }
     static int size() { return 2; }
-    void barrier() { meet(0); }
-    double max_over_ranks(double mine) { return std::max(mine, meet(mine)); }
+    void barrier() { barrier_exchange(0); }
+    double max_over_ranks(double mine) { return std::max(mine, barrier_exchange(mine)); }
     [[noreturn]] void fail(const std::string &message) const {
         std::fprintf(stderr, "tcp: rank %d: %s\n", rank_, message.c_str());
         std::exit(1);
@@ -117,7 +117,7 @@ public:
 
     static bool allows_threads(int threads) { return threads == 1; }
 
-    // Sent when it is known whether a fence follows.
+    // Deferred until the next call shows whether a fence follows.
     void put(int /*rank*/, void *dst, const void *src, std::size_t nbytes) {
         flush(kind::put);
         pending_ = {kind::put, 0, offset_of(dst), nbytes, 0};
@@ -160,7 +160,7 @@ private:
             source_ = nullptr;
         }
     }
-    double meet(double mine) {
+    double barrier_exchange(double mine) {
         fence(1 - rank_);
         peer_.send({kind::barrier, 0, 0, 0, mine});
         if (!arrived_) {
@@ -173,22 +173,22 @@ private:
         for (;;) {
             header head;
             peer_.receive(&head, sizeof(head));
-            char *const place = arena_.get() + head.offset;
+            char *const target_ptr = arena_.get() + head.offset;
             switch (head.what) {
             case kind::put:
             case kind::put_acknowledged:
-                peer_.receive(place, head.nbytes);
+                peer_.receive(target_ptr, head.nbytes);
                 if (head.what == kind::put_acknowledged) {
                     peer_.send({kind::acknowledgement, 0, 0, 0, 0});
                 }
                 break;
             case kind::get:
-                peer_.send({kind::data, 0, 0, head.nbytes, 0}, place);
+                peer_.send({kind::data, 0, 0, head.nbytes, 0}, target_ptr);
                 break;
             case kind::data:
                 peer_.receive(destination_, head.nbytes);
                 break;
-            case kind::barrier: // perhaps while this side still waits for an acknowledgement
+            case kind::barrier: // may arrive while this side waits for an acknowledgement
                 arrived_ = true;
                 value_ = head.value;
                 break;
@@ -207,14 +207,14 @@ private:
     std::size_t used_ = 0;
     header pending_;
     const void *source_ = nullptr;
-    std::vector<void *> destinations_; ///< of gets on their way, in order
-    char *destination_ = nullptr;      ///< of the next data
-    bool arrived_ = false;             ///< the other side is in the next barrier
-    double value_ = 0;                 ///< and brought this
+    std::vector<void *> destinations_; ///< of pending gets, in order
+    char *destination_ = nullptr;      ///< destination of the next data
+    bool arrived_ = false;             ///< the peer is in the next barrier
+    double value_ = 0;                 ///< the peer's contribution to the barrier
 };
 
-/// Of a system that paces connections by default, without that: it would be the timer that is
-/// measured. What the socket accepts is alike.
+/// Creates a socket; replaces a congestion control that paces (bbr), since its timer would be
+/// measured. A socket that a listening socket accepts inherits this.
 int new_socket() {
     const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char congestion[16] = {};
@@ -235,7 +235,7 @@ int listen_anywhere(std::uint16_t &port) {
     if (listener < 0 || bind(listener, reinterpret_cast<sockaddr *>(&address), length) != 0 ||
         listen(listener, 1) != 0 ||
         getsockname(listener, reinterpret_cast<sockaddr *>(&address), &length) != 0) {
-        stop("listen");
+        fail_errno("listen");
     }
     port = ntohs(address.sin_port);
     return listener;
@@ -247,26 +247,26 @@ int connect_to(const std::string &host, const std::string &port) {
     wanted.ai_socktype = SOCK_STREAM;
     addrinfo *found = nullptr;
     if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) {
-        stop("no address of " + host);
+        fail_errno("no address of " + host);
     }
     const int made = new_socket();
     if (made < 0 || connect(made, found->ai_addr, found->ai_addrlen) != 0) {
-        stop("connect to " + host);
+        fail_errno("connect to " + host);
     }
     freeaddrinfo(found);
     return made;
 }
 
-/// The command line of rank 1, for a shell.
+/// Returns the command line of rank 1, for a shell.
 std::string command_of_peer(int argc, char **argv, const std::string &rsh, const std::string &host,
                             std::uint16_t port) {
-    char here[256] = {};
-    gethostname(here, sizeof(here) - 1);
+    char own_host[256] = {};
+    gethostname(own_host, sizeof(own_host) - 1);
     std::string command = rsh + " " + host;
     for (int i = 0; i < argc; ++i) {
         command += std::string(" '") + argv[i] + "'";
     }
-    return command + " --connect " + here + " --port " + std::to_string(port);
+    return command + " --connect " + own_host + " --port " + std::to_string(port);
 }
 
 } // namespace
@@ -303,7 +303,7 @@ int main(int argc, char **argv) {
         }
         socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket < 0) {
-            stop("accept");
+            fail_errno("accept");
         }
     }
     raw_tcp library(rank, socket, 2 * symmetric_bytes(wanted) + mib);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Atomic operations on a value in the memory of some rank, in the words of std::atomic_ref.
+// Atomic operations on a value in the memory of any rank, with the interface of std::atomic_ref.
 #ifndef DIOMP_ATOMIC_HPP
 #define DIOMP_ATOMIC_HPP
 
@@ -15,9 +15,9 @@
 namespace diomp {
 inline namespace v0 {
 
-/// Each call is one ompx_atomic_fetch or ompx_atomic_compare_swap: atomic against every other such
-/// call from any thread of any rank, not against plain loads and stores. Those that return nothing
-/// (store, add, ...) need not wait; a fence completes them.
+/// Each member function is one ompx_atomic_fetch or ompx_atomic_compare_swap: atomic with respect
+/// to all other such calls from any thread of any rank, but not to plain loads and stores.
+/// Functions without a result (store, add, ...) do not wait; a fence completes them. Any thread.
 template <atomic_type T>
 class atomic_ref {
 public:
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] T load() const { return fetch(T{}, OMPX_NO_OP); }
     void store(T value) const { update(value, OMPX_REPLACE); }
     [[nodiscard]] T exchange(T value) const { return fetch(value, OMPX_REPLACE); }
-    /// Compares bitwise. On failure `expected` receives what was found.
+    /// Compares bitwise. If the values differ, `expected` receives the current value.
     bool compare_exchange_strong(T &expected, T desired) const {
         T found;
         detail::check(ompx_atomic_compare_swap(where_.rank(), where_.address(), &expected, &desired,
@@ -66,7 +66,7 @@ public:
     [[nodiscard]] constexpr global_ptr<T> where() const noexcept { return where_; }
 
 private:
-    // Through the unsigned type, since the least integer has no negative.
+    // In the unsigned type: the negative of the smallest integer would overflow.
     static constexpr T negated(T value) {
         if constexpr (std::integral<T>) {
             using bits = std::make_unsigned_t<T>;

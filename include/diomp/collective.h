@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp/collective.h
- * Collectives over groups. Part of diomp.h, whose conventions hold; include that.
+ * Collectives over groups. Part of diomp.h, which holds the conventions; include diomp.h.
  */
 #ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file in its place */
+#include "../diomp.h" /* which includes this file */
 #endif
 #ifndef DIOMP_COLLECTIVE_H
 #define DIOMP_COLLECTIVE_H
@@ -12,27 +12,31 @@
 /* ---- OMPCCL: collectives ---- */
 
 /*
- * Collective over the group, blocking. Buffers are any memory of the calling process. nbytes and
- * count are per rank and must be equal on all members. dst == src means in place where a call has
- * both. The _nb forms return at once; buffers belong to the operation until *event is complete.
- * Calls on one group must come in the same order on all its members; calls on different groups may
- * run at once from different threads.
+ * All are collective over the group, a group of ranks (ompx_barrier_nb: any group), and block until
+ * the caller's buffers may be used. Buffers may be any memory of the calling process. nbytes and
+ * count are per rank and must be equal on all members. dst == src means in place if a call has
+ * both. The _nb functions return at once; the buffers must not be used until *event is complete.
+ * Calls on one group must be made in the same order on all its members; calls on different groups
+ * may run concurrently in different threads. Shapes of buffers are in brackets; [size] is the
+ * number of members.
  */
 OMPX_API_ int ompx_bcast(void *ptr, size_t nbytes,
                          ompx_group_t group) OMPX_NOEXCEPT_; /**< root: group rank 0 */
+/** Copies ptr[nbytes] from the root to all members. */
 OMPX_API_ int ompx_bcast_from(void *ptr, size_t nbytes, int root,
                               ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[count] at root: the combined src[count]. dst is used at root only. */
 OMPX_API_ int ompx_reduce(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
-                          int root,
-                          ompx_group_t group) OMPX_NOEXCEPT_; /**< dst is used at root only */
+                          int root, ompx_group_t group) OMPX_NOEXCEPT_;
+/** dst[count] on all members: the combined src[count]. */
 OMPX_API_ int ompx_allreduce(void *dst, const void *src, size_t count, ompx_type_t type,
                              ompx_op_t op, ompx_group_t group) OMPX_NOEXCEPT_;
-/** dst[size][nbytes] at root, src[nbytes] everywhere. In place at root: src == dst + root * nbytes.
- */
+/** dst[size][nbytes] at root, src[nbytes] on all members. In place at root:
+ * src == dst + root * nbytes. */
 OMPX_API_ int ompx_gather(void *dst, const void *src, size_t nbytes, int root,
                           ompx_group_t group) OMPX_NOEXCEPT_;
-/** src[size][nbytes] at root, dst[nbytes] everywhere. In place at root: dst == src + root * nbytes.
- */
+/** src[size][nbytes] at root, dst[nbytes] on all members. In place at root:
+ * dst == src + root * nbytes. */
 OMPX_API_ int ompx_scatter(void *dst, const void *src, size_t nbytes, int root,
                            ompx_group_t group) OMPX_NOEXCEPT_;
 /** dst[size][nbytes], src[nbytes]. In place: src == dst + rank * nbytes. */
@@ -46,10 +50,10 @@ OMPX_API_ int ompx_alltoall(void *dst, const void *src, size_t nbytes,
                             ompx_group_t group) OMPX_NOEXCEPT_;
 
 /**
- * The same with a size for each member: nbytes[size] is the same on all members, and block r has
- * nbytes[r] bytes. It lies offsets[r] bytes from the start of the buffer that has all blocks;
- * without offsets (NULL) the blocks lie one after the other. Offsets count where that buffer is
- * used and may differ between members. In place as without v: the own block lies where it belongs.
+ * Variants with a size for each member: block r has nbytes[r] bytes; nbytes[size] is equal on all
+ * members. Block r starts offsets[r] bytes after the start of the buffer with all blocks; with NULL
+ * offsets the blocks are contiguous. Offsets are used only where that buffer is used and may differ
+ * between members. In place: the caller's own block is at its position in that buffer.
  */
 OMPX_API_ int ompx_gatherv(void *dst, const size_t *nbytes, const size_t *offsets, const void *src,
                            int root, ompx_group_t group) OMPX_NOEXCEPT_;
@@ -57,18 +61,21 @@ OMPX_API_ int ompx_scatterv(void *dst, const void *src, const size_t *nbytes, co
                             int root, ompx_group_t group) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_allgatherv(void *dst, const size_t *nbytes, const size_t *offsets,
                               const void *src, ompx_group_t group) OMPX_NOEXCEPT_;
-/** Block i of src goes to member i and has src_nbytes[i] bytes, which is dst_nbytes[self] there.
- * Not in place. OMPX_ERR_MISMATCH: two members disagree about the size of a block. */
+/** Block i of src, of src_nbytes[i] bytes, goes to member i, where dst_nbytes[caller] must be
+ * equal. Not in place. OMPX_ERR_MISMATCH if two members pass different sizes of a block. */
 OMPX_API_ int ompx_alltoallv(void *dst, const size_t *dst_nbytes, const size_t *dst_offsets,
                              const void *src, const size_t *src_nbytes, const size_t *src_offsets,
                              ompx_group_t group) OMPX_NOEXCEPT_;
 /** dst at member r: src of members 0 to r combined in that order. In place: dst == src. */
 OMPX_API_ int ompx_scan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
                         ompx_group_t group) OMPX_NOEXCEPT_;
-/** The same without member r itself; dst of member 0 is left as it is. */
+/** dst at member r: src of members 0 to r - 1 combined in that order; dst of member 0 is unchanged.
+ * In place: dst == src. */
 OMPX_API_ int ompx_exscan(void *dst, const void *src, size_t count, ompx_type_t type, ompx_op_t op,
                           ompx_group_t group) OMPX_NOEXCEPT_;
 
+/** Non-blocking barrier; fences before it returns, and *event is complete once all members have
+ * called. */
 OMPX_API_ int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
                             ompx_event_t *event) OMPX_NOEXCEPT_;
@@ -89,7 +96,7 @@ OMPX_API_ int ompx_reduce_scatter_nb(void *dst, const void *src, size_t count, o
                                      ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_alltoall_nb(void *dst, const void *src, size_t nbytes, ompx_group_t group,
                                ompx_event_t *event) OMPX_NOEXCEPT_;
-/** The lists of sizes and offsets may be reused on return. */
+/** The lists of sizes and offsets may be reused on return, but not the buffers. */
 OMPX_API_ int ompx_gatherv_nb(void *dst, const size_t *nbytes, const size_t *offsets,
                               const void *src, int root, ompx_group_t group,
                               ompx_event_t *event) OMPX_NOEXCEPT_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// OMPCCL with typed buffers. Collective over the group (the world if none is given). A root is a
-// rank of the group. Buffers are contiguous ranges; their sizes are checked against each other.
+// OMPCCL with typed buffers. All functions are collective over the group (default: the world) and
+// block unless their name ends in _nb. A root is a rank of the group. Buffers are contiguous
+// ranges; a mismatch of their sizes is an error (OMPX_ERR_ARG).
 #ifndef DIOMP_COLLECTIVE_HPP
 #define DIOMP_COLLECTIVE_HPP
 
@@ -37,7 +38,7 @@ inline void expect_size(const char *call, std::size_t size, std::size_t expected
     }
 }
 
-/// The C call of an _nb form gets the place for its handle last.
+/// Starts an _nb function of C, which takes the pointer to its event as the last argument.
 template <typename Call>
 event start(Call call) {
     ompx_event_t handle = nullptr;
@@ -45,7 +46,7 @@ event start(Call call) {
     return event(handle);
 }
 
-/// How an operator and the type of its elements are called in C.
+/// The C type and operator of a reduction.
 struct reduction {
     ompx_type_t type;
     ompx_op_t op;
@@ -61,7 +62,7 @@ reduction reduction_of(const user_op<T> &what) {
 
 } // namespace detail
 
-/// diomp::op with an element type that has arithmetic, or a user_op of exactly that type.
+/// diomp::op on an arithmetic element type, or a user_op on its own element type.
 template <typename Op, typename T>
 concept operator_on = (std::same_as<Op, op> && reducible<T>) || std::same_as<Op, user_op<T>>;
 
@@ -73,7 +74,7 @@ inline event barrier_nb(group_ref group = {}) {
     return detail::start([=](ompx_event_t *e) { return ompx_barrier_nb(group.handle(), e); });
 }
 
-/// A range, or a single value, from the root to everybody.
+/// Copies a range, or a single value, from the root to all members.
 template <writable_range R>
 void bcast(R &&buffer, int root = 0, group_ref group = {}) {
     detail::check(ompx_bcast_from(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
@@ -92,7 +93,7 @@ event bcast_nb(R &&buffer, int root = 0, group_ref group = {}) {
     });
 }
 
-/// In place.
+/// Combines the buffers of all members; in place.
 template <writable_range R, operator_on<std::ranges::range_value_t<R>> Op>
 void allreduce(R &&buffer, const Op &what, group_ref group = {}) {
     const auto [type, op] = detail::reduction_of<std::ranges::range_value_t<R>>(what);
@@ -108,7 +109,7 @@ void allreduce(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) 
     detail::check(ompx_allreduce(std::ranges::data(dst), std::ranges::data(src),
                                  detail::size_of(src), type, op, group.handle()));
 }
-/// Of one value per rank.
+/// Combines one value per rank.
 template <transferable T, operator_on<T> Op>
     requires(!std::ranges::range<T>)
 [[nodiscard]] T allreduce(const T &value, const Op &what, group_ref group = {}) {
@@ -127,7 +128,7 @@ event allreduce_nb(R &&buffer, const Op &what, group_ref group = {}) {
     });
 }
 
-/// dst is used at the root only and may be empty elsewhere.
+/// Combines src of all members into dst, which is used at the root only and may be empty elsewhere.
 template <writable_range Dst, transferable_range Src,
           operator_on<std::ranges::range_value_t<Src>> Op>
     requires same_elements<Dst, Src>
@@ -140,7 +141,7 @@ void reduce(Dst &&dst, const Src &src, const Op &what, int root = 0, group_ref g
                               type, op, root, group.handle()));
 }
 
-/// Of one value per rank; the result is defined at the root only.
+/// Combines one value per rank; the result is defined at the root only.
 template <transferable T, operator_on<T> Op>
     requires(!std::ranges::range<T>)
 [[nodiscard]] T reduce(const T &value, const Op &what, int root = 0, group_ref group = {}) {
@@ -150,7 +151,7 @@ template <transferable T, operator_on<T> Op>
     return combined;
 }
 
-/// dst at member r: the values of members 0 to r combined.
+/// Inclusive scan: dst at member r gets src of members 0 to r, combined.
 template <writable_range Dst, transferable_range Src,
           operator_on<std::ranges::range_value_t<Src>> Op>
     requires same_elements<Dst, Src>
@@ -160,7 +161,8 @@ void scan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
     detail::check(ompx_scan(std::ranges::data(dst), std::ranges::data(src), detail::size_of(src),
                             type, op, group.handle()));
 }
-/// The same without member r itself; member 0 keeps what dst holds.
+/// Exclusive scan: dst at member r gets src of members 0 to r - 1, combined; dst of member 0 is
+/// unchanged.
 template <writable_range Dst, transferable_range Src,
           operator_on<std::ranges::range_value_t<Src>> Op>
     requires same_elements<Dst, Src>
@@ -171,7 +173,7 @@ void exscan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
                               type, op, group.handle()));
 }
 
-/// Of one value per rank.
+/// Inclusive scan of one value per rank.
 template <transferable T, operator_on<T> Op>
     requires(!std::ranges::range<T>)
 [[nodiscard]] T scan(const T &value, const Op &what, group_ref group = {}) {
@@ -180,7 +182,7 @@ template <transferable T, operator_on<T> Op>
     detail::check(ompx_scan(&combined, &value, 1, type, op, group.handle()));
     return combined;
 }
-/// Member 0 gets T{}.
+/// Exclusive scan of one value per rank; member 0 gets T{}.
 template <transferable T, operator_on<T> Op>
     requires(!std::ranges::range<T>)
 [[nodiscard]] T exscan(const T &value, const Op &what, group_ref group = {}) {
@@ -190,7 +192,7 @@ template <transferable T, operator_on<T> Op>
     return combined;
 }
 
-/// dst, at the root only: the blocks of all members in order.
+/// dst, used at the root only, gets the blocks of all members in order.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>
 void gather(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
@@ -202,7 +204,7 @@ void gather(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
                               detail::nbytes_of(src), root, group.handle()));
 }
 
-/// Of one value per rank, in order; empty elsewhere than at the root.
+/// The values of all members in order at the root; empty on other members.
 template <transferable T>
     requires(!std::ranges::range<T> && !std::same_as<T, bool>)
 [[nodiscard]] std::vector<T> gather(const T &value, int root = 0, group_ref group = {}) {
@@ -211,7 +213,7 @@ template <transferable T>
     return all;
 }
 
-/// src, at the root only: one block for each member.
+/// src, used at the root only, holds one block for each member; dst gets this member's block.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>
 void scatter(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
@@ -223,7 +225,7 @@ void scatter(Dst &&dst, const Src &src, int root = 0, group_ref group = {}) {
                                detail::nbytes_of(dst), root, group.handle()));
 }
 
-/// dst: the blocks of all members in order.
+/// dst gets the blocks of all members in order.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>
 void allgather(Dst &&dst, const Src &src, group_ref group = {}) {
@@ -233,7 +235,7 @@ void allgather(Dst &&dst, const Src &src, group_ref group = {}) {
                                  detail::nbytes_of(src), group.handle()));
 }
 
-/// Of one value per rank, in order.
+/// The values of all members in order.
 template <transferable T>
     requires(!std::ranges::range<T> && !std::same_as<T, bool>)
 [[nodiscard]] std::vector<T> allgather(const T &value, group_ref group = {}) {
@@ -242,7 +244,7 @@ template <transferable T>
     return all;
 }
 
-/// src: one block for each member; dst: this member's block of the reduction.
+/// src holds one block for each member; dst gets this member's block of the reduction.
 template <writable_range Dst, transferable_range Src,
           operator_on<std::ranges::range_value_t<Src>> Op>
     requires same_elements<Dst, Src>
@@ -254,7 +256,7 @@ void reduce_scatter(Dst &&dst, const Src &src, const Op &what, group_ref group =
                                       detail::size_of(dst), type, op, group.handle()));
 }
 
-/// Block i of src goes to member i; dst holds the blocks of all members in order.
+/// Block i of src goes to member i; dst gets the blocks of all members in order.
 template <writable_range Dst, transferable_range Src>
     requires same_elements<Dst, Src>
 void alltoall(Dst &&dst, const Src &src, group_ref group = {}) {

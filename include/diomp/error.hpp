@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The exception, and the one place where a status becomes one. The inline namespace keeps these
-// names apart from those inside the runtime.
+// The exception type, and the conversion of a status into an exception. The inline namespace keeps
+// these names distinct from names in the runtime.
 #ifndef DIOMP_ERROR_HPP
 #define DIOMP_ERROR_HPP
 
@@ -13,6 +13,7 @@
 namespace diomp {
 inline namespace v0 {
 
+/// Thrown if a call fails; what() is the text of ompx_last_error().
 class error : public std::runtime_error {
 public:
     error(int status, const std::string &text) : std::runtime_error(text), status_(status) {}
@@ -34,13 +35,13 @@ namespace detail {
 #endif
 }
 
-/// The text of the call that has just failed on this thread.
+/// Throws an error with the text of this thread's last failed call.
 [[noreturn]] inline void fail_last(int status) {
     const char *const text = ompx_last_error();
     fail(status, *text != '\0' ? text : ompx_status_string(status));
 }
 
-/// Passes on what is not negative.
+/// Returns a status that is not negative; throws an error for others.
 inline int check(int status) {
     if (status < 0) [[unlikely]] {
         fail_last(status);
@@ -50,7 +51,7 @@ inline int check(int status) {
 
 } // namespace detail
 
-/// This process in the world, and the number of processes.
+/// This process's rank in the world, and the number of ranks. Any thread; do not block.
 [[nodiscard]] inline int this_rank() { return detail::check(ompx_get_rank_num()); }
 [[nodiscard]] inline int num_ranks() { return detail::check(ompx_get_num_ranks()); }
 

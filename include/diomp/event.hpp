@@ -11,14 +11,14 @@
 namespace diomp {
 inline namespace v0 {
 
-/// Owns an ompx_event_t. An empty event is complete. The buffers of the operation belong to it
-/// until then, which is why the destructor waits.
+/// Owns an ompx_event_t. An empty event is complete. The operation's buffers must not be used
+/// before completion, so the destructor waits. One thread at a time.
 class [[nodiscard]] event {
 public:
     event() noexcept = default;
     explicit event(ompx_event_t handle) noexcept : handle_(handle) {}
     event(event &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    /// Waits for the operation that this event stood for.
+    /// Waits for the operation that this event owned before.
     event &operator=(event &&other) noexcept {
         if (this != &other) {
             finish();
@@ -39,12 +39,13 @@ public:
         detail::check(ompx_event_test(&handle_, &done));
         return done != 0;
     }
+    /// Blocks until complete. Throws the operation's error.
     void wait() {
         if (handle_ != nullptr) {
             detail::check(ompx_event_wait(&handle_));
         }
     }
-    /// For calls of diomp.h; the caller takes over.
+    /// Gives up ownership, for functions of diomp.h.
     [[nodiscard]] ompx_event_t release() noexcept { return std::exchange(handle_, nullptr); }
 
 private:

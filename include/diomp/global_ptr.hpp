@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A typed location in the memory of some rank.
+// A typed pointer to memory of any rank.
 #ifndef DIOMP_GLOBAL_PTR_HPP
 #define DIOMP_GLOBAL_PTR_HPP
 
@@ -24,13 +24,14 @@ inline namespace v0 {
 template <transferable T>
 class global_ref;
 
-/// A rank and an address. The address is any of the three forms of diomp.h: one's own address of
-/// symmetric memory, one's own part of asymmetric memory, or the address as `rank` sees it. Only
-/// the last form means the same in every process: call portable() before a pointer is sent
-/// anywhere. Pointers compare by rank, then by address as given. Trivially copyable.
+/// A rank and an address. The address has one of the three forms of diomp.h: the caller's own
+/// address in symmetric memory, or in its block of asymmetric memory, or the address as `rank` sees
+/// it. Only the last form has the same meaning in every process: call portable() before a pointer
+/// is sent to another rank. Pointers compare by rank, then by the stored address. Trivially
+/// copyable.
 ///
 /// Transfers are those of diomp.h: put returns when the source may be reused and is completed by
-/// fence(), barrier() or an event; get is complete on return.
+/// fence(), barrier() or an event; get blocks until the data has arrived. Any thread.
 template <transferable T>
 class global_ptr {
 public:
@@ -41,7 +42,7 @@ public:
     constexpr global_ptr() noexcept = default;
     constexpr global_ptr(std::nullptr_t) noexcept {}
     constexpr global_ptr(int rank, T *address) noexcept : address_(address), rank_(rank) {}
-    /// To a pointer to const.
+    /// Conversion to a pointer to const.
     template <transferable U>
         requires(!std::same_as<U, T> && std::same_as<const U, T>)
     constexpr global_ptr(const global_ptr<U> &other) noexcept
@@ -51,12 +52,12 @@ public:
     [[nodiscard]] constexpr T *address() const noexcept { return address_; }
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return address_ != nullptr; }
 
-    /// Where the calling process can load and store the location itself; nullptr if it cannot.
+    /// Address for direct loads and stores by the calling process; nullptr if there is none.
     [[nodiscard]] T *local() const noexcept {
         return address_ == nullptr ? nullptr : static_cast<T *>(ompx_remote_ptr(address_, rank_));
     }
     [[nodiscard]] bool is_local() const noexcept { return local() != nullptr; }
-    /// The same location under the address that its owner uses.
+    /// This location, named by the address that its owner uses. May block (ompx_global_ptr).
     [[nodiscard]] global_ptr portable() const {
         void *const address = ompx_global_ptr(address_, rank_, nullptr);
         if (address == nullptr) {
@@ -75,7 +76,7 @@ public:
     void put(const R &values) const {
         detail::check(ompx_put(rank_, address_, std::ranges::data(values), nbytes_of(values)));
     }
-    /// The values must stay as they are until the event is complete.
+    /// The values must not be changed until the event is complete.
     template <transferable_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, value_type>)
     event put_nb(const R &values) const {
@@ -84,7 +85,7 @@ public:
             ompx_put_nb(rank_, address_, std::ranges::data(values), nbytes_of(values), &handle));
         return event(handle);
     }
-    /// Who sees the signal (at the same rank) sees the values.
+    /// Puts the values, then updates the signal at the same rank (ompx_put_signal).
     template <transferable_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, value_type>)
     void put_signal(const R &values, global_ptr<std::uint64_t> signal, std::uint64_t value,
@@ -97,7 +98,7 @@ public:
     }
 
     [[nodiscard]] value_type get() const {
-        // Bytes first: a type that may travel need not have a default constructor.
+        // As bytes, since a transferable type need not have a default constructor.
         // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled by the transfer
         alignas(T) std::array<std::byte, sizeof(T)> value;
         detail::check(ompx_get(value.data(), rank_, address_, sizeof(T)));
@@ -109,7 +110,7 @@ public:
     void get(R &&into) const {
         detail::check(ompx_get(std::ranges::data(into), rank_, address_, nbytes_of(into)));
     }
-    /// The range belongs to the transfer until the event is complete.
+    /// The range must not be used until the event is complete.
     template <writable_range R>
         requires std::same_as<std::ranges::range_value_t<R>, value_type>
     event get_nb(R &&into) const {
@@ -180,8 +181,8 @@ private:
 
 static_assert(std::is_trivially_copyable_v<global_ptr<int>> && sizeof(global_ptr<int>) == 16);
 
-/// What `*p` gives: reading it is a get, assigning to it a put. `auto x = *p` copies the reference,
-/// not the value; write `T x = *p`.
+/// The type of `*p`: reading it is a get, assigning to it a put. `auto x = *p` copies the
+/// reference, not the value; write `T x = *p`.
 template <transferable T>
 class global_ref {
 public:
@@ -199,7 +200,7 @@ public:
         where_.put(value);
         return *this;
     }
-    /// Assigns the value, as a reference does.
+    /// Assigns the value, like assignment through a reference.
     const global_ref &operator=(const global_ref &other) const
         requires(!std::is_const_v<T>)
     {
@@ -213,17 +214,18 @@ private:
     global_ptr<T> where_;
 };
 
-/// `rank`'s counterpart of an address of one's own symmetric or asymmetric memory.
+/// The counterpart at `rank` of an address in the caller's symmetric or asymmetric memory.
 template <transferable T>
 [[nodiscard]] constexpr global_ptr<T> at(int rank, T *own) noexcept {
     return {rank, own};
 }
 
-/// Blocks until one's own *signal compares true (set by put_signal or an atomic of any rank).
+/// Blocks until the comparison with the local *signal, changed by put_signal or atomics of any
+/// rank, holds.
 inline void signal_wait(const std::uint64_t *signal, ompx_cmp_t compare, std::uint64_t value) {
     detail::check(ompx_signal_wait(signal, compare, value));
 }
-/// The same for any 32 or 64 bit integer.
+/// Blocks until the comparison with a local 32 or 64 bit integer holds.
 template <std::integral T>
     requires(sizeof(T) == 4 || sizeof(T) == 8)
 void wait_until(const T *variable, ompx_cmp_t compare, std::type_identity_t<T> value) {

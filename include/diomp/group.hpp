@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Groups of ranks and of endpoints: an owner, a view, and what completes and synchronises.
+// Groups of ranks and of endpoints: an owner, a view, and fence and barrier.
 #ifndef DIOMP_GROUP_HPP
 #define DIOMP_GROUP_HPP
 
@@ -14,25 +14,25 @@
 namespace diomp {
 inline namespace v0 {
 
-/// Names a group without owning it; the world by default. Any call with the view of no group is an
-/// error.
+/// Refers to a group without owning it; by default to the world. Calls on an invalid view are
+/// errors. The functions do not block.
 class group_ref {
 public:
     constexpr group_ref() noexcept = default;
     constexpr group_ref(ompx_group_t handle) noexcept : handle_(handle) {}
 
     [[nodiscard]] constexpr ompx_group_t handle() const noexcept { return handle_; }
-    /// False for what a split with a negative color gives.
+    /// False for no group, such as the result of a split with a negative color.
     [[nodiscard]] bool valid() const noexcept { return handle_ != OMPX_GROUP_NONE; }
     [[nodiscard]] explicit operator bool() const noexcept { return valid(); }
 
     [[nodiscard]] int size() const { return detail::check(ompx_group_size(handle_)); }
-    /// This process's place in the group; an error if it is not a member.
+    /// This process's number in the group; an error if it is not a member.
     [[nodiscard]] int rank() const { return detail::check(ompx_group_rank(handle_)); }
     [[nodiscard]] int world_rank(int member) const {
         return detail::check(ompx_group_world_rank(handle_, member));
     }
-    /// Of a group of endpoints.
+    /// Rank and device of a member of a group of endpoints.
     [[nodiscard]] ompx_endpoint_t endpoint(int member) const {
         ompx_endpoint_t found{};
         detail::check(ompx_group_endpoint(handle_, member, &found));
@@ -41,7 +41,7 @@ public:
     [[nodiscard]] int num_own_endpoints() const {
         return detail::check(ompx_group_num_own_endpoints(handle_));
     }
-    /// What a member is called in another group; OMPX_NO_MEMBER if it is not in it.
+    /// The number of a member in another group; OMPX_NO_MEMBER if it is not a member there.
     [[nodiscard]] int translate(int member, group_ref to) const {
         int result = OMPX_NO_MEMBER;
         detail::check(ompx_group_translate(handle_, &member, 1, to.handle(), &result));
@@ -52,8 +52,8 @@ private:
     ompx_group_t handle_ = ompx_group_world;
 };
 
-/// Owns a group. The constructing functions and the destructor are collective over its members
-/// (split: over the group that is split; merge: over the union).
+/// Owns a group. The creating functions and the destructor are collective over its members (split:
+/// over the group that is split; merge: over the union).
 class group {
 public:
     /// No group.
@@ -71,7 +71,7 @@ public:
     ~group() { free(); }
 
     [[nodiscard]] static constexpr group_ref world() noexcept { return {}; }
-    /// Of the listed world ranks, in that order; only they call.
+    /// A group of the listed world ranks, in that order; only these ranks call.
     template <std::ranges::input_range R>
         requires std::is_convertible_v<std::ranges::range_value_t<R>, int>
     [[nodiscard]] static group of(const R &world_ranks) {
@@ -82,39 +82,39 @@ public:
             ompx_group_create(&made.handle_, ranks.data(), static_cast<int>(ranks.size())));
         return made;
     }
-    /// Of the listed endpoints, in that order; only their ranks call.
+    /// A group of the listed endpoints, in that order; only their ranks call.
     [[nodiscard]] static group of_endpoints(const std::vector<ompx_endpoint_t> &endpoints) {
         group made;
         detail::check(ompx_group_create_endpoints(&made.handle_, endpoints.data(),
                                                   static_cast<int>(endpoints.size())));
         return made;
     }
-    /// Of all devices that the members of a group of ranks drive.
+    /// A group of all devices that the members of a group of ranks drive.
     [[nodiscard]] static group of_devices(group_ref ranks = {}) {
         group made;
         detail::check(ompx_group_create_devices(ranks.handle(), &made.handle_));
         return made;
     }
-    /// Another one of the same members.
+    /// A group of the same members with an independent order of calls.
     [[nodiscard]] static group dup(group_ref from) {
         group made;
         detail::check(ompx_group_dup(from.handle(), &made.handle_));
         return made;
     }
-    /// Members with equal color, ordered by key; a negative color gives no group.
+    /// A group of the members with equal color, ordered by key; no group for a negative color.
     [[nodiscard]] static group split(group_ref from, int color, int key = 0) {
         group made;
         detail::check(ompx_group_split(from.handle(), color, key, &made.handle_));
         return made;
     }
-    /// The members of a, then those of b that are not in a.
+    /// A group of the members of a, then those of b that are not in a.
     [[nodiscard]] static group merge(group_ref a, group_ref b) {
         group made;
         detail::check(ompx_group_merge(a.handle(), b.handle(), &made.handle_));
         return made;
     }
 
-    // NOLINTNEXTLINE(google-explicit-constructor): a group is usable wherever a view is
+    // NOLINTNEXTLINE(google-explicit-constructor): a group converts to a view implicitly
     operator group_ref() const noexcept { return handle_; }
     [[nodiscard]] ompx_group_t handle() const noexcept { return handle_; }
     [[nodiscard]] bool valid() const noexcept { return group_ref(handle_).valid(); }
@@ -135,10 +135,10 @@ private:
     ompx_group_t handle_ = OMPX_GROUP_NONE;
 };
 
-/// Completes this rank's transfers (to the group's members).
+/// Blocks until this rank's transfers (to the group's members) are complete.
 inline void fence() { detail::check(ompx_fence()); }
 inline void fence(group_ref group) { detail::check(ompx_fence_group(group.handle())); }
-/// Collective over the group; includes a fence.
+/// Barrier; collective over the group, blocks, includes a fence.
 inline void barrier() { detail::check(ompx_barrier()); }
 inline void barrier(group_ref group) { detail::check(ompx_barrier_group(group.handle())); }
 

@@ -10,8 +10,9 @@
 namespace diomp {
 inline namespace v0 {
 
-/// Names the lock that lives at a rank; copies name the same lock. Held by a rank, not by a thread:
-/// a second thread of the rank that holds it gets an error, not a turn (see thread_mutex).
+/// Refers to the lock at a rank; copies refer to the same lock. It is held by a rank, not by a
+/// thread: a second thread of the rank that holds it gets an error instead of waiting (see
+/// thread_mutex).
 class rank_mutex {
 public:
     constexpr explicit rank_mutex(int rank) noexcept : rank_(rank) {}
@@ -29,7 +30,7 @@ private:
     int rank_;
 };
 
-/// The lock at a rank that excludes every other thread of every rank.
+/// The lock at a rank that excludes all other threads of all ranks.
 class thread_mutex {
 public:
     constexpr explicit thread_mutex(int rank) noexcept : rank_(rank) {}
@@ -46,7 +47,7 @@ private:
     int rank_;
 };
 
-/// Holds the lock at a rank for a scope: `diomp::lock_guard hold(0);`
+/// Holds the lock at a rank during a scope: `diomp::lock_guard hold(0);`
 template <typename Mutex = rank_mutex>
 class [[nodiscard]] lock_guard {
 public:
@@ -55,7 +56,7 @@ public:
     lock_guard(const lock_guard &) = delete;
     lock_guard &operator=(const lock_guard &) = delete;
     ~lock_guard() {
-        // Destructors ignore errors; the runtime has reported this one.
+        // Destructors ignore errors; the runtime has reported the error.
 #if defined(__cpp_exceptions)
         try {
             mutex_.unlock();

@@ -36,7 +36,8 @@ T *allocate_array(std::size_t count, ompx_mem_kind_t kind) {
     return static_cast<T *>(allocate_bytes(count * sizeof(T), alignof(T), kind));
 }
 
-/// Objects of static storage duration may come here after the runtime has gone, with its memory.
+/// No operation after the runtime has ended: objects of static storage duration may be destroyed
+/// then, and the memory has been released already.
 inline void free_bytes(void *memory) noexcept {
     if (memory != nullptr && ompx_is_initialized() == 1) {
         ompx_free(memory);
@@ -45,9 +46,9 @@ inline void free_bytes(void *memory) noexcept {
 
 } // namespace detail
 
-/// For std::vector and its kind. With symmetric and asymmetric memory every allocation and
-/// deallocation is collective: all ranks must construct, grow, copy and destroy such containers in
-/// the same order, and symmetric ones with the same capacities.
+/// Allocator for std::vector and other containers. With symmetric and asymmetric memory all
+/// allocations and deallocations are collective: all ranks must construct, grow, copy and destroy
+/// such containers in the same order, and symmetric ones with equal capacities.
 template <typename T, ompx_mem_kind_t Kind>
 class allocator {
 public:
@@ -76,7 +77,7 @@ using asymmetric_allocator = allocator<T, OMPX_MEM_ASYMMETRIC>;
 template <typename T>
 using local_allocator = allocator<T, OMPX_MEM_LOCAL>;
 
-/// For the containers of std::pmr; the same rules.
+/// Memory resource for the containers of std::pmr, with the rules of `allocator`.
 template <ompx_mem_kind_t Kind>
 class memory_resource final : public std::pmr::memory_resource {
     void *do_allocate(std::size_t nbytes, std::size_t alignment) override {
@@ -90,7 +91,7 @@ class memory_resource final : public std::pmr::memory_resource {
     }
 };
 
-/// One resource per kind, for the whole program.
+/// The program's resource for each kind. Any thread.
 [[nodiscard]] inline std::pmr::memory_resource *symmetric_resource() noexcept {
     static memory_resource<OMPX_MEM_SYMMETRIC> resource;
     return &resource;
@@ -100,8 +101,8 @@ class memory_resource final : public std::pmr::memory_resource {
     return &resource;
 }
 
-/// Destroys and frees what make_symmetric and make_local have made; frees collectively what was
-/// allocated so.
+/// Destroys and frees objects of make_symmetric, make_asymmetric and make_local; collective for the
+/// first two.
 template <typename T>
 struct deleter {
     void operator()(T *object) const noexcept {
@@ -113,7 +114,7 @@ struct deleter {
 };
 template <typename T>
 struct deleter<T[]> {
-    // The elements have nothing to destroy (see make), so their number need not be kept.
+    // The elements are trivially destructible (see make), so their number is not stored.
     void operator()(T *elements) const noexcept { detail::free_bytes(elements); }
 };
 
@@ -141,7 +142,7 @@ template <typename T>
 owner<T> make(ompx_mem_kind_t kind, std::size_t count) {
     using element = std::remove_extent_t<T>;
     static_assert(transferable<element> && std::is_default_constructible_v<element>,
-                  "arrays in global memory hold elements that may travel");
+                  "elements of arrays in global memory must be transferable");
     auto *const elements = allocate_array<element>(count, kind);
     std::uninitialized_value_construct_n(elements, count);
     return owner<T>(elements);
@@ -149,9 +150,10 @@ owner<T> make(ompx_mem_kind_t kind, std::size_t count) {
 
 } // namespace detail
 
-/// `make_symmetric<T>(constructor arguments)` or `make_symmetric<T[]>(count)` (zeroed). Collective,
-/// as is the end of its owner; a constructor that throws must do so on all ranks. Ends with a
-/// barrier, so that no rank's put comes before another rank's initialisation.
+/// Creates an object or array in symmetric memory: `make_symmetric<T>(constructor arguments)` or
+/// `make_symmetric<T[]>(count)` (zeroed). Collective, like the destruction of its owner; a
+/// constructor that throws must throw on all ranks. Ends with a barrier, so that puts may follow at
+/// once.
 template <typename T, typename... Args>
     requires(!std::is_array_v<T>)
 [[nodiscard]] owner<T> make_symmetric(Args &&...args) {
@@ -166,8 +168,8 @@ template <typename T>
     detail::check(ompx_barrier());
     return made;
 }
-/// As the array form above, with a count of one's own on each rank. at(rank, p.get()).portable()
-/// finds another rank's part.
+/// Creates an array in asymmetric memory (zeroed); the count may differ between ranks. Collective,
+/// ends with a barrier. at(rank, p.get()).portable() gives another rank's block.
 template <typename T>
     requires std::is_unbounded_array_v<T>
 [[nodiscard]] owner<T> make_asymmetric(std::size_t count) {
@@ -175,7 +177,7 @@ template <typename T>
     detail::check(ompx_barrier());
     return made;
 }
-/// By one rank alone.
+/// Creates an object or array in local memory. Not collective.
 template <typename T, typename... Args>
     requires(!std::is_array_v<T>)
 [[nodiscard]] owner<T> make_local(Args &&...args) {

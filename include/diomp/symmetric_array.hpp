@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// An array with one part of equal size on every rank.
+// An array with one block of equal size on every rank.
 #ifndef DIOMP_SYMMETRIC_ARRAY_HPP
 #define DIOMP_SYMMETRIC_ARRAY_HPP
 
@@ -21,9 +21,9 @@
 namespace diomp {
 inline namespace v0 {
 
-/// Owns symmetric memory. Constructors (but the default and the move) and the destructor are
-/// collective. A contiguous range of this rank's own part; the parts of others by rank and index,
-/// checked against the size on every call. A constant array is read-only on all ranks.
+/// Owns symmetric memory. Constructors (except default and move) and the destructor are collective.
+/// A contiguous range of this rank's own block; blocks of other ranks are accessed by rank and
+/// index, which each call checks (OMPX_ERR_RANGE). A constant array is read-only on all ranks.
 template <transferable T>
     requires std::is_default_constructible_v<T>
 class symmetric_array {
@@ -32,7 +32,8 @@ public:
     using size_type = std::size_t;
 
     symmetric_array() noexcept = default;
-    /// Value-initialised. Returns when every rank's part is, so that puts may follow at once.
+    /// Value-initialised. Returns when all ranks' blocks are initialised, so puts may follow at
+    /// once.
     explicit symmetric_array(std::size_t count) : symmetric_array(count, T{}) {}
     symmetric_array(std::size_t count, const T &value)
         : part_(detail::allocate_array<T>(count, OMPX_MEM_SYMMETRIC)), size_(count) {
@@ -50,7 +51,7 @@ public:
     symmetric_array &operator=(const symmetric_array &) = delete;
     ~symmetric_array() = default;
 
-    // This rank's own part.
+    // This rank's own block.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] T *data() noexcept { return part_.get(); }
@@ -64,7 +65,7 @@ public:
     [[nodiscard]] std::span<T> local() noexcept { return {data(), size_}; }
     [[nodiscard]] std::span<const T> local() const noexcept { return {data(), size_}; }
 
-    // Anybody's part. Spans and values go and come as with global_ptr.
+    // Any rank's block. Transfers behave like those of global_ptr.
     [[nodiscard]] global_ptr<T> at(int rank, std::size_t index = 0) {
         check_range(index, 0);
         return {rank, data() + index};
@@ -73,7 +74,7 @@ public:
         check_range(index, 0);
         return {rank, data() + index};
     }
-    /// The part of `rank` for loads and stores; empty where that is not possible.
+    /// The block of `rank` for loads and stores; empty if it is not directly accessible.
     [[nodiscard]] std::span<T> direct(int rank) {
         auto *const part = static_cast<T *>(ompx_remote_ptr(data(), rank));
         return part == nullptr ? std::span<T>() : std::span<T>(part, size_);

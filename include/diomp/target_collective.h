@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp/target_collective.h
- * Collectives on device copies. Part of diomp.h, whose conventions hold; include that.
+ * Collectives on device memory. Part of diomp.h, which holds the conventions; include diomp.h.
  */
 #ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file in its place */
+#include "../diomp.h" /* which includes this file */
 #endif
 #ifndef DIOMP_TARGET_COLLECTIVE_H
 #define DIOMP_TARGET_COLLECTIVE_H
@@ -13,20 +13,21 @@
 
 /*
  * Each is the collective of the same name (ompx_bcast_from() and so on) on device memory: buffers
- * are device addresses, or host addresses that are mapped, which mean their copies on the device.
- * Roots, block numbers and sizes count the members of the group, ranks or endpoints.
+ * are device addresses, or mapped host addresses, which stand for their copies on the device.
+ * Roots, block numbers and sizes refer to the members of the group, ranks or endpoints.
  *
- * In a group of endpoints `device` says which of the caller's endpoints makes the call. Those of
- * one rank may call in any order, from one thread each or, without blocking (_nb), all from one;
- * the collective runs when all have called. OMPX_GROUP_DEVICES makes the call for all of them at
- * once, each with its own copy of the mapped buffer; what is used at the root only need be mapped
- * there only.
- * In a group of ranks every rank takes part with the one device it names, which may be the host;
- * OMPX_GROUP_DEVICES is the default device there.
+ * In a group of endpoints, `device` selects the endpoint of the caller that makes the call. The
+ * endpoints of a rank may call in any order, from one thread each or, with the _nb functions, all
+ * from one thread; the collective runs once all have called. OMPX_GROUP_DEVICES makes the call for
+ * all of them at once, each with its own copy of the mapped buffer; a buffer that is used at the
+ * root only need be mapped there only.
+ * In a group of ranks, each rank takes part with one device, which may be the host;
+ * OMPX_GROUP_DEVICES means the default device.
  *
- * Who does the work: docs/collectives.md; DIOMP_CCL forces a choice. Errors beside those of the
- * collective: OMPX_ERR_ADDRESS (not mapped), OMPX_ERR_RANGE (past what is mapped), OMPX_ERR_ARG (no
- * such device, or it is not the caller's endpoint in the group). DiOMP 2025, OMPCCL.
+ * docs/collectives.md describes how a call is executed; DIOMP_CCL forces a choice. Errors in
+ * addition to those of the collective: OMPX_ERR_ADDRESS (not mapped), OMPX_ERR_RANGE (exceeds the
+ * mapped memory), OMPX_ERR_ARG (no such device, or it is not the caller's endpoint in the group).
+ * DiOMP 2025, OMPCCL.
  */
 #define OMPX_GROUP_DEVICES (-2)
 
@@ -67,7 +68,7 @@ OMPX_API_ int ompx_target_scan(void *dst, const void *src, int device, size_t co
 OMPX_API_ int ompx_target_exscan(void *dst, const void *src, int device, size_t count,
                                  ompx_type_t type, ompx_op_t op, ompx_group_t group) OMPX_NOEXCEPT_;
 
-/* Without blocking, as ompx_bcast_nb() and so on. */
+/* Non-blocking variants, see ompx_bcast_nb(). */
 OMPX_API_ int ompx_target_bcast_nb(void *ptr, int device, size_t nbytes, int root,
                                    ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_target_reduce_nb(void *dst, const void *src, int device, size_t count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which C++ types may travel, and how they and the operators on them are called in C.
+// C++ types that can be transferred, and the C constants of types and operators.
 #ifndef DIOMP_TYPES_HPP
 #define DIOMP_TYPES_HPP
 
@@ -18,19 +18,19 @@
 namespace diomp {
 inline namespace v0 {
 
-/// What a transfer may copy byte by byte into another process.
+/// Types that can be copied bytewise into another process.
 template <typename T>
 concept transferable = std::is_trivially_copyable_v<T> && !std::is_reference_v<T>;
 
 namespace detail {
 
-/// 0: no such C type.
+/// 0 if there is no such C type.
 template <typename T>
 consteval ompx_type_t type_of() {
     if constexpr (std::same_as<T, bool>) {
         return OMPX_BOOL;
     } else if constexpr (std::integral<T> && sizeof(T) <= 8) {
-        // By size and sign, so that long, long long and the character types all find theirs.
+        // By size and sign, so that long, long long and character types are included.
         constexpr ompx_type_t of_size = sizeof(T) == 1   ? OMPX_INT8
                                         : sizeof(T) == 2 ? OMPX_INT16
                                         : sizeof(T) == 4 ? OMPX_INT32
@@ -70,11 +70,11 @@ concept atomic_type = reducible<T> && !std::is_const_v<T> && !std::same_as<T, bo
                       ((std::integral<T> && (sizeof(T) == 4 || sizeof(T) == 8)) ||
                        std::same_as<T, float> || std::same_as<T, double>);
 
-/// A vector, array or span whose elements may travel.
+/// A vector, array or span with transferable elements.
 template <typename R>
 concept transferable_range = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                              transferable<std::ranges::range_value_t<R>>;
-/// The same with elements that may be written.
+/// A transferable range whose elements can be written.
 template <typename R>
 concept writable_range =
     transferable_range<R> &&
@@ -90,11 +90,11 @@ enum class op : ompx_op_t {
     bxor = OMPX_BXOR,
     land = OMPX_LAND,
     lor = OMPX_LOR,
-    avg = OMPX_AVG ///< not of scans
+    avg = OMPX_AVG ///< not for scans
 };
 
-/// A reduction operator of one's own: `T function(const T &left, const T &right)`, associative. Not
-/// collective; must outlive the collectives that use it; the function may run on any thread and
+/// A user-defined reduction operator: `T function(const T &left, const T &right)`, associative. Not
+/// collective. Must outlive the collectives that use it. The function may run on any thread and
 /// must not call DiOMP. Owns an ompx_op_t.
 template <transferable T>
 class user_op {
@@ -117,23 +117,23 @@ public:
     }
 
     [[nodiscard]] ompx_op_t handle() const noexcept { return handle_; }
-    /// Elements have no arithmetic of their own here, only a size.
+    /// The C type of the elements, which has only a size.
     static constexpr ompx_type_t type = OMPX_TYPE_OF_SIZE(sizeof(T));
 
 private:
-    struct anything {
-        anything() = default;
-        anything(const anything &) = delete;
-        anything &operator=(const anything &) = delete;
-        virtual ~anything() = default;
+    struct any_function {
+        any_function() = default;
+        any_function(const any_function &) = delete;
+        any_function &operator=(const any_function &) = delete;
+        virtual ~any_function() = default;
     };
     template <typename F>
-    struct holder final : anything {
+    struct holder final : any_function {
         explicit holder(F given) : function(std::move(given)) {}
         F function;
     };
 
-    // The buffers are those of the runtime and need not be aligned for T.
+    // The buffers belong to the runtime and need not be aligned for T.
     template <typename F>
     static void apply(void *inout, const void *in, std::size_t count, ompx_type_t /*type*/,
                       void *context) {
@@ -151,7 +151,7 @@ private:
     }
 
     ompx_op_t handle_ = 0;
-    std::unique_ptr<anything> function_;
+    std::unique_ptr<any_function> function_;
 };
 
 } // namespace v0

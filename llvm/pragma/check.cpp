@@ -20,7 +20,7 @@ public:
     checker(const unit_state &state, clang::ASTContext &context)
         : state_(state), context_(context) {}
 
-    // The names of these are the visitor's.
+    // Hooks of the visitor, with its names.
     bool shouldVisitTemplateInstantiations() const { return true; }
     bool shouldVisitLambdaBody() const { return true; }
     bool dataTraverseStmtPre(clang::Stmt *statement) {
@@ -55,15 +55,15 @@ private:
     clang::ASTContext &context_;
     const VarDecl *current_ = nullptr;
     int target_depth_ = 0;
-    std::set<std::pair<SourceLocation, std::string>> said_;
+    std::set<std::pair<SourceLocation, std::string>> reported_;
     QualType dst_element_; ///< of the directive whose variables are being visited
 };
 
-/// Said once a place, though a template may be instantiated many times and OpenMP keeps copies of
-/// statements.
+/// Reports an error once per location, although a template may be instantiated many times and
+/// OpenMP keeps copies of statements.
 template <unsigned N, typename... Arguments>
 void checker::error(SourceLocation where, const char (&text)[N], const Arguments &...arguments) {
-    if (!said_.emplace(where, text).second) {
+    if (!reported_.emplace(where, text).second) {
         return;
     }
     auto &diagnostics = context_.getDiagnostics();
@@ -131,7 +131,7 @@ void checker::check_group(const VarDecl *variable, const directive &of) {
     if (of.group.empty() || init == nullptr) {
         return;
     }
-    // C lets any pointer pass with a warning.
+    // C accepts any pointer with a warning.
     const auto *const cast = llvm::dyn_cast<clang::ImplicitCastExpr>(init->IgnoreParens());
     if (cast != nullptr && cast->getCastKind() == clang::CK_BitCast &&
         !cast->getSubExpr()->getType()->isVoidPointerType()) {
@@ -142,7 +142,8 @@ void checker::check_group(const VarDecl *variable, const directive &of) {
 
 void checker::check_number(const VarDecl *variable, const marked_variable &mark) {
     bool const is_length = mark.meaning == role::length;
-    auto const where = (is_length ? mark.of->part->length : mark.of->part->low).front();
+    auto const where =
+        (is_length ? mark.of->array_section->length : mark.of->array_section->low).front();
     auto const type = variable->getType();
     if (!type->isIntegralOrUnscopedEnumerationType()) {
         if (!type->isRecordType()) {
@@ -155,14 +156,14 @@ void checker::check_number(const VarDecl *variable, const marked_variable &mark)
     clang::Expr::EvalResult value;
     if (!variable->getInit()->isValueDependent() &&
         variable->getInit()->EvaluateAsInt(value, context_) && value.Val.getInt().isNegative()) {
-        // A pointer may well have something in front of it.
+        // A pointer may have elements before it.
         if (is_length) {
             error(where.getLocation(), "the section's length is negative");
         }
     }
 }
 
-/// Counts and displacements: a pointer to the first of some integers.
+/// Checks counts and displacements: a pointer to the first of some integers.
 void checker::check_list(const VarDecl *variable, const marked_variable &mark) {
     auto const pointee = variable->getType()->getPointeeType();
     if (!pointee.isNull() && (!pointee->isIntegerType() || pointee->isBooleanType())) {
@@ -171,7 +172,7 @@ void checker::check_list(const VarDecl *variable, const marked_variable &mark) {
     }
 }
 
-/// The base is an array, or a pointer and the length is said.
+/// Checks that the base is an array, or a pointer with an explicit length.
 void checker::check_section(const VarDecl *variable, const item &of) {
     const auto *const call = llvm::dyn_cast<clang::CallExpr>(variable->getInit()->IgnoreImplicit());
     if (call == nullptr || call->getNumArgs() != 1) {
@@ -189,8 +190,9 @@ void checker::check_section(const VarDecl *variable, const item &of) {
     if (!base->isArrayType() && !base->isPointerType()) {
         error(of.location(), "a section is of an array or a pointer, and this is of type %0", base);
     } else if (!base->isConstantArrayType() && !base->isVariableArrayType() &&
-               of.part->length.empty()) {
-        error(of.part->colon, "the section needs a length: %0 does not say how long it is", base);
+               of.array_section->length.empty()) {
+        error(of.array_section->colon, "the section needs a length: %0 does not say how long it is",
+              base);
     }
 }
 
@@ -201,7 +203,7 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
     if (pointee.isNull()) {
         return;
     }
-    if (buffer.part) {
+    if (buffer.array_section) {
         check_section(variable, buffer);
     } else if (pointee->isPointerType()) {
         error(buffer.location(), "'%0' is a pointer: it needs an array section, as in p[0:n]",
@@ -217,9 +219,9 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
          array = context_.getAsArrayType(array->getElementType())) {
         ++dimensions;
     }
-    if ((of.kind->has_operator || of.kind->has_lists()) && dimensions > most_dimensions) {
+    if ((of.kind->has_operator || of.kind->has_lists()) && dimensions > max_dimensions) {
         error(buffer.location(), "'%0' has %1 dimensions, more than %2", buffer.text, dimensions,
-              most_dimensions);
+              max_dimensions);
     }
     if (of.kind->has_operator) {
         check_element(of, buffer, element);
@@ -238,7 +240,7 @@ void checker::check_buffer(const VarDecl *variable, const directive &of,
     }
 }
 
-/// Is there a number in diomp.h for this type, and may the operator meet it?
+/// Checks that diomp.h has a type number for this type and that the operator supports it.
 void checker::check_element(const directive &of, const item &buffer, QualType type) {
     QualType plain = context_.getCanonicalType(type).getUnqualifiedType();
     const auto *const enumeration = plain->getAs<clang::EnumType>();
@@ -249,8 +251,9 @@ void checker::check_element(const directive &of, const item &buffer, QualType ty
     auto const *const complex = plain->getAs<clang::ComplexType>();
     bool allowed = false;
     if (complex != nullptr) {
-        auto const part = complex->getElementType().getUnqualifiedType();
-        allowed = of.op->on_complex && (part == context_.FloatTy || part == context_.DoubleTy);
+        auto const component = complex->getElementType().getUnqualifiedType();
+        allowed =
+            of.op->on_complex && (component == context_.FloatTy || component == context_.DoubleTy);
     } else if (builtin != nullptr) {
         using kind = clang::BuiltinType;
         switch (builtin->getKind()) {

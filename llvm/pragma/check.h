@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What can be said only when the types are known, of templates when they are instantiated.
+// Checks that need types; for templates when they are instantiated.
 #ifndef DIOMP_PRAGMA_CHECK_H
 #define DIOMP_PRAGMA_CHECK_H
 

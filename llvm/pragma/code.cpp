@@ -7,7 +7,7 @@
 namespace diomp::pragma {
 
 code &code::add(llvm::StringRef text) {
-    std::string const copy = text.str(); // the lexer wants a final 0
+    std::string const copy = text.str(); // the lexer requires a final 0
     clang::Lexer lexer(clang::SourceLocation(), preprocessor_.getLangOpts(), copy.data(),
                        copy.data(), copy.data() + copy.size());
     clang::Token token;
@@ -19,8 +19,9 @@ code &code::add(llvm::StringRef text) {
             preprocessor_.LookUpIdentifierInfo(token);
         }
         token.setLocation(where_);
-        // A number's digits and the words of OpenMP's directives are read from where they stand:
-        // they get a place of their own, which is shown as ours.
+        // The compiler reads the digits of numbers and the words of OpenMP's directives from their
+        // source location. They get a buffer of their own, which is shown at the directive's
+        // location.
         if (in_openmp_ || token.is(clang::tok::numeric_constant)) {
             preprocessor_.CreateString(written, token, where_, where_);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Puts code together from text of ours and tokens of the program's.
+// Builds code from the plugin's text and the program's tokens.
 #ifndef DIOMP_PRAGMA_CODE_H
 #define DIOMP_PRAGMA_CODE_H
 
@@ -14,18 +14,18 @@ public:
     code(clang::Preprocessor &preprocessor, clang::SourceLocation where)
         : preprocessor_(preprocessor), where_(where) {}
 
-    /// What is added as text from here on stands at this place for the compiler.
+    /// Sets the source location of text that is added from here on.
     code &at(clang::SourceLocation where) {
         where_ = where;
         return *this;
     }
-    /// Words, numbers and punctuation.
+    /// Adds identifiers, numbers and punctuation.
     code &add(llvm::StringRef text);
     code &add(const tokens &words) {
         made_.insert(made_.end(), words.begin(), words.end());
         return *this;
     }
-    /// What an OpenMP pragma begins and ends with once the preprocessor has seen it.
+    /// Add the tokens with which an OpenMP pragma begins and ends after preprocessing.
     code &begin_openmp() {
         in_openmp_ = true;
         return annotation(clang::tok::annot_pragma_openmp);

@@ -19,7 +19,7 @@ constexpr std::array kinds = {
                    block::src},
     directive_kind{"device_scatter", "ompx_target_scatter", true, false, true, true, block::dst},
     directive_kind{"device_alltoall", "ompx_target_alltoall", true, false, true, false,
-                   block::part_of_src},
+                   block::per_member_of_src},
     directive_kind{"device_reduce_scatter", "ompx_target_reduce_scatter", true, true, true, false,
                    block::dst},
     directive_kind{"device_gatherv", "ompx_target_gatherv", true, false, true, true, block::dst,
@@ -34,8 +34,7 @@ constexpr std::array kinds = {
     directive_kind{"fence", "ompx_fence_group", false, false, false, false, block::dst},
 };
 
-// As the runtime's collectives have it: integers take every operator.
-// spelling, value, on_bool, on_floating, on_complex
+// As in the runtime's collectives: integers support every operator.
 constexpr std::array operators = {
     operator_kind{"+", "OMPX_SUM", false, true, true},
     operator_kind{"*", "OMPX_PROD", false, true, true},

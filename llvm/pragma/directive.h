@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What one `#pragma ompx` says, and what the rest of the plugin knows about it.
+// The contents of one `#pragma ompx`, and the tables of directives and operators.
 #ifndef DIOMP_PRAGMA_DIRECTIVE_H
 #define DIOMP_PRAGMA_DIRECTIVE_H
 
@@ -20,22 +20,22 @@ class CompilerInstance;
 
 namespace diomp::pragma {
 
-/// How many dimensions of an array are taken off to find its elements.
-inline constexpr int most_dimensions = 6;
+/// Maximum number of array dimensions that are removed to find the elements.
+inline constexpr int max_dimensions = 6;
 
 using tokens = std::vector<clang::Token>;
 
-/// Which buffer's section is the block that the call is told the size of.
-enum class block { dst, src, part_of_src };
+/// The buffer whose section determines the block size that the call gets.
+enum class block { dst, src, per_member_of_src };
 
-/// Which buffers have blocks of different sizes, which clauses list.
+/// The buffers with blocks of different sizes, which clauses list.
 enum class blocks_of { none, dst, src, both };
 
 /// One row of the table of directives.
 struct directive_kind {
     llvm::StringRef name;
-    llvm::StringRef call; ///< without the _nb of the form that does not block
-    bool on_target;       ///< comes after `target`, takes a list and all clauses
+    llvm::StringRef call; ///< without the _nb of the nonblocking form
+    bool on_target;       ///< follows `target`, takes a list and all clauses
     bool has_operator;
     bool has_src; ///< dst and src; otherwise one variable, in place
     bool has_root;
@@ -47,7 +47,7 @@ struct directive_kind {
     bool src_has_lists() const { return lists == blocks_of::src || lists == blocks_of::both; }
 };
 
-/// The row of that name, or null.
+/// Finds the row of that name; null: none.
 const directive_kind *find_directive(llvm::StringRef name, bool on_target);
 /// "device_bcast, device_reduce, ...", for messages.
 std::string directive_names(bool on_target);
@@ -64,23 +64,23 @@ struct operator_kind {
 const operator_kind *find_operator(llvm::StringRef spelling);
 std::string operator_names();
 
-/// a[low:length]. Without a colon in the last brackets there is none.
+/// a[low:length]. Brackets without a colon are not a section.
 struct section {
     tokens low;    ///< empty: 0
     tokens length; ///< empty: up to the end of the array
     clang::SourceLocation colon;
 };
 
-/// A buffer of the list.
+/// A buffer in the list.
 struct item {
-    tokens base; ///< what stands before the section's brackets, or all of it
-    std::optional<section> part;
-    std::string text; ///< as it is written, for messages
+    tokens base; ///< tokens before the section's brackets, or all of them
+    std::optional<section> array_section;
+    std::string text; ///< as written, for messages
 
     clang::SourceLocation location() const { return base.front().getLocation(); }
 };
 
-/// The clauses that say where the blocks of a buffer are, in its elements.
+/// The clauses with the positions of the blocks of a buffer, in elements.
 struct block_clauses {
     tokens counts; ///< each empty if left out
     tokens displs; ///
@@ -91,7 +91,7 @@ struct directive {
     clang::SourceLocation location; ///< of its name
     const operator_kind *op = nullptr;
     clang::SourceLocation op_location;
-    item dst; ///< or the one variable
+    item dst; ///< or the only variable
     item src;
     tokens group;  ///< each empty if left out
     tokens device; ///
@@ -102,23 +102,24 @@ struct directive {
     std::vector<tokens> depends; ///< from the word `depend` to its closing parenthesis
 };
 
-/// What a variable of the entered code holds; the checks on the syntax tree find their subjects by
-/// it.
+/// The meaning of a variable in the generated code; the checks on the syntax tree use it to find
+/// what they check.
 enum class role { group, dst, src, low, length, list };
 
 struct marked_variable {
     std::size_t directive;
     role meaning;
-    const item *of;                 ///< for dst, src, low and length
-    clang::SourceLocation location; ///< a precompiled header may hold another of the same name
+    const item *of; ///< for dst, src, low and length
+    clang::SourceLocation
+        location; ///< a precompiled header may contain another variable of this name
 };
 
-/// Of one translation unit, shared between the pragma handler and the checks.
+/// State of one translation unit, shared between the pragma handler and the checks.
 struct unit_state {
     explicit unit_state(clang::CompilerInstance &instance) : compiler(instance) {}
 
     clang::CompilerInstance &compiler;
-    std::deque<directive> directives; ///< a deque, since marked variables point to its items
+    std::deque<directive> directives; ///< a deque, because marked variables point to its items
     llvm::DenseMap<const clang::IdentifierInfo *, marked_variable> variables;
 };
 

@@ -23,7 +23,7 @@ public:
     tokens run();
 
 private:
-    /// A variable of this directive; the number keeps nested and neighbouring ones apart.
+    /// A variable of this directive; the number distinguishes nested and neighbouring directives.
     std::string name(const std::string &what) const {
         return "__ompx_" + what + "_" + std::to_string(number_);
     }
@@ -65,7 +65,8 @@ std::string expander::mark(const std::string &what, role meaning, const item *of
     return made;
 }
 
-// Whether it may be written, the checks say, in better words than a conversion that fails.
+// Casts away const: the checks report read-only buffers with a clearer message than a failed
+// conversion.
 std::string expander::as_buffer(const std::string &pointer) const {
     return cxx_ ? "const_cast<void *>(static_cast<const volatile void *>(" + pointer + "))"
                 : "(void *)(uintptr_t)(" + pointer + ")";
@@ -80,42 +81,42 @@ void expander::define(const std::string &type, const std::string &variable, cons
     code_.at(value.front().getLocation()).add(type + variable + " = (").add(value).add(");");
 }
 
-/// A pointer to the buffer's first element, with its type, and its size in bytes.
+/// Defines a pointer to the buffer's first element, with its type, and the size in bytes.
 void expander::define_buffer(const item &buffer, const std::string &what, role meaning) {
     auto const first = mark(what, meaning, &buffer, buffer.location());
     auto const bytes = name(what + "_bytes");
     auto const element = "sizeof(*" + first + ")";
-    // Only one of two buffers tells the size, but the other's words are evaluated too.
+    // Only one of two buffers determines the size, but the tokens of both are evaluated.
     auto const unused = "(void)" + bytes + ";";
-    if (!buffer.part) {
+    if (!buffer.array_section) {
         code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
         code_.add(buffer.base).add("));");
         code_.add(global("size_t ") + bytes + " = " + element + ";" + unused);
         return;
     }
-    const auto &part = *buffer.part;
+    const auto &bounds = *buffer.array_section;
     std::string low = "0";
-    if (!part.low.empty()) {
-        low = mark(what + "_low", role::low, &buffer, part.low.front().getLocation());
-        define(deduced(), low, part.low, "0");
+    if (!bounds.low.empty()) {
+        low = mark(what + "_low", role::low, &buffer, bounds.low.front().getLocation());
+        define(deduced(), low, bounds.low, "0");
     }
-    // The checks see by the subscript what the base is.
+    // The checks determine the base from the subscript.
     code_.at(buffer.location()).add(deduced() + first + " = __builtin_addressof((");
     code_.add(buffer.base).add(")[");
-    code_.at(part.low.empty() ? part.colon : part.low.front().getLocation()).add(low);
+    code_.at(bounds.low.empty() ? bounds.colon : bounds.low.front().getLocation()).add(low);
     code_.at(buffer.location()).add("]);");
-    if (part.length.empty()) {
-        code_.at(part.colon).add(global("size_t ") + bytes + " = sizeof(__typeof__(");
+    if (bounds.length.empty()) {
+        code_.at(bounds.colon).add(global("size_t ") + bytes + " = sizeof(__typeof__(");
         code_.add(buffer.base).add(")) - " + as_size(low) + " * " + element + ";" + unused);
         return;
     }
     auto const length =
-        mark(what + "_length", role::length, &buffer, part.length.front().getLocation());
-    define(deduced(), length, part.length, "0");
+        mark(what + "_length", role::length, &buffer, bounds.length.front().getLocation());
+    define(deduced(), length, bounds.length, "0");
     code_.add(global("size_t ") + bytes + " = " + as_size(length) + " * " + element + ";" + unused);
 }
 
-/// The types that diomp.h has numbers for, and the numbers' names without OMPX_.
+/// The types with a number in diomp.h, and the numbers' names without OMPX_.
 std::vector<std::pair<std::string, std::string>> expander::element_types() const {
     const auto &target = state_.compiler.getTarget();
     bool const wide_long = target.getLongWidth() == 64;
@@ -148,15 +149,15 @@ std::vector<std::pair<std::string, std::string>> expander::element_types() const
     return types;
 }
 
-/// A pointer to a number at the bottom of all dimensions. An array turns into a pointer to its
-/// first element where it is used, which takes off one dimension at a time; 5 is what GCC calls the
-/// class of pointers, and of arrays. A pointer to anything else stays, so that what the checks will
-/// reject gets through. Types would do it in C++, but there is none of a wrong variable, and the
-/// compiler would complain about that too.
+/// Defines a pointer to an element below all dimensions. An array decays to a pointer to its first
+/// element, which removes one dimension at a time; 5 is GCC's class of pointers and arrays. A
+/// pointer to anything else is left unchanged, so that types which the checks reject still compile
+/// here. C++ could use type traits, but a variable with an error has no type, and the compiler
+/// would report that as well.
 std::string expander::define_element(const item &buffer, const std::string &what) {
     code_.at(buffer.location());
     std::string element = name(what);
-    for (int i = 0; i < most_dimensions; ++i) {
+    for (int i = 0; i < max_dimensions; ++i) {
         auto const next = name(what + "_element" + std::to_string(i));
         code_.add(deduced() + next + " = __builtin_choose_expr(__builtin_classify_type(*" +
                   element + ") == 5, *" + element + ", " + element + ");");
@@ -176,8 +177,9 @@ void expander::define_type_and_count(const std::string &bytes) {
     code_.add(global("size_t ") + name("size") + " = " + bytes + " / sizeof(*" + element + ");");
 }
 
-/// A list of as many numbers as the group has members: in bytes, out of the program's in elements,
-/// whatever integers those are. A task may make the call when the program's are gone.
+/// Defines a list with one number per member of the group, in bytes, converted from the program's
+/// list of integers of any type in elements. The copy is needed because a task may make the call
+/// after the program's list is gone.
 void expander::define_list(const std::string &what, const tokens &words,
                            const std::string &element) {
     auto const list = name(what);
@@ -191,13 +193,13 @@ void expander::define_list(const std::string &what, const tokens &words,
     auto const member = name(what + "_member");
     code_.at(words.front().getLocation()).add(deduced() + given + " = __builtin_addressof((");
     code_.add(words).add(")[0]);");
-    auto const room =
+    auto const storage =
         "__builtin_malloc(" + as_size(name("members")) + " * sizeof(" + global("size_t") + "))";
-    code_.add(
-        size_type + "*" + list + " = " +
-        (cxx_ ? "static_cast<" + global("size_t") + " *>(" + room + ")" : "(size_t *)" + room) +
-        ";");
-    // A cast that takes everything: what are no integers, the checks say.
+    code_.add(size_type + "*" + list + " = " +
+              (cxx_ ? "static_cast<" + global("size_t") + " *>(" + storage + ")"
+                    : "(size_t *)" + storage) +
+              ";");
+    // A cast that accepts any type: the checks report lists that are not integers.
     auto const number = (cxx_ ? size_type : "(size_t)") + "(" + given + "[" + member + "])";
     code_.add("for (int " + member + " = 0; " + list + " && " + member + " < " + name("members") +
               "; ++" + member + ") {" + list + "[" + member + "] = " + number + " * sizeof(*" +
@@ -214,7 +216,7 @@ void expander::define_lists(const item &buffer, const std::string &what,
 void expander::define_all_lists() {
     code_.add("int " + name("members") + " = " + global("ompx_group_size") + "(" + name("group") +
               ");");
-    // A group that gives no number is told so by the call itself, which wants lists all the same.
+    // If the group is invalid, the call reports it; the lists must still be valid.
     code_.add("if (" + name("members") + " < 1) {" + name("members") + " = 1;}");
     if (directive_.kind->dst_has_lists()) {
         define_lists(directive_.dst, "dst", directive_.dst_blocks);
@@ -235,7 +237,7 @@ std::vector<std::string> expander::list_names() const {
     return names;
 }
 
-/// What the call needs beside the buffers, as plain variables: a task copies them.
+/// Defines the call's other arguments as plain variables, which a task copies.
 void expander::define_numbers() {
     const auto &kind = *directive_.kind;
     define_buffer(directive_.dst, "dst", role::dst);
@@ -256,8 +258,8 @@ void expander::define_numbers() {
         define_type_and_count(bytes);
         return;
     }
-    if (kind.size == block::part_of_src) {
-        // A group that gives no number is told so by the call itself.
+    if (kind.size == block::per_member_of_src) {
+        // If the group is invalid, the call reports it.
         auto const members = name("members");
         code_.add("int " + members + " = " + global("ompx_group_size") + "(" + name("group") +
                   ");");
@@ -293,14 +295,14 @@ std::string expander::arguments(bool blocking) const {
 void expander::call(bool blocking) {
     auto const function = global(directive_.kind->call.str() + (blocking ? "" : "_nb"));
     code_.at(directive_.location).add(function + "(" + arguments(blocking) + ");");
-    for (const auto &list : list_names()) { // the call has taken them over
+    for (const auto &list : list_names()) { // the call has copied them
         code_.add("__builtin_free(" + list + ");");
     }
 }
 
-/// With `nowait` the task ends when the event does. Without, the thread waits for what the task
-/// depends on and then makes the blocking call: OpenMP lets an undeferred task return before its
-/// detach event is fulfilled.
+/// Generates the task. With `nowait` it completes when the event does. Without it, the thread waits
+/// for the task's dependences and then makes the blocking call, because OpenMP lets an undeferred
+/// task return before its detach event is fulfilled.
 void expander::task() {
     const auto &kind = *directive_.kind;
     code_.at(directive_.location);
@@ -333,7 +335,7 @@ void expander::task() {
 
 tokens expander::run() {
     code_.add("{");
-    // Without :: it is what messages call it.
+    // Without ::, as messages show the name.
     const auto &words = directive_.group;
     define("ompx_group_t ",
            mark("group", role::group, nullptr,

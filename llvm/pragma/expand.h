@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From a directive to the code that the compiler reads in its place.
+// Generates the code that the compiler reads in place of a directive.
 #ifndef DIOMP_PRAGMA_EXPAND_H
 #define DIOMP_PRAGMA_EXPAND_H
 
@@ -7,9 +7,9 @@
 
 namespace diomp::pragma {
 
-/// One statement. The program's own words keep their places, ours take the place of what they are
-/// about, so that the compiler's messages point at something that was written. Marks in `state`
-/// the variables that the checks look for.
+/// Generates one statement. The program's tokens keep their locations, and generated tokens get the
+/// location of the tokens that they are based on, so that the compiler's messages point to source
+/// text. Records in `state` the variables that the checks look for.
 tokens expand(unit_state &state, std::size_t directive_number);
 
 } // namespace diomp::pragma

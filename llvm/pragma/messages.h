@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Warnings of ours as strict as the compiler's own.
+// Makes the plugin's warnings as strict as the compiler's own.
 #ifndef DIOMP_PRAGMA_MESSAGES_H
 #define DIOMP_PRAGMA_MESSAGES_H
 
@@ -8,8 +8,8 @@
 
 namespace diomp::pragma {
 
-/// The compiler does not apply -Werror and -w to messages of plugins. And what the host's pass has
-/// said need not be said again in a device's.
+/// The compiler does not apply -Werror and -w to messages of plugins. Messages of the host's pass
+/// are not repeated in a device's pass.
 inline clang::DiagnosticsEngine::Level warning_level(const clang::DiagnosticsEngine &diagnostics,
                                                      const clang::LangOptions &options) {
     if (diagnostics.getIgnoreAllWarnings() || options.OpenMPIsTargetDevice) {

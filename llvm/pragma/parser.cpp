@@ -21,22 +21,22 @@ bool closes(const Token &token) {
     return token.isOneOf(clang::tok::r_paren, clang::tok::r_square, clang::tok::r_brace);
 }
 
-/// Where in `words` the first token of that kind stands outside of brackets; words.size() if
-/// nowhere. A colon that belongs to a ?: is not meant.
+/// Index of the first token of that kind in `words` outside of brackets; words.size() if none. A
+/// colon that belongs to ?: does not count.
 std::size_t find_outside(words_of words, clang::tok::TokenKind kind) {
     int depth = 0;
-    int questions = 0;
+    int open_conditionals = 0;
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (closes(words[i])) {
             --depth;
         }
-        if (depth == 0 && words[i].is(clang::tok::colon) && questions > 0) {
-            --questions;
+        if (depth == 0 && words[i].is(clang::tok::colon) && open_conditionals > 0) {
+            --open_conditionals;
         } else if (depth == 0 && words[i].is(kind)) {
             return i;
         }
         if (depth == 0 && words[i].is(clang::tok::question)) {
-            ++questions;
+            ++open_conditionals;
         }
         if (opens(words[i])) {
             ++depth;
@@ -102,8 +102,8 @@ std::string parser::spelling(words_of words) const {
     return text;
 }
 
-// The compiler's own warning about unknown pragmas comes with -Wall only. Here somebody has loaded
-// the plugin, so that a mistyped name is surely one.
+// The compiler's own warning about unknown pragmas needs -Wall. With the plugin loaded, an unknown
+// name is certainly a mistake.
 void parser::warn_unknown(SourceLocation where, llvm::StringRef before, llvm::StringRef known) {
     const auto &options = preprocessor_.getDiagnostics().getDiagnosticOptions().Warnings;
     bool const unwanted = std::ranges::find(options, "no-unknown-pragmas") != options.end();
@@ -135,7 +135,7 @@ const directive_kind *parser::read_name(SourceLocation introducer) {
     return kind;
 }
 
-/// The words between '(' and its ')'.
+/// Reads the words between '(' and its ')'.
 std::optional<words_of> parser::read_parenthesised(llvm::StringRef after) {
     if (at_end() || words_[next_].isNot(clang::tok::l_paren)) {
         error(here(), "expected '(' after '%0'") << after;
@@ -157,7 +157,7 @@ std::optional<words_of> parser::read_parenthesised(llvm::StringRef after) {
     return std::nullopt;
 }
 
-/// Takes `op :` off the front of the list where the directive has an operator.
+/// Removes `op :` from the front of the list if the directive has an operator.
 bool parser::read_operator(words_of &list) {
     bool const colon_second = list.size() > 1 && list[1].is(clang::tok::colon);
     auto const first = list.empty() ? here() : list.front().getLocation();
@@ -185,8 +185,8 @@ bool parser::read_operator(words_of &list) {
     return true;
 }
 
-/// A stray bracket would end ours in the entered code, and the compiler's message would be about
-/// what nobody wrote.
+/// Rejects unbalanced brackets: they would end brackets of the generated code, and the compiler's
+/// message would refer to code that is not in the source.
 bool parser::check_brackets(words_of words) {
     std::vector<clang::tok::TokenKind> open;
     for (const auto &word : words) {
@@ -216,8 +216,8 @@ bool parser::read_item(words_of words, item &into) {
     for (std::size_t i = 0; i < words.size(); ++i) {
         depth -= closes(words[i]) ? 1 : 0;
         if (depth == 0 && words[i].is(clang::tok::l_square)) {
-            if (open != words.size() && into.part) {
-                error(into.part->colon, "only the last dimension may have a section");
+            if (open != words.size() && into.array_section) {
+                error(into.array_section->colon, "only the last dimension may have a section");
                 return false;
             }
             open = i;
@@ -225,21 +225,21 @@ bool parser::read_item(words_of words, item &into) {
             auto const inner = words.slice(open + 1, i - open - 1);
             auto const colon = find_outside(inner, clang::tok::colon);
             if (colon != inner.size()) {
-                into.part = section{{inner.begin(), inner.begin() + colon},
-                                    {inner.begin() + colon + 1, inner.end()},
-                                    inner[colon].getLocation()};
+                into.array_section = section{{inner.begin(), inner.begin() + colon},
+                                             {inner.begin() + colon + 1, inner.end()},
+                                             inner[colon].getLocation()};
                 into.base.assign(words.begin(), words.begin() + open);
             }
         }
         depth += opens(words[i]) ? 1 : 0;
     }
-    if (into.part && (words.back().isNot(clang::tok::r_square) || into.base.empty())) {
-        error(into.part->colon, "an array section is expected at the end, as in a[0:n]");
+    if (into.array_section && (words.back().isNot(clang::tok::r_square) || into.base.empty())) {
+        error(into.array_section->colon, "an array section is expected at the end, as in a[0:n]");
         return false;
     }
-    if (into.part &&
-        find_outside(into.part->length, clang::tok::colon) != into.part->length.size()) {
-        error(into.part->colon, "a section with a stride is not contiguous");
+    if (into.array_section && find_outside(into.array_section->length, clang::tok::colon) !=
+                                  into.array_section->length.size()) {
+        error(into.array_section->colon, "a section with a stride is not contiguous");
         return false;
     }
     return true;
@@ -249,37 +249,37 @@ bool parser::read_list(words_of list, SourceLocation close) {
     if (!read_operator(list)) {
         return false;
     }
-    std::vector<words_of> parts;
+    std::vector<words_of> elements;
     for (bool more = true; more;) {
         auto const comma = find_outside(list, clang::tok::comma);
         more = comma != list.size();
-        parts.push_back(list.take_front(comma));
-        if (parts.back().empty()) {
+        elements.push_back(list.take_front(comma));
+        if (elements.back().empty()) {
             error(more ? list[comma].getLocation() : close, "expected an expression");
             return false;
         }
         list = list.drop_front(more ? comma + 1 : comma);
     }
     std::size_t const buffers = made_.kind->has_src ? 2 : 1;
-    if (parts.size() < buffers) {
+    if (elements.size() < buffers) {
         error(close, "'%0' needs a destination and a source") << made_.kind->name;
         return false;
     }
-    if (parts.size() > buffers + 1) {
-        error(parts[buffers + 1].front().getLocation(), "'%0' takes %select{a variable|a "
-                                                        "destination, a source}1 and a group")
+    if (elements.size() > buffers + 1) {
+        error(elements[buffers + 1].front().getLocation(), "'%0' takes %select{a variable|a "
+                                                           "destination, a source}1 and a group")
             << made_.kind->name << (made_.kind->has_src ? 1 : 0);
         return false;
     }
-    for (auto const part : parts) {
-        if (!check_brackets(part)) {
+    for (auto const element : elements) {
+        if (!check_brackets(element)) {
             return false;
         }
     }
-    if (parts.size() > buffers) {
-        made_.group.assign(parts.back().begin(), parts.back().end());
+    if (elements.size() > buffers) {
+        made_.group.assign(elements.back().begin(), elements.back().end());
     }
-    return read_item(parts[0], made_.dst) && (buffers == 1 || read_item(parts[1], made_.src));
+    return read_item(elements[0], made_.dst) && (buffers == 1 || read_item(elements[1], made_.src));
 }
 
 std::string parser::clause_names() const {
@@ -294,7 +294,7 @@ std::string parser::clause_names() const {
            (made_.kind->has_root ? "device, root, nowait, depend" : "device, nowait, depend");
 }
 
-/// Where the words of a clause about blocks go; null: this directive has no such clause.
+/// The tokens of a clause about blocks; null: this directive has no such clause.
 tokens *parser::list_clause(llvm::StringRef name) {
     if (!made_.kind->has_lists()) {
         return nullptr;
@@ -328,7 +328,7 @@ bool parser::check_lists() {
     return true;
 }
 
-/// name(expression)
+/// Reads name(expression).
 bool parser::read_value(llvm::StringRef name, tokens &into) {
     if (!into.empty()) {
         error(here(), "'%0' comes twice") << name;
@@ -385,7 +385,7 @@ bool parser::read_clause(llvm::StringRef name) {
 
 bool parser::read_clauses() {
     while (!at_end()) {
-        // OpenMP lets commas stand between clauses.
+        // OpenMP allows commas between clauses.
         if (words_[next_].is(clang::tok::comma) && next_ + 1 < words_.size()) {
             ++next_;
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// From the words of a pragma to a directive. Works on tokens: what a name means is not known here.
+// Parses the tokens of a pragma into a directive. Names are not resolved here.
 #ifndef DIOMP_PRAGMA_PARSER_H
 #define DIOMP_PRAGMA_PARSER_H
 
@@ -9,8 +9,8 @@
 
 namespace diomp::pragma {
 
-/// Reads the directive whose words, without `ompx`, are given; `end` is the place after the last.
-/// None: it said why.
+/// Parses the directive from its tokens without `ompx`; `end` is the location after the last token.
+/// nullopt: an error was reported.
 std::optional<directive> parse(clang::Preprocessor &preprocessor, clang::SourceLocation introducer,
                                const tokens &words, clang::SourceLocation end);
 

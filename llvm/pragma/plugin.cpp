@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What clang loads with -fplugin=: reads `#pragma ompx` and enters code in its place. The entered
-// code is valid wherever the directive's words are, so that the checks on the finished syntax tree
-// can say in our words what is wrong with them.
+// The plugin that clang loads with -fplugin=: reads `#pragma ompx` and enters code in its place.
+// The generated code is valid wherever the directive's tokens are, so that the checks on the
+// finished syntax tree can report errors in terms of the directive.
 #include "check.h"
 #include "directive.h"
 #include "expand.h"
@@ -23,8 +23,9 @@ using clang::Preprocessor;
 using clang::SourceLocation;
 using clang::Token;
 
-/// Of the translation unit that is being parsed; null while something is only preprocessed. A
-/// handler knows its preprocessor alone, and the compiler makes handlers before consumers.
+/// State of the translation unit that is being parsed; null during preprocessing only. A global,
+/// because a handler only gets its preprocessor, and the compiler creates handlers before
+/// consumers.
 unit_state *parsed = nullptr;
 
 class handler : public clang::PragmaHandler {
@@ -34,8 +35,8 @@ public:
                       Token &first) override;
 
 private:
-    static void pass_on(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words);
-    static bool may_stand_here(const directive &read);
+    static void forward(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words);
+    static bool is_allowed_here(const directive &read);
     static void ignore_without_openmp(directive &read);
     static void enter(Preprocessor &preprocessor, const tokens &made) {
         auto copy = std::make_unique<Token[]>(made.size());
@@ -46,15 +47,15 @@ private:
     }
 };
 
-/// Preprocessed text still has the directive, with its macros expanded, for the compiler that reads
-/// it later; as an operator, which may stand in the middle of a line.
-void handler::pass_on(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words) {
+/// Keeps the directive in preprocessed text, with its macros expanded, for the compiler that reads
+/// it later; as an operator, which is allowed in the middle of a line.
+void handler::forward(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words) {
     std::string text = "\"ompx";
     for (const auto &word : words) {
         text += ' ';
-        for (char const letter : preprocessor.getSpelling(word)) {
-            text += letter == '"' || letter == '\\' ? "\\" : "";
-            text += letter;
+        for (char const character : preprocessor.getSpelling(word)) {
+            text += character == '"' || character == '\\' ? "\\" : "";
+            text += character;
         }
     }
     text += '"';
@@ -74,8 +75,8 @@ void handler::pass_on(Preprocessor &preprocessor, SourceLocation introducer, con
     enter(preprocessor, line);
 }
 
-/// False, and it said why, if the entered code could only fail.
-bool handler::may_stand_here(const directive &read) {
+/// Returns false and reports an error if the generated code cannot compile.
+bool handler::is_allowed_here(const directive &read) {
     auto &sema = parsed->compiler.getSema();
     auto &diagnostics = parsed->compiler.getDiagnostics();
     auto const known = [&](llvm::StringRef name) {
@@ -90,7 +91,7 @@ bool handler::may_stand_here(const directive &read) {
             << read.kind->name;
         return false;
     }
-    // Bodies of templates may be read at file scope first, to be parsed later.
+    // Bodies of templates may be read at file scope and parsed later.
     if (sema.CurContext->isFileContext() &&
         !parsed->compiler.getLangOpts().DelayedTemplateParsing) {
         diagnostics.Report(read.location,
@@ -104,7 +105,7 @@ bool handler::may_stand_here(const directive &read) {
 
 void handler::ignore_without_openmp(directive &read) {
     const auto &options = parsed->compiler.getLangOpts();
-    // 5.0 has detach events.
+    // Detach events need OpenMP 5.0.
     bool const has_tasks = options.OpenMP >= 50 && !options.OpenMPSimd;
     if (has_tasks || (!read.nowait && read.depends.empty())) {
         return;
@@ -129,11 +130,11 @@ void handler::HandlePragma(Preprocessor &preprocessor, clang::PragmaIntroducer i
         words.push_back(word);
     }
     if (parsed == nullptr || &parsed->compiler.getPreprocessor() != &preprocessor) {
-        pass_on(preprocessor, introducer.Loc, words);
+        forward(preprocessor, introducer.Loc, words);
         return;
     }
     auto read = parse(preprocessor, first.getLocation(), words, word.getLocation());
-    if (!read || !may_stand_here(*read)) {
+    if (!read || !is_allowed_here(*read)) {
         return;
     }
     ignore_without_openmp(*read);
@@ -151,7 +152,7 @@ public:
     ~consumer() override { parsed = outer_; }
 
     void HandleTranslationUnit(clang::ASTContext &context) override {
-        // For devices the same source is read again, after the host's pass.
+        // Device passes read the same source again after the host's pass.
         if (!state_.directives.empty() && !context.getLangOpts().OpenMPIsTargetDevice) {
             check(state_, context);
         }
@@ -171,7 +172,7 @@ protected:
     bool ParseArgs(const clang::CompilerInstance &, const std::vector<std::string> &) override {
         return true;
     }
-    // Errors must come before code is made.
+    // Errors must be reported before code generation.
     ActionType getActionType() override { return AddBeforeMainAction; }
 };
 

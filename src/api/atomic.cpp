@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Remote atomics, and waits for a local variable that they or signals change.
+// Remote atomics, and waits for a local variable that atomics or signals change.
 #include "api/state.h"
 
 #include <cstring>
@@ -40,7 +40,7 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
                   const void *value) {
     constexpr const char *words[] = {"==", "!=", ">", ">=", "<", "<="};
     if (!is_comparison(cmp)) {
-        return error(OMPX_ERR_ARG, fmt::format("{} is no comparison", static_cast<int>(cmp)),
+        return error(OMPX_ERR_ARG, fmt::format("{} is not a comparison", static_cast<int>(cmp)),
                      "pass one of OMPX_CMP_EQ .. LE");
     }
     if (reinterpret_cast<std::uintptr_t>(variable) % sizeof(T) != 0) {
@@ -51,7 +51,7 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
     auto const *cell = static_cast<const T *>(variable);
     T wanted;
     std::memcpy(&wanted, value, sizeof(wanted));
-    // Acquire: who sees the value sees the data that was put before it.
+    // Acquire: after the value, the thread sees the data that was put before it.
     auto const ready = [&] {
         return compare(__atomic_load_n(cell, __ATOMIC_ACQUIRE), cmp, wanted);
     };
@@ -59,7 +59,7 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
         return fmt::format("waiting for {} {} {} (it is {})", variable, words[cmp], wanted,
                            __atomic_load_n(cell, __ATOMIC_RELAXED));
     };
-    // Of a remote rank the signal comes by message, else by a store.
+    // Remote ranks signal by message, ranks of this node by a store.
     return running.transfers().all_direct() ? running.engine().wait(ready, waiting)
                                             : running.engine().wait_for_message(ready, waiting);
 }
@@ -80,13 +80,13 @@ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
             return fmt::format("{}, op={}", describe_atomic(rank, target, type),
                                sync::operator_name(op));
         },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(target, "target"));
             if (op != OMPX_NO_OP) {
                 DIOMP_TRY(api::check_pointer(operand, "operand"));
             }
-            counted.nbytes = ompx_type_size(type);
+            stats.nbytes = ompx_type_size(type);
             return running.transfers().atomic_fetch(world_rank{rank}, target, operand, result, type,
                                                     op);
         });
@@ -96,12 +96,12 @@ int ompx_atomic_compare_swap(int rank, void *target, const void *expected, const
                              void *result, ompx_type_t type) noexcept {
     return api::call(
         "ompx_atomic_compare_swap", DIOMP_SITE, [&] { return describe_atomic(rank, target, type); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(target, "target"));
             DIOMP_TRY(api::check_pointer(expected, "expected"));
             DIOMP_TRY(api::check_pointer(desired, "desired"));
-            counted.nbytes = ompx_type_size(type);
+            stats.nbytes = ompx_type_size(type);
             return running.transfers().compare_swap(world_rank{rank}, target, expected, desired,
                                                     result, type);
         });
@@ -114,7 +114,7 @@ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value) noe
             return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal), describe(cmp),
                                value);
         },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(signal, "signal"));
             return wait_until<std::uint64_t>(running, signal, cmp, &value);
         });
@@ -128,7 +128,7 @@ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
             return fmt::format("variable={}, type={}, cmp={}", variable, sync::type_name(type),
                                describe(cmp));
         },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(variable, "variable"));
             DIOMP_TRY(api::check_pointer(value, "value"));
             switch (type) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The collective calls: each is a request that runs now or is queued.
+// The collective calls of diomp.h: each builds a request, which runs at once or is queued (_nb).
 #include "api/requests.h"
 
 using namespace diomp;
 using api::bcast;
-using api::called;
+using api::list_call;
 using api::move;
 using api::reduction;
 using collective::request;
@@ -12,66 +12,68 @@ using sync::operation;
 
 namespace {
 
-std::string describe(const request &asked, ompx_group_t group) {
-    return fmt::format("dst={}, src={}, {}", asked.dst, asked.src, api::describe(asked, group));
+std::string describe(const request &args, ompx_group_t group) {
+    return fmt::format("dst={}, src={}, {}", args.dst, args.src, api::describe(args, group));
 }
 
-std::size_t bytes_of(const request &asked) {
-    return asked.type == 0 ? asked.amount : asked.amount * ompx_type_size(asked.type);
+std::size_t bytes_of(const request &args) {
+    return args.type == 0 ? args.amount : args.amount * ompx_type_size(args.type);
 }
 
-/// Host memory belongs to a rank, so these calls count ranks.
-// One result, returned where it was made: its copy, in wider loads than its members were stored
-// with, would wait for all stores before it, also for a line that the last call has sent far away.
-result<group::group *> find_ranks(runtime::runtime &running, ompx_group_t group,
-                                  const request &asked) {
+/// Host memory belongs to a rank, so the group must have ranks as members.
+// A single result variable, constructed in place: a copy would read it with wider loads than its
+// members were stored with, fail store forwarding, and wait for all earlier stores, such as one to
+// a cache line owned by another core.
+result<group::group *> find_rank_group(runtime::runtime &running, ompx_group_t group,
+                                       const request &args) {
     auto found = running.groups().find(group);
-    if (found && !found.value()->endpoints().empty() && asked.what != operation::barrier) {
-        found = error(OMPX_ERR_ARG, "the group has endpoints as members, and this call is of ranks",
+    if (found && !found.value()->endpoints().empty() && args.what != operation::barrier) {
+        found = error(OMPX_ERR_ARG,
+                      "the group has endpoints as members, but this call needs a group of ranks",
                       "use the ompx_target_ form, or a group of ranks");
     }
     return found;
 }
 
-int run(const char *function, const void *site, const request &asked, ompx_group_t group) {
+int run(const char *function, const void *site, const request &args, ompx_group_t group) {
     return api::call(
-        function, site, [&] { return describe(asked, group); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
-            auto found = find_ranks(running, group, asked);
+        function, site, [&] { return describe(args, group); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
-            counted.nbytes = bytes_of(asked);
-            return running.collectives().run(*found.value(), asked);
+            stats.nbytes = bytes_of(args);
+            return running.collectives().run(*found.value(), args);
         });
 }
 
-/// The v forms.
-int run_lists(const char *function, const void *site, called wanted, ompx_group_t group) {
-    const request &asked = wanted.asked;
+/// Runs a v variant.
+int run_lists(const char *function, const void *site, list_call wanted, ompx_group_t group) {
+    const request &args = wanted.args;
     return api::call(
-        function, site, [&] { return describe(asked, group); },
-        [&](runtime::runtime &running, api::account &) -> status {
-            auto found = find_ranks(running, group, asked);
+        function, site, [&] { return describe(args, group); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
-            return running.collectives().run(*found.value(), asked);
+            return running.collectives().run(*found.value(), args);
         });
 }
 
-int start(const char *function, const void *site, called wanted, ompx_group_t group,
+int start(const char *function, const void *site, list_call wanted, ompx_group_t group,
           ompx_event_t *event) {
-    const request &asked = wanted.asked;
+    const request &args = wanted.args;
     return api::call(
-        function, site, [&] { return describe(asked, group); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        function, site, [&] { return describe(args, group); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
-            auto found = find_ranks(running, group, asked);
+            auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
-            counted.nbytes = bytes_of(asked);
-            if (asked.what == operation::barrier) {
+            stats.nbytes = bytes_of(args);
+            if (args.what == operation::barrier) {
                 DIOMP_TRY(api::fence_before_barrier(running));
             }
-            auto started = running.collectives().start(*found.value(), asked);
+            auto started = running.collectives().start(*found.value(), args);
             DIOMP_TRY(started);
             *event = started.value();
             return {};
@@ -87,7 +89,7 @@ int ompx_op_create(ompx_op_t *op, ompx_op_function_t function, void *context,
     return api::call(
         "ompx_op_create", DIOMP_SITE,
         [&] { return fmt::format("op={}, commutative={}", fmt::ptr(op), commutative); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(op, "op"));
             auto made =
                 running.collectives().operators().create(function, context, commutative != 0);
@@ -100,7 +102,7 @@ int ompx_op_create(ompx_op_t *op, ompx_op_function_t function, void *context,
 int ompx_op_free(ompx_op_t *op) noexcept {
     return api::call(
         "ompx_op_free", DIOMP_SITE, [&] { return fmt::format("op={}", fmt::ptr(op)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(op, "op"));
             DIOMP_TRY(running.collectives().operators().free(*op));
             *op = 0;

@@ -23,7 +23,7 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
     auto const next = fulfil_later(function, task);
     if (given == nullptr) {
         next(status{});
-    } else if (given->moving == nullptr) {
+    } else if (given->pending_transfer == nullptr) {
         given->then(next);
     } else {
         auto const is_over = [&running, given] {
@@ -35,10 +35,10 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
             given->release();
         };
         if (running.engine().options().progress_thread) {
-            running.engine().watch_until(is_over, finish);
+            running.engine().call_when(is_over, finish);
             return;
         }
-        // Nobody would look at it: the program waits in OpenMP.
+        // No thread would poll the transfer while the program waits in OpenMP.
         status const waited =
             running.engine().wait_for_message(is_over, [given] { return given->describe(); });
         if (!waited) {
@@ -57,7 +57,7 @@ OMPX_API_ int ompx_event_detach(ompx_event_t *event, std::uintptr_t task) noexce
     using namespace diomp;
     return api::call(
         "ompx_event_detach", DIOMP_SITE, [&] { return fmt::format("event={}", fmt::ptr(event)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             DIOMP_TRY(api::can_fulfill());
             api::fulfil_after(running, std::exchange(*event, nullptr), "ompx_event_detach", task);

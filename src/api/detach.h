@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Detach events of OpenMP tasks, which transfers fulfil.
+// Detach events of OpenMP tasks that are fulfilled by the completion of transfers.
 #pragma once
 
 #include "runtime/runtime.h"
@@ -8,11 +8,12 @@
 
 namespace diomp::api {
 
-/// Fulfils the event of a task when its transfer is complete, on whichever thread finds out. A
-/// transfer that fails after its call has returned has nobody to tell: it ends the job.
+/// A continuation that fulfils a task's event, on the thread that observes the completion. A
+/// transfer that fails after its call has returned has no caller to report to: it ends the job.
 rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t task);
 
-/// The same for an operation in flight, whose event is taken over; null: it is complete.
+/// Fulfils a task's event when the operation of `given` is complete; takes ownership of `given`.
+/// Null: the operation is complete already. Blocks only without a progress thread.
 void fulfil_after(runtime::runtime &running, ompx_event *given, const char *function,
                   std::uintptr_t task);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the Fortran module has of its own: errors, which its library reports here, and transfers of
-// sections.
+// Functions for the library of the Fortran module: its error reports and transfers of sections.
 #include "api/fortran.h"
 
 #include "api/state.h"
@@ -13,7 +12,7 @@ int ompx_fortran_misuse(const char *function, const char *arguments, int status,
                         const char *remedy) noexcept {
     return api::call(
         function, DIOMP_SITE, [&] { return std::string(arguments); },
-        [&](runtime::runtime &, api::account &) -> diomp::status {
+        [&](runtime::runtime &, api::call_stats &) -> diomp::status {
             return error(static_cast<ompx_status>(status), what, remedy);
         });
 }
@@ -34,12 +33,12 @@ int move(const char *function, const void *site, int rank, const ompx_fortran_se
         given.element_bytes, {given.counts, n}, {remote_strides, n}, {local_strides, n}};
     return api::call(
         function, site, [&] { return describe(rank, given); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             std::size_t const nbytes = shape.total_bytes();
             DIOMP_TRY(api::check_transfer(running, rank, given.dst, given.src, nbytes));
             auto moved = move_section(running.transfers(), shape);
             DIOMP_TRY(moved);
-            counted = {rma::name(moved.value()), nbytes};
+            stats = {rma::name(moved.value()), nbytes};
             return {};
         });
 }

@@ -16,13 +16,13 @@ std::string describe(ompx_group_t group) {
     return group == nullptr ? std::string("group=world") : fmt::format("group={}", fmt::ptr(group));
 }
 
-/// A number out of a group, or a negative status.
+/// Returns a number of a group, or a negative status.
 template <typename Get>
 int query(const char *function, ompx_group_t group, Get &&get) {
     int number = 0;
     int const outcome = api::call(
         function, DIOMP_SITE, [&] { return describe(group); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             auto found = running.groups().find(group);
             DIOMP_TRY(found);
             return get(*found.value(), number);
@@ -39,11 +39,11 @@ status check_members(const void *list, const char *name, int size) {
     return {};
 }
 
-/// A member's number must be one of the group's.
+/// Checks that `member` is a member's number in the group.
 status check_member(const group::group &found, int member) {
     if (member < 0 || static_cast<std::size_t>(member) >= found.count()) {
         return error(OMPX_ERR_RANK,
-                     fmt::format("{} is no member of this group of {}", member, found.count()),
+                     fmt::format("{} is not a member of this group of {}", member, found.count()),
                      fmt::format("pass a number from 0 to {}", found.count() - 1));
     }
     return {};
@@ -62,7 +62,7 @@ world_rank rank_of(const group::group &found, std::size_t member) {
     return found.members()[found.endpoints().empty() ? member : found.endpoints()[member].member];
 }
 
-/// The device of a member of a group of ranks is none that an endpoint has.
+/// Stands for the device of a member of a group of ranks; no endpoint has this number.
 constexpr int no_device = -2;
 
 ompx_endpoint_t endpoint_of(const group::group &found, std::size_t member) {
@@ -74,7 +74,8 @@ status translate(const group::group &from, std::span<const int> members, const g
                  int *results) {
     bool const by_rank = from.endpoints().empty() || to.endpoints().empty();
     std::map<std::pair<int, int>, int> numbers;
-    for (std::size_t member = to.count(); member-- > 0;) { // so that a rank's first endpoint stays
+    for (std::size_t member = to.count();
+         member-- > 0;) { // backwards, so that a rank's first endpoint wins
         ompx_endpoint_t const each = endpoint_of(to, member);
         numbers[{each.rank, by_rank ? no_device : each.device}] = static_cast<int>(member);
     }
@@ -87,7 +88,7 @@ status translate(const group::group &from, std::span<const int> members, const g
     return {};
 }
 
-/// The devices that the members drive, by member, then in each rank's own order. Collective.
+/// The devices that the members drive, by member, then in each rank's order. Collective; blocks.
 result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
                                                   group::group &members) {
     std::vector<int> const own = api::driven_devices();
@@ -118,12 +119,12 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
     return list;
 }
 
-/// Runs make(registry) -> result<ompx_group_t> and hands the new group out.
+/// Runs make(registry) -> result<ompx_group_t> and stores the new group in *into.
 template <typename Arguments, typename Make>
 int make_group(const char *function, const void *site, ompx_group_t *into, Arguments &&arguments,
                Make &&make) {
     return api::call(function, site, arguments,
-                     [&](runtime::runtime &running, api::account &) -> status {
+                     [&](runtime::runtime &running, api::call_stats &) -> status {
                          DIOMP_TRY(api::check_pointer(into, "the result"));
                          auto made = make(running.groups());
                          DIOMP_TRY(made);
@@ -141,14 +142,14 @@ int ompx_barrier(void) noexcept { return ompx_barrier_group(nullptr); }
 int ompx_barrier_group(ompx_group_t group) noexcept {
     return api::call(
         "ompx_barrier", DIOMP_SITE, [&] { return describe(group); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             auto found = running.groups().find(group);
             DIOMP_TRY(found);
             DIOMP_TRY(api::fence_before_barrier(running));
-            auto const turn = found.value()->enter();
+            auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
             call.what = sync::operation::barrier;
-            return found.value()->meet(call);
+            return found.value()->arrive_and_wait(call);
         });
 }
 
@@ -176,7 +177,7 @@ int ompx_group_create_endpoints(ompx_group_t *group, const ompx_endpoint_t *endp
 int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) noexcept {
     return api::call(
         "ompx_group_create_devices", DIOMP_SITE, [&] { return describe(ranks); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(result, "the result"));
             auto found = running.groups().find(ranks);
             DIOMP_TRY(found);
@@ -211,7 +212,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
                                ompx_group_t *results) noexcept {
     return api::call(
         "ompx_group_split_endpoints", DIOMP_SITE, [&] { return describe(group); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(colors, "colors"));
             DIOMP_TRY(api::check_pointer(keys, "keys"));
             DIOMP_TRY(api::check_pointer(results, "results"));
@@ -219,7 +220,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             DIOMP_TRY(found);
             DIOMP_TRY(check_has_endpoints(*found.value()));
             std::size_t const num_own = found.value()->num_own();
-            std::vector<group::group_registry::choice> own;
+            std::vector<group::group_registry::split_choice> own;
             own.reserve(num_own);
             for (std::size_t i = 0; i < num_own; ++i) {
                 own.push_back({colors[i], keys[i]});
@@ -244,7 +245,7 @@ int ompx_group_merge(ompx_group_t a, ompx_group_t b, ompx_group_t *result) noexc
 int ompx_group_free(ompx_group_t *group) noexcept {
     return api::call(
         "ompx_group_free", DIOMP_SITE, [&] { return fmt::format("group={}", fmt::ptr(group)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(group, "group"));
             if (auto const ending = running.groups().find(*group); ending) {
                 running.collectives_on_devices().forget(*ending.value());
@@ -290,7 +291,7 @@ int ompx_group_endpoint(ompx_group_t group, int member, ompx_endpoint_t *endpoin
     return api::call(
         "ompx_group_endpoint", DIOMP_SITE,
         [&] { return fmt::format("{}, member={}", describe(group), member); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(endpoint, "endpoint"));
             auto found = running.groups().find(group);
             DIOMP_TRY(found);
@@ -308,7 +309,7 @@ int ompx_group_translate(ompx_group_t from, const int *members, int count, ompx_
         [&] {
             return fmt::format("from: {}, to: {}, count={}", describe(from), describe(to), count);
         },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             if (count == 0) {
                 return {};
             }

@@ -8,18 +8,18 @@ extern "C" {
 int ompx_register(void *ptr, size_t nbytes) noexcept {
     return api::call(
         "ompx_register", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_pointer(ptr, "ptr"));
             DIOMP_TRY(api::check_size(nbytes));
             if (nbytes == 0) {
                 return error(OMPX_ERR_ARG, "an empty range cannot be registered",
                              "pass the size in bytes");
             }
-            if (running.space().in_window(ptr)) {
+            if (running.space().in_arena(ptr)) {
                 return error(OMPX_ERR_ADDRESS, "the range is in a segment and reachable already",
                              "use it as it is");
             }
-            counted.nbytes = nbytes;
+            stats.nbytes = nbytes;
             return running.directory().add(reinterpret_cast<std::uintptr_t>(ptr), nbytes);
         });
 }
@@ -27,36 +27,36 @@ int ompx_register(void *ptr, size_t nbytes) noexcept {
 int ompx_unregister(void *ptr) noexcept {
     return api::call(
         "ompx_unregister", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             return running.directory().remove(reinterpret_cast<std::uintptr_t>(ptr));
         });
 }
 
 void *ompx_remote_ptr(const void *p, int rank) noexcept {
-    api::use const here("ompx_remote_ptr");
+    api::runtime_access const here("ompx_remote_ptr");
     runtime::runtime *const running = here.running();
     if (running == nullptr || p == nullptr || !api::check_rank(*running, rank)) {
         return nullptr;
     }
     if (running->transport().direct_base(world_rank{rank}) == nullptr) {
-        return nullptr; // before an answer is fetched that would not help
+        return nullptr; // saves the fetch of a second-level pointer
     }
-    auto place = running->space().locate(world_rank{rank}, p, 0);
-    return place ? place.value().direct : nullptr;
+    auto location = running->space().locate(world_rank{rank}, p, 0);
+    return location ? location.value().direct : nullptr;
 }
 
 void *ompx_global_ptr(const void *p, int rank, size_t *nbytes) noexcept {
     void *address = nullptr;
     api::call(
         "ompx_global_ptr", DIOMP_SITE, [&] { return fmt::format("p={}, rank={}", p, rank); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(p, "p"));
-            auto part = running.space().counterpart(world_rank{rank}, p);
-            DIOMP_TRY(part);
-            address = part.value().address;
+            auto range = running.space().counterpart(world_rank{rank}, p);
+            DIOMP_TRY(range);
+            address = range.value().address;
             if (nbytes != nullptr) {
-                *nbytes = part.value().nbytes;
+                *nbytes = range.value().nbytes;
             }
             return {};
         });
@@ -66,7 +66,7 @@ void *ompx_global_ptr(const void *p, int rank, size_t *nbytes) noexcept {
 int ompx_addr_info(const void *p, ompx_addr_info_t *info) noexcept {
     return api::call(
         "ompx_addr_info", DIOMP_SITE, [&] { return fmt::format("p={}", p); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(info, "info"));
             *info = running.space().describe(p);
             return {};
@@ -76,7 +76,7 @@ int ompx_addr_info(const void *p, ompx_addr_info_t *info) noexcept {
 int ompx_segment_info(ompx_segment_info_t *info) noexcept {
     return api::call(
         "ompx_segment_info", DIOMP_SITE, [] { return std::string(); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(info, "info"));
             *info = running.segment().info();
             return {};

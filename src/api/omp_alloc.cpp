@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// OpenMP's allocation calls (5.2, 18.13) and what clang makes of `#pragma omp allocate`. Handles of
-// DiOMP's allocators are served here; all others go on to the program's OpenMP runtime, or without
-// one to the C library.
+// OpenMP's allocation calls (5.2, 18.13) and the functions that clang calls for `#pragma omp
+// allocate`. Calls with handles of DiOMP's allocators are served here; all others are forwarded to
+// the program's OpenMP runtime, or to the C library if there is none.
 #include "api/omp_runtime.h"
 #include "api/state.h"
 
@@ -49,10 +49,10 @@ bool is_collective(ompx_mem_kind_t kind) {
     return kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC;
 }
 
-/// What is known of memory in a host segment; nothing: it is not ours. Device memory in the window
-/// is libomptarget's to free.
+/// Describes memory in a host segment; nullopt for other memory. Device memory in the arena is
+/// freed by libomptarget.
 std::optional<ompx_addr_info_t> find_global(const void *ptr) {
-    api::use const here("omp_realloc");
+    api::runtime_access const here("omp_realloc");
     runtime::runtime *const running = here.running();
     if (running == nullptr || !running->space().in_host_segment(ptr)) {
         return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<ompx_addr_info_t> find_global(const void *ptr) {
 }
 
 bool is_global(const void *ptr) {
-    api::use const here("omp_free");
+    api::runtime_access const here("omp_free");
     runtime::runtime *const running = here.running();
     return running != nullptr && running->space().in_host_segment(ptr);
 }
@@ -76,12 +76,12 @@ void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std
         [&] {
             return fmt::format("nbytes={}, alignment={}, {}", nbytes, alignment, name_of(kind));
         },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
             auto allocated = running.allocate(kind, nbytes, alignment, initial);
             DIOMP_TRY(allocated);
             api::refresh_fast_view(running);
-            counted = {name_of(kind), nbytes};
+            stats = {name_of(kind), nbytes};
             made = allocated.value();
             return {};
         });
@@ -91,7 +91,7 @@ void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std
 int release(const char *function, const void *site, void *ptr) {
     return api::call(
         function, site, [&] { return fmt::format("ptr={}", ptr); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(running.free(ptr));
             api::refresh_fast_view(running);
             return {};
@@ -109,8 +109,8 @@ Function next(const char *name) {
     return reinterpret_cast<Function>(api::next_symbol(name));
 }
 
-/// What an allocation with this handle makes. omp_null_allocator stands for the calling thread's
-/// default allocator, which may be one of DiOMP's: OpenMP takes any handle for it.
+/// The kind of memory that an allocation with this handle returns. omp_null_allocator stands for
+/// the calling thread's default allocator, which may be one of DiOMP's.
 ompx_mem_kind_t kind_to_make(allocator_handle allocator) {
     if (allocator != null_allocator) {
         return api::kind_of_allocator(allocator);
@@ -127,25 +127,25 @@ void *forward_realloc(void *ptr, std::size_t nbytes, allocator_handle allocator,
                               : std::realloc(ptr, nbytes);
 }
 
-/// Global memory that stays of its kind.
+/// Reallocates global memory without changing its kind.
 void *reallocate_in_kind(void *ptr, std::size_t nbytes) {
     void *made = nullptr;
     api::call(
         "omp_realloc", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
             auto moved = running.reallocate(ptr, nbytes);
             DIOMP_TRY(moved);
             api::refresh_fast_view(running);
-            counted.nbytes = nbytes;
+            stats.nbytes = nbytes;
             made = moved.value();
             return {};
         });
     return made;
 }
 
-/// How much of a block to copy when it becomes nbytes long in another kind of memory. Of its own
-/// blocks only OpenMP knows the size, so it is asked to make them that long first.
+/// Bytes to copy when a block moves to nbytes of another kind of memory. The size of OpenMP's own
+/// blocks is unknown here, so OpenMP's realloc first makes them nbytes long.
 std::optional<std::size_t> bytes_to_keep(void *&ptr, std::size_t nbytes,
                                          allocator_handle free_allocator) {
     if (auto const info = find_global(ptr)) {
@@ -264,7 +264,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
         return nullptr;
     }
     if (info) {
-        // What is no start of an allocation gets its message there.
+        // reallocate_in_kind() also reports an address that does not start an allocation.
         if (allocator == null_allocator || info->kind == kind || info->base != ptr) {
             return reallocate_in_kind(ptr, nbytes);
         }
@@ -287,8 +287,8 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
     return made;
 }
 
-// What clang emits for `#pragma omp allocate` on variables; the first argument is libomp's thread
-// number.
+// Calls that clang emits for `#pragma omp allocate` on variables; the first argument is libomp's
+// thread number.
 
 OMPX_API_ void *__kmpc_alloc(int thread, size_t nbytes, allocator_handle allocator) {
     if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// "A program linked with DiOMP starts by itself": the runtime starts before main, so that ranks
-// which never call anything still take part, and ends with the process.
+// Starts the runtime before main, so that ranks without any call take part too, and ends it with
+// the process.
 //
-// When to end: after the program's static objects, which may have memory of ours, and before the
-// libraries that we have loaded ourselves take themselves down. Exit handlers that are registered
-// before main run too late for that: the dynamic linker's own handler, which ends all libraries, is
-// registered after them. But it ends libraries in the order in which they were loaded, so this
-// library's destructor is the right place. It does not learn the exit status, on which the end
-// depends (a failing rank must not wait for the others). A handler that runs earlier does; the
-// first chance to register one is when main begins.
+// The runtime must end after the program's static objects are destroyed, since they may own global
+// memory, and before the libraries that it has loaded are finalised. Exit handlers registered
+// before main run too late: the dynamic linker's own handler, which finalises all libraries, is
+// registered after them and so runs first. It finalises libraries in load order, so this library's
+// destructor runs at the right time. A destructor cannot see the exit status, on which shutdown
+// depends (a failing rank must not wait for the others). An exit handler can; it is registered when
+// main begins, the first opportunity.
 #include "api/state.h"
 #include "launch/launch.h"
 #include "offload/remote_table.h"
@@ -33,7 +33,7 @@ __attribute__((no_sanitize("function")))
 #endif
 int main_with_handler(int argc, char **argv, char **environment) {
     ::on_exit(record_status, nullptr);
-    diomp::api::images_are_registered();
+    diomp::api::on_images_registered();
     diomp::api::bind_devices();
     return g_main(argc, argv, environment);
 }
@@ -44,31 +44,31 @@ start_of_ours(main_function main, int argc, char **argv, void (*init)(), void (*
 
 __attribute__((constructor)) void begin_process() {
     if (::dlsym(RTLD_DEFAULT, "__libc_start_main") != reinterpret_cast<void *>(start_of_ours)) {
-        diomp::api::images_are_registered(); // loaded later: the program runs
+        diomp::api::on_images_registered(); // loaded by a running program
     }
     if (std::getenv(DIOMP_REMOTE_LOADING) == nullptr) {
-        diomp::api::start_with_program();
+        diomp::api::start_at_load();
     }
 }
 
-// Others may still need this rank's memory and its progress thread, so a regular end waits for
-// them; a failing one does not. Libraries that are ended after this one may be in use by other
-// threads until then.
+// Other ranks may still use this rank's memory and progress thread, so a regular exit waits for
+// them; a failing one does not. Other threads may use libraries that are finalised after this one
+// until then.
 __attribute__((destructor)) void end_process() {
     if (g_exit_status == 0) {
-        diomp::api::finish_with_program();
+        diomp::api::finish_at_exit();
     } else {
-        diomp::api::abandon_with_program();
+        diomp::api::abandon_at_exit();
     }
-    diomp::launch::end_of_process(g_exit_status);
+    diomp::launch::notify_process_exit(g_exit_status);
 }
 
 } // namespace
 
 extern "C" {
 
-// Stands in front of the C library's (Linux Standard Base, "__libc_start_main"). A program that
-// loads this library later than at its start does without it: then its end counts as regular.
+// Interposes the C library's function (Linux Standard Base, "__libc_start_main"). It is not called
+// if a running program loads this library; every exit then counts as regular.
 __attribute__((visibility("default"))) int
 // NOLINTNEXTLINE(readability-identifier-naming,bugprone-reserved-identifier)
 __libc_start_main(main_function main, int argc, char **argv, void (*init)(), void (*fini)(),

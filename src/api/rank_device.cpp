@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The devices of this rank: what libomptarget tells of its device numbers, the default device, and
-// the calls that name the rank's devices.
+// The devices of this rank: libomptarget's names of its device numbers, the default device, and the
+// calls that return the rank's devices.
 #include "api/omp_runtime.h"
 #include "api/state.h"
 #include "base/log.h"
@@ -19,17 +19,16 @@ using namespace diomp;
 
 namespace {
 
-/// libomptarget's, from when it is loaded on.
+/// Set by libomptarget when it is loaded.
 std::atomic<diomp_device_name_function> g_device_names{nullptr};
 
-/// Images that are loaded later bring new devices, so what is known counts for as many as there
-/// were then.
+/// The choice among num_devices devices; images that are loaded later can add devices.
 struct known_choice {
     std::mutex mutex;
     std::size_t num_devices = 0;
     std::vector<int> chosen;
 };
-/// Never destroyed: exit handlers may ask.
+/// Never destroyed: exit handlers may use it.
 known_choice &known() {
     static auto *const only = new known_choice;
     return *only;
@@ -57,10 +56,10 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
         return now.chosen;
     }
     settings const &values = running.values();
-    auto const places = runtime::learn_places(running.launcher());
+    auto const localities = runtime::read_localities(running.launcher());
     std::size_t const own = running.job().size == 1 ? 0 : running.job().local.index();
     auto chosen =
-        runtime::choose_devices(values, places, own, devices, runtime::ask_vendors(values));
+        runtime::choose_devices(values, localities, own, devices, runtime::query_vendors(values));
     DIOMP_TRY(chosen);
     now.chosen = chosen.take();
     now.num_devices = devices.size();
@@ -75,7 +74,7 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
 } // namespace
 
 std::vector<int> diomp::api::driven_devices() {
-    use const here("ompx_get_rank_device");
+    runtime_access const here("ompx_get_rank_device");
     runtime::runtime *const running = here.running();
     if (running == nullptr) {
         return {};
@@ -99,7 +98,7 @@ int diomp::api::default_device() {
 }
 
 void diomp::api::bind_devices() {
-    use const here("ompx_init");
+    runtime_access const here("ompx_init");
     runtime::runtime *const running = here.running();
     if (running == nullptr) {
         return;
@@ -108,8 +107,8 @@ void diomp::api::bind_devices() {
     if (!chosen) {
         fail_later("ompx_init", chosen.failure());
     }
-    // Without OMP_DEFAULT_DEVICE the default is 0: a program that needs nothing else does not start
-    // its OpenMP here.
+    // The default is 0 without OMP_DEFAULT_DEVICE. If no other device is needed, do not initialise
+    // the program's OpenMP runtime here.
     if (chosen.value().empty() || chosen.value().front() == 0 ||
         std::getenv("OMP_DEFAULT_DEVICE") != nullptr) {
         return;
@@ -132,7 +131,7 @@ int ompx_get_num_rank_devices(void) noexcept {
     int num = 0;
     int const outcome = api::call(
         "ompx_get_num_rank_devices", DIOMP_SITE, [] { return std::string(); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             auto chosen = devices_of_rank(running);
             DIOMP_TRY(chosen);
             num = static_cast<int>(chosen.value().size());
@@ -145,7 +144,7 @@ int ompx_get_rank_device(int index) noexcept {
     int device = 0;
     int const outcome = api::call(
         "ompx_get_rank_device", DIOMP_SITE, [&] { return fmt::format("index={}", index); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             auto chosen = devices_of_rank(running);
             DIOMP_TRY(chosen);
             std::size_t const num = chosen.value().size();

@@ -5,7 +5,7 @@ namespace {
 
 using diomp::api::g_runtime;
 
-/// A number out of the job's description, or a negative status.
+/// Returns a number of the job's description, or a negative status.
 int query(const char *function, int diomp::api::job_numbers::*which) {
     if (g_runtime.load(std::memory_order_acquire) == nullptr) [[unlikely]] {
         return diomp::api::fail(function, "", diomp::api::state_error());
@@ -40,7 +40,7 @@ int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {
     return api::call(
         "ompx_path_info", DIOMP_SITE,
         [&] { return fmt::format("rank={}, nbytes={}", rank, nbytes); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(text, "text"));
             DIOMP_TRY(api::check_size(nbytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The arguments of boxes, for host memory and for devices alike.
+// Arguments of the _rect calls, on host and device memory.
 #pragma once
 
 #include "api/state.h"
@@ -10,7 +10,7 @@
 
 namespace diomp::api {
 
-/// As the C functions take them, but by remote and local instead of dst and src.
+/// The C functions' arguments, by remote and local side instead of dst and src. In elements.
 struct rect_arguments {
     std::size_t element_size;
     int num_dims;

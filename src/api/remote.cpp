@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The table through which libomptarget's plugin uses devices of other hosts. It works in programs
-// that are no ranks at all: nothing here starts the runtime.
-#include "api/remote_account.h"
+// The function table through which libomptarget's plugin uses devices of other hosts. It also works
+// in programs that are not ranks: nothing here starts the runtime.
+#include "api/remote_statistics.h"
 #include "api/state.h"
 #include "base/log.h"
 #include "base/log_setup.h"
@@ -31,17 +31,17 @@ using diomp::result;
 using diomp::status;
 namespace remote = diomp::offload::remote;
 
-/// Null: neither statistics nor a trace. Never destroyed while a client is there; like the client
-/// never destroyed at exit, since other threads may use both when the process ends.
-std::unique_ptr<diomp::api::remote_account> &watcher =
-    *new std::unique_ptr<diomp::api::remote_account>;
-std::unique_ptr<remote::client> &connected = *new std::unique_ptr<remote::client>;
-/// In a forked child, `connected` is the parent's: its connections and threads are not here.
+/// Null without statistics and trace. Outlives the client. Neither is destroyed at exit, since
+/// other threads may use both while the process ends.
+std::unique_ptr<diomp::api::remote_statistics> &statistics_observer =
+    *new std::unique_ptr<diomp::api::remote_statistics>;
+std::unique_ptr<remote::client> &shared_client = *new std::unique_ptr<remote::client>;
+/// Set in a forked child: `shared_client` is the parent's, without its connections and threads.
 std::atomic<bool> is_inherited = false;
-/// Something in this process's memory means something on a device.
+/// This process's memory may hold references to device memory or images.
 std::atomic<bool> is_used = false;
-std::mutex connecting;               ///< in a child
-remote::client *of_parent = nullptr; ///< never destroyed
+std::mutex connecting;                   ///< serializes reconnect_in_child()
+remote::client *parent_client = nullptr; ///< never destroyed
 struct failure_tag {};
 std::string &last_failure() { return diomp::per_thread<std::string, failure_tag>::get(); }
 
@@ -56,7 +56,7 @@ int fail(const error &why) {
 int outcome(const status &done) { return done ? 0 : fail(done.failure()); }
 
 remote::remote_device &device_at(int number) {
-    return connected->device(static_cast<std::size_t>(number));
+    return shared_client->device(static_cast<std::size_t>(number));
 }
 remote::queue &as_queue(void *handle) { return *static_cast<remote::queue *>(handle); }
 remote::event &as_event(void *handle) { return *static_cast<remote::event *>(handle); }
@@ -70,10 +70,10 @@ result<std::unique_ptr<remote::client>> connect() {
     auto services = remote::parse_services(settings.value().remote_devices);
     DIOMP_TRY(services);
     chosen.services = services.take();
-    if (!watcher) {
-        watcher = diomp::api::remote_account::make(settings.value());
+    if (!statistics_observer) {
+        statistics_observer = diomp::api::remote_statistics::make(settings.value());
     }
-    chosen.watch = watcher.get();
+    chosen.observer = statistics_observer.get();
     auto token = remote::read_token(
         {.text = std::getenv("DIOMP_TOKEN"), .file = std::getenv("DIOMP_TOKEN_FILE")});
     DIOMP_TRY(token);
@@ -82,22 +82,23 @@ result<std::unique_ptr<remote::client>> connect() {
     chosen.encrypts_data = settings.value().encrypt == diomp::encryption::all;
     chosen.network_device_memory = settings.value().network_device_memory;
     chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
-    chosen.posts_regions = settings.value().posted_regions;
+    chosen.defers_regions = settings.value().posted_regions;
     if (settings.value().timeout_s > 0) {
         chosen.dead_peer_timeout_s = settings.value().timeout_s;
     }
     return remote::client::connect(chosen);
 }
 
-void leave_to_parent() {
-    if (connected) {
-        connected->close_in_child();
+void mark_inherited() {
+    if (shared_client) {
+        shared_client->close_in_child();
         is_inherited.store(true, std::memory_order_release);
     }
 }
 
-/// A child of a process that has used no device yet gets sessions of its own.
-status connect_again() {
+/// Connects a forked child with sessions of its own. Errors: OMPX_ERR_STATE if the parent had used
+/// a device before the fork.
+status reconnect_in_child() {
     std::lock_guard const guard(connecting);
     if (!is_inherited.load(std::memory_order_acquire)) {
         return {};
@@ -109,19 +110,20 @@ status connect_again() {
     }
     auto made = connect();
     DIOMP_TRY(made);
-    if (made.value()->num_devices() != connected->num_devices()) {
-        return error(OMPX_ERR_STATE, "the services no longer lend as many devices as before fork");
+    if (made.value()->num_devices() != shared_client->num_devices()) {
+        return error(OMPX_ERR_STATE,
+                     "the device services offer another number of devices than before the fork");
     }
-    of_parent = connected.release(); // its descriptions are still looked at
-    connected = made.take();
+    parent_client = shared_client.release(); // its descriptions are still referenced
+    shared_client = made.take();
     is_inherited.store(false, std::memory_order_release);
     return {};
 }
 
-/// Before a device is used.
+/// Call before each use of a device.
 status make_ready() {
     if (is_inherited.load(std::memory_order_acquire)) {
-        DIOMP_TRY(connect_again());
+        DIOMP_TRY(reconnect_in_child());
     }
     if (!is_used.load(std::memory_order_relaxed)) {
         is_used.store(true, std::memory_order_relaxed);
@@ -129,29 +131,31 @@ status make_ready() {
     return {};
 }
 
-/// libomptarget has ended its devices, and with them what it keeps for regions of other threads.
-std::atomic<pid_t> closed_by = 0; ///< thread; 0: they are open
-std::atomic<int> num_inside = 0;  ///< threads in attempt()
+/// Thread in which libomptarget has shut down its devices, with the state of other threads'
+/// regions; 0 while they are open.
+std::atomic<pid_t> closing_thread = 0;
+std::atomic<int> num_inside = 0; ///< threads in attempt()
 
-/// A thread that is inside, or comes, when the process has ended the devices does not return.
+/// After the devices have been shut down, other threads inside attempt() and new ones block
+/// forever.
 class attempt_scope {
 public:
     attempt_scope() {
         num_inside.fetch_add(1);
-        stay_if_closed();
+        block_if_closed();
     }
     ~attempt_scope() {
-        stay_if_closed();
+        block_if_closed();
         num_inside.fetch_sub(1);
     }
     attempt_scope(const attempt_scope &) = delete;
     attempt_scope &operator=(const attempt_scope &) = delete;
 
 private:
-    static void stay_if_closed() {
-        pid_t const closer = closed_by.load();
+    static void block_if_closed() {
+        pid_t const closer = closing_thread.load();
         if (closer != 0 && closer != ::gettid()) [[unlikely]] {
-            diomp::api::stay_until_the_end();
+            diomp::api::block_until_process_ends();
         }
     }
 };
@@ -165,7 +169,7 @@ int attempt(Work &&work) {
     return outcome(work());
 }
 
-int wanted() {
+int is_requested() {
     char const *const services = std::getenv("DIOMP_REMOTE_DEVICES");
     return services != nullptr && *services != '\0' ? 1 : 0;
 }
@@ -176,20 +180,20 @@ int open() {
     if (!made) {
         return fail(made.failure());
     }
-    connected = made.take();
-    closed_by.store(0);
-    static int const prepared = ::pthread_atfork(nullptr, nullptr, leave_to_parent);
+    shared_client = made.take();
+    closing_thread.store(0);
+    static int const prepared = ::pthread_atfork(nullptr, nullptr, mark_inherited);
     if (prepared != 0) {
         diomp::log(diomp::log_level::warn, "pthread_atfork: {}", ::strerrordesc_np(prepared));
     }
-    return static_cast<int>(connected->num_devices());
+    return static_cast<int>(shared_client->num_devices());
 }
 
-/// For the table of statistics.
+/// Headings of the devices in the table of statistics.
 std::vector<std::string> labels_of_devices() {
     std::vector<std::string> labels;
-    for (std::size_t i = 0; connected && i < connected->num_devices(); ++i) {
-        remote::remote_device const &each = connected->device(i);
+    for (std::size_t i = 0; shared_client && i < shared_client->num_devices(); ++i) {
+        remote::remote_device const &each = shared_client->device(i);
         labels.push_back(fmt::format(
             "{}, host {}, {}{}", each.label(), each.description().host, each.description().name,
             each.has_failed() ? "; it was lost, and with it the times of its kernels" : ""));
@@ -199,23 +203,23 @@ std::vector<std::string> labels_of_devices() {
 
 void close() {
     if (is_inherited.load(std::memory_order_acquire)) {
-        of_parent = connected.release();
+        parent_client = shared_client.release();
         return;
     }
-    status const settled = connected ? connected->settle() : status();
+    status const flushed = shared_client ? shared_client->wait_for_deferred() : status();
     std::vector<std::string> const labels = labels_of_devices();
-    closed_by.store(::gettid());
-    if (connected && num_inside.load() > 0) {
-        connected->ranks().conduit().freeze(); // sessions end with this process's connections
+    closing_thread.store(::gettid());
+    if (shared_client && num_inside.load() > 0) {
+        shared_client->ranks().conduit().freeze(); // sessions end with this process's connections
     } else {
-        connected.reset();
+        shared_client.reset();
     }
-    if (watcher && !labels.empty()) {
-        watcher->finish(labels);
+    if (statistics_observer && !labels.empty()) {
+        statistics_observer->finish(labels);
     }
-    if (!settled) {
-        // The program has ended without a word about regions that it believes done.
-        std::fprintf(stderr, "diomp: error: %s\n", settled.failure().message().c_str());
+    if (!flushed) {
+        // Deferred regions failed and the program can no longer get the error.
+        std::fprintf(stderr, "diomp: error: %s\n", flushed.failure().message().c_str());
         std::fflush(nullptr);
         std::_Exit(EXIT_FAILURE);
     }
@@ -224,7 +228,7 @@ void close() {
 const char *failure() { return last_failure().c_str(); }
 
 int describe(int device, diomp_remote_device *into) {
-    remote::offer const &offered = device_at(device).description();
+    remote::device_description const &offered = device_at(device).description();
     *into = {offered.host.c_str(), offered.kind.c_str(), offered.name.c_str(),
              offered.machine,      offered.num_threads,  offered.memory_bytes};
     return 0;
@@ -254,10 +258,10 @@ std::uint64_t allocate(int device, std::uint64_t nbytes) {
 }
 
 int release(int device, std::uint64_t address) {
-    // What libomptarget has kept is freed at the end: after the sessions in programs of older
-    // compilers, and in a forked child, where it is the parent's.
-    return !connected || is_inherited.load(std::memory_order_acquire) ||
-                   connected->release(device_at(device), address)
+    // libomptarget frees cached memory at exit: after the sessions have ended in programs of older
+    // compilers, and in a forked child, where the memory is the parent's.
+    return !shared_client || is_inherited.load(std::memory_order_acquire) ||
+                   shared_client->release(device_at(device), address)
                ? 0
                : fail(error(OMPX_ERR_ARG,
                             device_at(device).label() + ": no allocation begins at this address"));
@@ -281,10 +285,11 @@ int load(int device, const void *image, std::uint64_t nbytes, const char *const 
     return 0;
 }
 
-/// Not null where there is none: whoever uses it asks again.
+/// On an error returns a dummy, not null: the next use of the queue reports the error.
 void *queue(int device) {
     static char none;
-    return make_ready() ? static_cast<void *>(&connected->take_queue(device_at(device))) : &none;
+    return make_ready() ? static_cast<void *>(&shared_client->acquire_queue(device_at(device)))
+                        : &none;
 }
 
 int put(void *queue, std::uint64_t to, const void *from, std::uint64_t nbytes) {
@@ -314,7 +319,7 @@ int launch_kernel(void *queue, const diomp_remote_launch *launch) {
 int wait(void *queue) {
     return attempt([&] {
         status done = as_queue(queue).synchronize();
-        connected->give_back(as_queue(queue));
+        shared_client->release_queue(as_queue(queue));
         return done;
     });
 }
@@ -328,7 +333,7 @@ int query(void *queue) {
         return fail(done.failure());
     }
     if (done.value()) {
-        connected->give_back(as_queue(queue));
+        shared_client->release_queue(as_queue(queue));
     }
     return done.value() ? 1 : 0;
 }
@@ -348,14 +353,14 @@ int wait_event(void *event, void *queue) {
 } // namespace
 
 void diomp::api::hand_over_remote_trace(runtime::runtime &running) {
-    if (watcher) {
-        watcher->hand_over(running);
+    if (statistics_observer) {
+        statistics_observer->hand_over(running);
     }
 }
 
 extern "C" __attribute__((visibility("default"))) const diomp_remote_table *diomp_remote_table() {
     static constexpr struct diomp_remote_table table = {DIOMP_REMOTE_TABLE_VERSION,
-                                                        wanted,
+                                                        is_requested,
                                                         open,
                                                         close,
                                                         failure,

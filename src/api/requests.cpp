@@ -16,30 +16,30 @@ collective::block_list copy_lists(const size_lists &from, std::size_t num) {
     std::size_t at = 0;
     for (std::size_t const nbytes : made.nbytes) {
         made.offsets.push_back(at);
-        at += nbytes; // what overflows is found by the check of the call
+        at += nbytes; // the call's check finds overflows
     }
     return made;
 }
 
 } // namespace
 
-std::string describe(const collective::request &asked, ompx_group_t group) {
-    std::string text = fmt::format("{}={}", asked.type == 0 ? "nbytes" : "count", asked.amount);
-    if (asked.op != 0) {
-        text += fmt::format(", type={}, op={}", sync::type_name(asked.type),
-                            collective::user_operators::is_user_defined(asked.op)
+std::string describe(const collective::request &args, ompx_group_t group) {
+    std::string text = fmt::format("{}={}", args.type == 0 ? "nbytes" : "count", args.amount);
+    if (args.op != 0) {
+        text += fmt::format(", type={}, op={}", sync::type_name(args.type),
+                            collective::user_operators::is_user_defined(args.op)
                                 ? "user-defined"
-                                : sync::operator_name(asked.op));
+                                : sync::operator_name(args.op));
     }
-    if (asked.root >= 0) {
-        text += fmt::format(", root={}", asked.root);
+    if (args.root >= 0) {
+        text += fmt::format(", root={}", args.root);
     }
     return text + (group == nullptr ? ", group=world" : fmt::format(", group={}", fmt::ptr(group)));
 }
 
-status read_lists(called &from, const group::group &members) {
+status read_lists(list_call &from, const group::group &members) {
     using sync::operation;
-    operation const what = from.asked.what;
+    operation const what = from.args.what;
     if (!collective::has_block_lists(what)) {
         return {};
     }
@@ -54,7 +54,7 @@ status read_lists(called &from, const group::group &members) {
                                 what == operation::alltoallv ? "src_nbytes" : "nbytes"));
         lists->src = copy_lists(from.of_src, members.count());
     }
-    from.asked.blocks = std::move(lists);
+    from.args.blocks = std::move(lists);
     return {};
 }
 

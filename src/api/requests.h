@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collective calls as the C functions take them, for host memory and for devices alike.
+// Requests built from the arguments of the collective C functions, on host and device memory.
 #pragma once
 
 #include "api/state.h"
@@ -31,27 +31,28 @@ inline collective::request reduction(sync::operation what, void *dst, const void
             .root = root};
 }
 
-/// The sizes and offsets of a v form; the lists are read when the group is known.
+/// The sizes and offsets of a v variant, read once the group's size is known.
 struct size_lists {
     const std::size_t *nbytes = nullptr;
     const std::size_t *offsets = nullptr; ///< may be null
 };
 
-/// A call with the lists of a v form: of gatherv and allgatherv `of_dst` counts, of scatterv
-/// `of_src`, of alltoallv both.
-struct called {
-    called(collective::request of) : asked(std::move(of)) {}
-    called(collective::request of, size_lists dst, size_lists src)
-        : asked(std::move(of)), of_dst(dst), of_src(src) {}
-    collective::request asked;
+/// A call and the lists of a v variant: gatherv and allgatherv use `of_dst`, scatterv uses
+/// `of_src`, alltoallv uses both.
+struct list_call {
+    list_call(collective::request of) : args(std::move(of)) {}
+    list_call(collective::request of, size_lists dst, size_lists src)
+        : args(std::move(of)), of_dst(dst), of_src(src) {}
+    collective::request args;
     size_lists of_dst;
     size_lists of_src;
 };
 
-/// "count=1, type=OMPX_DOUBLE, op=OMPX_SUM, group=world": all but the buffers, for messages.
-std::string describe(const collective::request &asked, ompx_group_t group);
+/// All arguments but the buffers, for messages: "count=1, type=OMPX_DOUBLE, op=OMPX_SUM,
+/// group=world".
+std::string describe(const collective::request &args, ompx_group_t group);
 
-/// Takes the lists over into the request, if it is a v form. OMPX_ERR_ARG: a list is missing.
-status read_lists(called &from, const group::group &members);
+/// Copies the lists of a v variant into the request. Errors: OMPX_ERR_ARG if a list is missing.
+status read_lists(list_call &from, const group::group &members);
 
 } // namespace diomp::api

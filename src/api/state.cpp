@@ -35,27 +35,28 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// finishing: a thread is in ompx_finalize; leaving: one is in exit() and waits for the other
-/// ranks, calls go on meanwhile; left: it does not wait any more, calls of others do not return.
-enum class phase { not_started, running, finishing, finished, leaving, left, forked };
+/// finishing: a thread is in ompx_finalize. exiting: a thread is in exit() and waits for the other
+/// ranks; other threads' calls still work. exited: that wait is over; other threads' calls do not
+/// return.
+enum class phase { not_started, running, finishing, finished, exiting, exited, forked };
 
 struct process_state {
-    std::mutex mutex; ///< start and finish; taken before anything else
+    std::mutex mutex; ///< start and finish; first in the lock order
     std::atomic<phase> now{phase::not_started};
-    /// The runtime, also while calls do not find it. The thread that takes it from here ends it.
+    /// The runtime, also while g_runtime is null. The thread that exchanges it for null ends it.
     std::atomic<runtime::runtime *> owned{nullptr};
-    std::atomic<pid_t> leaver{0};            ///< the thread that is in exit()
-    std::unique_ptr<conduit::window> window; ///< of a runtime that has ended
-    runtime::runtime *abandoned = nullptr;   ///< never destroyed: threads are still in it
+    std::atomic<pid_t> exiting_thread{0};  ///< id of the thread in exit()
+    std::unique_ptr<conduit::arena> arena; ///< of a runtime that has ended
+    runtime::runtime *abandoned = nullptr; ///< never destroyed: threads are still in it
     std::atomic<error_policy> policy{error_policy::abort};
     std::string identity; ///< "rank 1 (hostname)"
     pid_t pid = 0;
-    /// A file of statistics has been written: a process may have a table of the rank and one of its
-    /// remote devices.
+    /// The statistics file exists: a second table of this process (rank, remote devices) is
+    /// appended.
     std::atomic<bool> has_table{false};
 };
 
-/// Never destroyed: it is used by exit handlers.
+/// Never destroyed: exit handlers use it.
 process_state &state() {
     static auto *const only = new process_state;
     return *only;
@@ -78,7 +79,8 @@ void publish(runtime::runtime &running) {
     auto const &job = running.job();
     std::byte *const own = running.transport().direct_base(job.rank);
     for (std::size_t entry = 0; entry < fast_view::num_entries; ++entry) {
-        g_fast.rank[entry] = ~static_cast<std::int32_t>(entry); // no rank that leads here
+        g_fast.rank[entry] =
+            ~static_cast<std::int32_t>(entry); // a number that does not map to this entry
     }
     for (int rank = job.size; rank-- > 0;) {
         std::byte *const slot = running.transport().direct_base(world_rank{rank});
@@ -96,12 +98,12 @@ void publish(runtime::runtime &running) {
     g_runtime.store(&running, std::memory_order_release);
 }
 
-/// Calls do not find the runtime from now on, once stacks::await_visibility() has returned.
+/// Hides the runtime from new calls; effective once stacks::wait_for_visibility() has returned.
 void close_to_calls() {
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
     g_fast.is_plain.store(false, std::memory_order_relaxed);
-    forget_routes();
+    invalidate_translations();
     g_runtime.store(nullptr, std::memory_order_release);
 }
 
@@ -110,39 +112,39 @@ void open_to_calls(runtime::runtime &running) {
     g_runtime.store(&running, std::memory_order_release);
 }
 
-/// A forked child shares the segments but none of the threads, and would sign off in its parent's
-/// name.
+/// A forked child has the segments but none of the threads, and would sign off as its parent.
 void forget_in_child() {
     close_to_calls();
-    stacks::forget_other_threads();
+    stacks::reset_after_fork();
     state().owned.store(nullptr, std::memory_order_relaxed);
-    state().leaver.store(0, std::memory_order_relaxed);
+    state().exiting_thread.store(0, std::memory_order_relaxed);
     state().now.store(phase::forked, std::memory_order_relaxed);
 }
 
-bool is_left_by_another() {
-    return state().now.load(std::memory_order_acquire) == phase::left &&
-           state().leaver.load(std::memory_order_relaxed) != ::gettid();
+bool is_exited_by_other_thread() {
+    return state().now.load(std::memory_order_acquire) == phase::exited &&
+           state().exiting_thread.load(std::memory_order_relaxed) != ::gettid();
 }
 
-/// Before an error is reported: does not return to a thread whose process is being ended by another
-/// one. While that one still waits for the other ranks, an error may be due to a rank that has left
-/// already; the wait is over soon then.
-void stay_if_left() {
+/// Call before an error is reported: blocks forever if another thread ends the process. While that
+/// thread still waits for the other ranks, the error may come from a rank that has already ended,
+/// so this function first waits up to 2 s for the end of that wait.
+void block_if_exiting() {
     constexpr milliseconds limit{2000};
     auto const end = std::chrono::steady_clock::now() + limit;
-    while (state().now.load(std::memory_order_acquire) == phase::leaving &&
-           state().leaver.load(std::memory_order_relaxed) != ::gettid() &&
+    while (state().now.load(std::memory_order_acquire) == phase::exiting &&
+           state().exiting_thread.load(std::memory_order_relaxed) != ::gettid() &&
            std::chrono::steady_clock::now() < end) {
         std::this_thread::sleep_for(milliseconds(1));
     }
-    if (is_left_by_another()) {
-        stay_until_the_end();
+    if (is_exited_by_other_thread()) {
+        block_until_process_ends();
     }
 }
 
-/// True when no other thread is in a call any more; those that wait have been told to give up.
-bool wait_until_others_have_left() {
+/// Waits up to 100 ms for the calls of other threads, whose waits have been failed, to return. True
+/// if no other thread is in a call.
+bool wait_for_calls_elsewhere() {
     constexpr milliseconds limit{100};
     auto const end = std::chrono::steady_clock::now() + limit;
     while (stacks::find_call_elsewhere()) {
@@ -155,42 +157,43 @@ bool wait_until_others_have_left() {
 }
 
 void flush_output() {
-    // Another thread may be stuck inside stdio: do not wait for it on the way out.
+    // Another thread may block inside stdio: do not wait for it.
     if (::ftrylockfile(stdout) == 0) {
         std::fflush(stdout);
         ::funlockfile(stdout);
     }
 }
 
-/// `failure`: why, OMPX_SUCCESS if the program wants it.
+/// `failure`: the status that ends the job; OMPX_SUCCESS for ompx_abort().
 [[noreturn]] void end_job(int code, const std::string &message, int failure) {
     flush_output();
     runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
     if (running != nullptr) {
         running->give_up(failure, code, message);
     }
-    launch::end_of_process(code); // where a launcher of others' is left with half a start
+    launch::notify_process_exit(code); // some launchers of others need it if start-up has failed
     std::_Exit(code);
 }
 
 } // namespace
 
-void stay_until_the_end() noexcept {
+void block_until_process_ends() noexcept {
     stacks::leave_calls();
     for (;;) {
-        ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0); // no point of cancellation
+        ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr,
+                  0); // a direct system call is not a cancellation point
     }
 }
 
-void observe(runtime::runtime &running, const char *function, const account &counted,
+void observe(runtime::runtime &running, const char *function, const call_stats &stats,
              std::chrono::steady_clock::time_point begin, const void *site) {
     auto const end = std::chrono::steady_clock::now();
     if (running.stats().enabled()) {
-        running.stats().record(function, counted.way, counted.nbytes, end - begin,
+        running.stats().record(function, stats.path, stats.nbytes, end - begin,
                                ompx_fortran_site != nullptr ? ompx_fortran_site : site);
     }
     if (running.tracer().enabled()) {
-        running.tracer().slice(function, counted.way, counted.nbytes, begin, end);
+        running.tracer().slice(function, stats.path, stats.nbytes, begin, end);
     }
 }
 
@@ -228,11 +231,11 @@ status start_runtime() {
     std::lock_guard const guard(state().mutex);
     switch (state().now.load()) {
     case phase::running:
-    case phase::leaving:
+    case phase::exiting:
         return {};
     case phase::finishing:
     case phase::finished:
-    case phase::left:
+    case phase::exited:
     case phase::forked:
         return state_error();
     case phase::not_started:
@@ -251,7 +254,7 @@ status start_runtime() {
             job.size > 1 ? fmt::format("[{}@{}] ", job.rank.value(), job.host) : "");
     if (job.rank == world_rank{0}) {
         for (std::string const &name : unknown) {
-            log(log_level::warn, "{} is no setting of DiOMP; 'diomp-info --settings' lists them",
+            log(log_level::warn, "{} is not a setting of DiOMP; 'diomp-info --settings' lists them",
                 name);
         }
     }
@@ -264,7 +267,7 @@ status start_runtime() {
     DIOMP_TRY(started);
     state().pid = ::getpid();
     ::pthread_atfork(nullptr, nullptr, forget_in_child);
-    // Destroyed by finish_runtime.
+    // finish_runtime() destroys it.
     publish(*started.take().release());
     state().now.store(phase::running);
     return {};
@@ -272,7 +275,7 @@ status start_runtime() {
 
 namespace {
 
-/// Statistics and trace, when the threads of the runtime have stopped.
+/// Writes statistics and trace, after the runtime's threads have stopped.
 void report(runtime::runtime &running) {
     if (running.stats().enabled()) {
         print_statistics(running);
@@ -285,10 +288,10 @@ void report(runtime::runtime &running) {
     }
 }
 
-/// Destroys the runtime, all but the window, which calls in line may still copy into. The thread
-/// has taken it from process_state::owned.
+/// Destroys the runtime but for the arena, which inline puts may still write. The caller has taken
+/// the runtime from process_state::owned.
 void destroy(runtime::runtime *running) {
-    state().window = running->keep_window();
+    state().arena = running->keep_arena();
     delete running;
 }
 
@@ -309,7 +312,7 @@ status finish_runtime() {
     }
     state().now.store(phase::finishing);
     close_to_calls();
-    stacks::await_visibility();
+    stacks::wait_for_visibility();
     auto const reopen = [&] {
         state().now.store(phase::running);
         open_to_calls(*running);
@@ -318,9 +321,9 @@ status finish_runtime() {
         reopen();
         return in_call_elsewhere(*other);
     }
-    // Memory of devices that OpenMP frees from now on stays as it is: the window outlives it.
+    // Device memory that OpenMP frees from now on is not released: the arena outlives it.
     close_devices();
-    status finished = running->meet_at_end();
+    status finished = running->synchronize_at_end();
     if (finished) {
         finished = running->close();
     }
@@ -330,22 +333,23 @@ status finish_runtime() {
     }
     report(*running);
     if (state().owned.exchange(nullptr) == nullptr) {
-        stay_until_the_end(); // exit() of another thread has taken it
+        block_until_process_ends(); // exit() of another thread has taken it
     }
     state().now.store(phase::finished);
-    stacks::await_visibility();
+    stacks::wait_for_visibility();
     while (stacks::find_call_elsewhere()) {
         std::this_thread::sleep_for(milliseconds(1)); // in ompx_abort, which ends the process
     }
     local_rank const own = running->job().local;
     destroy(running);
-    // The program's memory goes back to the system; what lies before it other ranks still look at.
-    conduit::window const &kept = *state().window;
+    // Returns the program's pages to the system, but not the runtime's part of the segment, which
+    // other ranks still read.
+    conduit::arena const &kept = *state().arena;
     kept.release_pages(own, memory::internal_bytes, kept.usable_bytes() - memory::internal_bytes);
     return {};
 }
 
-void start_with_program() {
+void start_at_load() {
     if (status const started = start_runtime(); !started) {
         state().policy.store(error_policy::abort);
         fail("ompx_init", "", started.failure());
@@ -354,22 +358,22 @@ void start_with_program() {
 
 namespace {
 
-/// No other thread gets a result of a call from now on. True if none is in one.
-bool leave(runtime::runtime &running) {
-    state().now.store(phase::left, std::memory_order_release);
+/// Calls of other threads do not return from now on. True if no other thread is in a call.
+bool stop_calls(runtime::runtime &running) {
+    state().now.store(phase::exited, std::memory_order_release);
     close_to_calls();
-    stacks::await_visibility();
+    stacks::wait_for_visibility();
     running.engine().fail_waits("the process is ending");
-    return wait_until_others_have_left();
+    return wait_for_calls_elsewhere();
 }
 
-/// exit() in a signal handler, say, inside a call of the same thread, which holds what the end
-/// would wait for.
+/// Whether exit() was called inside a call of this thread, for example by a signal handler.
+/// Shutdown could then wait for a lock that the call holds.
 bool is_inside_call() { return stacks::public_call::innermost() != nullptr; }
 
 } // namespace
 
-void finish_with_program() {
+void finish_at_exit() {
     if (state().owned.load() == nullptr || state().pid != ::getpid()) {
         return;
     }
@@ -377,7 +381,7 @@ void finish_with_program() {
         log(log_level::error,
             "exit() was called inside {}: the rank ends without waiting for the others",
             stacks::public_call::innermost()->function());
-        abandon_with_program();
+        abandon_at_exit();
         return;
     }
     std::lock_guard const guard(state().mutex);
@@ -385,18 +389,19 @@ void finish_with_program() {
     if (running == nullptr) {
         return; // another thread was in ompx_finalize
     }
-    state().leaver.store(::gettid());
-    state().now.store(phase::leaving, std::memory_order_release);
+    state().exiting_thread.store(::gettid());
+    state().now.store(phase::exiting, std::memory_order_release);
     close_devices();
-    status finished = running->meet_at_end();
+    status finished = running->synchronize_at_end();
     bool is_alone = false;
     if (finished) {
-        is_alone = leave(*running);
+        is_alone = stop_calls(*running);
         finished = running->close();
     }
     if (!finished) {
         fail("exit", "0", finished.failure());
-        abandon_with_program(); // the errors' caller wants them back, and there is none
+        abandon_at_exit(); // DIOMP_ERRORS=return, but exit() has no caller that could handle the
+                           // error
         return;
     }
     report(*running);
@@ -412,19 +417,19 @@ void finish_with_program() {
     }
 }
 
-void abandon_with_program() {
+void abandon_at_exit() {
     if (state().pid != ::getpid()) {
         return;
     }
-    // Not under the mutex: another thread may be in ompx_finalize, and wait there for ever.
+    // Without the mutex: another thread may hold it and wait forever in ompx_finalize.
     runtime::runtime *const running = state().owned.exchange(nullptr);
     if (running == nullptr) {
         return;
     }
     state().abandoned = running;
-    state().leaver.store(::gettid());
-    running->transport().report_failures_to({}); // others may end before this process does
-    leave(*running);
+    state().exiting_thread.store(::gettid());
+    running->transport().report_failures_to({}); // other ranks may end before this process does
+    stop_calls(*running);
     running->freeze();
 }
 
@@ -435,7 +440,7 @@ error state_error() {
                 "call ompx_finalize when all other threads have made their last call"};
     case phase::finished:
         return {OMPX_ERR_STATE, "called after ompx_finalize", "move the call before ompx_finalize"};
-    case phase::left:
+    case phase::exited:
         return {OMPX_ERR_STATE, "called after exit() has ended the runtime",
                 "make the call before the program's exit handlers are over"};
     case phase::forked:
@@ -448,9 +453,9 @@ error state_error() {
 
 namespace {
 
-std::string sentence(const char *function, const std::string &arguments, const error &failure) {
-    std::string const who = state().identity.empty() ? "" : state().identity + ": ";
-    std::string text = fmt::format("{}{}({}): {}", who, function, arguments, failure.message());
+std::string format_error(const char *function, const std::string &arguments, const error &failure) {
+    std::string const prefix = state().identity.empty() ? "" : state().identity + ": ";
+    std::string text = fmt::format("{}{}({}): {}", prefix, function, arguments, failure.message());
     if (!failure.remedy().empty()) {
         text += fmt::format(" [remedy: {}]", failure.remedy());
     }
@@ -460,20 +465,20 @@ std::string sentence(const char *function, const std::string &arguments, const e
 } // namespace
 
 void fail_later(const char *function, const error &failure) noexcept {
-    // Of a thread of the runtime's, which the end waits for: so it is not held here.
-    if (state().now.load(std::memory_order_acquire) == phase::left) {
+    // Returns, since this is a thread of the runtime that shutdown joins.
+    if (state().now.load(std::memory_order_acquire) == phase::exited) {
         return;
     }
-    std::string const text = sentence(function, "...", failure);
+    std::string const text = format_error(function, "...", failure);
     write_log(log_level::error, text);
     end_job(1, text, failure.code());
 }
 
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept {
-    stay_if_left();
-    std::string const text = sentence(function, arguments, failure);
+    block_if_exiting();
+    std::string const text = format_error(function, arguments, failure);
     last_error() = text;
-    if (state().policy.load() == error_policy::give_back) {
+    if (state().policy.load() == error_policy::return_status) {
         return failure.code();
     }
     write_log(log_level::error, text);
@@ -499,7 +504,7 @@ int ompx_finalize(void) noexcept {
 }
 
 void ompx_abort(int code) noexcept {
-    diomp::api::use const here("ompx_abort"); // the runtime does not end meanwhile
+    diomp::api::runtime_access const here("ompx_abort"); // keeps the runtime from ending meanwhile
     diomp::api::end_job(code, fmt::format("ompx_abort({})", code), OMPX_SUCCESS);
 }
 

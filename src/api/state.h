@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The only globals above base: the runtime, and what the inline path of put and get needs of it.
+// The only globals above base: the runtime, and the data that the fast path of put and get needs.
 // Every C function goes through call() or query(), which check the state and turn errors into
-// status codes and sentences.
+// status codes and messages.
 #pragma once
 
 #include "runtime/runtime.h"
@@ -18,14 +18,15 @@
 
 namespace diomp::api {
 
-/// For transfers on symmetric memory of directly mapped ranks. `extent` is 0 whenever anything else
-/// has to happen (no runtime, statistics, checks); then every transfer takes the full path.
+/// Data of the fast path: transfers on symmetric memory of directly mapped ranks. `extent` is 0 if
+/// the fast path must not be taken (no runtime, statistics, checks); every transfer then takes the
+/// slow path.
 ///
-/// A put after a fence starts with an empty pipeline, so what counts is the longest chain of loads:
+/// A put after a fence starts with an empty pipeline, so its latency is the longest chain of loads:
 /// one here, from the rank to the distance of its segment. A pointer to a table would make it two.
-/// Mapped ranks share the table by the last bits of their numbers: ranks of a node are neighbours
-/// as a rule, so they have an entry each also in the middle of a large world. All others, remote
-/// ranks and numbers that are no ranks, find an entry that is not theirs.
+/// The table is indexed by the last bits of the rank: ranks of a node usually have consecutive
+/// numbers, so each has its own entry even in a large world. Remote ranks and invalid ranks find an
+/// entry of another rank.
 struct alignas(64) fast_view {
     static constexpr std::size_t num_entries = 256;
     [[nodiscard]] static std::size_t entry_of(int rank) {
@@ -34,17 +35,17 @@ struct alignas(64) fast_view {
 
     std::uintptr_t own_base = 0;
     std::atomic<std::uint64_t> extent{0};
-    std::atomic<bool> fence_orders_only{false}; ///< no statistics, and nothing can be in flight
+    std::atomic<bool> fence_orders_only{false}; ///< no statistics, and no transfer can be in flight
     std::size_t stream_threshold = 0;
-    std::ptrdiff_t distance[num_entries] = {}; ///< from an own address to its counterpart
+    std::ptrdiff_t distance[num_entries] = {}; ///< from a local address to its counterpart
     std::int32_t rank[num_entries] = {};       ///< world rank that the entry belongs to
-    std::atomic<bool> is_plain{false};         ///< nothing is to be counted or checked
+    std::atomic<bool> is_plain{false};         ///< neither statistics nor checks
 };
 extern fast_view g_fast;
-/// Null before start-up and from the begin of the end on. Only to be used inside a public call.
+/// Null before start-up and once shutdown has begun. Use only inside a public call.
 extern std::atomic<runtime::runtime *> g_runtime;
 
-/// This process in the job. Written before g_runtime, and still there when the runtime has ended.
+/// This process in the job. Written before g_runtime; still valid after the runtime has ended.
 struct job_numbers {
     int rank = 0;
     int size = 1;
@@ -53,50 +54,52 @@ struct job_numbers {
 };
 extern job_numbers g_job;
 
-/// Symmetric memory has grown or shrunk.
+/// Updates g_fast; call after symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
 
-/// OpenMP's numbers of the devices that this rank drives; none if that is not known. Any thread.
+/// OpenMP's numbers of the devices that this rank drives; empty if unknown. Any thread.
 std::vector<int> driven_devices();
-/// Whether a device of OpenMP's is one of another host. Any thread.
+/// Whether an OpenMP device is on another host. Any thread.
 bool is_remote_device(int device);
-/// OpenMP's default device in the calling task; -1, the host, without OpenMP.
+/// OpenMP's default device in the calling task; without OpenMP -1, the host.
 int default_device();
-/// Tells libomptarget and the runtime of each other; in target.cpp.
+/// Connects libomptarget and the runtime; in target.cpp.
 void publish_devices(runtime::runtime &running);
-/// The program's constructors have run: other ranks may ask for variables in its images.
-void images_are_registered();
-/// Makes the first of the rank's devices OpenMP's default device, unless the user has chosen one.
-/// When the program's images are registered, which is when its main begins; in rank_device.cpp.
+/// Call after the program's constructors: other ranks may look up variables in its images.
+void on_images_registered();
+/// Makes the rank's first device OpenMP's default device, unless the user has set one. Call when
+/// main begins: the program's images must be registered. In rank_device.cpp.
 void bind_devices();
-/// What transfers between devices have learned is void.
-void forget_routes();
-/// Before the runtime ends: waits until libomptarget is out of it and keeps it out from then on.
+/// Invalidates the cached translations of transfers between devices.
+void invalidate_translations();
+/// Call before the runtime ends: waits for libomptarget's active calls and rejects later ones.
 void close_devices();
 
-/// Starts the runtime if it never ran. Prints and ends the process if that fails.
+/// Starts the runtime; no operation if it runs. Errors: OMPX_ERR_STATE if it has
+/// ended; errors of the launcher and of modules.
 status start_runtime();
-/// An error while other threads are in calls; then nothing has happened.
+/// Ends the runtime. Collective; blocks. Errors: OMPX_ERR_STATE if another thread is in a call; the
+/// runtime then keeps running.
 status finish_runtime();
-/// The same at the beginning and the regular end of the process; errors end it. At the end other
-/// threads may be in calls, which never return then.
-void start_with_program();
-void finish_with_program();
-/// At the end of a process that fails: waits for no other rank.
-void abandon_with_program();
+/// Start and end the runtime with the process; errors end the process. At its end, other threads
+/// may be in calls; these never return.
+void start_at_load();
+void finish_at_exit();
+/// Ends the runtime of a process that fails, without waiting for other ranks.
+void abandon_at_exit();
 
-/// For a thread in whose process another one is in exit(): touches the runtime no more, never
-/// returns, and still handles signals.
-[[noreturn]] void stay_until_the_end() noexcept;
+/// For a thread whose process is being ended by another thread: stops using the runtime and blocks
+/// forever, but still handles signals.
+[[noreturn]] void block_until_process_ends() noexcept;
 
-/// Reports an error of an operation that has no caller any more, and ends the job. Returns only
-/// while the process ends.
+/// Reports an error of an operation whose call has returned, and ends the job. Returns only while
+/// the process ends.
 void fail_later(const char *function, const error &failure) noexcept;
-/// Reports an error of a public function as the user chose: prints and ends the job, or keeps the
-/// text and returns the code. Does not return to a thread that calls while another one ends the
-/// process.
+/// Reports an error of a public function according to DIOMP_ERRORS: prints it and ends the job, or
+/// keeps the text for ompx_last_error() and returns the code. Does not return if another thread
+/// ends the process.
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept;
-/// Why there is no runtime: not started, finished, or in a forked child.
+/// The error of a call without a runtime: not started, ended, or in a forked child.
 error state_error();
 
 inline error rank_error(int rank, int size) {
@@ -114,13 +117,13 @@ inline status check_rank(runtime::runtime &running, int rank) {
     return {};
 }
 
-/// A barrier includes a fence: before it, since others go on as soon as this rank has come. What is
-/// mapped the barrier itself orders.
+/// A barrier includes a fence, made first, since other ranks continue once this rank has arrived.
+/// Transfers between mapped segments are ordered by the barrier itself.
 inline status fence_before_barrier(runtime::runtime &running) {
     return running.transfers().all_direct() ? status{} : running.transfers().fence();
 }
 
-/// Sizes come from signed arithmetic more often than from memories of 8 EiB.
+/// Rejects sizes above PTRDIFF_MAX, which are usually negative results of signed arithmetic.
 inline status check_size(std::size_t nbytes) {
     if (nbytes > static_cast<std::size_t>(PTRDIFF_MAX)) {
         return error(OMPX_ERR_ARG,
@@ -140,7 +143,7 @@ inline status check_pointer(const void *pointer, const char *argument) {
     return {};
 }
 
-/// The arguments that every transfer has.
+/// Checks the arguments that all transfers have.
 inline status check_transfer(runtime::runtime &running, int rank, const void *dst, const void *src,
                              std::size_t nbytes) {
     DIOMP_TRY(check_rank(running, rank));
@@ -152,24 +155,24 @@ inline status check_transfer(runtime::runtime &running, int rank, const void *ds
     return {};
 }
 
-/// What a call has to say to the statistics.
-struct account {
-    const char *way = "";
+/// Path and bytes of a call, for statistics and trace.
+struct call_stats {
+    const char *path = "";
     std::size_t nbytes = 0;
 };
 
-/// Prints a table of statistics to DIOMP_STATS_FILE, `path`, or where that is empty to standard
-/// error.
+/// Prints a table of statistics to the file `path` (DIOMP_STATS_FILE), or to standard error if it
+/// is empty.
 void print_table(const std::string &text, std::string path, int rank);
-/// What the process's remote devices have for the trace goes to the rank's; in remote.cpp.
+/// Moves the trace events of the process's remote devices into the rank's trace; in remote.cpp.
 void hand_over_remote_trace(runtime::runtime &running);
 
-/// Gives a call that has just ended to the statistics and the trace.
-void observe(runtime::runtime &running, const char *function, const account &counted,
+/// Records a finished call in statistics and trace.
+void observe(runtime::runtime &running, const char *function, const call_stats &stats,
              std::chrono::steady_clock::time_point begin, const void *site);
 
-/// Runs body(runtime, account) -> status. `arguments()` gives the text of the arguments, for
-/// messages.
+/// Runs body(runtime, call_stats) -> status, the frame of every public function. `arguments()`
+/// returns the text of the arguments for messages.
 template <typename Arguments, typename Body>
 int call(const char *function, const void *site, Arguments &&arguments, Body &&body) noexcept {
     stacks::public_call const here(function, arguments); // first: see stacks/calls.h
@@ -177,28 +180,29 @@ int call(const char *function, const void *site, Arguments &&arguments, Body &&b
     if (running == nullptr) [[unlikely]] {
         return fail(function, arguments(), state_error());
     }
-    account counted;
+    call_stats stats;
     bool const counting = running->observes();
     auto const begin =
         counting ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-    status const outcome = body(*running, counted);
+    status const outcome = body(*running, stats);
     if (!outcome) [[unlikely]] {
         return fail(function, arguments(), outcome.failure());
     }
     if (counting) {
-        observe(*running, function, counted, begin, site);
+        observe(*running, function, stats, begin, site);
     }
     return OMPX_SUCCESS;
 }
 
-/// A use of the runtime that is no call with errors and statistics.
-class use {
+/// Access to the runtime in a public function without errors and statistics; keeps the runtime from
+/// ending.
+class runtime_access {
 public:
-    /// `function` is a literal.
-    explicit use(const char *function)
+    /// `function` is a string literal.
+    explicit runtime_access(const char *function)
         : here_(function, none), running_(g_runtime.load(std::memory_order_acquire)) {}
 
-    /// Null: there is none.
+    /// Null without a runtime.
     [[nodiscard]] runtime::runtime *running() const { return running_; }
 
 private:

@@ -13,7 +13,7 @@ int lock_function(const char *function, const void *site, int rank, sync::lock_s
                   lock_call method, bool fence_first) {
     return api::call(
         function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             if (fence_first) {
                 DIOMP_TRY(running.transfers().fence());
@@ -26,7 +26,7 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     bool taken = false;
     int const outcome = api::call(
         function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             auto granted = running.locks().try_acquire(world_rank{rank}, space);
             DIOMP_TRY(granted);
@@ -36,13 +36,13 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     return outcome == OMPX_SUCCESS && !taken ? OMPX_ERR_BUSY : outcome;
 }
 
-// What is rare is not inlined: who saves registers for it loads them again after the locked
-// instruction of a fence, which takes as long as all the rest of it.
+// Slow paths are not inlined: registers saved for them would be reloaded after a fence's locked
+// instruction, which takes as long as the rest of the fence.
 
-[[gnu::noinline]] int fence_fully(const char *function, const void *site) {
+[[gnu::noinline]] int fence_slow_path(const char *function, const void *site) {
     return api::call(
         function, site, [] { return std::string(); },
-        [](runtime::runtime &running, api::account &) -> status {
+        [](runtime::runtime &running, api::call_stats &) -> status {
             return running.transfers().fence();
         });
 }
@@ -50,15 +50,16 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
 [[gnu::noinline]] int fence_members(ompx_group_t group, const void *site) {
     return api::call(
         "ompx_fence_group", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             auto found = running.groups().find(group);
             DIOMP_TRY(found);
             return running.transfers().fence(found.value()->members());
         });
 }
 
-/// NULL: complete. What the program does next is seen after the transfer's bytes.
-[[gnu::always_inline]] inline bool is_over(const ompx_event_t *event) {
+/// Whether the event is NULL, that is complete, and calls are not observed. Orders the program's
+/// next stores after the transfer's bytes.
+[[gnu::always_inline]] inline bool is_complete_inline(const ompx_event_t *event) {
     if (event == nullptr || *event != nullptr ||
         !api::g_fast.is_plain.load(std::memory_order_relaxed)) {
         return false;
@@ -67,7 +68,7 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     return true;
 }
 
-[[gnu::noinline]] int refuse_kind(int kind) {
+[[gnu::noinline]] int report_unknown_kind(int kind) {
     return api::fail("ompx_waitRMA", fmt::format("kind={}", kind),
                      {OMPX_ERR_ARG, "unknown kind of transfer",
                       "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"});
@@ -78,13 +79,13 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
         rma::full_fence();
         return OMPX_SUCCESS;
     }
-    return fence_fully(function, site);
+    return fence_slow_path(function, site);
 }
 
-[[gnu::noinline]] int test_fully(ompx_event_t *event, int *done, const void *site) noexcept {
+[[gnu::noinline]] int test_slow_path(ompx_event_t *event, int *done, const void *site) noexcept {
     return api::call(
         "ompx_event_test", site, [&] { return fmt::format("event={}", fmt::ptr(event)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             DIOMP_TRY(api::check_pointer(done, "done"));
             *done = 1;
@@ -107,10 +108,10 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
         });
 }
 
-[[gnu::noinline]] int wait_fully(ompx_event_t *event, const void *site) noexcept {
+[[gnu::noinline]] int wait_slow_path(ompx_event_t *event, const void *site) noexcept {
     return api::call(
         "ompx_event_wait", site, [&] { return fmt::format("event={}", fmt::ptr(event)); },
-        [&](runtime::runtime &running, api::account &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             if (*event == nullptr) {
                 return {};
@@ -120,8 +121,8 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
                 return (*event)->is_done();
             };
             auto const describe = [&] { return (*event)->describe(); };
-            // Transfers come to an end by polling, what other threads do does not need it.
-            DIOMP_TRY((*event)->moving != nullptr
+            // Transfers need polling to complete; other operations are completed by other threads.
+            DIOMP_TRY((*event)->pending_transfer != nullptr
                           ? running.engine().wait_for_message(done, describe)
                           : running.engine().wait(done, describe));
             status outcome = std::move((*event)->outcome);
@@ -146,7 +147,7 @@ int ompx_waitALLRMA(void) noexcept { return fence_function("ompx_waitALLRMA", DI
 
 int ompx_waitRMA(int kind) noexcept {
     if ((kind & ~OMPX_RMA_ALL) != 0 || kind == 0) [[unlikely]] {
-        return refuse_kind(kind);
+        return report_unknown_kind(kind);
     }
     return fence_function("ompx_waitRMA", DIOMP_SITE);
 }
@@ -180,23 +181,25 @@ int ompx_try_lockt(int rank) noexcept {
 }
 
 int ompx_event_test(ompx_event_t *event, int *done) noexcept {
-    if (done != nullptr && is_over(event)) {
+    if (done != nullptr && is_complete_inline(event)) {
         *done = 1;
         return OMPX_SUCCESS;
     }
-    return test_fully(event, done, DIOMP_SITE);
+    return test_slow_path(event, done, DIOMP_SITE);
 }
 
 int ompx_event_wait(ompx_event_t *event) noexcept {
-    return is_over(event) ? OMPX_SUCCESS : wait_fully(event, DIOMP_SITE);
+    return is_complete_inline(event) ? OMPX_SUCCESS : wait_slow_path(event, DIOMP_SITE);
 }
 
-// NOLINTBEGIN(readability-identifier-naming): what the header's lines leave
+// NOLINTBEGIN(readability-identifier-naming): called by inline functions of diomp.h
 int ompx_event_test_started_(ompx_event_t *event, int *done) noexcept {
-    return test_fully(event, done, DIOMP_SITE);
+    return test_slow_path(event, done, DIOMP_SITE);
 }
 
-int ompx_event_wait_started_(ompx_event_t *event) noexcept { return wait_fully(event, DIOMP_SITE); }
+int ompx_event_wait_started_(ompx_event_t *event) noexcept {
+    return wait_slow_path(event, DIOMP_SITE);
+}
 // NOLINTEND(readability-identifier-naming)
 
 } // extern "C"

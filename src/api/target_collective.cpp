@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives on device copies: each is a request with a device, which runs now or is queued.
+// Collectives on device memory: each builds a request with a device, which runs at once or is
+// queued (_nb).
 #include "api/requests.h"
 
 using namespace diomp;
 using api::bcast;
-using api::called;
+using api::list_call;
 using api::move;
 using api::reduction;
 using collective::request;
@@ -12,25 +13,25 @@ using sync::operation;
 
 namespace {
 
-std::string describe(const request &asked, int device, ompx_group_t group) {
-    return fmt::format("dst={}, src={}, device={}, {}", fmt::ptr(asked.dst), asked.src,
+std::string describe(const request &args, int device, ompx_group_t group) {
+    return fmt::format("dst={}, src={}, device={}, {}", fmt::ptr(args.dst), args.src,
                        device == OMPX_GROUP_DEVICES ? std::string("OMPX_GROUP_DEVICES")
                                                     : std::to_string(device),
-                       api::describe(asked, group));
+                       api::describe(args, group));
 }
 
 /// Finds the group, completes the request by complete(group), then use(devices, group, device).
 template <typename Complete, typename Use>
-int call(const char *function, const void *site, const request &asked, int device,
+int call(const char *function, const void *site, const request &args, int device,
          ompx_group_t group, Complete &&complete, Use &&use) {
     return api::call(
-        function, site, [&] { return describe(asked, device, group); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        function, site, [&] { return describe(args, device, group); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto members = running.groups().find(group);
             DIOMP_TRY(members);
             DIOMP_TRY(complete(*members.value()));
-            counted = {"device", asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type))};
-            // OpenMP has a default device for each task; a group of endpoints has its own.
+            stats = {"device", args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type))};
+            // OMPX_GROUP_DEVICES in a group of ranks: the calling task's default device.
             int const on = device == OMPX_GROUP_DEVICES && members.value()->endpoints().empty()
                                ? api::default_device()
                                : device;
@@ -38,36 +39,37 @@ int call(const char *function, const void *site, const request &asked, int devic
         });
 }
 
-// The request stays where its members were stored, for the reason that collective.cpp gives.
-int run(const char *function, const void *site, const request &asked, int device,
+// The request is passed by reference: see find_rank_group() in collective.cpp for the cost of a
+// copy.
+int run(const char *function, const void *site, const request &args, int device,
         ompx_group_t group) {
     return call(
-        function, site, asked, device, group, [](group::group &) { return status{}; },
-        [&asked](runtime::device_collectives &devices, group::group &members, int on) {
-            return devices.run(members, asked, on);
+        function, site, args, device, group, [](group::group &) { return status{}; },
+        [&args](runtime::device_collectives &devices, group::group &members, int on) {
+            return devices.run(members, args, on);
         });
 }
 
-/// The v forms.
-int run_lists(const char *function, const void *site, called wanted, int device,
+/// Runs a v variant.
+int run_lists(const char *function, const void *site, list_call wanted, int device,
               ompx_group_t group) {
     return call(
-        function, site, wanted.asked, device, group,
+        function, site, wanted.args, device, group,
         [&wanted](group::group &members) { return api::read_lists(wanted, members); },
         [&wanted](runtime::device_collectives &devices, group::group &members, int on) {
-            return devices.run(members, wanted.asked, on);
+            return devices.run(members, wanted.args, on);
         });
 }
 
-int start(const char *function, const void *site, called wanted, int device, ompx_group_t group,
+int start(const char *function, const void *site, list_call wanted, int device, ompx_group_t group,
           ompx_event_t *event) {
     return call(
-        function, site, wanted.asked, device, group,
+        function, site, wanted.args, device, group,
         [&wanted](group::group &members) { return api::read_lists(wanted, members); },
         [&wanted, event](runtime::device_collectives &devices, group::group &members,
                          int on) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
-            auto started = devices.start(members, wanted.asked, on);
+            auto started = devices.start(members, wanted.args, on);
             DIOMP_TRY(started);
             *event = started.value();
             return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Further forms of transfers between devices: boxes, and transfers that fulfil a task's event.
+// Further transfers between devices: boxes, and transfers that fulfil a task's detach event.
 #include "api/detach.h"
 #include "api/omp_runtime.h"
 #include "api/rect.h"
@@ -13,52 +13,52 @@ namespace {
 
 using side = offload::devices::side;
 
-std::string describe(rma::direction way, int rank, const side &dst, const side &src) {
+std::string describe(rma::direction dir, int rank, const side &dst, const side &src) {
     std::string const to = fmt::format("dst={}, dst_device={}", dst.pointer, dst.device);
     std::string const from = fmt::format("src={}, src_device={}", src.pointer, src.device);
-    return way == rma::direction::put ? fmt::format("rank={}, {}, {}", rank, to, from)
+    return dir == rma::direction::put ? fmt::format("rank={}, {}, {}", rank, to, from)
                                       : fmt::format("{}, rank={}, {}", to, rank, from);
 }
 
-int move_rect(const char *function, const void *site, rma::direction way, int rank, const side &dst,
+int move_rect(const char *function, const void *site, rma::direction dir, int rank, const side &dst,
               const side &src, const api::rect_arguments &given) noexcept {
     return api::call(
         function, site,
         [&] {
             return fmt::format("{}, element_size={}, num_dims={}, ...",
-                               describe(way, rank, dst, src), given.element_size, given.num_dims);
+                               describe(dir, rank, dst, src), given.element_size, given.num_dims);
         },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, 1));
             auto shape = api::make_box(given);
             DIOMP_TRY(shape);
-            bool const is_put = way == rma::direction::put;
-            auto moved = running.devices().move_box(way, world_rank{rank}, is_put ? dst : src,
+            bool const is_put = dir == rma::direction::put;
+            auto moved = running.devices().move_box(dir, world_rank{rank}, is_put ? dst : src,
                                                     is_put ? src : dst, shape.value());
             DIOMP_TRY(moved);
-            counted = {rma::name(moved.value()), api::box_bytes(shape.value())};
+            stats = {rma::name(moved.value()), api::box_bytes(shape.value())};
             return {};
         });
 }
 
-int move_detached(const char *function, const void *site, rma::direction way, int rank,
+int move_detached(const char *function, const void *site, rma::direction dir, int rank,
                   const side &dst, const side &src, std::size_t nbytes,
                   std::uintptr_t task) noexcept {
     return api::call(
         function, site,
-        [&] { return fmt::format("{}, nbytes={}", describe(way, rank, dst, src), nbytes); },
-        [&](runtime::runtime &running, api::account &counted) -> status {
+        [&] { return fmt::format("{}, nbytes={}", describe(dir, rank, dst, src), nbytes); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, nbytes));
             DIOMP_TRY(api::can_fulfill());
-            bool const is_put = way == rma::direction::put;
-            ompx_event_t going = nullptr;
-            offload::route unused;
-            auto moved = running.devices().move({.way = way, .at_once = true, .event = &going},
+            bool const is_put = dir == rma::direction::put;
+            ompx_event_t event = nullptr;
+            offload::translation unused;
+            auto moved = running.devices().move({.dir = dir, .nonblocking = true, .event = &event},
                                                 world_rank{rank}, is_put ? dst : src,
                                                 is_put ? src : dst, nbytes, unused);
             DIOMP_TRY(moved);
-            api::fulfil_after(running, going, function, task);
-            counted = {rma::name(moved.value()), nbytes};
+            api::fulfil_after(running, event, function, task);
+            stats = {rma::name(moved.value()), nbytes};
             return {};
         });
 }

@@ -9,8 +9,8 @@
 namespace diomp {
 namespace {
 
-/// An owner that no thread is.
-const char everybody = 0;
+/// Owner of a mutex that has lost its bias; never a thread.
+const char shared_owner = 0;
 
 } // namespace
 
@@ -18,25 +18,25 @@ thread_local char biased_mutex::own_address = 0;
 
 void biased_mutex::prepare() { prepare_process_barrier(); }
 
-void biased_mutex::lock_shared_by_all(const void *self) {
+void biased_mutex::lock_slow(const void *self) {
     mutex_.lock();
     const void *const owner = owner_.load(std::memory_order_relaxed);
     if (owner == nullptr) {
-        owner_.store(prepare_process_barrier() ? self : &everybody, std::memory_order_relaxed);
-    } else if (owner != &everybody) {
-        end_privilege();
+        owner_.store(prepare_process_barrier() ? self : &shared_owner, std::memory_order_relaxed);
+    } else if (owner != &shared_owner) {
+        revoke_bias();
     }
 }
 
-void biased_mutex::end_privilege() {
-    owner_.store(&everybody, std::memory_order_relaxed);
-    static_cast<void>(process_barrier()); // there is one, or no thread would own it
-    for (int looks = 0; is_inside_.load(std::memory_order_acquire); ++looks) {
-        if (looks < 100) {
+void biased_mutex::revoke_bias() {
+    owner_.store(&shared_owner, std::memory_order_relaxed);
+    static_cast<void>(process_barrier()); // the barrier exists, or no thread would be the owner
+    for (int num_checks = 0; is_inside_.load(std::memory_order_acquire); ++num_checks) {
+        if (num_checks < 100) {
             ::sched_yield();
         } else {
-            timespec const nap{0, 50'000};
-            ::nanosleep(&nap, nullptr);
+            timespec const sleep_time{0, 50'000};
+            ::nanosleep(&sleep_time, nullptr);
         }
     }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A mutex that belongs to the first thread that locks it. As long as no other thread comes, locking
-// and unlocking are plain loads and stores: a locked instruction would wait until all earlier
-// stores of its core are visible, which for a store that another core polls takes longer than
-// everything else that a small call does. The first other thread takes that away for good, by a
-// barrier that the kernel executes on all cores of the process (membarrier(2)); then this is a
-// std::mutex.
+// A mutex biased to the first thread that locks it. While no other thread locks it, locking and
+// unlocking are plain loads and stores: a locked instruction would wait until all earlier stores of
+// its core are visible, which for a store that another core polls takes longer than the rest of a
+// small call. The first lock by another thread revokes the bias for good, by a barrier that the
+// kernel executes on all cores of the process (membarrier(2)); from then on this is a std::mutex.
 #pragma once
 
 #include <atomic>
@@ -12,12 +11,12 @@
 
 namespace diomp {
 
-/// Lockable; not recursive. Unlocked by the thread that has locked it.
+/// Lockable; not recursive. Must be unlocked by the thread that has locked it.
 class biased_mutex {
 public:
-    /// Asks the kernel for that barrier. In a process without other threads this costs nothing,
-    /// later 10 ms; the first lock does it if nobody has. Where the kernel refuses, all these are
-    /// plain mutexes.
+    /// Registers the process for that barrier. In a process without other threads this costs
+    /// nothing, later 10 ms. If it was not called before, the first lock registers the process. If
+    /// the kernel refuses, all biased mutexes are plain mutexes.
     static void prepare();
 
     void lock() {
@@ -25,7 +24,8 @@ public:
         if (owner_.load(std::memory_order_relaxed) == self &&
             !is_inside_.load(std::memory_order_acquire)) [[likely]] {
             is_inside_.store(true, std::memory_order_relaxed);
-            // Whoever ends the privilege sees that we are inside, or we see that it has ended.
+            // Either the thread that revokes the bias sees is_inside_, or this thread sees the
+            // revocation.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (owner_.load(std::memory_order_relaxed) == self) [[likely]] {
                 by_owner_ = true;
@@ -33,7 +33,7 @@ public:
             }
             is_inside_.store(false, std::memory_order_release);
         }
-        lock_shared_by_all(self);
+        lock_slow(self);
     }
     void unlock() {
         if (by_owner_) [[likely]] {
@@ -45,14 +45,14 @@ public:
     }
 
 private:
-    void lock_shared_by_all(const void *self);
-    void end_privilege();
+    void lock_slow(const void *self);
+    void revoke_bias();
 
-    static thread_local char own_address; ///< tells threads apart
+    static thread_local char own_address; ///< its address identifies the thread
 
     std::atomic<const void *> owner_{nullptr};
-    std::atomic<bool> is_inside_{false}; ///< the owner, without the mutex
-    bool by_owner_ = false;              ///< whoever holds this has got it so
+    std::atomic<bool> is_inside_{false}; ///< the owner holds the lock, without mutex_
+    bool by_owner_ = false;              ///< the lock is held through the bias
     std::mutex mutex_;
 };
 

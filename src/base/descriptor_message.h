@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A message over a Unix socket with room for file descriptors beside its bytes.
+// A message over a Unix socket with space for file descriptors beside its bytes.
 #pragma once
 
 #include "base/unique_fd.h"
@@ -14,12 +14,12 @@
 
 namespace diomp {
 
-/// For one sendmsg or recvmsg of at most `MaxFds` descriptors. The bytes stay the caller's.
+/// For one sendmsg or recvmsg with at most `MaxFds` descriptors. The caller owns the bytes.
 template <std::size_t MaxFds>
 class descriptors_message {
 public:
-    descriptors_message(void *bytes, std::size_t nbytes) : part_{bytes, nbytes} {
-        message_.msg_iov = &part_;
+    descriptors_message(void *bytes, std::size_t nbytes) : iov_{bytes, nbytes} {
+        message_.msg_iov = &iov_;
         message_.msg_iovlen = 1;
         message_.msg_control = control_.data();
         message_.msg_controllen = control_.size();
@@ -29,7 +29,7 @@ public:
 
     [[nodiscard]] msghdr *header() { return &message_; }
 
-    /// Before sending: the receiver gets descriptors of its own for the same files.
+    /// Call before sending: the receiver gets its own descriptors of the same files.
     void attach(std::span<const int> fds) {
         if (fds.empty()) {
             message_.msg_control = nullptr;
@@ -45,7 +45,7 @@ public:
     }
     void attach(int fd) { attach({&fd, 1}); }
 
-    /// After receiving, once: what came with it, in order.
+    /// Call once after receiving: the received descriptors, in order.
     [[nodiscard]] std::vector<unique_fd> take_all() {
         std::vector<unique_fd> taken;
         const cmsghdr *const control = CMSG_FIRSTHDR(&message_);
@@ -61,15 +61,15 @@ public:
         }
         return taken;
     }
-    /// The only one; not valid if there is none.
+    /// The only received descriptor; invalid if there is not exactly one.
     [[nodiscard]] unique_fd take() {
         std::vector<unique_fd> all = take_all();
         return all.size() == 1 ? std::move(all.front()) : unique_fd();
     }
 
 private:
-    iovec part_;
-    /// Aligned as cmsg(3) asks.
+    iovec iov_;
+    /// Aligned as cmsg(3) requires.
     alignas(cmsghdr) std::array<char, CMSG_SPACE(MaxFds * sizeof(int))> control_{};
     msghdr message_{};
 };

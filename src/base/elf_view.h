@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tables of an ELF file that lies in memory. Reads past its end give nothing: such files come from
-// anybody.
+// Tables of an ELF file in memory. Reads past its end return nothing: such files are untrusted
+// input.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace diomp {
 
-/// Of 64-bit little-endian files; nothing of others. The bytes must outlive it.
+/// Supports 64-bit little-endian files; empty for others. The bytes must outlive the view.
 class elf_view {
 public:
     elf_view() = default;
@@ -35,7 +35,7 @@ public:
         std::memcpy(&value, bytes_.data() + offset, sizeof value);
         return value;
     }
-    /// Entry `index` of a table in that section.
+    /// Entry `index` of the table in a section.
     template <typename T>
     [[nodiscard]] std::optional<T> entry(const Elf64_Shdr &table, std::uint64_t index) const {
         return index < table.sh_size / sizeof(T) ? at<T>(table.sh_offset + index * sizeof(T))
@@ -51,7 +51,7 @@ public:
                    ? at<Elf64_Shdr>(header_.e_shoff + std::uint64_t{index} * sizeof(Elf64_Shdr))
                    : std::nullopt;
     }
-    /// The first one.
+    /// The first section of this type.
     [[nodiscard]] std::optional<Elf64_Shdr> section_of_type(std::uint32_t type) const {
         for (std::uint32_t i = 0; auto const found = section(i); ++i) {
             if (found->sh_type == type) {
@@ -70,7 +70,7 @@ public:
 
 private:
     std::string_view bytes_;
-    Elf64_Ehdr header_{}; ///< of nothing where this is no such file
+    Elf64_Ehdr header_{}; ///< all zero if the file is not supported
 };
 
 } // namespace diomp

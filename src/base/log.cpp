@@ -9,7 +9,7 @@
 namespace diomp {
 namespace {
 
-// The log has to work before the runtime exists and after it is gone, hence the only globals
+// The log must work before the runtime exists and after it is destroyed, hence the only globals
 // outside api/.
 std::atomic<log_level> g_level{log_level::warn};
 std::atomic<bool> g_is_set{false};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// For processes that are not ranks: where the lines of base/log.h go, and what they begin with.
+// Log setup of processes that are not ranks: destination and prefix of the lines of base/log.h.
 #pragma once
 
 #include "base/settings.h"
@@ -8,9 +8,10 @@
 
 namespace diomp {
 
-/// set_log where nothing has called it before: what a rank's lines begin with stays.
+/// Calls set_log unless it has been called before: the prefix of a rank's lines stays.
 void set_log_if_unset(log_level level, std::string prefix);
-/// Lines go there from now on and not to standard error, whatever becomes of that. Not owned.
+/// Writes lines to this descriptor from now on instead of standard error, even if that is closed or
+/// redirected. Not owned.
 void set_log_descriptor(int descriptor);
 
 } // namespace diomp

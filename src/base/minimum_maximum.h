@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // OMPX_MIN and OMPX_MAX of two values, for all code that combines them: loops for the processor,
-// kernels for GPUs, atomics. Needs no library, since it is compiled for GPUs too.
+// kernels for GPUs, atomics. Needs no library, since it is also compiled for GPUs.
 //
-// Floating types follow minimum and maximum of IEEE 754-2019, 9.6: a NaN makes the result a NaN,
-// and -0 is less than +0. The NaN is always the type's quiet one without sign and payload. So the
-// bits of a result do not depend on the order of the operands, nor on the processor.
+// Floating-point types follow minimum and maximum of IEEE 754-2019, 9.6: a NaN makes the result a
+// NaN, and -0 is less than +0. The NaN is always the type's quiet NaN without sign and payload. So
+// the bits of a result depend neither on the order of the operands nor on the processor.
 #pragma once
 
 #include "base/small_floats.h"
@@ -14,7 +14,7 @@ namespace extremes {
 
 enum class kind { least, greatest };
 
-/// Of `float` and `double`: the integer with as many bits, and the NaN that stands for all.
+/// For `float` and `double`: the integer of equal size, and the canonical NaN.
 template <typename T>
 struct layout;
 template <>
@@ -38,10 +38,10 @@ struct layout<bfloat16> {
     static constexpr short nan = 0x7fc0;
 };
 
-// The processor's minimum and maximum give their second operand if the two are equal or unordered.
-// So both orders differ for zeros of two signs alone, of which `and` has the sign of the larger and
-// `or` that of the smaller, and for NaNs, which are replaced. Compilers make of it five vector
-// instructions with AVX2 and seven with SSE2, and no branch.
+// The processor's minimum and maximum return their second operand if the two are equal or
+// unordered. So the two orders differ only for zeros of different signs, where `and` has the sign
+// of the larger and `or` that of the smaller, and for NaNs, which are replaced. Compilers emit five
+// vector instructions with AVX2 and seven with SSE2, and no branch.
 template <kind which, typename T>
 DIOMP_INLINE T of_floating(T a, T b) {
     using word = typename layout<T>::word;
@@ -55,7 +55,8 @@ DIOMP_INLINE T of_floating(T a, T b) {
     return __builtin_bit_cast(T, (both & ~unordered) | (layout<T>::nan & unordered));
 }
 
-/// Integers in the order of the numbers, NaNs beyond the infinities of their sign. Its own inverse.
+/// Maps to integers in the order of the numbers, NaNs beyond the infinities of their sign. Its own
+/// inverse.
 DIOMP_INLINE short ordered(short bits) {
     return static_cast<short>(bits ^ ((bits >> 15) & 0x7fff));
 }
@@ -96,7 +97,7 @@ DIOMP_INLINE bfloat16 of(bfloat16 a, bfloat16 b) {
     return of_small<which>(a, b);
 }
 #if !defined(__NVPTX__) && !defined(__AMDGPU__)
-/// Its size and layout differ between processors, and none has vectors of it.
+/// The size and layout of long double differ between processors, and none has vectors of it.
 template <kind which>
 DIOMP_INLINE long double of(long double a, long double b) {
     if (__builtin_isunordered(a, b)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A file that is written once, from its beginning to its end. On a full disk the system may refuse
-// at any write, and as late as at close.
+// A file that is written once, sequentially. On a full disk the system may fail at any write, even
+// at close.
 #pragma once
 
 #include "base/result.h"
@@ -15,18 +15,19 @@ namespace diomp {
 /// One thread.
 class output_file {
 public:
-    /// `what` is what is written, for messages: "the trace".
+    /// `what` names the content in messages: "the trace".
     static result<output_file> create(const std::string &what, const std::string &path) {
         return open(what, path, "we");
     }
-    /// Goes on at the end of the file.
+    /// Appends to the file.
     static result<output_file> append(const std::string &what, const std::string &path) {
         return open(what, path, "ae");
     }
 
-    /// The first failure is kept for close().
+    /// Errors are reported by close(), which returns the first one.
     void write(std::string_view text);
-    /// An error, with the path and the system's reason, unless the system has taken all of it.
+    /// Closes the file. An error, with the path and the system's reason, unless all data was
+    /// written.
     status close();
 
 private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Packets of control protocols: one type byte and its fields, one after the other, in host order.
+// Packets of control protocols: one type byte and its fields, one after the other, in host byte
+// order.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +12,10 @@
 
 namespace diomp {
 
-/// Builds one packet. Its type is an enumeration of bytes.
+/// Builds one packet. The type is an enumeration of one byte.
 class packet_writer {
 public:
-    /// Without a type.
+    /// A packet without a type.
     packet_writer() = default;
     template <typename Type>
     explicit packet_writer(Type type) {
@@ -31,7 +32,7 @@ public:
         number(static_cast<std::uint32_t>(value.size()));
         bytes_.append(value);
     }
-    /// Without its length: up to the end of the packet.
+    /// Appends bytes without their length; they extend to the end of the packet.
     void bytes(std::string_view value) { bytes_.append(value); }
     [[nodiscard]] std::size_t size() const { return bytes_.size(); }
     [[nodiscard]] std::string take() { return std::move(bytes_); }
@@ -40,7 +41,7 @@ private:
     std::string bytes_;
 };
 
-/// Takes one packet apart. Reading past its end yields zeros and clears ok().
+/// Parses one packet. Reading past its end yields zeros and clears ok().
 class packet_reader {
 public:
     explicit packet_reader(std::string_view bytes) : rest_(bytes) {}
@@ -69,7 +70,7 @@ public:
         return value;
     }
     [[nodiscard]] std::size_t rest_size() const { return rest_.size(); }
-    /// All bytes that are left.
+    /// All remaining bytes.
     [[nodiscard]] std::string_view rest() { return std::exchange(rest_, {}); }
     [[nodiscard]] bool at_end() const { return rest_.empty(); }
     [[nodiscard]] bool ok() const { return ok_; }

@@ -3,8 +3,8 @@
 // loaded by dlopen.
 //
 // exit() destroys the variables of the calling thread before exit handlers and destructors of
-// static objects run, which may still use the library. A thread that asks after that gets a new
-// object, which lives until the process ends.
+// static objects run, which may still use the library. A thread that calls get() after that gets a
+// new object, which lives until the process ends.
 #pragma once
 
 namespace diomp {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How often something may be reported.
+// Limits the rate of reports.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,23 @@ class rate_limiter {
 public:
     using clock = std::chrono::steady_clock;
 
-    rate_limiter(int most, clock::duration interval) : most_(most), interval_(interval) {}
+    rate_limiter(int max_reports, clock::duration interval)
+        : max_reports_(max_reports), interval_(interval) {}
 
-    /// One more report; true if it may be made.
+    /// Whether one more report may be made.
     [[nodiscard]] bool permits(clock::time_point now = clock::now()) {
         if (now - begin_ >= interval_ || num_permitted_ == 0) {
             begin_ = now;
             num_permitted_ = 0;
         }
-        if (num_permitted_ >= most_) {
+        if (num_permitted_ >= max_reports_) {
             ++num_suppressed_;
             return false;
         }
         ++num_permitted_;
         return true;
     }
-    /// Reports that were not permitted since the last call.
+    /// Number of suppressed reports since the last call.
     [[nodiscard]] long take_suppressed() {
         long const count = num_suppressed_;
         num_suppressed_ = 0;
@@ -34,7 +35,7 @@ public:
     }
 
 private:
-    int most_;
+    int max_reports_;
     clock::duration interval_;
     clock::time_point begin_{};
     int num_permitted_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// result<T>: a value, or a code and the sentence that the user will read. Success costs one null
+// result<T>: a value, or an error with a code and the sentence for the user. Success costs one null
 // pointer.
 #pragma once
 
@@ -12,8 +12,7 @@
 
 namespace diomp {
 
-/// What went wrong, written once by the function that found out. `remedy` says what the user can
-/// do.
+/// An error, written by the function that detects it. `remedy` says what the user can do.
 struct error_detail {
     ompx_status code = OMPX_ERR_SYSTEM;
     std::string message;
@@ -33,7 +32,7 @@ public:
 private:
     template <typename T>
     friend class result;
-    error() = default; ///< none: what a result has that is well
+    error() = default; ///< no error: the state of a successful result
 
     std::unique_ptr<error_detail> detail_;
 };
@@ -79,7 +78,7 @@ using status = result<void>;
 
 } // namespace diomp
 
-/// Returns from the calling function with the error, if there is one.
+/// Returns the error from the calling function if there is one.
 #define DIOMP_TRY(expression)                                                                      \
     do {                                                                                           \
         auto &&diomp_try_ = (expression);                                                          \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which sanitizer this is compiled for, and what it cannot see by itself.
+// The sanitizer that the code is compiled for, and annotations for what it cannot see.
 #pragma once
 
-// gcc says it with a macro, clang with a feature test that gcc 12 does not know.
+// gcc has a macro, clang a feature test that gcc 12 does not support.
 #if defined(__SANITIZE_THREAD__)
 #define DIOMP_THREAD_SANITIZER 1
 #elif defined(__SANITIZE_ADDRESS__)
@@ -31,23 +31,24 @@ extern "C" void __tsan_acquire(void *address) __attribute__((weak));
 
 namespace diomp {
 
-/// Also where only the program is compiled for it.
+/// True also if only the program is compiled for ThreadSanitizer.
 #if DIOMP_THREAD_SANITIZER
 constexpr bool has_thread_sanitizer() { return true; }
 #else
 inline bool has_thread_sanitizer() { return &__tsan_acquire != nullptr; }
 #endif
 
-// The thread sanitizer knows one process. If a thread writes, meets another rank, and that rank's
-// message makes a second thread of this process read, the order went through the other process.
-// Whatever leads out of the process releases, whatever comes in acquires. Nothing in other builds.
+// ThreadSanitizer sees one process only. If a thread writes, synchronises with another rank, and a
+// message of that rank makes a second thread of this process read, the order went through the other
+// process. Each operation that leaves the process releases, each that enters it acquires. No effect
+// in other builds.
 #if DIOMP_THREAD_SANITIZER
-inline char outside_world;
-inline void order_going_out() { __tsan_release(&outside_world); }
-inline void order_coming_in() { __tsan_acquire(&outside_world); }
+inline char external_sync;
+inline void tsan_release_external() { __tsan_release(&external_sync); }
+inline void tsan_acquire_external() { __tsan_acquire(&external_sync); }
 #else
-inline void order_going_out() {}
-inline void order_coming_in() {}
+inline void tsan_release_external() {}
+inline void tsan_acquire_external() {}
 #endif
 
 } // namespace diomp

@@ -6,8 +6,8 @@
 
 namespace diomp {
 
-/// The value, "" if there is none; the variable is gone afterwards, also from the memory that
-/// /proc/PID/environ shows. The caller erases the value after use. At the start of a process:
+/// Returns the value, "" if there is none, and removes the variable, also from the memory that
+/// /proc/PID/environ shows. The caller erases the value after use. Call at the start of a process:
 /// setenv() would have left further copies. One thread.
 [[nodiscard]] std::string take_secret_variable(const char *name);
 

@@ -8,8 +8,8 @@
 
 namespace diomp {
 
-/// Starts a thread of the runtime. Signals are the program's business: its own threads shall get
-/// them. `name` has at most 15 characters and shows in debuggers and `top -H`.
+/// Starts a thread of the runtime with all signals blocked, so that the program's own threads get
+/// them. `name` has at most 15 characters and is shown by debuggers and `top -H`.
 template <typename Body>
 std::thread start_service_thread(const char *name, Body body) {
     sigset_t all;

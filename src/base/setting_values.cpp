@@ -45,23 +45,23 @@ std::string show_auto_size(std::size_t size_bytes) {
     return size_bytes == 0 ? "auto" : format_size(size_bytes);
 }
 
-status parse_auto_number(int &into, const std::string &text, int least, int chosen) {
+status parse_auto_number(int &into, const std::string &text, int min_value, int auto_value) {
     if (text == "auto") {
-        into = chosen;
+        into = auto_value;
         return {};
     }
     int value = 0;
     auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc{} || end != text.data() + text.size() || value < least) {
+    if (code != std::errc{} || end != text.data() + text.size() || value < min_value) {
         return error(OMPX_ERR_ARG,
-                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, least));
+                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, min_value));
     }
     into = value;
     return {};
 }
 
-std::string show_auto_number(int value, int chosen) {
-    return value == chosen ? "auto" : fmt::format("{}", value);
+std::string show_auto_number(int value, int auto_value) {
+    return value == auto_value ? "auto" : fmt::format("{}", value);
 }
 
 result<std::size_t> parse_size(const std::string &text) {
@@ -74,10 +74,10 @@ result<std::size_t> parse_size(const std::string &text) {
     std::string suffix(end, text.data() + text.size());
     unsigned shift = 0;
     if (!suffix.empty()) {
-        constexpr const char *letters = "KMGT";
-        const char *letter = std::strchr(letters, suffix.front() & ~0x20);
-        if (letter != nullptr && *letter != '\0') {
-            shift = 10 * static_cast<unsigned>(letter - letters + 1);
+        constexpr const char *unit_prefixes = "KMGT";
+        const char *unit_prefix = std::strchr(unit_prefixes, suffix.front() & ~0x20);
+        if (unit_prefix != nullptr && *unit_prefix != '\0') {
+            shift = 10 * static_cast<unsigned>(unit_prefix - unit_prefixes + 1);
             suffix.erase(0, 1);
         }
         if (!suffix.empty() && suffix != "B" && suffix != "iB") {

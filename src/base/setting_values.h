@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How values of settings are written: each kind is parsed and shown here. Sizes: settings.h.
+// Parsing and formatting of each kind of setting. Sizes: settings.h.
 #pragma once
 
 #include "base/result.h"
@@ -21,11 +21,11 @@ status parse_seconds(double &into, const std::string &text);
 status parse_auto_size(std::size_t &into, const std::string &text);
 std::string show_auto_size(std::size_t size_bytes);
 
-/// `chosen` stands for "auto".
-status parse_auto_number(int &into, const std::string &text, int least, int chosen);
-std::string show_auto_number(int value, int chosen);
+/// `auto_value` stands for "auto".
+status parse_auto_number(int &into, const std::string &text, int min_value, int auto_value);
+std::string show_auto_number(int value, int auto_value);
 
-/// One of `choices`, which have bars between.
+/// Parses one of `choices`, which are separated by bars.
 status parse_choice(std::string &into, const std::string &text, std::string_view choices);
 
 template <typename Enum, std::size_t N>

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
      {"info", log_level::info},
      {"debug", log_level::debug}}};
 constexpr std::array<std::pair<const char *, error_policy>, 2> error_words{
-    {{"abort", error_policy::abort}, {"return", error_policy::give_back}}};
+    {{"abort", error_policy::abort}, {"return", error_policy::return_status}}};
 constexpr std::array<std::pair<const char *, check_level>, 2> check_words{
     {{"none", check_level::none}, {"allocations", check_level::allocations}}};
 constexpr std::array<std::pair<const char *, stats_mode>, 3> stats_words{
@@ -37,15 +37,15 @@ constexpr std::array<std::pair<const char *, ccl_choice>, 4> ccl_words{
      {"native", ccl_choice::native},
      {"nccl", ccl_choice::nccl},
      {"rccl", ccl_choice::rccl}}};
-constexpr device_ways without(device_ways way) {
-    return static_cast<device_ways>(static_cast<unsigned>(device_ways::all) &
-                                    ~static_cast<unsigned>(way));
+constexpr device_path_set without(device_path_set path) {
+    return static_cast<device_path_set>(static_cast<unsigned>(device_path_set::all) &
+                                        ~static_cast<unsigned>(path));
 }
-constexpr std::array<std::pair<const char *, device_ways>, 4> path_words{
-    {{"all", device_ways::all},
-     {"no-ipc", without(device_ways::ipc)},
-     {"no-peer", without(device_ways::peer)},
-     {"bounce", device_ways::none}}};
+constexpr std::array<std::pair<const char *, device_path_set>, 4> path_words{
+    {{"all", device_path_set::all},
+     {"no-ipc", without(device_path_set::ipc)},
+     {"no-peer", without(device_path_set::peer)},
+     {"bounce", device_path_set::none}}};
 constexpr std::array<std::pair<const char *, bool>, 2> switch_words{{{"on", true}, {"off", false}}};
 
 status parse_base(settings &into, const std::string &text) {
@@ -64,10 +64,11 @@ status parse_base(settings &into, const std::string &text) {
 }
 
 status parse_devices_per_rank(settings &into, const std::string &text) {
-    constexpr int most = 1024;
+    constexpr int max_devices = 1024;
     int value = 0;
     auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+    if (code != std::errc{} || end != text.data() + text.size() || value < 1 ||
+        value > max_devices) {
         return malformed(text, "a number of devices from 1 to 1024");
     }
     into.devices_per_rank = value;
@@ -116,7 +117,7 @@ status parse_core(settings &into, const std::string &text) {
     } else if (text == "own") {
         into.core.own_bytes = SIZE_MAX;
     } else if (text == "all") {
-        into.core.whole_window = true;
+        into.core.whole_arena = true;
     } else {
         auto size = parse_size(text);
         if (!size) {
@@ -128,7 +129,7 @@ status parse_core(settings &into, const std::string &text) {
 }
 
 std::string show_core(const settings &from) {
-    if (from.core.whole_window) {
+    if (from.core.whole_arena) {
         return "all";
     }
     switch (from.core.own_bytes) {
@@ -166,39 +167,37 @@ status parse_choice_of(settings &into, const std::string &text) {
 
 constexpr auto rows = std::to_array<setting_row>({
     {"DIOMP_SEGMENT_SIZE", "size", "auto",
-     "Address space reserved per rank for global memory. Physical memory is taken when touched. "
-     "auto: the "
-     "node's memory, or a share of the address window when many ranks run here.",
+     "Address space reserved per rank for global memory. Physical memory is allocated on first "
+     "touch. auto: the size of the node's memory, or an equal fraction of the reserved address "
+     "range if many ranks run on the node.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.segment_size_bytes, t); },
      [](const settings &s) { return show_auto_size(s.segment_size_bytes); }},
     {"DIOMP_DEVICE_SEGMENT_SIZE", "size", "auto",
-     "Address space reserved per device that a rank uses, for what OpenMP maps and allocates "
-     "there. "
-     "auto: for host devices a quarter of the size of the rank's own segment, 64 MiB at least; on "
-     "a "
-     "GPU twice its memory where reserving costs nothing and GASNet-EX does not reach it, else the "
-     "ranks' share of four fifths.",
+     "Address space reserved per device that a rank uses, for memory that OpenMP maps and "
+     "allocates there. auto: for host devices a quarter of the rank's own segment, at least 64 "
+     "MiB; on a GPU twice its memory if reserving is free and the memory is not registered with "
+     "GASNet-EX, otherwise four fifths of its memory divided by the number of ranks.",
      [](settings &s, const std::string &t) {
          return parse_auto_size(s.device_segment_size_bytes, t);
      },
      [](const settings &s) { return show_auto_size(s.device_segment_size_bytes); }},
     {"DIOMP_DEVICE_PATHS", "all|no-ipc|no-peer|bounce", "all",
-     "Ways of transfers with GPU memory. no-ipc: other ranks' memory is not mapped here; no-peer: "
-     "devices of a rank do not reach each other; bounce: neither, nor does a network. For tests, "
-     "and where the hardware's way is broken.",
+     "Paths of transfers with GPU memory. no-ipc: do not map other ranks' memory; no-peer: no "
+     "peer access between devices of a rank; bounce: neither, and no network access to GPU "
+     "memory. For tests, and for machines whose hardware path is broken.",
      [](settings &s, const std::string &t) {
          return parse_word(s.device_paths, t, path_words, "one of all, no-ipc, no-peer, bounce");
      },
      [](const settings &s) { return show_word(s.device_paths, path_words); }},
     {"DIOMP_DEVICE_WAIT", wait_choices, "auto",
-     "How threads wait for regions and transfers on CUDA devices: they poll (spin), poll and yield "
-     "their core, or sleep until an interrupt (block; an empty region takes some 15 us longer). "
-     "auto: as CUDA's driver chooses, block where the node has more ranks than cores.",
+     "How threads wait for regions and transfers on CUDA devices: poll (spin), poll and yield the "
+     "core (yield), or sleep until an interrupt (block; an empty region takes some 15 us longer). "
+     "auto: the choice of CUDA's driver, but block if the node has more ranks than cores.",
      parse_choice_of<&settings::device_wait, wait_choices>, show_text<&settings::device_wait>},
     {"DIOMP_DEVICE_PIN_THRESHOLD", "size", "1M",
-     "Copies of this size and more between global host memory and GPUs have its allocation pinned, "
-     "as soon as they come to its size, so that the GPU copies at full speed. 1M at least; 1T: "
-     "none.",
+     "Copies of at least this size between global host memory and GPUs pin the allocation, once "
+     "their total has reached its size, so that the GPU copies at full speed. At least 1M; 1T: "
+     "never.",
      [](settings &s, const std::string &t) -> status {
          auto size = parse_size(t);
          DIOMP_TRY(size);
@@ -207,26 +206,27 @@ constexpr auto rows = std::to_array<setting_row>({
      },
      [](const settings &s) { return format_size(s.device_pin_threshold_bytes); }},
     {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
-     "Copies of a GPU that are under way at a time, per rank; at the limit half of them are waited "
-     "for.",
+     "Copies of a GPU that may be in flight at a time, per rank; at the limit the rank waits for "
+     "half of them.",
      [](settings &s, const std::string &t) {
          return parse_auto_number(s.max_active_streams, t, 1, 32);
      },
      [](const settings &s) { return fmt::format("{}", s.max_active_streams); }},
     {"DIOMP_CCL", "auto|native|nccl|rccl", "auto",
-     "Who makes collectives of groups of GPUs; the same on all ranks. auto: NCCL or RCCL where all "
-     "endpoints are different GPUs of the vendor and every rank has the library, else native; nccl "
-     "and rccl: an error where that cannot be. Scans, and types and operators that the library "
-     "does not have, are native always.",
+     "Library for collectives of groups of GPUs; equal on all ranks. auto: NCCL or RCCL if all "
+     "endpoints are different GPUs of one vendor and every rank has the library, otherwise "
+     "native; nccl, rccl: an error if the library cannot be used. Scans, and types and operators "
+     "that the library does not have, are always native.",
      [](settings &s, const std::string &t) {
          return parse_word(s.ccl, t, ccl_words, "one of auto, native, nccl, rccl");
      },
      [](const settings &s) { return show_word(s.ccl, ccl_words); }},
     {"DIOMP_DEVICE_DIRECT_THRESHOLD", "size", "auto",
-     "Native collectives of GPUs on blocks from this size up go from device to device, where the "
-     "members on a node reach each other, and are reduced there; smaller ones go by way of host "
-     "memory. The largest of all ranks counts. 0: all; 1T: none; auto: all, but from 32K between "
-     "nodes, and for reductions where ranks share a GPU, whose kernels take turns.",
+     "Native collectives of GPUs on blocks of at least this size copy from device to device and "
+     "reduce on devices, if the members on a node can access each other's memory; smaller ones go "
+     "through host memory. The largest value of all ranks is used. 0: all; 1T: none; auto: all, "
+     "but from 32K between nodes, and for reductions if ranks share a GPU, which time-slices "
+     "their kernels.",
      [](settings &s, const std::string &t) -> status {
          s.device_direct_threshold_bytes.reset();
          if (t == "auto") {
@@ -242,7 +242,7 @@ constexpr auto rows = std::to_array<setting_row>({
                                                 : "auto";
      }},
     {"DIOMP_SEGMENT_BASE", "address", "auto",
-     "Virtual address of the segments, the same in every process. Change it when another library "
+     "Virtual address of the segments, equal in all processes. Change it if another library "
      "occupies the default.",
      parse_base,
      [](const settings &s) {
@@ -250,34 +250,30 @@ constexpr auto rows = std::to_array<setting_row>({
      }},
     {"DIOMP_CONDUIT", conduit_choices, "auto",
      "Transport between ranks. auto: shared memory within a node, DIOMP_NETWORK between nodes; "
-     "ucx, "
-     "gasnet, gaspi, tcp: that one, also within a node.",
+     "ucx, gasnet, gaspi, tcp: this network, also within a node.",
      parse_choice_of<&settings::conduit, conduit_choices>, show_text<&settings::conduit>},
     {"DIOMP_NETWORK", network_choices, "auto",
-     "Transport between nodes where DIOMP_CONDUIT is auto. auto: the one whose launcher started "
-     "the "
-     "job; else, where the host of rank 0 has an adapter that it can use for InfiniBand, RoCE, EFA "
-     "or Slingshot, the first that this build has of UCX, GASNet-EX and GPI-2; else TCP. Remote "
-     "devices: tcp or ucx, chosen in the same way where it is neither.",
+     "Transport between nodes if DIOMP_CONDUIT is auto. auto: the network whose launcher started "
+     "the job; otherwise, if rank 0's host has a usable adapter for InfiniBand, RoCE, EFA or "
+     "Slingshot, the first of UCX, GASNet-EX and GPI-2 in this build; otherwise TCP. For remote "
+     "devices: tcp or ucx; other values choose between these two in the same way.",
      parse_choice_of<&settings::network, network_choices>, show_text<&settings::network>},
     {"DIOMP_CHECK", "none|allocations", "none",
      "allocations: check every transfer against the end of its allocation, not only of its "
-     "segment. Costs "
-     "a look-up per transfer.",
+     "segment. Costs a lookup per transfer.",
      [](settings &s, const std::string &t) {
          return parse_word(s.check, t, check_words, "one of none, allocations");
      },
      [](const settings &s) { return show_word(s.check, check_words); }},
     {"DIOMP_ERRORS", "abort|return", "abort",
-     "What an error in a call does: end the job, or return its code to the caller.",
+     "Effect of an error in a call: end the job, or return the code to the caller.",
      [](settings &s, const std::string &t) {
          return parse_word(s.errors, t, error_words, "one of abort, return");
      },
      [](const settings &s) { return show_word(s.errors, error_words); }},
     {"DIOMP_TIMEOUT", "seconds", "0",
-     "A call that waits for other ranks fails after this time and names them. 0: waits for ever, "
-     "but says so "
-     "after DIOMP_WARN_AFTER.",
+     "A call that waits for other ranks fails after this time and names these ranks. 0: waits "
+     "forever, with a warning after DIOMP_WARN_AFTER.",
      [](settings &s, const std::string &t) { return parse_seconds(s.timeout_s, t); },
      [](const settings &s) { return fmt::format("{}", s.timeout_s); }},
     {"DIOMP_WARN_AFTER", "seconds", "60",
@@ -285,50 +281,48 @@ constexpr auto rows = std::to_array<setting_row>({
      [](settings &s, const std::string &t) { return parse_seconds(s.warn_after_s, t); },
      [](const settings &s) { return fmt::format("{}", s.warn_after_s); }},
     {"DIOMP_CORE", "size|none|own|all", "16M",
-     "What core files have of global memory: up to this size of what the rank itself has "
-     "allocated, "
-     "from the front of its symmetric and the end of its local and asymmetric memory; none; own: "
-     "all of that; all: the segments of all ranks of the node, gigabytes that are committed while "
-     "they are written.",
+     "Global memory in core files. size: up to this size of the rank's own allocations, from the "
+     "start of its symmetric and the end of its local and asymmetric memory; none; own: all of "
+     "the rank's own allocations; all: the segments of all ranks of the node, gigabytes that are "
+     "committed while they are written.",
      parse_core, show_core},
     {"DIOMP_STACKS", "on|off", "on",
-     "Show where all threads of all ranks are, as call stacks on standard error, before a job ends "
-     "that has waited in vain (DIOMP_TIMEOUT, diomp-run --timeout). Uses a real-time signal "
-     "without a "
-     "handler at that moment.",
+     "Print the call stacks of all threads of all ranks to standard error before a job ends "
+     "because of a timeout (DIOMP_TIMEOUT, diomp-run --timeout). Uses a real-time signal that has "
+     "no handler at that moment.",
      [](settings &s, const std::string &t) {
          return parse_word(s.stacks, t, switch_words, "one of on, off");
      },
      [](const settings &s) { return show_word(s.stacks, switch_words); }},
     {"DIOMP_LOG", "off|error|warn|info|debug", "warn",
-     "How much the runtime reports on standard error.",
+     "Level of the runtime's messages on standard error.",
      [](settings &s, const std::string &t) {
          return parse_word(s.log, t, log_words, "one of off, error, warn, info, debug");
      },
      [](const settings &s) { return show_word(s.log, log_words); }},
     {"DIOMP_STATS", "off|summary|callsites", "off",
-     "Table of transfers, bytes and waiting times at exit; callsites: also by the place in the "
+     "Table of transfers, bytes and waiting times at exit; callsites: also by call site in the "
      "program.",
      [](settings &s, const std::string &t) {
          return parse_word(s.stats, t, stats_words, "one of off, summary, callsites");
      },
      [](const settings &s) { return show_word(s.stats, stats_words); }},
     {"DIOMP_STATS_FILE", "path", "",
-     "Where DIOMP_STATS goes instead of standard error; %r is the rank.",
+     "File for the table of DIOMP_STATS instead of standard error; %r is replaced by the rank.",
      parse_text<&settings::stats_file>, show_text<&settings::stats_file>},
     {"DIOMP_TRACE", "path", "",
-     "Times of all calls and transfers, for Perfetto; %r is the rank, else it is put before the "
-     "extension. scripts/trace-overlap.py adds up what was hidden.",
+     "File for the times of all calls and transfers, for Perfetto; %r is replaced by the rank, "
+     "without %r the rank is inserted before the extension. scripts/trace-overlap.py sums up the "
+     "overlapped communication.",
      parse_text<&settings::trace_file>, show_text<&settings::trace_file>},
     {"DIOMP_SPIN", "integer", "auto",
-     "Most polls before a waiting thread gives its core away, by a yield or a sleep; what the "
-     "cores "
-     "show decides how many of them. auto: 2000, some 40 us.",
+     "Maximum number of polls before a waiting thread yields or sleeps; the actual number adapts "
+     "to the load of the cores. auto: 2000, some 40 us.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.spin_count, t, 0, -1); },
      [](const settings &s) { return show_auto_number(s.spin_count, -1); }},
     {"DIOMP_STREAM_THRESHOLD", "size", "auto",
-     "Transfers from this size up (at least 1K) use stores that bypass the caches. auto: learned "
-     "from 1M up; collectives go by the cache sizes.",
+     "Transfers of at least this size (at least 1K) use stores that bypass the caches. auto: "
+     "tuned at run time from 1M up; collectives use the cache sizes.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.stream_threshold_bytes, t); },
      [](const settings &s) { return show_auto_size(s.stream_threshold_bytes); }},
     {"DIOMP_CMA", "on|off", "on",
@@ -338,109 +332,115 @@ constexpr auto rows = std::to_array<setting_row>({
      },
      [](const settings &s) { return show_word(s.cross_memory_attach, switch_words); }},
     {"DIOMP_NODE_SIZE", "integer", "auto",
-     "For tests: treat every so many ranks of a machine as a node of their own, which share memory "
-     "with each other only. auto: as the launcher says.",
+     "For tests: treat each group of this many ranks of a machine as a node of its own, with "
+     "shared memory within that node only. auto: as the launcher reports.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.node_size, t, 1, 0); },
      [](const settings &s) { return show_auto_number(s.node_size, 0); }},
     {"DIOMP_UCX_WORKERS", "integer", "auto",
-     "Threads of a rank that can start transfers to other nodes side by side; more share. auto: up "
-     "to 4, by the cores.",
+     "Number of UCX workers per rank, by which as many threads can start transfers to other nodes "
+     "concurrently; further threads share them. auto: up to 4, depending on the cores.",
      [](settings &s, const std::string &t) { return parse_auto_number(s.ucx_workers, t, 1, 0); },
      [](const settings &s) { return show_auto_number(s.ucx_workers, 0); }},
     {"DIOMP_TCP_INTERFACES", "list", "",
-     "Network interfaces of this host by which it is to be reached over TCP, with commas "
-     "between. Empty: all, those first that share a network with the other rank's.",
+     "Network interfaces of this host for TCP connections from other ranks, separated by commas. "
+     "Empty: all; interfaces on a network of the other rank's host are tried first.",
      parse_text<&settings::tcp_interfaces>, show_text<&settings::tcp_interfaces>},
     {"DIOMP_TCP_SEND_BUFFER", "size", "auto",
-     "What the TCP conduit has on its way on a connection, the system's doubling aside. auto: "
-     "256K; networks with long delays want their bandwidth times their delay.",
+     "Send buffer of a connection of the TCP conduit, without the system's doubling. auto: 256K; "
+     "networks with long delays need bandwidth times delay.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.tcp_send_buffer_bytes, t); },
      [](const settings &s) { return show_auto_size(s.tcp_send_buffer_bytes); }},
     {"DIOMP_TCP_CONGESTION", "name", "auto",
      "Congestion control of the TCP conduit's connections, one that the system allows. auto: the "
-     "system's own; where that is BBR, which paces, cubic or reno between hosts less than 5 ms "
+     "system's default; if that is BBR, which paces, cubic or reno between hosts less than 5 ms "
      "apart.",
      parse_text<&settings::tcp_congestion>, show_text<&settings::tcp_congestion>},
     {"DIOMP_ENCRYPT", "off|control|all", "control",
-     "What is encrypted between hosts; all connections of these kinds prove who their ends are in "
-     "any case. control: what starts and controls jobs and device services; all: the data of the "
-     "TCP conduit and of remote devices, too, and other networks are errors if they are named; "
-     "off: only what carries secrets, which is all that diomp-run sends between hosts.",
+     "Encryption between hosts; both sides of these connections are authenticated in any case. "
+     "control: connections that start and control jobs and device services; all: also the data of "
+     "the TCP conduit and of remote devices; choosing another network is then an error; off: only "
+     "messages that carry secrets, which are all messages of diomp-run between hosts.",
      [](settings &s, const std::string &t) {
          return parse_word(s.encrypt, t, encryption_words, "one of off, control, all");
      },
      [](const settings &s) { return show_word(s.encrypt, encryption_words); }},
     {"DIOMP_NETWORK_RMA", rma_choices, "auto",
-     "Transfers to other nodes by the puts and gets of UCX or GASNet-EX, or by active messages "
-     "that the target serves. auto: rdma where the network is known to do it in hardware.",
+     "Transfers to other nodes by put and get of UCX or GASNet-EX (rdma), or by active messages "
+     "that the target handles (messages). auto: rdma if the network is known to implement it in "
+     "hardware.",
      parse_choice_of<&settings::network_rma, rma_choices>, show_text<&settings::network_rma>},
     {"DIOMP_NETWORK_DEVICE_MEMORY", device_memory_choices, "auto",
-     "UCX or GASNet-EX reads and writes GPU memory by itself, without a detour through the host. "
-     "auto: where UCX is 1.18 or newer and built for these GPUs, or GASNet-EX has memory kinds for "
-     "them and an adapter moves the data; on: also where UCX does not know them or there is no "
-     "adapter: processors load the memory then. For remote devices the service's counts, or the "
-     "program's off.",
+     "UCX or GASNet-EX reads and writes GPU memory directly, without copies through the host. "
+     "auto: if UCX is 1.18 or newer and built for these GPUs, or GASNet-EX has memory kinds for "
+     "them and an adapter moves the data; on: also if UCX is not known to support them or there "
+     "is no adapter: processors then load the memory. For remote devices the service's setting is "
+     "used, or the program's off.",
      parse_choice_of<&settings::network_device_memory, device_memory_choices>,
      show_text<&settings::network_device_memory>},
     {"DIOMP_NETWORK_ATOMICS", atomics_choices, "messages",
-     "Atomic operations and signals on segments of other nodes by messages that the target serves, "
-     "or by UCX's own, then of all ranks, the calling one too: with DIOMP_CONDUIT=ucx only.",
+     "Atomic operations and signals on segments of other nodes by messages that the target "
+     "handles, or by UCX's atomics; these are then used for all ranks including the caller: with "
+     "DIOMP_CONDUIT=ucx only.",
      parse_choice_of<&settings::network_atomics, atomics_choices>,
      show_text<&settings::network_atomics>},
     {"DIOMP_DEVICES_PER_RANK", "integer", "1",
-     "Devices that a rank drives (diomp-run --devices-per-rank). The first is its default device "
-     "unless OMP_DEFAULT_DEVICE says otherwise; ompx_get_rank_device() names them.",
+     "Number of devices that a rank drives (diomp-run --devices-per-rank). The first is its "
+     "default device unless OMP_DEFAULT_DEVICE is set; ompx_get_rank_device() returns their "
+     "numbers.",
      parse_devices_per_rank,
      [](const settings &s) { return fmt::format("{}", s.devices_per_rank); }},
     {"DIOMP_DEVICE_NUMA_NODES", "list", "auto",
-     "NUMA node of each GPU, in the order of OpenMP's numbers, -1 where it is not known, for "
-     "machines that do not say. For tests: in programs without GPUs of each host device, which the "
-     "node's ranks share then. auto: from the vendor's library and the kernel.",
+     "NUMA node of each GPU, in the order of OpenMP's device numbers, -1 if unknown, for machines "
+     "that do not report it. For tests, in programs without GPUs: NUMA node of each host device; "
+     "the node's ranks then share these. auto: from the vendor's library and the kernel.",
      parse_device_nodes, show_device_nodes},
     {"DIOMP_CUDA_LIBRARY", "path", "",
-     "CUDA's driver, if not libcuda.so.1 where the system looks for libraries.",
+     "CUDA's driver, if it is not libcuda.so.1 in the system's library path.",
      parse_text<&settings::cuda_library>, show_text<&settings::cuda_library>},
     {"DIOMP_HIP_LIBRARY", "path", "",
-     "HIP's runtime, if not libamdhip64.so where the system looks for libraries.",
+     "HIP's runtime, if it is not libamdhip64.so in the system's library path.",
      parse_text<&settings::hip_library>, show_text<&settings::hip_library>},
     {"DIOMP_REMOTE_DEVICES", "list", "",
-     "Device services whose devices the program gets in addition: host[:port][@first][*count], "
-     "separated by commas. count devices from number first (0) on; without a count all that "
-     "follow. diomp-run --remote-devices starts services and sets it.",
+     "Device services whose devices the program uses in addition: host[:port][@first][*count], "
+     "separated by commas: count devices from number first (default 0) on; without a count all "
+     "from there on. diomp-run --remote-devices starts services and sets it.",
      parse_text<&settings::remote_devices>, show_text<&settings::remote_devices>},
     {"DIOMP_LOCAL_DEVICES", "on|off", "on",
-     "off: the program sees remote devices only, from number 0 on.",
+     "off: the program sees remote devices only, numbered from 0.",
      [](settings &s, const std::string &t) {
          return parse_word(s.local_devices, t, switch_words, "one of on, off");
      },
      [](const settings &s) { return show_word(s.local_devices, switch_words); }},
     {"DIOMP_SPLIT_THRESHOLD", "size", "auto",
-     "Transfers with remote devices up to this size travel inside the messages that start "
-     "regions; larger ones straight between the memories. diomp-bench remote finds the best.",
+     "Transfers with remote devices up to this size are sent inside the messages that start "
+     "regions; larger ones directly between the memories. diomp-bench remote finds the best value.",
      [](settings &s, const std::string &t) { return parse_auto_size(s.split_threshold_bytes, t); },
      [](const settings &s) { return show_auto_size(s.split_threshold_bytes); }},
     {"DIOMP_POSTED_REGIONS", "on|off", "on",
-     "Short regions with nowait on remote devices that bring nothing back end for OpenMP when they "
-     "have been sent; what uses the device afterwards follows them there. off: when they are over.",
+     "Short nowait regions on remote devices that copy nothing back are complete for OpenMP once "
+     "they have been sent; later operations on the device are ordered after them there. off: "
+     "complete when they have run.",
      [](settings &s, const std::string &t) {
          return parse_word(s.posted_regions, t, switch_words, "one of on, off");
      },
      [](const settings &s) { return show_word(s.posted_regions, switch_words); }},
     {"DIOMP_TOKEN", "text", "",
-     "What clients and device services must have in common. Services forget it when they start.",
+     "Shared secret of clients and device services. Services remove it from their environment at "
+     "start.",
      [](settings &, const std::string &) -> status { return {}; },
      [](const settings &) { return std::string(std::getenv("DIOMP_TOKEN") ? "(set)" : ""); }},
-    {"DIOMP_TOKEN_FILE", "path", "", "A file with it, which nobody else may be able to read.",
+    {"DIOMP_TOKEN_FILE", "path", "",
+     "A file with the shared secret, which no other user may be able to read.",
      [](settings &, const std::string &) -> status { return {}; },
      [](const settings &) {
          char const *const file = std::getenv("DIOMP_TOKEN_FILE");
          return std::string(file != nullptr ? file : "");
      }},
     {"DIOMP_NCCL_LIBRARY", "path", "",
-     "NVIDIA's collective library, if not libnccl.so.2 where the system looks for libraries.",
+     "NVIDIA's collective library, if it is not libnccl.so.2 in the system's library path.",
      parse_text<&settings::nccl_library>, show_text<&settings::nccl_library>},
     {"DIOMP_RCCL_LIBRARY", "path", "",
-     "AMD's collective library, if not librccl.so.1 where the system looks for libraries.",
+     "AMD's collective library, if it is not librccl.so.1 in the system's library path.",
      parse_text<&settings::rccl_library>, show_text<&settings::rccl_library>},
 });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A vendor's library, opened at run time: programs start where it is not installed.
+// A vendor's library, opened at run time: programs start on systems without it.
 #pragma once
 
 #include "base/result.h"
@@ -10,22 +10,21 @@
 
 namespace diomp {
 
-/// Stays in the process once it is open: drivers have threads of their own and are not made to be
-/// unloaded.
+/// Never unloaded: drivers have threads of their own and do not support unloading.
 class shared_library {
 public:
-    /// Opens `path`, or if that is empty the first of `names` that is there. The error names
-    /// everything that was tried, with the loader's words.
+    /// Opens `path`, or if that is empty the first of `names` that exists. The error names all
+    /// candidates with the loader's messages.
     static result<shared_library> open(const std::string &path, std::span<const char *const> names,
                                        const char *vendor, const char *remedy);
 
-    /// Stores the function; one that is missing is remembered for check().
+    /// Stores the function's address; a missing function is recorded for check().
     template <typename Function>
     void find(Function *&into, const char *symbol) {
         static_assert(std::is_function_v<Function>);
         into = reinterpret_cast<Function *>(look_up(symbol));
     }
-    /// An error that names the library and all functions that it lacks.
+    /// An error that names the library and all missing functions.
     [[nodiscard]] status check() const;
 
 private:

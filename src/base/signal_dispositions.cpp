@@ -6,13 +6,13 @@
 namespace diomp {
 namespace {
 
-/// Real-time signals have numbers of their own per C library.
+/// The numbers of real-time signals depend on the C library.
 constexpr int last_signal = 31;
 
 void set_disposition(int signal, void (*disposition)(int)) {
     struct sigaction action{};
     action.sa_handler = disposition;
-    sigaction(signal, &action, nullptr); // SIGKILL and SIGSTOP refuse; that is fine
+    sigaction(signal, &action, nullptr); // fails for SIGKILL and SIGSTOP, as expected
 }
 
 } // namespace

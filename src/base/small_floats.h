@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// IEEE 754 binary16 and bfloat16 in memory; arithmetic goes through float. Needs no library, since
-// it is compiled for GPUs too.
+// IEEE 754 binary16 and bfloat16 in memory; arithmetic uses float. Needs no library, since it is
+// also compiled for GPUs.
 #pragma once
 
 #define DIOMP_INLINE inline __attribute__((always_inline))
@@ -29,7 +29,7 @@ DIOMP_INLINE bfloat16 narrow_bfloat16(float value) {
 DIOMP_INLINE float widen(float16 value) {
     unsigned const sign = unsigned{value.bits & 0x8000U} << 16;
     unsigned const magnitude = value.bits & 0x7fffU;
-    // Shifted into place the exponent is too small by 112; for infinities and NaNs it must be 255;
+    // After the shift the exponent is too small by 112; for infinities and NaNs it must be 255;
     // subnormal numbers are magnitude * 2^-24.
     unsigned const normal = (magnitude << 13) + (unsigned{112} << 23);
     unsigned const special = magnitude << 13 | 0x7f800000;

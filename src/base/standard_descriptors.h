@@ -3,8 +3,8 @@
 
 namespace diomp {
 
-/// Descriptors 0 to 2 that are closed become /dev/null. Otherwise a connection gets the number, and
-/// what the program prints goes there.
+/// Opens /dev/null for each closed descriptor from 0 to 2. Otherwise a connection could get such a
+/// number and receive the program's output.
 void fill_standard_descriptors();
 
 } // namespace diomp

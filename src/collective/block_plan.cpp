@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "collective/block_exchange.h"
 #include "collective/check.h"
-#include "collective/moves.h"
 
 namespace diomp::collective {
 namespace {
 
 using sync::operation;
 
-/// The v form and the one with equal sizes follow one pattern.
+/// The operation with equal block sizes that has the pattern of a v form.
 operation pattern_of(operation what) {
     switch (what) {
     case operation::gatherv:
@@ -25,14 +25,14 @@ operation pattern_of(operation what) {
 
 } // namespace
 
-std::optional<std::span<const std::byte>> block_plan::outgoing(std::size_t place,
+std::optional<std::span<const std::byte>> block_plan::outgoing(std::size_t index,
                                                                std::size_t to) const {
-    const request &asked = call_.asked;
-    std::size_t const self = call_.who.own(place);
-    const std::byte *const src = call_.src(place);
+    const request &args = call_.args;
+    std::size_t const self = call_.map.own(index);
+    const std::byte *const src = call_.src(index);
     auto const uniform = call_.block_bytes();
-    const block_lists *const lists = has_block_lists(asked.what) ? &call_.lists(place) : nullptr;
-    switch (pattern_of(asked.what)) {
+    const block_lists *const lists = has_block_lists(args.what) ? &call_.lists(index) : nullptr;
+    switch (pattern_of(args.what)) {
     case operation::gather:
         if (to != call_.root()) {
             return std::nullopt;
@@ -51,14 +51,14 @@ std::optional<std::span<const std::byte>> block_plan::outgoing(std::size_t place
     }
 }
 
-std::optional<std::span<std::byte>> block_plan::incoming(std::size_t place,
+std::optional<std::span<std::byte>> block_plan::incoming(std::size_t index,
                                                          std::size_t from) const {
-    const request &asked = call_.asked;
-    std::size_t const self = call_.who.own(place);
-    std::byte *const dst = call_.dst(place);
+    const request &args = call_.args;
+    std::size_t const self = call_.map.own(index);
+    std::byte *const dst = call_.dst(index);
     auto const uniform = call_.block_bytes();
-    const block_lists *const lists = has_block_lists(asked.what) ? &call_.lists(place) : nullptr;
-    switch (pattern_of(asked.what)) {
+    const block_lists *const lists = has_block_lists(args.what) ? &call_.lists(index) : nullptr;
+    switch (pattern_of(args.what)) {
     case operation::scatter:
         if (from != call_.root()) {
             return std::nullopt;
@@ -77,13 +77,13 @@ std::optional<std::span<std::byte>> block_plan::incoming(std::size_t place,
 }
 
 bool block_plan::same_for_all() const {
-    operation const pattern = pattern_of(call_.asked.what);
+    operation const pattern = pattern_of(call_.args.what);
     return pattern == operation::gather || pattern == operation::allgather;
 }
 
 bool block_plan::sends(std::size_t rank) const {
-    return pattern_of(call_.asked.what) != operation::scatter ||
-           call_.who.rank_of(call_.root()) == rank;
+    return pattern_of(call_.args.what) != operation::scatter ||
+           call_.map.rank_of(call_.root()) == rank;
 }
 
 } // namespace diomp::collective

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The blocks of a buffer, equal ones or those of a list.
+// Sizes and offsets of the blocks of a buffer: equal blocks, or blocks of a list.
 #pragma once
 
 #include "collective/request.h"
@@ -9,7 +9,7 @@
 
 namespace diomp::collective {
 
-/// The list must outlive it.
+/// A list must outlive the table.
 class block_table {
 public:
     explicit block_table(std::size_t each_bytes) : each_bytes_(each_bytes) {}

@@ -11,8 +11,8 @@ namespace {
 
 using sync::operation;
 
-/// Blocks in the larger of the two buffers.
-std::size_t most_blocks(operation what, std::size_t num_members) {
+/// Number of blocks in the larger of the two buffers.
+std::size_t max_blocks(operation what, std::size_t num_members) {
     bool const single = what == operation::barrier || what == operation::bcast ||
                         what == operation::reduce || what == operation::allreduce || is_scan(what);
     return single ? 1 : num_members;
@@ -22,15 +22,15 @@ error no_size(const std::string &text) {
     return {OMPX_ERR_ARG, text, "check the arithmetic that the size comes from"};
 }
 
-status check_amount(const roles &who, const request &asked, std::size_t unit_bytes) {
+status check_amount(const member_map &map, const request &args, std::size_t unit_bytes) {
     std::size_t total = 0;
-    if (__builtin_mul_overflow(asked.amount, unit_bytes, &total) ||
-        __builtin_mul_overflow(total, most_blocks(asked.what, who.size()), &total) ||
+    if (__builtin_mul_overflow(args.amount, unit_bytes, &total) ||
+        __builtin_mul_overflow(total, max_blocks(args.what, map.size()), &total) ||
         total > static_cast<std::size_t>(PTRDIFF_MAX)) {
         return no_size(fmt::format("the size is negative or overflows ({} of {} bytes each, {} "
                                    "members; as a signed number: {})",
-                                   asked.amount, unit_bytes, who.size(),
-                                   static_cast<std::ptrdiff_t>(asked.amount)));
+                                   args.amount, unit_bytes, map.size(),
+                                   static_cast<std::ptrdiff_t>(args.amount)));
     }
     return {};
 }
@@ -61,9 +61,9 @@ std::size_t extent_of(const block_list &blocks) {
     return extent;
 }
 
-buffer_use use_of_lists(const request &asked, const block_lists &lists, std::size_t member,
+buffer_use use_of_lists(const request &args, const block_lists &lists, std::size_t member,
                         bool is_root) {
-    switch (asked.what) {
+    switch (args.what) {
     case operation::gatherv:
         return {lists.dst.nbytes[member], is_root ? extent_of(lists.dst) : 0, true};
     case operation::allgatherv:
@@ -87,15 +87,15 @@ std::uint64_t hash_of(const std::vector<std::size_t> &nbytes) {
 
 } // namespace
 
-buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::size_t num_members,
+buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::size_t num_members,
                   std::size_t member) {
-    bool const is_root = asked.root >= 0 && member == static_cast<std::size_t>(asked.root);
-    if (has_block_lists(asked.what)) {
-        return use_of_lists(asked, lists_of(asked, buffers), member, is_root);
+    bool const is_root = args.root >= 0 && member == static_cast<std::size_t>(args.root);
+    if (has_block_lists(args.what)) {
+        return use_of_lists(args, lists_of(args, buffers), member, is_root);
     }
-    std::size_t const one = asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type));
+    std::size_t const one = args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type));
     std::size_t const all = one * num_members;
-    switch (asked.what) {
+    switch (args.what) {
     case operation::barrier:
         return {};
     case operation::bcast:
@@ -119,66 +119,66 @@ buffer_use use_of(const request &asked, const endpoint_buffers &buffers, std::si
     }
 }
 
-status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
+status check(const member_map &map, const request &args, std::span<const endpoint_buffers> own,
              const reducer &reduce, std::size_t first) {
-    if (is_scan(asked.what) && reduce.average != nullptr) {
-        return error(OMPX_ERR_ARG, "OMPX_AVG has no meaning in a scan",
-                     "divide the sums as the program needs it");
+    if (is_scan(args.what) && reduce.average != nullptr) {
+        return error(OMPX_ERR_ARG, "OMPX_AVG is not defined for a scan",
+                     "use OMPX_SUM and divide the results");
     }
-    if (has_root(asked.what) &&
-        (asked.root < 0 || static_cast<std::size_t>(asked.root) >= who.size())) {
+    if (has_root(args.what) &&
+        (args.root < 0 || static_cast<std::size_t>(args.root) >= map.size())) {
         return error(OMPX_ERR_RANK,
-                     fmt::format("root {} is outside the group of {} member{}", asked.root,
-                                 who.size(), who.size() == 1 ? "" : "s"),
-                     fmt::format("pass a member of the group, 0 to {}", who.size() - 1));
+                     fmt::format("root {} is outside the group of {} member{}", args.root,
+                                 map.size(), map.size() == 1 ? "" : "s"),
+                     fmt::format("pass a member of the group, 0 to {}", map.size() - 1));
     }
-    DIOMP_TRY(check_amount(who, asked, reduce.element_bytes));
+    DIOMP_TRY(check_amount(map, args, reduce.element_bytes));
     for (std::size_t i = 0; i < own.size(); ++i) {
-        if (has_block_lists(asked.what)) {
-            const block_lists &lists = lists_of(asked, own[i]);
+        if (has_block_lists(args.what)) {
+            const block_lists &lists = lists_of(args, own[i]);
             DIOMP_TRY(check_list(lists.dst));
             DIOMP_TRY(check_list(lists.src));
         }
-        buffer_use const use = use_of(asked, own[i], who.size(), who.own(first + i));
+        buffer_use const use = use_of(args, own[i], map.size(), map.own(first + i));
         if (use.src_bytes > 0 && own[i].src == nullptr) {
             return error(OMPX_ERR_ARG, "src is a null pointer",
                          "pass a buffer; only a size of 0 needs none");
         }
         if (use.dst_bytes > 0 && own[i].dst == nullptr) {
             return error(OMPX_ERR_ARG,
-                         asked.what == operation::bcast ? "ptr is a null pointer"
-                                                        : "dst is a null pointer",
+                         args.what == operation::bcast ? "ptr is a null pointer"
+                                                       : "dst is a null pointer",
                          "pass a buffer; only a size of 0 needs none");
         }
     }
     return {};
 }
 
-sync::call_signature signature_of(const request &asked) {
+sync::call_signature signature_of(const request &args) {
     sync::call_signature made;
-    made.what = asked.what;
-    made.amount = asked.amount;
-    if (has_block_lists(asked.what) && asked.what != operation::alltoallv) {
-        made.amount = hash_of(blocks_of(*asked.blocks).nbytes);
+    made.what = args.what;
+    made.amount = args.amount;
+    if (has_block_lists(args.what) && args.what != operation::alltoallv) {
+        made.amount = hash_of(blocks_of(*args.blocks).nbytes);
     }
-    if (has_root(asked.what)) {
-        made.root = static_cast<std::uint16_t>(asked.root);
+    if (has_root(args.what)) {
+        made.root = static_cast<std::uint16_t>(args.root);
     }
-    if (is_reduction(asked.what)) {
-        made.type = static_cast<std::uint32_t>(asked.type);
-        made.reduction = user_operators::is_user_defined(asked.op)
+    if (is_reduction(args.what)) {
+        made.type = static_cast<std::uint32_t>(args.type);
+        made.reduction = user_operators::is_user_defined(args.op)
                              ? sync::call_signature::user_operator
-                             : static_cast<std::uint8_t>(asked.op);
+                             : static_cast<std::uint8_t>(args.op);
     }
     return made;
 }
 
-sync::call_signature signature_of(const roles &who, const request &asked) {
-    sync::call_signature made = signature_of(asked);
-    if (has_root(asked.what)) {
-        auto const root = static_cast<std::size_t>(asked.root);
-        made.root = static_cast<std::uint16_t>(who.rank_of(root));
-        made.type |= static_cast<std::uint32_t>(who.place_of(root)) << 24;
+sync::call_signature signature_of(const member_map &map, const request &args) {
+    sync::call_signature made = signature_of(args);
+    if (has_root(args.what)) {
+        auto const root = static_cast<std::size_t>(args.root);
+        made.root = static_cast<std::uint16_t>(map.rank_of(root));
+        made.type |= static_cast<std::uint32_t>(map.index_in_rank(root)) << 24;
     }
     return made;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What can be said about a call without the other members.
+// Checks of a call that need no communication, and the call's signature.
 #pragma once
 
-#include "collective/roles.h"
+#include "collective/member_map.h"
 
 #include <span>
 
 namespace diomp::collective {
 
-/// Root, sizes and pointers. `own` as in collectives::check.
-status check(const roles &who, const request &asked, std::span<const endpoint_buffers> own,
+/// Checks root, sizes and pointers. `own` begins with the caller's endpoint number `first`.
+status check(const member_map &map, const request &args, std::span<const endpoint_buffers> own,
              const reducer &reduce, std::size_t first = 0);
-/// Of a call of ranks.
-sync::call_signature signature_of(const request &asked);
-/// The same of one in which ranks act for members: the root is a rank and a place.
-sync::call_signature signature_of(const roles &who, const request &asked);
+/// Signature of a call on ranks.
+sync::call_signature signature_of(const request &args);
+/// Signature of a call on endpoints: the root is a rank and an index among its endpoints.
+sync::call_signature signature_of(const member_map &map, const request &args);
 
 } // namespace diomp::collective

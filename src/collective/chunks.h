@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The two pipelines on which all staged algorithms stand. Between two meetings every member does a
-// piece of each phase for a different chunk, so the phases overlap although a step is a barrier:
+// The two pipelines of all staged algorithms. Between two rounds of the node barrier each member
+// does one step of every phase for a different chunk, so the phases overlap although each step ends
+// with a barrier:
 //
-//   one phase    produce 0 | meet | produce 1, consume 0 | meet | produce 2, consume 1 | ...
-//   two phases   produce 0 | meet | produce 1, reduce 0  | meet | produce 2, reduce 1, consume 0 |
-//   ...
+//   one phase    produce 0 | barrier | produce 1, consume 0 | barrier | produce 2, consume 1 | ...
+//   two phases   produce 0 | barrier | produce 1, reduce 0  | barrier |
+//                produce 2, reduce 1, consume 0 | ...
 //
-// produce fills the stage of the coming meeting; reduce reads the stages of the last meeting and
-// leaves its result in the stage of the coming one (beside the next chunk); consume reads the
-// stages of the last meeting.
+// produce fills the stage buffer of the coming round; reduce reads the stage buffers of the last
+// round and writes its result into the stage buffer of the coming one (after the next chunk);
+// consume reads the stage buffers of the last round.
 //
-// In large calls the first meeting also tells where the buffers are. Whoever sees at once that a
-// direct algorithm is impossible stages chunk 0 before it, as always. If all did, the pipeline goes
-// on; if nobody did, the direct algorithm runs; else chunk 0 is staged for one more meeting.
+// In large calls the first round also publishes the addresses of the buffers. A member whose own
+// buffers rule out zero-copy stages chunk 0 before that round. If all members did so, the pipeline
+// continues; if none did, the zero-copy algorithm runs; else chunk 0 is staged for one more round.
 #pragma once
 
 #include "collective/execution.h"
 
 namespace diomp::collective {
 
-/// The first meeting of a call. true: the direct algorithm has done everything.
+/// The first round of a call. Returns true if the zero-copy algorithm has completed the call.
 template <typename Produce>
-result<bool> open(execution &call, Produce &&produce) {
-    if (!call.try_direct) {
+result<bool> run_first_round(execution &call, Produce &&produce) {
+    if (!call.try_zero_copy) {
         produce(std::size_t{0});
-        DIOMP_TRY(call.members.meet(call.signature));
+        DIOMP_TRY(call.members.arrive_and_wait(call.signature));
         return false;
     }
-    bool const stages_now =
-        !allows_direct(call.asked, view_of(call.chosen, call.src(), call.dst()), call.self());
-    if (stages_now) {
+    bool const stages_first_chunk =
+        !allows_zero_copy(call.args, view_of(call.chosen, call.src(), call.dst()), call.self());
+    if (stages_first_chunk) {
         produce(std::size_t{0});
     }
     std::vector<buffer_view> buffers;
     DIOMP_TRY(exchange_buffers(call, buffers));
-    std::size_t const num_direct = count_direct(call, buffers);
-    if (num_direct == call.size()) {
-        DIOMP_TRY(run_direct(call, buffers));
+    std::size_t const num_zero_copy = count_zero_copy(call, buffers);
+    if (num_zero_copy == call.size()) {
+        DIOMP_TRY(run_zero_copy(call, buffers));
         return true;
     }
-    if (num_direct > 0) {
+    if (num_zero_copy > 0) {
         produce(std::size_t{0});
-        DIOMP_TRY(call.members.meet(call.signature));
+        DIOMP_TRY(call.members.arrive_and_wait(call.signature));
     }
     return false;
 }
@@ -49,13 +50,13 @@ result<bool> open(execution &call, Produce &&produce) {
 template <typename Produce, typename Consume>
 status run_one_phase(execution &call, std::size_t num_chunks, Produce &&produce,
                      Consume &&consume) {
-    result<bool> opened = open(call, produce);
-    if (!opened || opened.value()) {
-        return opened ? status{} : opened.take_failure();
+    result<bool> done = run_first_round(call, produce);
+    if (!done || done.value()) {
+        return done ? status{} : done.take_failure();
     }
     for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) {
         if (chunk > 0) {
-            DIOMP_TRY(call.members.meet(call.signature));
+            DIOMP_TRY(call.members.arrive_and_wait(call.signature));
         }
         if (chunk + 1 < num_chunks) {
             produce(chunk + 1);
@@ -68,13 +69,13 @@ status run_one_phase(execution &call, std::size_t num_chunks, Produce &&produce,
 template <typename Produce, typename Reduce, typename Consume>
 status run_two_phases(execution &call, std::size_t num_chunks, Produce &&produce, Reduce &&reduce,
                       Consume &&consume) {
-    result<bool> opened = open(call, produce);
-    if (!opened || opened.value()) {
-        return opened ? status{} : opened.take_failure();
+    result<bool> done = run_first_round(call, produce);
+    if (!done || done.value()) {
+        return done ? status{} : done.take_failure();
     }
     for (std::size_t chunk = 0; chunk <= num_chunks; ++chunk) {
         if (chunk > 0) {
-            DIOMP_TRY(call.members.meet(call.signature));
+            DIOMP_TRY(call.members.arrive_and_wait(call.signature));
         }
         if (chunk + 1 < num_chunks) {
             produce(chunk + 1);

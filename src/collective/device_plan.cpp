@@ -12,17 +12,15 @@ namespace {
 
 using sync::operation;
 
-/// Shares of a reduction begin at multiples of it, so that kernels load whole packs.
-constexpr std::size_t share_grain_bytes = 256;
+/// Partitions of a reduction begin at multiples of this, so that kernels load full vectors.
+constexpr std::size_t partition_alignment_bytes = 256;
 
-std::size_t unit_of(const request &asked) {
-    return asked.type == 0 ? 1 : ompx_type_size(asked.type);
-}
+std::size_t unit_of(const request &args) { return args.type == 0 ? 1 : ompx_type_size(args.type); }
 
-/// Of the member that has them; of an alltoallv those that it receives.
-block_table table_of(const request &asked) {
-    return has_block_lists(asked.what) ? block_table(blocks_of(*asked.blocks))
-                                       : block_table(asked.amount * unit_of(asked));
+/// Blocks of the member's buffer; for alltoallv the received blocks.
+block_table table_of(const request &args) {
+    return has_block_lists(args.what) ? block_table(blocks_of(*args.blocks))
+                                      : block_table(args.amount * unit_of(args));
 }
 
 bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other,
@@ -31,20 +29,21 @@ bool overlap(const std::byte *one, std::size_t one_bytes, const std::byte *other
            other < one + one_bytes;
 }
 
-/// Of any member: then the call is made in the way that suits all.
+/// Whether any member's call is in place; then all use the in-place algorithm.
 bool is_in_place(std::span<const device_buffers> all) {
     return std::ranges::any_of(all,
                                [](const device_buffers &each) { return each.dst == each.src; });
 }
 
-/// Puts one member's plans together.
-class device_planner {
+/// Builds the plans of one member.
+class device_plan_builder {
 public:
-    device_planner(const request &asked, std::span<const device_buffers> all, std::size_t member)
-        : asked_(asked), all_(all), self_(member), own_(all[member]), blocks_(table_of(asked)) {}
+    device_plan_builder(const request &args, std::span<const device_buffers> all,
+                        std::size_t member)
+        : args_(args), all_(all), self_(member), own_(all[member]), blocks_(table_of(args)) {}
 
     void copy_from_root() { copy(own_.dst, all_[root()].dst, blocks_.size(self_)); }
-    void copy_part_from_root() {
+    void copy_block_from_root() {
         if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
             copy(own_.dst, all_[root()].src + before(root()), nbytes);
         }
@@ -66,58 +65,59 @@ public:
             }
         });
     }
-    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), asked_.amount, all_.size()); }
-    /// Of the first `num_operands`.
-    void reduce_share_to(std::size_t member, std::size_t num_operands) {
-        reduce(all_[member].dst + share_at(), share_at(), own_share().count, num_operands);
+    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), args_.amount, all_.size()); }
+    /// Reduces the first `num_operands` operands.
+    void reduce_partition_to(std::size_t member, std::size_t num_operands) {
+        reduce(all_[member].dst + partition_offset(), partition_offset(), own_partition().count,
+               num_operands);
     }
-    void reduce_share_to(std::size_t member) { reduce_share_to(member, all_.size()); }
-    void reduce_share_to_root() { reduce_share_to(root()); }
-    void reduce_share_to_all() {
-        reduce_share_to(self_);
-        for_others_first([&](std::size_t other) { copy_share(other, own_.dst); });
+    void reduce_partition_to(std::size_t member) { reduce_partition_to(member, all_.size()); }
+    void reduce_partition_to_root() { reduce_partition_to(root()); }
+    void reduce_partition_to_all() {
+        reduce_partition_to(self_);
+        for_others_first([&](std::size_t other) { copy_partition(other, own_.dst); });
     }
-    // Block 0 of the others is read by member 0 alone, were it not for the shares: after the first
-    // phase by nobody.
+    // Only results for member 0 read block 0 of the other members, and the first phase computes
+    // them in partitions. After it no member reads block 0.
     void reduce_block_in_place() {
-        reduce_share_to(0);
+        reduce_partition_to(0);
         end_phase();
         if (self_ != 0) {
             reduce_block();
         }
     }
-    // Each result is the one before it and one operand more.
-    void scan_share() {
+    // Each result is the previous result combined with one more operand.
+    void scan_partition() {
         for (std::size_t member = 1; member < all_.size(); ++member) {
             reduce_pair(member, member == 1 ? all_[0].src : all_[member - 1].dst, all_[member].src);
         }
-        copy_share(0, all_[0].src);
+        copy_partition(0, all_[0].src);
     }
-    // In place that would take the operand away that the next result needs. So the last result is
-    // made first, each of all its operands.
-    void exclusive_scan_share() {
+    // In place that would overwrite the operand that the next result needs. So the last result is
+    // computed first, each from all its operands.
+    void exclusive_scan_partition() {
         bool const from_operands = is_in_place(all_);
         for (std::size_t i = 2; i < all_.size(); ++i) {
             if (from_operands) {
-                reduce_share_to(all_.size() + 1 - i, all_.size() + 1 - i);
+                reduce_partition_to(all_.size() + 1 - i, all_.size() + 1 - i);
             } else {
                 reduce_pair(i, i == 2 ? all_[0].src : all_[i - 1].dst, all_[i - 1].src);
             }
         }
         if (all_.size() > 1) {
-            copy_share(1, all_[0].src);
+            copy_partition(1, all_[0].src);
         }
     }
-    // Block i of member j and block j of member i change places, whichever of the two is in place.
-    // Each member sees to the pairs with those that follow it, half of all.
-    void exchange_blocks(std::span<std::byte> aside) {
+    // Exchanges block i of member j with block j of member i, even if only one of the two is in
+    // place. Each member handles the pairs with the members that follow it, half of all.
+    void exchange_blocks(std::span<std::byte> scratch) {
         copy(own_.dst + blocks_.offset(self_), own_.src + blocks_.offset(self_),
              blocks_.size(self_));
         for (std::size_t step = 1; 2 * step <= all_.size(); ++step) {
             std::size_t const other = (self_ + step) % all_.size();
             bool const is_others = 2 * step == all_.size() && other < self_;
             if (!is_others) {
-                exchange_blocks_with(other, aside);
+                exchange_blocks_with(other, scratch);
             }
         }
     }
@@ -128,38 +128,44 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked_.root); }
-    /// Bytes before the own block in another's buffer of blocks for all.
+    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args_.root); }
+    /// Offset of the own block in another member's buffer.
     [[nodiscard]] std::size_t before(std::size_t other) const {
-        return has_block_lists(asked_.what) ? all_[other].before : blocks_.offset(self_);
+        return has_block_lists(args_.what) ? all_[other].before : blocks_.offset(self_);
     }
-    [[nodiscard]] range own_share() const {
-        return share_of(asked_.amount, all_.size(), self_,
-                        std::max<std::size_t>(1, share_grain_bytes / unit_of(asked_)));
+    [[nodiscard]] range own_partition() const {
+        return partition_range(
+            args_.amount, all_.size(), self_,
+            std::max<std::size_t>(1, partition_alignment_bytes / unit_of(args_)));
     }
-    /// Bytes before it.
-    [[nodiscard]] std::size_t share_at() const { return own_share().begin * unit_of(asked_); }
-    void copy_share(std::size_t member, const std::byte *from) {
-        copy(all_[member].dst + share_at(), from + share_at(), own_share().count * unit_of(asked_));
+    /// Offset of the own partition in bytes.
+    [[nodiscard]] std::size_t partition_offset() const {
+        return own_partition().begin * unit_of(args_);
+    }
+    void copy_partition(std::size_t member, const std::byte *from) {
+        copy(all_[member].dst + partition_offset(), from + partition_offset(),
+             own_partition().count * unit_of(args_));
     }
     void reduce_pair(std::size_t member, const std::byte *first, const std::byte *second) {
-        if (std::size_t const count = own_share().count; count > 0) {
-            made_.reductions.push_back(
-                {all_[member].dst + share_at(), {first + share_at(), second + share_at()}, count});
+        if (std::size_t const count = own_partition().count; count > 0) {
+            made_.reductions.push_back({all_[member].dst + partition_offset(),
+                                        {first + partition_offset(), second + partition_offset()},
+                                        count});
         }
     }
-    void exchange_blocks_with(std::size_t other, std::span<std::byte> aside) {
-        std::size_t const here = blocks_.offset(other);
-        std::size_t const there = blocks_.offset(self_);
-        for (std::size_t done = 0; done < blocks_.size(other); done += aside.size()) {
-            std::size_t const nbytes = std::min(aside.size(), blocks_.size(other) - done);
-            copy(aside.data(), own_.src + here + done, nbytes);
-            copy(own_.dst + here + done, all_[other].src + there + done, nbytes);
-            copy(all_[other].dst + there + done, aside.data(), nbytes);
+    void exchange_blocks_with(std::size_t other, std::span<std::byte> scratch) {
+        std::size_t const own_block_offset = blocks_.offset(other);
+        std::size_t const other_block_offset = blocks_.offset(self_);
+        for (std::size_t done = 0; done < blocks_.size(other); done += scratch.size()) {
+            std::size_t const nbytes = std::min(scratch.size(), blocks_.size(other) - done);
+            copy(scratch.data(), own_.src + own_block_offset + done, nbytes);
+            copy(own_.dst + own_block_offset + done, all_[other].src + other_block_offset + done,
+                 nbytes);
+            copy(all_[other].dst + other_block_offset + done, scratch.data(), nbytes);
         }
     }
     void end_phase() { phases_.push_back(std::exchange(made_, {})); }
-    /// From the next member on, so that not all begin with the same one.
+    /// Starts with the next member, so that the members do not all access the same one.
     template <typename Use>
     void for_others_first(Use &&use) {
         for (std::size_t i = 1; i <= all_.size(); ++i) {
@@ -183,25 +189,24 @@ private:
         }
     }
 
-    const request &asked_;
+    const request &args_;
     std::span<const device_buffers> const all_;
     std::size_t const self_;
     device_buffers const own_;
-    block_table const blocks_; ///< of the own buffer of blocks, if it has one
-    device_plan made_;         ///< of this phase
+    block_table const blocks_; ///< of the own buffer, if it has blocks
+    device_plan made_;         ///< the current phase
     std::vector<device_plan> phases_;
 };
 
 } // namespace
 
-bool has_device_plan(const request &asked) {
-    bool const is_for_processor =
-        is_reduction(asked.what) &&
-        (user_operators::is_user_defined(asked.op) || asked.type == OMPX_LONG_DOUBLE);
-    if (is_for_processor) {
+bool has_device_plan(const request &args) {
+    bool const needs_host = is_reduction(args.what) && (user_operators::is_user_defined(args.op) ||
+                                                        args.type == OMPX_LONG_DOUBLE);
+    if (needs_host) {
         return false;
     }
-    switch (asked.what) {
+    switch (args.what) {
     case operation::bcast:
     case operation::reduce:
     case operation::allreduce:
@@ -215,7 +220,7 @@ bool has_device_plan(const request &asked) {
     case operation::allgatherv:
     case operation::scan:
     case operation::exscan:
-        return largest_block(asked) > 0;
+        return largest_block(args) > 0;
     case operation::alltoallv:
         return true;
     default:
@@ -223,18 +228,18 @@ bool has_device_plan(const request &asked) {
     }
 }
 
-std::size_t largest_block(const request &asked) {
-    return has_block_lists(asked.what) ? std::ranges::max(blocks_of(*asked.blocks).nbytes)
-                                       : asked.amount * unit_of(asked);
+std::size_t largest_block(const request &args) {
+    return has_block_lists(args.what) ? std::ranges::max(blocks_of(*args.blocks).nbytes)
+                                      : args.amount * unit_of(args);
 }
 
-bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
+bool fits_device_plan(const request &args, const device_buffers &own, const buffer_use &use,
                       std::size_t member) {
     if (!overlap(own.dst, use.dst_bytes, own.src, use.src_bytes)) {
         return true;
     }
-    std::size_t const before = table_of(asked).offset(member);
-    switch (asked.what) {
+    std::size_t const before = table_of(args).offset(member);
+    switch (args.what) {
     case operation::reduce:
     case operation::allreduce:
     case operation::reduce_scatter:
@@ -255,60 +260,59 @@ bool fits_device_plan(const request &asked, const device_buffers &own, const buf
     }
 }
 
-bool needs_piece_aside(const request &asked, std::span<const device_buffers> all) {
-    return asked.what == operation::alltoall && is_in_place(all);
+bool needs_scratch(const request &args, std::span<const device_buffers> all) {
+    return args.what == operation::alltoall && is_in_place(all);
 }
 
-std::vector<device_plan> make_device_plans(const request &asked,
-                                           std::span<const device_buffers> all, std::size_t member,
-                                           std::span<std::byte> aside) {
-    device_planner making(asked, all, member);
-    switch (asked.what) {
+std::vector<device_plan> make_device_plans(const request &args, std::span<const device_buffers> all,
+                                           std::size_t member, std::span<std::byte> scratch) {
+    device_plan_builder builder(args, all, member);
+    switch (args.what) {
     case operation::bcast:
-        making.copy_from_root();
+        builder.copy_from_root();
         break;
     case operation::scatter:
     case operation::scatterv:
-        making.copy_part_from_root();
+        builder.copy_block_from_root();
         break;
     case operation::gather:
     case operation::gatherv:
-        making.copy_block_to_root();
+        builder.copy_block_to_root();
         break;
     case operation::allgather:
-        making.copy_block_to_all();
+        builder.copy_block_to_all();
         break;
     case operation::alltoall:
-        if (needs_piece_aside(asked, all)) {
-            making.exchange_blocks(aside);
+        if (needs_scratch(args, all)) {
+            builder.exchange_blocks(scratch);
             break;
         }
         [[fallthrough]];
     case operation::alltoallv:
     case operation::allgatherv:
-        making.copy_blocks_from_all();
+        builder.copy_blocks_from_all();
         break;
     case operation::reduce_scatter:
         if (is_in_place(all)) {
-            making.reduce_block_in_place();
+            builder.reduce_block_in_place();
         } else {
-            making.reduce_block();
+            builder.reduce_block();
         }
         break;
     case operation::reduce:
-        making.reduce_share_to_root();
+        builder.reduce_partition_to_root();
         break;
     case operation::scan:
-        making.scan_share();
+        builder.scan_partition();
         break;
     case operation::exscan:
-        making.exclusive_scan_share();
+        builder.exclusive_scan_partition();
         break;
     default:
-        making.reduce_share_to_all();
+        builder.reduce_partition_to_all();
         break;
     }
-    return making.take();
+    return builder.take();
 }
 
 } // namespace diomp::collective

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives of members whose devices reach each other's memory: what one member's device does.
-// It is work for one stream, which waits for no other member: whoever uses it sees that all have
-// entered the call before, and leaves it when all have done their part. Some calls in place have
-// phases, between which all wait for all.
+// Collectives of members whose devices access each other's memory: the work of one member's device.
+// It is work for one stream that does not wait for other members: the user of a plan makes sure
+// that all members have entered the call before, and leaves it after all have finished. Some
+// in-place calls have phases, between which all members wait for each other.
 //
-//  bcast, scatter(v)    each copies its part from the root
-//  gather(v), allgather each copies its block to those who want it
+//  bcast, scatter(v)    each device copies its block from the root
+//  gather(v), allgather each device copies its block to the members that receive it
 //  alltoall(v),
-//  allgatherv           each copies its block from everybody
-//  reduce, allreduce    each reduces a share of all operands, and copies it to all others
-//  reduce_scatter       each reduces its block. In place results lie where member 0's operands do:
-//                       first each reduces a share of block 0, then the others their blocks
-//  scan, exscan         each reduces a share of all results, one after the other
-//  alltoall in place    one device of each pair exchanges their blocks, by way of a piece aside
+//  allgatherv           each device copies its block from all members
+//  reduce, allreduce    each device reduces a partition of all operands and copies it to the others
+//  reduce_scatter       each device reduces its block. In-place results overwrite member 0's
+//                       operands: first each reduces a partition of block 0, then the others their
+//                       blocks
+//  scan, exscan         each device reduces a partition of all results, one after the other
+//  alltoall in place    one device of each pair exchanges their blocks through scratch memory
 #pragma once
 
 #include "collective/collective.h"
@@ -23,12 +24,12 @@
 
 namespace diomp::collective {
 
-/// A member's buffers where the device that works has them; null if the call does not use them.
+/// A member's buffers as addresses of the working device; null if the call does not use them.
 struct device_buffers {
     std::byte *dst = nullptr;
     const std::byte *src = nullptr;
-    /// Bytes before the block of the member whose device works: of a gatherv in the root's dst, of
-    /// a scatterv in the root's src, of an alltoallv in every src.
+    /// Offset in bytes of the working member's block: for gatherv in the root's dst, for scatterv
+    /// in the root's src, for alltoallv in every src.
     std::size_t before = 0;
 };
 
@@ -44,29 +45,29 @@ struct device_reduction {
     std::size_t count = 0; ///< elements of each
 };
 
-/// In this order.
+/// The reductions are done before the copies.
 struct device_plan {
     std::vector<device_reduction> reductions;
     std::vector<device_copy> copies;
 };
 
-/// Whether there are plans for the call, given buffers that are fit for it and devices that reduce.
-/// The same on all members.
-bool has_device_plan(const request &asked);
-/// Bytes of the largest block that a member sends, reduces or receives; of an alltoallv those that
-/// this member receives, of the others the same on all.
-std::size_t largest_block(const request &asked);
-/// Whether one member's buffers are: they do not overlap, or in a way that nobody overwrites what
-/// another still reads. `own` has its addresses, wherever; `asked` the member's own lists.
-bool fits_device_plan(const request &asked, const device_buffers &own, const buffer_use &use,
+/// Whether plans exist for the call, given suitable buffers and devices that reduce. Equal on all
+/// members.
+bool has_device_plan(const request &args);
+/// Size in bytes of the largest block that a member sends, reduces or receives. Equal on all
+/// members, except for alltoallv, where only the blocks that this member receives count.
+std::size_t largest_block(const request &args);
+/// Whether one member's buffers suit a plan: they do not overlap, or only so that no member
+/// overwrites data that another one still reads. `own` has the member's addresses, valid on any
+/// device; `args` has the member's own lists.
+bool fits_device_plan(const request &args, const device_buffers &own, const buffer_use &use,
                       std::size_t member);
-/// Whether the plans need a piece of the device's memory. `all`: [member], wherever, but each
-/// member's two in the same place.
-bool needs_piece_aside(const request &asked, std::span<const device_buffers> all);
-/// [phase], equally many on all members. `all`: [member]; `asked` has the own lists of the member
-/// that works.
-std::vector<device_plan> make_device_plans(const request &asked,
-                                           std::span<const device_buffers> all, std::size_t member,
-                                           std::span<std::byte> aside = {});
+/// Whether the plans need scratch memory on the device. `all`: [member], addresses valid on any
+/// device, but both buffers of a member on the same one.
+bool needs_scratch(const request &args, std::span<const device_buffers> all);
+/// Returns [phase], equally many on all members. `all`: [member]; `args` has the lists of the
+/// member whose device works.
+std::vector<device_plan> make_device_plans(const request &args, std::span<const device_buffers> all,
+                                           std::size_t member, std::span<std::byte> scratch = {});
 
 } // namespace diomp::collective

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A checked call on its way: what the algorithms share.
+// A checked call in progress and the helpers that all algorithms share.
 #pragma once
 
-#include "base/best_way.h"
+#include "base/autotuner.h"
 #include "collective/collective.h"
 #include "rma/copy.h"
 
@@ -16,55 +16,61 @@
 
 namespace diomp::collective {
 
-/// The caller holds the group's turn for its lifetime.
+/// The caller holds the group's call lock for its lifetime.
 struct execution {
     group::local_group &members;
-    const request &asked;
+    const request &args;
     const options &chosen;
     sync::call_signature signature;
-    reducer reduce;                     ///< reductions only
-    std::size_t unit_bytes = 1;         ///< of one element, or 1
-    bool try_direct = false;            ///< the first meeting tells the buffers' addresses
-    std::size_t shared_from = SIZE_MAX; ///< the members' largest shared_bcast_from_bytes, if told
-    std::size_t stage_bytes = 0;        ///< at most so much is in a stage at a time
-    best_way *stage_ways = nullptr;     ///< to write the stage, if it is worth learning
+    reducer reduce;             ///< reductions only
+    std::size_t unit_bytes = 1; ///< size of one element, or 1
+    bool try_zero_copy = false; ///< the first round publishes the buffers' addresses
+    std::size_t shared_bcast_min =
+        SIZE_MAX; ///< the members' largest shared_bcast_min_bytes, if exchanged
+    std::size_t stage_buffer_bytes = 0;   ///< bytes used of a stage buffer
+    autotuner *stage_autotuner = nullptr; ///< how to write the stage buffer; null: no choice
     bool has_staged = false;
-    std::chrono::steady_clock::time_point staged_since = {}; ///< told while it is tried
+    std::chrono::steady_clock::time_point staged_since = {}; ///< start of a measured trial
 
     [[nodiscard]] std::size_t size() const { return members.size(); }
     [[nodiscard]] std::size_t self() const { return members.self().index(); }
-    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(asked.root); }
+    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args.root); }
     [[nodiscard]] bool is_root() const { return self() == root(); }
-    /// Of one member's block.
-    [[nodiscard]] std::size_t block_bytes() const { return asked.amount * unit_bytes; }
-    [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(asked.dst); }
-    [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(asked.src); }
-    [[nodiscard]] std::byte *next_stage() const { return members.next_stage(stage_bytes); }
-    [[nodiscard]] const std::byte *stage_of(std::size_t member) const {
-        return members.stage_of(member, stage_bytes);
+    /// Size of one member's block.
+    [[nodiscard]] std::size_t block_bytes() const { return args.amount * unit_bytes; }
+    [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(args.dst); }
+    [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(args.src); }
+    [[nodiscard]] std::byte *next_stage_buffer() const {
+        return members.next_stage_buffer(stage_buffer_bytes);
     }
-    /// Where a stage that holds a block for each other member has that of `to`, counted in blocks.
-    [[nodiscard]] static std::size_t place_in_stage(std::size_t owner, std::size_t to) {
+    [[nodiscard]] const std::byte *stage_buffer_of(std::size_t member) const {
+        return members.stage_buffer_of(member, stage_buffer_bytes);
+    }
+    /// Index of the block for `to` in a stage buffer with a block for each other member.
+    [[nodiscard]] static std::size_t stage_block_index(std::size_t owner, std::size_t to) {
         return to < owner ? to : to - 1;
     }
-    /// Into the own stage, for others to read.
-    void stage(std::byte *to, const std::byte *from, std::size_t nbytes) {
+    /// Copies into the own stage buffer, for other members to read.
+    void copy_to_stage_buffer(std::byte *to, const std::byte *from, std::size_t nbytes) {
         if (nbytes == 0) {
             return;
         }
-        if (!has_staged && stage_ways != nullptr && stage_ways->is_trying()) {
+        if (!has_staged && stage_autotuner != nullptr && stage_autotuner->is_measuring()) {
             staged_since = std::chrono::steady_clock::now();
         }
         has_staged = true;
-        constexpr std::size_t least_streamed_bytes = 1024; // less is not worth the fence
-        if (nbytes >= least_streamed_bytes && stage_ways != nullptr && stage_ways->choice() == 1) {
+        constexpr std::size_t min_streamed_bytes =
+            1024; // below, the fence costs more than it saves
+        if (nbytes >= min_streamed_bytes && stage_autotuner != nullptr &&
+            stage_autotuner->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
         } else {
             rma::copy_cached(to, from, nbytes);
         }
     }
-    /// Into the program's memory: past the caches where the call is larger than they are.
-    void deliver(std::byte *to, const std::byte *from, std::size_t nbytes) const {
+    /// Copies into the program's memory; with streaming stores if the call is larger than the
+    /// caches.
+    void copy_to_user(std::byte *to, const std::byte *from, std::size_t nbytes) const {
         if (to == from || nbytes == 0) {
             return;
         }
@@ -93,33 +99,33 @@ struct chunking {
     }
 };
 
-/// The share of a member in `whole` elements; shares begin at multiples of `grain`.
-inline range share_of(std::size_t whole, std::size_t num_members, std::size_t member,
-                      std::size_t grain) {
-    std::size_t const grains = (whole + grain - 1) / grain;
+/// The partition of a member in `whole` elements; it begins at a multiple of `alignment`.
+inline range partition_range(std::size_t whole, std::size_t num_members, std::size_t member,
+                             std::size_t alignment) {
+    std::size_t const num_units = (whole + alignment - 1) / alignment;
     auto const at = [&](std::size_t index) {
-        std::size_t const cut = grains * index / num_members * grain;
+        std::size_t const cut = num_units * index / num_members * alignment;
         return cut < whole ? cut : whole;
     };
     return {at(member), at(member + 1) - at(member)};
 }
 
-/// Where a piece of a reduction's result lies until it may go to its place: so much of each operand
-/// at a time that the result for one member's is still in the first-level cache when the next
-/// one's comes. Aligned to a cache line.
-class piece_buffer {
+/// Buffer for a block of a reduction's result. The block is small enough that the result of one
+/// operand is still in the first-level cache when the next operand is combined. Aligned to a cache
+/// line.
+class cache_block_buffer {
 public:
     static std::size_t elements_of(std::size_t unit_bytes) {
         constexpr std::size_t cache_block_bytes = 4096;
         return std::max<std::size_t>(1, cache_block_bytes / unit_bytes);
     }
-    explicit piece_buffer(std::size_t unit_bytes)
+    explicit cache_block_buffer(std::size_t unit_bytes)
         : elements_(elements_of(unit_bytes)), memory_(elements_ * unit_bytes + cache_line_bytes) {
         auto const address = reinterpret_cast<std::uintptr_t>(memory_.data());
         data_ = memory_.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
     }
-    piece_buffer(const piece_buffer &) = delete;
-    piece_buffer &operator=(const piece_buffer &) = delete;
+    cache_block_buffer(const cache_block_buffer &) = delete;
+    cache_block_buffer &operator=(const cache_block_buffer &) = delete;
 
     [[nodiscard]] std::size_t elements() const { return elements_; }
     [[nodiscard]] std::byte *data() const { return data_; }
@@ -130,8 +136,8 @@ private:
     std::byte *data_;
 };
 
-/// What a member tells about its buffers: addresses in the window, or null. Equal ones are in
-/// place.
+/// A member's buffers as published to the others: addresses in the arena, or null. Equal addresses
+/// mean in place.
 struct buffer_view {
     std::byte *src = nullptr;
     std::byte *dst = nullptr;
@@ -148,57 +154,58 @@ void reduce_in_order(const reducer &reduce, std::byte *out, std::size_t num_memb
     }
 }
 
-/// Elements `part` of all operands, which begin `offset` bytes behind each src, combined; what
-/// results goes to the same elements of every destination by deliver(to, from, nbytes).
-template <typename Deliver>
-void reduce_part(const reducer &reduce, std::size_t unit_bytes,
-                 const std::vector<buffer_view> &buffers, std::size_t offset, range part,
-                 const std::vector<std::byte *> &destinations, Deliver &&deliver) {
-    piece_buffer const aside(unit_bytes); // since in place a destination is an operand
-    for (std::size_t first = part.begin; first < part.begin + part.count;
-         first += aside.elements()) {
-        std::size_t const count = std::min(aside.elements(), part.begin + part.count - first);
-        reduce_in_order(reduce, aside.data(), buffers.size(), count, [&](std::size_t member) {
+/// Combines the elements `partition` of all operands, which begin `offset` bytes after each src,
+/// and passes the result for every destination to copy_to_user(to, from, nbytes).
+template <typename CopyToUser>
+void reduce_partition(const reducer &reduce, std::size_t unit_bytes,
+                      const std::vector<buffer_view> &buffers, std::size_t offset, range partition,
+                      const std::vector<std::byte *> &destinations, CopyToUser &&copy_to_user) {
+    cache_block_buffer const scratch(unit_bytes); // in place, a destination is an operand
+    for (std::size_t first = partition.begin; first < partition.begin + partition.count;
+         first += scratch.elements()) {
+        std::size_t const count =
+            std::min(scratch.elements(), partition.begin + partition.count - first);
+        reduce_in_order(reduce, scratch.data(), buffers.size(), count, [&](std::size_t member) {
             return buffers[member].src + offset + first * unit_bytes;
         });
         for (std::byte *const to : destinations) {
-            deliver(to + first * unit_bytes, aside.data(), count * unit_bytes);
+            copy_to_user(to + first * unit_bytes, scratch.data(), count * unit_bytes);
         }
     }
 }
 
-/// On one node, by the algorithm that select.h chooses.
-status run_here(execution &call);
+/// Runs the call on one node with the algorithm that select() chooses.
+status run_intra_node_call(execution &call);
 
-// The algorithms; each begins with its plan. All return after the caller's part is done.
-status run_tiny(execution &call);
-status run_staged_move(execution &call, std::size_t chunk_units);
-status run_staged_exchange(execution &call, std::size_t chunk_units);
-status run_staged_split(execution &call, std::size_t chunk_units);
+// The algorithms. Each returns after the caller's part is done.
+status run_inline_data(execution &call);
+status run_staged(execution &call, std::size_t chunk_units);
+status run_flat(execution &call, std::size_t chunk_units);
+status run_reduce_scatter_allgather(execution &call, std::size_t chunk_units);
 
-/// Buffers as the others may reach them.
+/// The buffers to publish: null if they lie outside of the arena.
 buffer_view view_of(const options &chosen, const void *src, const void *dst);
-/// One meeting: tells the own buffers and learns the others'.
+/// Publishes the own buffers and gets those of all members, in one round.
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
-/// Whether members of a direct bcast share out its copies: all buffers are known and large. What
-/// they go by is what they have told each other, so they decide alike.
-[[nodiscard]] bool shares_bcast(std::size_t from_bytes, std::size_t nbytes,
-                                const std::vector<buffer_view> &buffers);
-/// The buffers of a bcast but the root's.
+/// Whether the members of a zero-copy bcast share its copies: all buffers are published and large.
+/// Depends on exchanged data only, so it is equal on all members.
+[[nodiscard]] bool uses_shared_bcast(std::size_t from_bytes, std::size_t nbytes,
+                                     const std::vector<buffer_view> &buffers);
+/// The buffers of a bcast without the root's.
 [[nodiscard]] std::vector<std::byte *> bcast_destinations(const std::vector<buffer_view> &buffers,
                                                           std::size_t root);
-/// Part `part` of a block of `nbytes` to all destinations.
-void write_to_all(const options &chosen, std::size_t nbytes, range part, const std::byte *source,
-                  std::span<std::byte *const> destinations);
-/// So large are the steps in which shares of a bcast differ.
-inline constexpr std::size_t bcast_grain_bytes = 4096;
-/// Whether a direct algorithm could use this member's buffers. Of a call with one source only that
-/// one matters, and its answer counts for all.
-[[nodiscard]] bool allows_direct(const request &asked, const buffer_view &buffers,
-                                 std::size_t member);
-/// Members that allow it.
-[[nodiscard]] std::size_t count_direct(const execution &call,
-                                       const std::vector<buffer_view> &buffers);
-status run_direct(execution &call, const std::vector<buffer_view> &buffers);
+/// Copies `partition` of a block of `nbytes` to all destinations.
+void write_to_all(const options &chosen, std::size_t nbytes, range partition,
+                  const std::byte *source, std::span<std::byte *const> destinations);
+/// Alignment of the partitions of a bcast.
+inline constexpr std::size_t bcast_alignment_bytes = 4096;
+/// Whether a zero-copy algorithm can use this member's buffers. In a call with one source only that
+/// member's answer counts.
+[[nodiscard]] bool allows_zero_copy(const request &args, const buffer_view &buffers,
+                                    std::size_t member);
+/// Number of members whose buffers allow a zero-copy algorithm.
+[[nodiscard]] std::size_t count_zero_copy(const execution &call,
+                                          const std::vector<buffer_view> &buffers);
+status run_zero_copy(execution &call, const std::vector<buffer_view> &buffers);
 
 } // namespace diomp::collective

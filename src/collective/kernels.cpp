@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loops behind the predefined operators, one per type and operator, compiled for the baseline
-// and for AVX2; the processor decides at start. Contraction into fused multiply-adds is off, so
-// that both give the same bits.
+// Loops of the predefined operators, one per type and operator, compiled for the baseline and for
+// AVX2; selected at run time by processor. Contraction into fused multiply-adds is off, so that
+// both versions give the same bits.
 #include "base/minimum_maximum.h"
 #include "base/small_floats.h"
 #include "collective/operators.h"
@@ -30,7 +30,7 @@ concept complex_number =
 template <typename T>
 concept whole_number = std::integral<T> && !std::same_as<T, bool>;
 
-/// Signed overflow wraps: calculate without sign, wide enough that nothing is promoted to int.
+/// Unsigned type in which signed overflow wraps, wide enough to avoid promotion to int.
 template <typename T>
 using wrapping =
     std::conditional_t<sizeof(T) <= sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
@@ -38,7 +38,7 @@ using wrapping =
 template <typename T>
 DIOMP_INLINE T multiply(T a, T b) {
     if constexpr (complex_number<T>) {
-        // Without the checks for infinities of operator*, which would keep it from vectorising.
+        // operator* checks for infinities, which prevents vectorization.
         return {a.real() * b.real() - a.imag() * b.imag(),
                 a.real() * b.imag() + a.imag() * b.real()};
     } else {
@@ -85,8 +85,8 @@ DIOMP_INLINE T combine_two(T a, T b) {
     }
 }
 
-// The iterations are independent even if out is a: element i depends on element i only. The
-// compiler may assume so, else it would fall back to single elements for exactly that case.
+// The iterations are independent even if out is a: element i depends on element i only. The pragma
+// states this; otherwise the compiler uses scalar code in exactly that case.
 template <int op, typename T>
 DIOMP_INLINE void combine_arrays(void *out, const void *a, const void *b, std::size_t count) {
     auto *const to = static_cast<T *>(out);
@@ -117,11 +117,11 @@ bool has_avx2() {
 #endif
 
 template <int op, typename T>
-combine_function choose([[maybe_unused]] instructions made_of) {
+combine_function choose([[maybe_unused]] instruction_set isa) {
 #if defined(__x86_64__)
-    // x87 arithmetic has no vectors.
+    // x87 has no vector instructions.
     if constexpr (!std::same_as<T, long double>) {
-        if (made_of == instructions::best && has_avx2()) {
+        if (isa == instruction_set::best && has_avx2()) {
             return combine_avx2<op, T>;
         }
     }
@@ -130,27 +130,27 @@ combine_function choose([[maybe_unused]] instructions made_of) {
 }
 
 template <typename T>
-combine_function choose_operator(ompx_op_t op, instructions made_of) {
+combine_function choose_operator(ompx_op_t op, instruction_set isa) {
     constexpr bool is_bool = std::same_as<T, bool>;
     constexpr bool has_bits = std::integral<T>;
     switch (op) {
     case OMPX_SUM:
-        return is_bool ? nullptr : choose<OMPX_SUM, std::conditional_t<is_bool, int, T>>(made_of);
+        return is_bool ? nullptr : choose<OMPX_SUM, std::conditional_t<is_bool, int, T>>(isa);
     case OMPX_PROD:
-        return is_bool ? nullptr : choose<OMPX_PROD, std::conditional_t<is_bool, int, T>>(made_of);
+        return is_bool ? nullptr : choose<OMPX_PROD, std::conditional_t<is_bool, int, T>>(isa);
     default:
         break;
     }
     if constexpr (!complex_number<T>) {
         switch (op) {
         case OMPX_MIN:
-            return choose<OMPX_MIN, T>(made_of);
+            return choose<OMPX_MIN, T>(isa);
         case OMPX_MAX:
-            return choose<OMPX_MAX, T>(made_of);
+            return choose<OMPX_MAX, T>(isa);
         case OMPX_LAND:
-            return choose<OMPX_LAND, T>(made_of);
+            return choose<OMPX_LAND, T>(isa);
         case OMPX_LOR:
-            return choose<OMPX_LOR, T>(made_of);
+            return choose<OMPX_LOR, T>(isa);
         default:
             break;
         }
@@ -158,11 +158,11 @@ combine_function choose_operator(ompx_op_t op, instructions made_of) {
     if constexpr (has_bits) {
         switch (op) {
         case OMPX_BAND:
-            return choose<OMPX_BAND, T>(made_of);
+            return choose<OMPX_BAND, T>(isa);
         case OMPX_BOR:
-            return choose<OMPX_BOR, T>(made_of);
+            return choose<OMPX_BOR, T>(isa);
         case OMPX_BXOR:
-            return choose<OMPX_BXOR, T>(made_of);
+            return choose<OMPX_BXOR, T>(isa);
         default:
             break;
         }
@@ -190,7 +190,7 @@ void divide_all(void *values, std::size_t count, std::size_t num) {
     }
 }
 
-/// Calls use(T{}) with the type behind a type's number; what it gives for an unknown type is R{}.
+/// Returns use(T{}) for the C++ type of a type number; R{} for an unknown type.
 template <typename R, typename Use>
 R with_type(ompx_type_t type, Use &&use) {
     switch (type) {
@@ -244,10 +244,9 @@ average_function find_average(ompx_type_t type) {
     });
 }
 
-combine_function find_kernel(ompx_type_t type, ompx_op_t op, instructions made_of) {
-    return with_type<combine_function>(type, [op, made_of](auto example) {
-        return choose_operator<decltype(example)>(op, made_of);
-    });
+combine_function find_kernel(ompx_type_t type, ompx_op_t op, instruction_set isa) {
+    return with_type<combine_function>(
+        type, [op, isa](auto example) { return choose_operator<decltype(example)>(op, isa); });
 }
 
 } // namespace diomp::collective

@@ -36,25 +36,25 @@ result<ompx_op_t> user_operators::create(ompx_op_function_t function, void *cont
                      "pass the function that combines two vectors");
     }
     std::lock_guard const guard(mutex_);
-    std::size_t place = 0;
-    while (place < entries_.size() && entries_[place].function != nullptr) {
-        ++place;
+    std::size_t index = 0;
+    while (index < entries_.size() && entries_[index].function != nullptr) {
+        ++index;
     }
-    if (place == entries_.size()) {
+    if (index == entries_.size()) {
         entries_.emplace_back();
     }
-    entries_[place] = {function, context, commutative};
-    return first_handle + static_cast<ompx_op_t>(place);
+    entries_[index] = {function, context, commutative};
+    return first_handle + static_cast<ompx_op_t>(index);
 }
 
 status user_operators::free(ompx_op_t op) {
     std::lock_guard const guard(mutex_);
-    auto const place = static_cast<std::size_t>(op - first_handle);
-    if (!is_user_defined(op) || place >= entries_.size() || entries_[place].function == nullptr) {
-        return error(OMPX_ERR_ARG, fmt::format("{} is no user-defined operator", op),
-                     "only what ompx_op_create gave can be freed, once");
+    auto const index = static_cast<std::size_t>(op - first_handle);
+    if (!is_user_defined(op) || index >= entries_.size() || entries_[index].function == nullptr) {
+        return error(OMPX_ERR_ARG, fmt::format("{} is not a user-defined operator", op),
+                     "free each operator that ompx_op_create returned once");
     }
-    entries_[place] = {};
+    entries_[index] = {};
     return {};
 }
 
@@ -75,14 +75,14 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     }
     if (is_user_defined(op)) {
         std::lock_guard const guard(mutex_);
-        auto const place = static_cast<std::size_t>(op - first_handle);
-        if (place >= entries_.size() || entries_[place].function == nullptr) {
-            return error(OMPX_ERR_ARG, fmt::format("{} is no operator", op),
+        auto const index = static_cast<std::size_t>(op - first_handle);
+        if (index >= entries_.size() || entries_[index].function == nullptr) {
+            return error(OMPX_ERR_ARG, fmt::format("{} is not an operator", op),
                          "it was never created, or has been freed");
         }
-        made.user = entries_[place].function;
-        made.context = entries_[place].context;
-        made.commutative = entries_[place].commutative;
+        made.user = entries_[index].function;
+        made.context = entries_[index].context;
+        made.commutative = entries_[index].commutative;
         return {};
     }
     if ((op < OMPX_SUM || op > OMPX_LOR) && op != OMPX_AVG) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Request and reply over active messages. A reply that comes after its asker gave up (timeout) is
+// Request and reply over active messages. A reply that arrives after its requester has timed out is
 // dropped.
 #pragma once
 
@@ -15,32 +15,33 @@
 
 namespace diomp::conduit {
 
-/// First member of every request: whom to answer is the message's source, which request is `id`.
+/// First member of every request. The reply goes to the message's source; `id` identifies the
+/// request.
 struct request_header {
     std::uint64_t id = 0;
 };
 
-/// Any thread. One per engine; create before engine.start().
+/// Thread-safe. One per engine; create before engine.start().
 class call_service {
 public:
     static constexpr std::size_t max_reply_bytes = 64;
 
     explicit call_service(engine &engine);
 
-    /// An answer on its way.
-    struct ticket {
+    /// A reply that has not arrived yet.
+    struct pending_reply {
         std::atomic<bool> done{false};
         std::array<std::byte, max_reply_bytes> bytes{};
     };
-    struct open_call {
+    struct pending_call {
         std::uint64_t id = 0;
-        std::shared_ptr<ticket> answer;
+        std::shared_ptr<pending_reply> rpc_reply;
     };
 
-    /// Sends `request` (whose first member is a request_header) and does not wait.
+    /// Sends `request`, whose first member is a request_header. Does not wait.
     template <typename Request>
-    open_call start(world_rank peer, handler_id handler, Request request) {
-        open_call call = open();
+    pending_call start(world_rank peer, handler_id handler, Request request) {
+        pending_call call = register_call();
         request.header.id = call.id;
         engine_.send(peer, handler, request);
         return call;
@@ -49,16 +50,16 @@ public:
     /// Waits for the reply of a started call. `describe` continues the sentence "timed out after 3
     /// s ...".
     template <typename Reply, typename Describe>
-    result<Reply> finish(const open_call &call, Describe &&describe) {
+    result<Reply> finish(const pending_call &call, Describe &&describe) {
         static_assert(sizeof(Reply) <= max_reply_bytes);
         status waited = engine_.wait_for_message(
-            [&call] { return call.answer->done.load(std::memory_order_acquire); }, describe);
+            [&call] { return call.rpc_reply->done.load(std::memory_order_acquire); }, describe);
         if (!waited) {
-            forget(call.id);
+            abandon(call.id);
             return waited.take_failure();
         }
         Reply reply;
-        std::memcpy(&reply, call.answer->bytes.data(), sizeof(reply));
+        std::memcpy(&reply, call.rpc_reply->bytes.data(), sizeof(reply));
         return reply;
     }
 
@@ -67,12 +68,12 @@ public:
         return finish<Reply>(start(peer, handler, request), describe);
     }
 
-    /// In a handler: answers the request. May also be called later, from another handler.
+    /// In a handler: sends the reply to a request. May also be called later, from another handler.
     template <typename Reply>
-    void reply(world_rank asker, std::uint64_t id, const Reply &reply) {
+    void reply(world_rank requester, std::uint64_t id, const Reply &reply) {
         static_assert(sizeof(Reply) <= max_reply_bytes);
-        wire<Reply> const answer{id, reply};
-        engine_.send(asker, reply_handler_, answer);
+        wire<Reply> const rpc_reply{id, reply};
+        engine_.send(requester, reply_handler_, rpc_reply);
     }
 
 private:
@@ -82,15 +83,15 @@ private:
         Reply reply;
     };
 
-    open_call open();
-    void forget(std::uint64_t id);
+    pending_call register_call();
+    void abandon(std::uint64_t id);
     void on_reply(const message &incoming);
 
     engine &engine_;
     handler_id reply_handler_;
-    std::mutex mutex_; ///< leaf lock over the two below
+    std::mutex mutex_; ///< leaf lock over the next two members
     std::uint64_t next_id_ = 1;
-    std::unordered_map<std::uint64_t, std::shared_ptr<ticket>> open_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<pending_reply>> pending_;
 };
 
 } // namespace diomp::conduit

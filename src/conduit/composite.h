@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shared memory for some ranks, a network for the others, chosen per peer at creation.
+// Combines shared memory for some ranks with a network for the others, chosen per peer at creation.
 #pragma once
 
 #include "conduit/network.h"
@@ -8,9 +8,11 @@
 
 namespace diomp::conduit {
 
-/// `is_near[world rank]`: reached through `near`, which also does the sleeping and waking for both;
-/// the network's doorbell must call its wake(). All others are reached through `far`.
-std::unique_ptr<conduit> compose(std::unique_ptr<conduit> near, std::unique_ptr<network> far,
-                                 std::vector<bool> is_near);
+/// `is_intra_node[world rank]`: the peer is reached through `intra_node`, which also does the
+/// sleeping and waking for both conduits; the network's doorbell must call its wake(). All other
+/// peers are reached through `inter_node`.
+std::unique_ptr<conduit> compose(std::unique_ptr<conduit> intra_node,
+                                 std::unique_ptr<network> inter_node,
+                                 std::vector<bool> is_intra_node);
 
 } // namespace diomp::conduit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a conduit whose peers are all direct need not write.
+// Default implementations for a conduit whose peers are all direct.
 #include "conduit/conduit.h"
 
 #include "base/panic.h"
@@ -16,16 +16,16 @@ status conduit::get(world_rank /*peer*/, std::uint64_t /*remote_address*/, void 
     panic("get through a conduit that maps all peers");
 }
 
-status conduit::put_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                            const void * /*source*/, std::size_t /*nbytes*/, memory_ends /*ends*/,
-                            completion & /*source_free*/) {
-    panic("a put of device memory through a conduit that does not reach it");
+status conduit::put_device_memory(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                  const void * /*source*/, std::size_t /*nbytes*/,
+                                  memory_kinds /*kinds*/, completion & /*source_free*/) {
+    panic("a put of device memory through a conduit that does not support it");
 }
 
-status conduit::get_between(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                            void * /*destination*/, std::size_t /*nbytes*/, memory_ends /*ends*/,
-                            completion & /*done*/) {
-    panic("a get of device memory through a conduit that does not reach it");
+status conduit::get_device_memory(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                  void * /*destination*/, std::size_t /*nbytes*/,
+                                  memory_kinds /*kinds*/, completion & /*done*/) {
+    panic("a get of device memory through a conduit that does not support it");
 }
 
 result<bool> conduit::put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
@@ -45,8 +45,8 @@ status conduit::atomic(world_rank /*peer*/, std::uint64_t /*remote_address*/,
     panic("an atomic operation through a conduit that has none");
 }
 
-bool conduit::nap(awaited /*what*/, std::uint32_t seen, std::chrono::microseconds limit,
-                  function_ref<bool()> ready) {
+bool conduit::idle_wait(wait_kind /*what*/, std::uint32_t seen, std::chrono::microseconds limit,
+                        function_ref<bool()> ready) {
     if (ready()) {
         return true;
     }
@@ -59,7 +59,7 @@ const std::atomic<std::uint32_t> &conduit::store_sleepers() const {
     return none;
 }
 
-result<bool> conduit::send_bulk(world_rank /*peer*/, handler_id /*handler*/,
+result<bool> conduit::send_long(world_rank /*peer*/, handler_id /*handler*/,
                                 std::span<const std::byte> /*payload*/,
                                 std::span<const std::byte> /*data*/, completion & /*source_free*/) {
     return false;

@@ -18,18 +18,18 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
-/// How often a yielding thread looks at the clock: a yield costs a fraction of a microsecond when
-/// nobody else wants the core, up to a time slice when somebody does.
-constexpr int yields_per_look = 64;
-/// A yield costs twice as much as a look at the network: while nobody else wants the core, so many
-/// looks come between two. Not of threads that wait beside another one of their rank, which looks
-/// for them as well.
+/// A yielding thread reads the clock every so many yields: a yield costs a fraction of a
+/// microsecond when no other thread uses the core, up to a time slice when one does.
+constexpr int yields_per_clock_check = 64;
+/// Polls of the network between two yields while no other thread uses the core; a yield costs twice
+/// as much as a poll. Does not apply to a thread that waits beside another polling thread of its
+/// rank, since the other one polls for both.
 constexpr int polls_per_yield = 16;
-/// A wait that has lasted this long is no hot path any more: sleep between looks.
-constexpr microseconds nap_after{5000};
-constexpr microseconds first_nap{50};
-constexpr microseconds longest_nap{1000};
-/// Keeps the promise of begin_polling, and counts who has given it.
+/// A wait that has lasted this long is not on a hot path: sleep between polls.
+constexpr microseconds sleep_after{5000};
+constexpr microseconds min_sleep{50};
+constexpr microseconds max_sleep{1000};
+/// Calls begin_polling and end_polling, and counts the polling threads.
 class polling_scope {
 public:
     polling_scope(conduit &conduit, engine &engine, std::atomic<int> &num_polling)
@@ -41,7 +41,7 @@ public:
     polling_scope &operator=(const polling_scope &) = delete;
 
     void leave() {
-        if (!std::exchange(left_, true)) {
+        if (!std::exchange(has_left_, true)) {
             num_polling_.fetch_sub(1, std::memory_order_relaxed);
             while (conduit_.end_polling()) {
                 conduit_.begin_polling();
@@ -50,7 +50,7 @@ public:
         }
     }
     void enter() {
-        left_ = false;
+        has_left_ = false;
         num_polling_.fetch_add(1, std::memory_order_relaxed);
         conduit_.begin_polling();
     }
@@ -59,33 +59,33 @@ private:
     conduit &conduit_;
     engine &engine_;
     std::atomic<int> &num_polling_;
-    bool left_ = true;
+    bool has_left_ = true;
 };
 
 } // namespace
 
 engine::engine(conduit &conduit, const engine_options &options)
-    : conduit_(conduit), options_(options), cores_(options.spin_count, options.is_crowded),
+    : conduit_(conduit), options_(options), core_(options.spin_count, options.is_oversubscribed),
       store_sleepers_(conduit.store_sleepers()) {
-    conduit_.receive_bulk_with(
+    conduit_.set_am_long_handler(
         [this](const message &incoming) {
-            order_coming_in();
+            tsan_acquire_external();
             handlers_[incoming.handler](incoming);
         },
-        [this](const message &announced, std::size_t nbytes) {
-            bulk_placer const &place = placers_[announced.handler];
-            return place ? place(announced, nbytes) : nullptr;
+        [this](const message &incoming, std::size_t nbytes) {
+            recv_buffer_callback const &find_buffer = recv_buffers_[incoming.handler];
+            return find_buffer ? find_buffer(incoming, nbytes) : nullptr;
         });
 }
 
 engine::~engine() {
     stop();
-    conduit_.receive_bulk_with({}, {});
+    conduit_.set_am_long_handler({}, {});
 }
 
-handler_id engine::add_handler(handler function, bulk_placer placer) {
+handler_id engine::add_handler(handler function, recv_buffer_callback recv_buffer) {
     handlers_.push_back(std::move(function));
-    placers_.push_back(std::move(placer));
+    recv_buffers_.push_back(std::move(recv_buffer));
     return static_cast<handler_id>(handlers_.size() - 1);
 }
 
@@ -93,7 +93,7 @@ void engine::start() {
     if (!options_.progress_thread) {
         return;
     }
-    thread_ = start_service_thread("diomp-progress", [this] { serve(); });
+    thread_ = start_service_thread("diomp-progress", [this] { run_progress_thread(); });
 }
 
 void engine::stop() {
@@ -106,9 +106,9 @@ void engine::stop() {
 
 void engine::send(world_rank peer, handler_id handler, std::span<const std::byte> payload) {
     if (payload.size() > conduit_.max_message_bytes(peer)) {
-        panic("active message larger than the conduit takes");
+        panic("active message exceeds the conduit's maximum payload");
     }
-    order_going_out();
+    tsan_release_external();
     if (num_pending_.load(std::memory_order_acquire) == 0 &&
         conduit_.try_send(peer, handler, payload)) {
         return;
@@ -144,75 +144,75 @@ bool engine::flush_outbox() {
 
 bool engine::poll() {
     int const handled = conduit_.poll([this](const message &incoming) {
-        order_coming_in();
+        tsan_acquire_external();
         handlers_[incoming.handler](incoming);
     });
     bool moved = false;
     if (num_pending_.load(std::memory_order_acquire) > 0) [[unlikely]] {
         moved = flush_outbox();
     }
-    if (num_watched_.load(std::memory_order_acquire) > 0) [[unlikely]] {
-        moved = run_finished() || moved;
+    if (num_callbacks_.load(std::memory_order_acquire) > 0) [[unlikely]] {
+        moved = run_callbacks() || moved;
     }
     return handled > 0 || moved;
 }
 
-void engine::watch(std::shared_ptr<completion> count, std::function<void()> then) {
-    watch_until([count = std::move(count)] { return count->is_done(); }, std::move(then));
+void engine::on_completion(std::shared_ptr<completion> count, std::function<void()> then) {
+    call_when([count = std::move(count)] { return count->is_done(); }, std::move(then));
 }
 
-void engine::watch_until(std::function<bool()> is_over, std::function<void()> then) {
+void engine::call_when(std::function<bool()> is_over, std::function<void()> then) {
     {
-        std::lock_guard const guard(watch_mutex_);
-        watched_.push_back({std::move(is_over), std::move(then)});
-        num_watched_.fetch_add(1, std::memory_order_release);
+        std::lock_guard const guard(callback_mutex_);
+        callbacks_.push_back({std::move(is_over), std::move(then)});
+        num_callbacks_.fetch_add(1, std::memory_order_release);
     }
-    // Whoever completes the transfer may be a thread that does not poll afterwards: the progress
-    // thread shall look from time to time.
+    // The transfer may be completed by a thread that does not poll afterwards, so the progress
+    // thread must check from time to time.
     conduit_.wake();
 }
 
-bool engine::run_finished() {
-    std::vector<watched> looked_at;
+bool engine::run_callbacks() {
+    std::vector<pending_callback> checked;
     {
-        std::unique_lock const guard(watch_mutex_, std::try_to_lock);
+        std::unique_lock const guard(callback_mutex_, std::try_to_lock);
         if (!guard.owns_lock()) {
             return false;
         }
-        looked_at.swap(watched_);
+        checked.swap(callbacks_);
     }
-    auto const first = std::partition(looked_at.begin(), looked_at.end(),
-                                      [](const watched &each) { return !each.is_over(); });
-    auto const num_finished = looked_at.end() - first;
-    std::vector<watched> const finished(std::make_move_iterator(first),
-                                        std::make_move_iterator(looked_at.end()));
-    looked_at.erase(first, looked_at.end());
+    auto const first = std::partition(checked.begin(), checked.end(),
+                                      [](const pending_callback &each) { return !each.is_over(); });
+    auto const num_finished = checked.end() - first;
+    std::vector<pending_callback> const finished(std::make_move_iterator(first),
+                                                 std::make_move_iterator(checked.end()));
+    checked.erase(first, checked.end());
     {
-        std::lock_guard const guard(watch_mutex_);
-        watched_.insert(watched_.end(), std::make_move_iterator(looked_at.begin()),
-                        std::make_move_iterator(looked_at.end()));
+        std::lock_guard const guard(callback_mutex_);
+        callbacks_.insert(callbacks_.end(), std::make_move_iterator(checked.begin()),
+                          std::make_move_iterator(checked.end()));
     }
-    for (watched const &each : finished) {
+    for (pending_callback const &each : finished) {
         each.then();
     }
-    num_watched_.fetch_sub(static_cast<int>(num_finished), std::memory_order_release);
+    num_callbacks_.fetch_sub(static_cast<int>(num_finished), std::memory_order_release);
     return num_finished > 0;
 }
 
-void engine::serve() {
+void engine::run_progress_thread() {
     for (;;) {
         std::uint32_t const seen = conduit_.activity();
         if (stopping_.load(std::memory_order_acquire)) {
             return;
         }
         if (poll()) {
-            conduit_.wake_napping();
+            conduit_.wake_idle_waiters();
             continue;
         }
-        // With messages waiting for room at a peer, or transfers that another thread may have
-        // completed, nobody will ring: look again soon.
+        // If messages wait for space at a peer, or transfers may be completed by another thread, no
+        // doorbell follows: check again soon.
         bool const pending = num_pending_.load(std::memory_order_acquire) > 0 ||
-                             num_watched_.load(std::memory_order_acquire) > 0;
+                             num_callbacks_.load(std::memory_order_acquire) > 0;
         conduit_.sleep(seen, pending ? microseconds{100} : microseconds{1000000});
     }
 }
@@ -238,43 +238,44 @@ std::string engine::explain(function_ref<std::string()> describe) const {
 }
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
-                           int spins, awaited what) {
+                           int spins, wait_kind what) {
     polling_scope polling(conduit_, *this, num_polling_);
     stacks::waiting here;
     auto const begin = clock::now();
     auto quiet_since = begin;
-    bool busy = false; // messages came since the last look at the clock
-    microseconds nap = first_nap;
+    bool busy = false; // messages arrived since the last clock check
+    microseconds idle_wait = min_sleep;
     bool warned = options_.warn_after_s <= 0;
     bool has_yielded = false;
-    bool sleeps = cores_.is_to_sleep();
+    bool sleeps = core_.should_sleep();
     bool has_slept = false;
-    bool const is_crowded = cores_.is_wanted();
+    bool const is_oversubscribed = core_.is_contended();
     if (sleeps) {
-        spins += cores_.trial_polls();
+        spins += core_.trial_polls();
     }
     for (int round = 1;; ++round) {
         if (ready()) {
             if (round > 1 && round <= spins) {
-                cores_.note_success();
+                core_.note_success();
             }
             return {};
         }
-        // Also who serves others all the time looks at the clock: what it waits for may never come.
+        // A thread that serves messages all the time also checks the clock: its own condition may
+        // never come true.
         if (poll()) {
             busy = true;
         } else if (round <= spins ||
-                   (!is_crowded && polls_alone() && round % polls_per_yield != 0)) {
+                   (!is_oversubscribed && is_only_poller() && round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
         } else if (!sleeps) {
-            sleeps = cores_.yield(!std::exchange(has_yielded, true));
+            sleeps = core_.yield(!std::exchange(has_yielded, true));
         }
-        if (round % yields_per_look != 0 && !sleeps) {
+        if (round % yields_per_clock_check != 0 && !sleeps) {
             continue;
         }
-        if (here.is_asked()) [[unlikely]] {
-            here.answer(explain(describe));
+        if (here.is_requested()) [[unlikely]] {
+            here.describe_to_requester(explain(describe));
         }
         auto const now = clock::now();
         auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
@@ -293,26 +294,28 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             warned = true;
             log(log_level::warn, "has been {} for {:.0f} s", explain(describe), waited_s);
         }
-        // Whoever serves others while it waits is on somebody's hot path.
+        // A thread that serves messages while it waits is on a hot path of another rank.
         if (std::exchange(busy, false)) {
             quiet_since = now;
-            nap = first_nap;
+            idle_wait = min_sleep;
         }
-        if (sleeps || now - quiet_since > nap_after) {
+        if (sleeps || now - quiet_since > sleep_after) {
             if (sleeps && !std::exchange(has_slept, true)) {
-                cores_.note_sleep();
+                core_.note_sleep();
             }
             std::uint32_t const seen = conduit_.activity();
             polling.leave();
-            // A true answer is the last one: whoever took something to give it cannot repeat it.
-            if (conduit_.nap(what, seen, nap, ready)) {
+            // ready() is not called again after it has returned true: it may have consumed what it
+            // found.
+            if (conduit_.idle_wait(what, seen, idle_wait, ready)) {
                 return {};
             }
             polling.enter();
-            // Not much beyond the end of a short wait.
-            nap = std::clamp(waited / 8, first_nap, std::min(nap * 2, longest_nap));
-            round = std::max(spins, yields_per_look) / yields_per_look * yields_per_look +
-                    yields_per_look - 1; // one yield, then look at the clock again
+            // Do not sleep much beyond the end of a short wait.
+            idle_wait = std::clamp(waited / 8, min_sleep, std::min(idle_wait * 2, max_sleep));
+            round = std::max(spins, yields_per_clock_check) / yields_per_clock_check *
+                        yields_per_clock_check +
+                    yields_per_clock_check - 1; // one yield, then check the clock again
         }
     }
 }

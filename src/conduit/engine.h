@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The engine: active messages with handlers on top of a conduit, the progress thread that serves
-// them while the program computes, and the one way in which the runtime waits.
+// them while the program computes, and the wait functions of the runtime.
 //
-// Waiting spins briefly, then yields the core, then naps on the conduit's doorbell, at once where
-// another program wants the core (conduit/core_monitor.h); messages are served all along, so two
-// ranks that wait for each other's handlers both go on. A wait says what it is for: the sentence
-// is used in the warning after DIOMP_WARN_AFTER and in the error after DIOMP_TIMEOUT.
+// A wait spins briefly, then yields the core, then sleeps on the conduit's doorbell; it sleeps at
+// once if another program uses the core (conduit/core_monitor.h). It serves messages all the time,
+// so two ranks that wait for each other's handlers both make progress. Each wait describes its
+// purpose: the sentence is used in the warning after DIOMP_WARN_AFTER and in the error after
+// DIOMP_TIMEOUT.
 #pragma once
 
 #include "base/cpu.h"
@@ -28,16 +29,16 @@
 namespace diomp::conduit {
 
 struct engine_options {
-    int spin_count = 1000; ///< most polls before yielding
-    double timeout_s = 0;  ///< 0: none
+    int spin_count = 1000; ///< maximum polls before yielding
+    double timeout_s = 0;  ///< 0: no limit
     double warn_after_s = 60;
     bool progress_thread = true;
-    bool is_crowded = false; ///< more ranks than cores: waits begin by yielding
+    bool is_oversubscribed = false; ///< more ranks than cores: waits start by yielding
 };
 
 using handler = std::function<void(const message &)>;
 
-/// Any thread, except add_handler (start-up only). Handlers must not block and must not take locks
+/// Thread-safe, except add_handler (start-up only). Handlers must not block and must not take locks
 /// that are held across a wait.
 class engine {
 public:
@@ -46,16 +47,16 @@ public:
     engine(const engine &) = delete;
     engine &operator=(const engine &) = delete;
 
-    /// Handlers of send_bulk are bulk_sinks: they must not send. Those with a placer are asked
-    /// where the data goes, by conduits that can choose.
-    [[nodiscard]] handler_id add_handler(handler function, bulk_placer placer = {});
-    /// Starts the progress thread. All handlers must be there.
+    /// Handlers of send_long must follow am_long_handler: they must not send. For handlers with a
+    /// `recv_buffer` callback, conduits that can choose call it to get the destination of the data.
+    [[nodiscard]] handler_id add_handler(handler function, recv_buffer_callback recv_buffer = {});
+    /// Starts the progress thread. Add all handlers before.
     void start();
-    /// Stops it. Messages are then served only by waiting threads.
+    /// Stops the progress thread. Messages are then served only by waiting threads.
     void stop();
 
-    /// Sends a message. Never blocks: if the peer's queue is full the message waits here, in order,
-    /// until there is room.
+    /// Sends a message. Never blocks: if the peer's queue is full, the message is queued here, in
+    /// order, until there is space.
     void send(world_rank peer, handler_id handler, std::span<const std::byte> payload);
     template <typename Struct>
     void send(world_rank peer, handler_id handler, const Struct &payload) {
@@ -64,18 +65,18 @@ public:
              std::span<const std::byte>(std::as_bytes(std::span<const Struct>(&payload, 1))));
     }
 
-    /// As conduit::send_bulk.
-    result<bool> send_bulk(world_rank peer, handler_id handler, std::span<const std::byte> payload,
+    /// See conduit::send_long.
+    result<bool> send_long(world_rank peer, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) {
-        order_going_out();
-        return conduit_.send_bulk(peer, handler, payload, data, source_free);
+        tsan_release_external();
+        return conduit_.send_long(peer, handler, payload, data, source_free);
     }
 
-    /// As conduit::put_with_message.
+    /// See conduit::put_with_message.
     result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
                                   std::span<const std::byte> source, handler_id handler,
                                   std::span<const std::byte> payload, completion &source_free) {
-        order_going_out();
+        tsan_release_external();
         return conduit_.put_with_message(peer, remote_address, source, handler, payload,
                                          source_free);
     }
@@ -83,81 +84,83 @@ public:
     /// Serves waiting messages; true if there were any.
     bool poll();
 
-    /// Waits until ready() is true. For conditions that other ranks or threads bring about by
-    /// writing memory. `describe` names what is missing; it is called only when the wait gets long.
-    /// ready() is called any number of times until it has returned true, and never after that: it
-    /// may take what it finds, or send. Errors: OMPX_ERR_TIMEOUT, OMPX_ERR_PEER; then it has not
+    /// Waits until ready() is true, for conditions that other ranks or threads make true by writing
+    /// memory. `describe` names what is missing; it is called only if the wait gets long. ready()
+    /// is called any number of times until it returns true, and never after that: it may consume
+    /// what it finds, or send. Errors: OMPX_ERR_TIMEOUT, OMPX_ERR_PEER; then ready() has not
     /// returned true.
     template <typename Ready, typename Describe>
     status wait(Ready &&ready, Describe &&describe) {
-        int const spins = cores_.polls();
+        int const spins = core_.polls();
         for (int i = 0; i < spins; ++i) {
             if (ready()) {
-                if (i > 0) { // else it says nothing about where the other rank runs
-                    cores_.note_success();
+                if (i > 0) { // i == 0 says nothing about where the other rank runs
+                    core_.note_success();
                 }
                 return {};
             }
             cpu_relax();
         }
-        if (spins == 0 && !cores_.is_to_sleep()) {
-            // The awaited rank most likely needs this core, and has written when the yield returns.
+        if (spins == 0 && !core_.should_sleep()) {
+            // The awaited rank most likely runs on this core, and has written when the yield
+            // returns.
             for (int i = 0; i < quick_yields; ++i) {
                 if (ready()) {
                     return {};
                 }
-                if (cores_.yield(i == 0)) {
+                if (core_.yield(i == 0)) {
                     break;
                 }
             }
         }
-        return wait_slowly(ready, describe, 0, awaited::store);
+        return wait_slowly(ready, describe, 0, wait_kind::store);
     }
 
-    /// The same for conditions that a handler of this rank brings about: polls from the start.
+    /// wait() for conditions that a handler of this rank makes true: polls from the start.
     template <typename Ready, typename Describe>
     status wait_for_message(Ready &&ready, Describe &&describe) {
-        return wait_slowly(ready, describe, cores_.polls(), awaited::message);
+        return wait_slowly(ready, describe, core_.polls(), wait_kind::message);
     }
 
-    /// The same for what takes longer than a yield in any case: other nodes. Offers the core to
-    /// others early and often, after each poll once somebody has been seen to want it.
+    /// wait() for operations of other nodes, which take longer than a yield in any case. Yields the
+    /// core early and often, after each poll if another thread has used the core lately.
     template <typename Ready, typename Describe>
     status wait_for_network(Ready &&ready, Describe &&describe) {
-        return wait_slowly(ready, describe, 0, awaited::message);
+        return wait_slowly(ready, describe, 0, wait_kind::message);
     }
 
-    /// After a store to memory that a rank of this node may wait for by wait(): whether threads of
-    /// the node sleep, so that wake_for_store() is needed. Costs a load.
-    [[nodiscard]] bool have_to_wake() const {
+    /// Call after a store to memory for which a rank of this node may wait by wait(): whether
+    /// threads of the node sleep, so that wake_for_store() is needed. Costs one load.
+    [[nodiscard]] bool needs_wake() const {
         return store_sleepers_.load(std::memory_order_relaxed) > 0;
     }
-    /// Ends the sleep of the rank's threads that wait for a store.
+    /// Wakes the rank's threads that wait for a store.
     void wake_for_store(world_rank peer) {
-        if (have_to_wake()) [[unlikely]] {
+        if (needs_wake()) [[unlikely]] {
             conduit_.wake_for_store(peer);
         }
     }
 
-    /// Ends the sleep of this rank's threads: the caller has completed something that one of them
-    /// may wait for by wait().
-    void wake_waiters() { conduit_.wake_napping(); }
+    /// Wakes this rank's threads. Call after completing something that one of them may wait for by
+    /// wait().
+    void wake_waiters() { conduit_.wake_idle_waiters(); }
 
-    /// Calls `then` once, in a thread that polls, after `count` is done. Any thread; `then` must
-    /// not block, and may send and watch.
-    void watch(std::shared_ptr<completion> count, std::function<void()> then);
-    /// The same after is_over() has been true, which is asked by one thread at a time and may send.
-    void watch_until(std::function<bool()> is_over, std::function<void()> then);
+    /// Calls `then` once, in a thread that polls, after `count` is done. Any thread. `then` must
+    /// not block; it may send and register further callbacks.
+    void on_completion(std::shared_ptr<completion> count, std::function<void()> then);
+    /// Calls `then` once after is_over() has returned true. One thread at a time calls is_over(),
+    /// which may send.
+    void call_when(std::function<bool()> is_over, std::function<void()> then);
 
-    /// Makes every later wait fail with this reason (a peer is gone).
+    /// Makes every later wait fail with this reason (a peer is lost).
     void fail_waits(std::string reason);
-    /// The reason given there, "" if none was.
+    /// The reason given to fail_waits(), "" if none.
     [[nodiscard]] std::string failure_reason() const;
 
     [[nodiscard]] conduit &transport() { return conduit_; }
     [[nodiscard]] const engine_options &options() const { return options_; }
-    /// Polls before a wait gives its core away, as things are.
-    [[nodiscard]] int spins() const { return cores_.polls(); }
+    /// Current number of polls before a wait gives its core away.
+    [[nodiscard]] int spins() const { return core_.polls(); }
 
 private:
     static constexpr int quick_yields = 3;
@@ -167,36 +170,37 @@ private:
         std::vector<std::byte> payload;
     };
 
-    /// Polls `spins` times with messages before it starts to yield.
+    /// Polls `spins` times, serving messages, before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins,
-                       awaited what);
-    [[nodiscard]] bool polls_alone() const {
+                       wait_kind what);
+    [[nodiscard]] bool is_only_poller() const {
         return num_polling_.load(std::memory_order_relaxed) <= 1;
     }
-    /// What a long wait is for, and what the conduit waits for meanwhile.
+    /// The purpose of a long wait, and the operations outstanding in the conduit.
     [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     bool flush_outbox();
-    bool run_finished();
-    void serve(); ///< body of the progress thread
+    bool run_callbacks();
+    void run_progress_thread(); ///< body of the progress thread
 
     conduit &conduit_;
     engine_options options_;
-    core_monitor cores_;
+    core_monitor core_;
     const std::atomic<std::uint32_t> &store_sleepers_;
-    std::atomic<int> num_polling_{0}; ///< threads that wait awake
+    std::atomic<int> num_polling_{0}; ///< threads that wait without sleeping
     std::vector<handler> handlers_;
-    std::vector<bulk_placer> placers_; ///< of the same handlers; most are empty
-    std::mutex outbox_mutex_;          ///< leaf lock
-    /// Messages whose peers had no room, in order; only peers with some are here.
+    std::vector<recv_buffer_callback> recv_buffers_; ///< [handler]; most are empty
+    std::mutex outbox_mutex_;                        ///< leaf lock
+    /// Messages whose peers had no space, in order; only peers with messages have an entry.
     std::unordered_map<int, std::deque<pending_message>> outbox_; ///< by world rank
-    std::atomic<int> num_pending_{0};                             ///< messages in it
-    struct watched {
+    std::atomic<int> num_pending_{0};                             ///< messages in outbox_
+    struct pending_callback {
         std::function<bool()> is_over;
         std::function<void()> then;
     };
-    std::mutex watch_mutex_; ///< leaf lock over watched_; who looks takes all of them out meanwhile
-    std::vector<watched> watched_;
-    std::atomic<int> num_watched_{0};
+    /// leaf lock over callbacks_; a thread that checks callbacks takes all of them out meanwhile
+    std::mutex callback_mutex_;
+    std::vector<pending_callback> callbacks_;
+    std::atomic<int> num_callbacks_{0};
     std::atomic<bool> stopping_{false};
     std::atomic<bool> failed_{false};
     mutable std::mutex failure_mutex_;

@@ -54,7 +54,8 @@ status wait_readable(int fd, int timeout_ms, const char *what) {
     return {};
 }
 
-/// The next of ours at the listener. Strangers who found the name are sent away.
+/// Accepts the next connection of a process of the same user. Connections of other users are
+/// closed.
 result<unique_fd> accept_peer(int listener, int timeout_ms, const char *what) {
     for (;;) {
         DIOMP_TRY(wait_readable(listener, timeout_ms, what));
@@ -135,8 +136,8 @@ result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms) {
     return received;
 }
 
-status deliver(const std::string &name, std::span<const std::byte> bytes,
-               std::span<const int> fds) {
+status send_descriptors(const std::string &name, std::span<const std::byte> bytes,
+                        std::span<const int> fds) {
     auto address = make_address(name);
     DIOMP_TRY(address);
     unique_fd const socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -158,25 +159,25 @@ status deliver(const std::string &name, std::span<const std::byte> bytes,
     return {};
 }
 
-result<delivery> accept_delivery(int listener, int timeout_ms) {
+result<descriptor_bundle> receive_descriptors(int listener, int timeout_ms) {
     constexpr const char *what = "descriptors of a rank of this node";
     auto peer = accept_peer(listener, timeout_ms, what);
     DIOMP_TRY(peer);
     DIOMP_TRY(wait_readable(peer.value().get(), timeout_ms, what));
-    delivery got;
-    got.bytes.resize(max_delivery_bytes);
-    descriptors_message<max_descriptors> message(got.bytes.data(), got.bytes.size());
+    descriptor_bundle bundle;
+    bundle.bytes.resize(max_bundle_bytes);
+    descriptors_message<max_descriptors> message(bundle.bytes.data(), bundle.bytes.size());
     ssize_t const length = ::recvmsg(peer.value().get(), message.header(), MSG_CMSG_CLOEXEC);
     if (length <= 0) {
         return system_error("receiving descriptors of a rank of this node", errno);
     }
-    got.bytes.resize(static_cast<std::size_t>(length));
-    got.fds = message.take_all();
+    bundle.bytes.resize(static_cast<std::size_t>(length));
+    bundle.fds = message.take_all();
     if ((message.header()->msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
         return error(OMPX_ERR_SYSTEM, "descriptors of a rank of this node did not all arrive",
                      "see the limit of open files (ulimit -n)");
     }
-    return got;
+    return bundle;
 }
 
 } // namespace diomp::conduit

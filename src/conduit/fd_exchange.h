@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// File descriptors between ranks of a node, over abstract Unix sockets that vanish with the
-// process: at start-up one from the node's first rank to the others, later some from the rank that
-// has them to the one that asks. Both sides check that the other runs under the same user.
+// File descriptors between ranks of a node, over abstract Unix sockets, which disappear with the
+// process: at start-up one from the node's first rank to the others, later some from their owner to
+// a rank that requests them. Both sides check that the other runs under the same user.
 #pragma once
 
 #include "base/result.h"
@@ -21,16 +21,18 @@ status serve_descriptor(int listener, int fd, int num_peers, int timeout_ms);
 /// Connects and receives the descriptor. Blocks at most `timeout_ms`.
 result<unique_fd> fetch_descriptor(const std::string &name, int timeout_ms);
 
-/// The most descriptors, and bytes beside them, of one delivery.
+/// Maximum descriptors, and bytes beside them, of one bundle.
 inline constexpr std::size_t max_descriptors = 64;
-inline constexpr std::size_t max_delivery_bytes = std::size_t{16} << 10;
-struct delivery {
+inline constexpr std::size_t max_bundle_bytes = std::size_t{16} << 10;
+struct descriptor_bundle {
     std::vector<std::byte> bytes;
     std::vector<unique_fd> fds;
 };
-/// To whoever listens under that name (listen_for_peers). The bytes are not empty. Does not block.
-status deliver(const std::string &name, std::span<const std::byte> bytes, std::span<const int> fds);
-/// Accepts one delivery. Blocks at most `timeout_ms`.
-result<delivery> accept_delivery(int listener, int timeout_ms);
+/// Sends a bundle to the process that listens under this name (listen_for_peers). The bytes are not
+/// empty. Does not block.
+status send_descriptors(const std::string &name, std::span<const std::byte> bytes,
+                        std::span<const int> fds);
+/// Accepts one bundle. Blocks at most `timeout_ms`.
+result<descriptor_bundle> receive_descriptors(int listener, int timeout_ms);
 
 } // namespace diomp::conduit

@@ -6,22 +6,23 @@
 namespace diomp::conduit {
 namespace {
 
-/// In front of each message; both are multiples of its alignment.
-struct front {
+/// Precedes each message; header and payload are padded to its alignment.
+struct message_header {
     std::int32_t source;
     std::uint32_t nbytes;
     std::uint64_t handler;
 };
 
 constexpr std::size_t padded(std::size_t nbytes) {
-    return (nbytes + alignof(front) - 1) / alignof(front) * alignof(front);
+    return (nbytes + alignof(message_header) - 1) / alignof(message_header) *
+           alignof(message_header);
 }
 
 } // namespace
 
 void message_queue::add(world_rank source, handler_id handler, const std::byte *payload,
                         std::size_t nbytes) {
-    front const head{source.value(), static_cast<std::uint32_t>(nbytes), handler};
+    message_header const head{source.value(), static_cast<std::uint32_t>(nbytes), handler};
     std::size_t const at = messages_.size();
     messages_.resize(at + sizeof(head) + padded(nbytes));
     std::memcpy(messages_.data() + at, &head, sizeof(head));
@@ -31,39 +32,40 @@ void message_queue::add(world_rank source, handler_id handler, const std::byte *
     has_messages_.store(true, std::memory_order_release);
 }
 
-int message_queue::hand_over(const std::vector<std::byte> &messages, message_sink sink) {
+int message_queue::dispatch(const std::vector<std::byte> &messages, message_handler handle) {
     int handled = 0;
     for (std::size_t at = 0; at < messages.size();) {
-        front head;
+        message_header head;
         std::memcpy(&head, messages.data() + at, sizeof(head));
         at += sizeof(head);
-        sink(message{world_rank{head.source},
-                     static_cast<handler_id>(head.handler),
-                     {messages.data() + at, head.nbytes},
-                     {}});
+        handle(message{world_rank{head.source},
+                       static_cast<handler_id>(head.handler),
+                       {messages.data() + at, head.nbytes},
+                       {}});
         at += padded(head.nbytes);
         ++handled;
     }
     return handled;
 }
 
-void arrivals::receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer) {
+void arrivals::set_am_long_handler(const am_long_handler &handle,
+                                   const recv_buffer_callback &find_buffer) {
     std::lock_guard const guard(mutex_);
-    bulk_sink_ = sink;
-    bulk_placer_ = placer;
+    long_handler_ = handle;
+    recv_buffer_callback_ = find_buffer;
 }
 
-void arrivals::take_bulk(const message &arrived) {
+void arrivals::handle_long(const message &arrived) {
     std::lock_guard const guard(mutex_);
-    if (bulk_sink_) {
-        bulk_sink_(arrived);
-        bulk_news_.store(true, std::memory_order_relaxed);
+    if (long_handler_) {
+        long_handler_(arrived);
+        long_handled_.store(true, std::memory_order_relaxed);
     }
 }
 
-std::byte *arrivals::place_bulk(const message &announced, std::size_t nbytes) {
+std::byte *arrivals::find_recv_buffer(const message &incoming, std::size_t nbytes) {
     std::lock_guard const guard(mutex_);
-    return bulk_placer_ ? bulk_placer_(announced, nbytes) : nullptr;
+    return recv_buffer_callback_ ? recv_buffer_callback_(incoming, nbytes) : nullptr;
 }
 
 } // namespace diomp::conduit

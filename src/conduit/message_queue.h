@@ -10,11 +10,11 @@
 
 namespace diomp::conduit {
 
-/// Under its owner's lock, but for what says otherwise.
+/// Guarded by its owner's lock, except functions that say otherwise.
 class message_queue {
 public:
     void add(world_rank source, handler_id handler, const std::byte *payload, std::size_t nbytes);
-    /// Gives what waits for the content of `other`, which is used again.
+    /// Exchanges the waiting messages for the content of `other`, whose memory is reused.
     void swap(std::vector<std::byte> &other) {
         messages_.swap(other);
         has_messages_.store(!messages_.empty(), std::memory_order_release);
@@ -24,15 +24,16 @@ public:
     [[nodiscard]] bool has_messages() const {
         return has_messages_.load(std::memory_order_acquire);
     }
-    /// Walks through what swap() gave. Any thread.
-    static int hand_over(const std::vector<std::byte> &messages, message_sink sink);
+    /// Calls the handler for each message in a buffer from swap(); returns their number. Any
+    /// thread.
+    static int dispatch(const std::vector<std::byte> &messages, message_handler handle);
 
 private:
     std::vector<std::byte> messages_;
     std::atomic<bool> has_messages_{false};
 };
 
-/// What has come for the runtime. Any thread; a leaf lock of its own.
+/// Messages received for the runtime. Thread-safe; uses a leaf lock of its own.
 class arrivals {
 public:
     void add_message(world_rank source, handler_id handler, const std::byte *payload,
@@ -47,28 +48,29 @@ public:
         add(queue_);
     }
     [[nodiscard]] bool has_messages() const { return queue_.has_messages(); }
-    /// As message_queue::swap.
+    /// See message_queue::swap.
     void swap_messages(std::vector<std::byte> &other) {
         std::lock_guard const guard(mutex_);
         queue_.swap(other);
     }
 
-    void receive_bulk_with(const bulk_sink &sink, const bulk_placer &placer);
-    /// Gives a message of send_bulk to the sink.
-    void take_bulk(const message &arrived);
-    /// What the placer says.
-    [[nodiscard]] std::byte *place_bulk(const message &announced, std::size_t nbytes);
-    /// A bulk message has been handled since the last call.
-    [[nodiscard]] bool take_bulk_news() {
-        return bulk_news_.exchange(false, std::memory_order_relaxed);
+    void set_am_long_handler(const am_long_handler &handle,
+                             const recv_buffer_callback &find_buffer);
+    /// Calls the handler of AM longs.
+    void handle_long(const message &arrived);
+    /// Calls the callback that chooses the buffer of an AM long.
+    [[nodiscard]] std::byte *find_recv_buffer(const message &incoming, std::size_t nbytes);
+    /// Whether an AM long has been handled since the last call.
+    [[nodiscard]] bool take_long_handled() {
+        return long_handled_.exchange(false, std::memory_order_relaxed);
     }
 
 private:
     std::mutex mutex_;
     message_queue queue_;
-    bulk_sink bulk_sink_;
-    bulk_placer bulk_placer_;
-    std::atomic<bool> bulk_news_{false};
+    am_long_handler long_handler_;
+    recv_buffer_callback recv_buffer_callback_;
+    std::atomic<bool> long_handled_{false};
 };
 
 } // namespace diomp::conduit

@@ -14,7 +14,7 @@ std::string network_peer::name() const {
     return compose_name();
 }
 
-void network_peer::learn_host(const std::string &host) {
+void network_peer::set_host(const std::string &host) {
     std::lock_guard const guard(mutex_);
     host_ = host;
 }
@@ -31,18 +31,18 @@ std::string network_peer::fail(const std::string &why) {
     return failure_;
 }
 
-status network_peer::gone() const {
+status network_peer::lost_error() const {
     std::lock_guard const guard(mutex_);
     return error(OMPX_ERR_PEER, failure_);
 }
 
-bool network_peer::take_room(std::size_t payload_bytes) {
+bool network_peer::take_credit(std::size_t payload_bytes) {
     std::uint64_t const cost = message_cost(payload_bytes);
     if (unhandled_bytes_.fetch_add(cost, std::memory_order_relaxed) + cost <=
-        message_window_bytes) {
+        message_credit_bytes) {
         return true;
     }
-    free_room(cost);
+    return_credit(cost);
     return false;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What every network keeps of a rank that it speaks to, and the table of these.
+// State that every network keeps per peer, and the table of peers.
 #pragma once
 
 #include "base/ids.h"
@@ -15,9 +15,9 @@
 
 namespace diomp::conduit {
 
-/// The queue of a rank holds this much of the messages of each other one.
-inline constexpr std::uint64_t message_window_bytes = 256 * 1024;
-/// What a message takes of it.
+/// Message credit: bytes of unhandled messages that a rank accepts from each other rank.
+inline constexpr std::uint64_t message_credit_bytes = 256 * 1024;
+/// Credit that a message takes.
 constexpr std::uint64_t message_cost(std::size_t payload_bytes) { return payload_bytes + 16; }
 
 /// Any thread.
@@ -32,51 +32,52 @@ public:
     [[nodiscard]] world_rank rank() const { return rank_; }
     /// "rank 3 on hostb".
     [[nodiscard]] std::string name() const;
-    void learn_host(const std::string &host);
+    void set_host(const std::string &host);
 
     [[nodiscard]] bool is_failed() const { return failed_.load(std::memory_order_acquire); }
-    /// Ends everything that waits for this peer with OMPX_ERR_PEER. Returns a sentence that names
-    /// the peer, `why` and what waited; empty if it had failed before.
+    /// Fails all operations that wait for this peer with OMPX_ERR_PEER. Returns a sentence that
+    /// names the peer, `why` and the outstanding operations; empty if the peer had failed before.
     virtual std::string fail(const std::string &why);
-    /// That sentence as an error, of a peer that has failed.
-    [[nodiscard]] status gone() const;
+    /// The failure as an error; the peer has failed.
+    [[nodiscard]] status lost_error() const;
 
-    /// Something waits for this peer.
+    /// Whether an operation waits for this peer.
     [[nodiscard]] virtual bool is_awaited() = 0;
-    /// What waits for this peer, in words; empty if nothing does. Messages alone count only if
-    /// `is_silent`: targets tell late what they have handled.
+    /// The operations that wait for this peer, as text; empty if there are none. Messages alone
+    /// count only if `is_silent`: targets return credit late.
     [[nodiscard]] virtual std::string describe_outstanding(bool is_silent) = 0;
 
-    /// Something came from it.
-    void note_sign_of_life() {
-        if (!was_heard.load(std::memory_order_relaxed)) {
-            was_heard.store(true, std::memory_order_relaxed);
+    /// Call when anything arrives from the peer.
+    void note_activity() {
+        if (!was_active.load(std::memory_order_relaxed)) {
+            was_active.store(true, std::memory_order_relaxed);
         }
     }
 
-    /// Takes room for a message in the peer's queue. False: there is none.
-    [[nodiscard]] bool take_room(std::size_t payload_bytes);
-    /// The peer has handled so much.
-    void free_room(std::uint64_t nbytes) {
+    /// Takes credit for a message to the peer. False: not enough credit.
+    [[nodiscard]] bool take_credit(std::size_t payload_bytes);
+    /// Returns credit for messages that the peer has handled.
+    void return_credit(std::uint64_t nbytes) {
         unhandled_bytes_.fetch_sub(nbytes, std::memory_order_relaxed);
     }
     /// Bytes of messages that the peer has not handled yet.
     [[nodiscard]] std::uint64_t unhandled_bytes() const {
         return unhandled_bytes_.load(std::memory_order_relaxed);
     }
-    /// A message of the peer has been handled. True: it should be told.
+    /// Records that a message of the peer has been handled. True: send credit to the peer.
     [[nodiscard]] bool note_handled(std::size_t payload_bytes) {
         std::uint64_t const cost = message_cost(payload_bytes);
-        return handled_bytes_.fetch_add(cost) + cost > message_window_bytes / 4;
+        return handled_bytes_.fetch_add(cost) + cost > message_credit_bytes / 4;
     }
-    /// What it is to be told.
-    [[nodiscard]] std::uint64_t take_handled() { return handled_bytes_.exchange(0); }
+    /// Credit to send to the peer now.
+    [[nodiscard]] std::uint64_t take_handled_bytes() { return handled_bytes_.exchange(0); }
 
-    std::atomic<bool> was_heard{false}; ///< since the watch looked
-    std::atomic<int> silent_looks{0};   ///< of the watch in a row; the network thread writes
+    std::atomic<bool> was_active{false}; ///< since the last liveness check
+    /// consecutive liveness checks without activity; written by the network thread
+    std::atomic<int> num_silent_checks{0};
 
 protected:
-    // Under mutex_:
+    // Called with mutex_ held:
     [[nodiscard]] virtual std::string count_outstanding() const = 0;
     virtual void end_all() {}
 
@@ -90,21 +91,21 @@ private:
     std::atomic<std::uint64_t> unhandled_bytes_{0};
     std::atomic<std::uint64_t> handled_bytes_{0};
     std::string host_;    ///< under mutex_
-    std::string failure_; ///< likewise
+    std::string failure_; ///< under mutex_
 };
 
-/// Peers by rank, made on first use. Any thread.
+/// Peers by rank, created on first use. Thread-safe.
 template <typename Peer>
 class peer_table {
 public:
     explicit peer_table(std::size_t num_ranks) : by_rank_(num_ranks), made_(num_ranks) {}
 
     [[nodiscard]] std::size_t num_ranks() const { return by_rank_.size(); }
-    /// nullptr if never spoken to.
+    /// nullptr if there was no communication with this rank.
     [[nodiscard]] Peer *find(world_rank rank) const {
         return by_rank_[rank.index()].load(std::memory_order_acquire);
     }
-    /// `make` gives the std::unique_ptr of a new one.
+    /// `make` returns the std::unique_ptr of a new peer.
     template <typename Make>
     Peer &find_or_make(world_rank rank, Make &&make) {
         if (Peer *const known = find(rank); known != nullptr) [[likely]] {
@@ -127,12 +128,12 @@ public:
 
 private:
     std::vector<std::atomic<Peer *>> by_rank_;
-    std::mutex mutex_;                        ///< of who makes one
-    std::vector<std::unique_ptr<Peer>> made_; ///< first num_made_ ones; never moves
+    std::mutex mutex_;                        ///< held while a peer is created
+    std::vector<std::unique_ptr<Peer>> made_; ///< the first num_made_ are valid; never moves
     std::atomic<std::size_t> num_made_{0};
 };
 
-/// As the watch wants them.
+/// Converts peers to the form of the liveness check.
 template <typename Peers>
 std::vector<network_peer *> pointers_to(const Peers &peers) {
     std::vector<network_peer *> found;

@@ -11,15 +11,15 @@
 namespace diomp::conduit {
 namespace {
 
-constexpr int nap_ms = 1;
+constexpr int idle_wait_ms = 1;
 
 } // namespace
 
 result<std::unique_ptr<network_thread>> network_thread::start(int event_fd,
                                                               network_thread_work work) {
     std::unique_ptr<network_thread> made(new network_thread(event_fd, std::move(work)));
-    made->bell_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!made->bell_.valid()) {
+    made->wake_event_ = unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!made->wake_event_.valid()) {
         return system_error("eventfd", errno);
     }
     made->thread_ = start_service_thread("diomp-network", [thread = made.get()] { thread->run(); });
@@ -29,45 +29,47 @@ result<std::unique_ptr<network_thread>> network_thread::start(int event_fd,
 network_thread::~network_thread() {
     stopping_.store(true, std::memory_order_seq_cst);
     if (thread_.joinable()) {
-        ring();
+        signal_event();
         thread_.join();
     }
 }
 
-void network_thread::ring() {
+void network_thread::signal_event() {
     std::uint64_t const one = 1;
-    [[maybe_unused]] auto const written = ::write(bell_.get(), &one, sizeof(one));
+    [[maybe_unused]] auto const written = ::write(wake_event_.get(), &one, sizeof(one));
 }
 
 bool network_thread::wait(bool for_events, int limit_ms) {
-    pollfd watched[2] = {{bell_.get(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
+    pollfd watched[2] = {{wake_event_.get(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
     if (::poll(watched, for_events ? 2 : 1, limit_ms) <= 0) {
         return false;
     }
     if ((watched[0].revents & POLLIN) != 0) {
         std::uint64_t count = 0;
-        [[maybe_unused]] auto const taken = ::read(bell_.get(), &count, sizeof(count));
+        [[maybe_unused]] auto const taken = ::read(wake_event_.get(), &count, sizeof(count));
     }
     return watched[1].revents != 0;
 }
 
 void network_thread::run() {
-    // The descriptor ended a sleep, and there was nothing to do: it may stay readable for long.
-    bool had_false_alarm = false;
+    // The descriptor ended a sleep, and there was no work: it may stay readable for long.
+    bool had_spurious_wakeup = false;
     while (!stopping_.load(std::memory_order_seq_cst)) {
-        int const longest_ms = work_.watch();
+        int const max_sleep_ms = work_.check_peers();
         if (work_.is_polled()) {
-            wait(false, nap_ms);
+            wait(false, idle_wait_ms);
             continue;
         }
         if (work_.serve()) {
-            had_false_alarm = false;
+            had_spurious_wakeup = false;
             continue;
         }
-        // Whoever leaves work behind after this line nudges; before it, arm() has found it.
+        // A thread that leaves work after this line calls wake(); work left before it was found by
+        // arm().
         asleep_.store(true, std::memory_order_seq_cst);
         if (!work_.is_polled() && work_.arm()) {
-            had_false_alarm = had_false_alarm ? wait(false, nap_ms) : wait(true, longest_ms);
+            had_spurious_wakeup =
+                had_spurious_wakeup ? wait(false, idle_wait_ms) : wait(true, max_sleep_ms);
         }
         asleep_.store(false, std::memory_order_seq_cst);
     }

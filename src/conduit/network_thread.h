@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The thread that serves the network while nobody polls. While somebody does it naps and costs
-// nothing on that thread's path; when nobody has for a nap's time it sleeps on its descriptor.
+// The thread that makes progress of the network while no other thread polls. While one polls, this
+// thread sleeps a millisecond at a time and costs nothing on the polling thread's path; when no
+// thread has polled for that time, it makes progress and sleeps on the network's descriptor.
 #pragma once
 
 #include "base/result.h"
@@ -14,29 +15,29 @@
 namespace diomp::conduit {
 
 struct network_thread_work {
-    /// Somebody polls, or has polled since the last call.
+    /// True if a thread polls, or has polled since the last call.
     std::function<bool()> is_polled;
-    /// Does what there is to do. True if there was something.
+    /// Makes progress. True if there was work.
     std::function<bool()> serve;
-    /// Prepares for sleeping on the descriptor. False: there is something to do.
+    /// Prepares for sleeping on the descriptor. False: there is work.
     std::function<bool()> arm;
-    /// Called about every millisecond while awake. Returns after how many milliseconds of sleep it
-    /// is to be called again; -1: not without an event.
-    std::function<int()> watch;
+    /// Called about every millisecond while awake. Returns the milliseconds of sleep until the next
+    /// call; -1: no call before an event.
+    std::function<int()> check_peers;
 };
 
 class network_thread {
 public:
     static result<std::unique_ptr<network_thread>> start(int event_fd, network_thread_work work);
-    /// Stops it.
+    /// Stops the thread.
     ~network_thread();
     network_thread(const network_thread &) = delete;
     network_thread &operator=(const network_thread &) = delete;
 
-    /// If it sleeps, makes it look around. Costs one load otherwise.
-    void nudge() {
+    /// If the thread sleeps, wakes it. Costs one load otherwise.
+    void wake() {
         if (asleep_.load(std::memory_order_seq_cst)) [[unlikely]] {
-            ring();
+            signal_event();
         }
     }
 
@@ -44,13 +45,13 @@ private:
     network_thread(int event_fd, network_thread_work work)
         : event_fd_(event_fd), work_(std::move(work)) {}
     void run();
-    /// True: an event ended it.
+    /// True: an event ended the wait.
     bool wait(bool for_events, int limit_ms);
-    void ring();
+    void signal_event();
 
     int event_fd_;
     network_thread_work work_;
-    unique_fd bell_;
+    unique_fd wake_event_;
     std::atomic<bool> asleep_{false};
     std::atomic<bool> stopping_{false};
     std::thread thread_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Gets that a rank waits for, by numbers that may travel.
+// Outstanding gets of a rank, by numbers that can be sent in messages.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -9,13 +9,13 @@
 
 namespace diomp::conduit {
 
-/// A number that is used again has another generation.
+/// A reused index has another generation.
 struct get_id {
     std::uint32_t index = ~std::uint32_t{0};
     std::uint32_t generation = 0;
 };
 
-/// In a message.
+/// Form in a message.
 constexpr std::uint64_t to_number(get_id id) {
     return (std::uint64_t{id.index} << 32) | std::uint64_t{id.generation};
 }
@@ -23,7 +23,7 @@ constexpr get_id to_get_id(std::uint64_t number) {
     return {static_cast<std::uint32_t>(number >> 32), static_cast<std::uint32_t>(number)};
 }
 
-/// Under its owner's lock, but for what says otherwise.
+/// Guarded by its owner's lock, except functions that say otherwise.
 class pending_gets {
 public:
     struct entry {
@@ -47,7 +47,7 @@ public:
         count_.fetch_add(1, std::memory_order_relaxed);
         return {index, made.generation};
     }
-    /// nullptr: it has failed.
+    /// nullptr: the get has failed.
     [[nodiscard]] entry *find(get_id id) {
         bool const is_known = id.index < entries_.size() &&
                               entries_[id.index].generation == id.generation &&
@@ -72,7 +72,7 @@ public:
         }
     }
 
-    /// Any thread. Those that have failed count, too.
+    /// Any thread. Includes gets that have failed.
     [[nodiscard]] std::size_t count() const { return count_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::size_t bytes() const {
         std::size_t sum = 0;

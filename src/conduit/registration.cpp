@@ -17,7 +17,7 @@ namespace {
 
 using path = std::filesystem::path;
 
-/// Of a folder's entries; none if there is no such folder.
+/// Entries of a directory; none if it does not exist.
 std::vector<path> entries_of(const path &folder) {
     std::vector<path> found;
     std::error_code none;
@@ -27,7 +27,7 @@ std::vector<path> entries_of(const path &folder) {
     return found;
 }
 
-/// The kernel writes states of ports as a number and a word: "4: ACTIVE".
+/// The kernel writes the state of a port as a number and a word: "4: ACTIVE".
 bool has_active_port(const path &adapter) {
     return std::ranges::any_of(entries_of(adapter / "ports"), [](const path &port) {
         std::string state;
@@ -53,15 +53,15 @@ bool has_rdma_adapter(const std::string &root) {
            (!entries_of(top / "sys/class/cxi").empty() && has_device_file(top / "dev", "cxi"));
 }
 
-std::size_t bytes_to_register(const window &window, const launch::job_info &job) {
+std::size_t bytes_to_register(const arena &arena, const launch::job_info &job) {
     std::size_t const physical = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                                  static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    std::size_t const wanted = window.device_offset() + window.device_bytes();
+    std::size_t const wanted = arena.device_offset() + arena.device_bytes();
     if (wanted <= physical / 2 / static_cast<std::size_t>(job.local_size)) {
         return wanted;
     }
     log(log_level::info,
-        "the segment of {} is too large to be registered with a network: transfers travel as "
+        "the segment of {} is too large to be registered with a network: transfers use active "
         "messages [remedy: set DIOMP_SEGMENT_SIZE and DIOMP_DEVICE_SEGMENT_SIZE]",
         format_size(wanted));
     return 0;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What of this host and its segments a network may use.
+// Resources of this host that a network may use: RDMA adapters, and memory to register.
 #pragma once
 
-#include "conduit/window.h"
+#include "conduit/arena.h"
 #include "launch/launch.h"
 
 #include <string>
 
 namespace diomp::conduit {
 
-/// This host has an adapter that moves data without the target's processor (InfiniBand, RoCE,
-/// Omni-Path, EFA, Slingshot), with a port that is up and a device file that processes can open.
-/// Tests look elsewhere than in "/".
+/// Whether this host has an adapter that moves data without the target's processor (InfiniBand,
+/// RoCE, Omni-Path, EFA, Slingshot), with an active port and a device file that processes can open.
+/// Tests pass another root than "/".
 [[nodiscard]] bool has_rdma_adapter(const std::string &root = "/");
 
-/// All of the own slot, or 0, and the log says why: networks pin what they register, and a segment
-/// that reserves most of the memory, as it does unless the user gives its size, cannot be pinned.
-std::size_t bytes_to_register(const window &window, const launch::job_info &job);
+/// Bytes of the own slot to register: all of it, or 0, and the log says why. Networks pin
+/// registered memory, and a segment that reserves most of the memory, as it does unless the user
+/// sets its size, cannot be pinned.
+std::size_t bytes_to_register(const arena &arena, const launch::job_info &job);
 
 } // namespace diomp::conduit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which devices of a node each of its ranks drives. Arithmetic only: every rank computes the whole
-// table from the same facts and reads its own row, so nobody has to tell anybody.
+// Assigns the devices of a node to its ranks. Arithmetic only: each rank computes the whole table
+// from the same data and reads its own row, so no communication is needed.
 #pragma once
 
 #include "base/result.h"
@@ -10,21 +10,22 @@
 
 namespace diomp::device {
 
-/// Facts about the ranks that see the same devices. A NUMA node of -1 is not known.
+/// Data about the ranks that see the same devices. NUMA node -1: unknown.
 struct binding_request {
-    std::vector<int> device_nodes; ///< [device] NUMA node whose memory is next to the device
+    std::vector<int> device_nodes; ///< [device] NUMA node nearest to the device
     std::vector<int> rank_nodes;   ///< [local rank] NUMA node of the cores that the rank may use
     int devices_per_rank = 1;
-    /// Of two known nodes: small is near. The kernel's numbers: numa_distance() of device/numa.h.
+    /// Distance between two known nodes, as numa_distance() of device/numa.h returns it.
     std::function<int(int rank_node, int device_node)> distance;
 };
 
-/// [local rank] -> its devices, nearest first. In this order of importance:
+/// Returns [local rank] -> its devices, nearest first. Rules in order of importance:
 /// - no device has two ranks more than another;
-/// - a rank gets the nearest devices that are left; what is not known counts as farthest;
+/// - a rank gets the nearest devices that are left; unknown distances count as farthest;
 /// - low numbers go first, of ranks and of devices.
-/// Ranks share devices only if one device per rank was asked for and there are fewer devices than
-/// ranks. OMPX_ERR_ARG: several per rank, and not enough for all; no devices; none asked for.
+/// Ranks share devices only if one device per rank is requested and there are fewer devices than
+/// ranks. OMPX_ERR_ARG: several devices per rank are requested and there are too few, or there are
+/// no devices, or none are requested.
 result<std::vector<std::vector<int>>> bind_devices(const binding_request &request);
 
 } // namespace diomp::device

@@ -17,18 +17,17 @@ status check_device(const backend &of, device_id device) {
 
 result<std::unique_ptr<current_scope>> backend::make_current(device_id device) {
     DIOMP_TRY(check_device(*this, device));
-    return error(OMPX_ERR_UNSUPPORTED,
-                 fmt::format("{} devices have no vendor's libraries beside them", name()));
+    return error(OMPX_ERR_UNSUPPORTED, fmt::format("{} devices have no vendor libraries", name()));
 }
 
 status queue::reduce(const reduction & /*how*/, void * /*dst*/,
                      std::span<const void *const> /*sources*/, std::size_t /*count*/) {
-    return error(OMPX_ERR_UNSUPPORTED, "this device has no kernels that reduce");
+    return error(OMPX_ERR_UNSUPPORTED, "this device has no reduction kernels");
 }
 
 bool backend::can_reduce(device_id /*device*/, const reduction & /*how*/) { return false; }
 
-error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {
+error out_of_range(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("cannot commit {} at offset {}: {} are reserved", format_size(nbytes),
                         offset_bytes, format_size(of.reserved_bytes()))};

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Device memory and the copies that reach it. What CUDA and HIP are is known below this header
-// only.
+// Device memory and the copies that access it. Only the code below this header depends on CUDA or
+// HIP.
 //
 // Glossary: backend: one vendor's devices (or parts of host memory that stand for devices).
-// reservation: a range of device addresses that never moves. committed: the parts of it that have
-// memory behind them. peer memory: a reservation of another process, mapped into this
-// one. queue: copies that a device works off one after the other (a "stream" of the papers and
-// vendors). pinned: host memory that a device reads and writes without a detour. to reach: to copy
-// from and to another device's memory directly, without a detour through the host.
+// reservation: a range of device addresses that never moves. committed: the parts of a reservation
+// that have physical memory. peer memory: a reservation of another process, mapped into this one.
+// queue: copies that a device executes in order (a "stream" of the papers and vendors). pinned:
+// host memory that a device accesses directly. peer access: copies from and to another device's
+// memory without staging through the host.
 //
-// Lifetime: what a backend hands out keeps what it needs of the driver; it may outlive the backend
-// (of the host backend: not the ranges, which are the caller's). Calls may come from any thread
-// unless a class says otherwise.
+// Lifetime: objects returned by a backend keep alive what they need of the driver and may outlive
+// the backend (with the host backend except for the ranges, which belong to the caller). Calls are
+// thread-safe unless a class states otherwise.
 //
 // To add a backend: docs/devices.md.
 #pragma once
@@ -35,43 +35,45 @@
 namespace diomp::device {
 
 /// A device's number within its backend, 0 .. num_devices - 1: the order of the vendor's library,
-/// after CUDA_VISIBLE_DEVICES and the like.
+/// after CUDA_VISIBLE_DEVICES and similar variables.
 using device_id = id<struct device_id_tag>;
 
-/// The same in every process; all zero: the device has none.
+/// Equal in all processes; all zero: the device has none.
 using device_uuid = std::array<std::byte, 16>;
 
-/// What upper layers select on, and what diomp-info shows.
+/// Properties on which upper layers select and which diomp-info shows.
 struct properties {
     std::string name;
     device_uuid uuid{};
-    std::string pci_bus_id; ///< "0000:3b:00.0"; empty if it is not on such a bus
-    int numa_node = -1;     ///< whose host memory is next to it; -1: not known
+    std::string pci_bus_id; ///< "0000:3b:00.0"; empty if the device is not on a PCI bus
+    int numa_node = -1;     ///< nearest NUMA node; -1: unknown
     std::size_t total_bytes = 0;
     std::size_t free_bytes = 0; ///< at the time of the call
     int multiprocessors = 0;
-    bool memory_grows = false;         ///< a reservation costs memory only where it is committed
-    bool memory_shares = false;        ///< share() and open_shared() work
-    bool host_loadable = false;        ///< the processor may load and store the memory
-    bool is_shared_by_service = false; ///< kernels of several processes run at the same time
+    bool memory_grows = false;         ///< a reservation uses memory only where it is committed
+    bool memory_shares = false;        ///< share() and open_shared() are supported
+    bool host_loadable = false;        ///< the processor can load and store the memory
+    bool is_shared_by_service = false; ///< kernels of several processes run concurrently (MPS)
 };
 
-/// A piece of a reservation as another process of the node can open it: by a file descriptor, which
-/// travels over a Unix socket, or, where there is none, by 64 bytes that only the vendor can read.
-struct shared_part {
+/// An extent of a reservation in a form that another process of the node can open: a file
+/// descriptor, which is sent over a Unix socket, or, if it has none, a token of 64 bytes that only
+/// the vendor's library interprets.
+struct shared_extent {
     std::uint64_t offset_bytes = 0;
     std::uint64_t size_bytes = 0;
     unique_fd fd;
-    std::array<std::byte, 64> token{}; ///< counts only if fd is not valid
+    std::array<std::byte, 64> token{}; ///< used only if fd is not valid
 };
 
-/// Pieces of a reservation. May be destroyed, with its descriptors, once it is opened.
+/// Extents of a reservation. May be destroyed, with its descriptors, after it has been opened.
 struct shared_handle {
     std::uint64_t reserved_bytes = 0;
-    std::vector<shared_part> parts;
+    std::vector<shared_extent> extents;
 };
 
-/// A reservation of this process. One thread at a time; base and the sizes: any.
+/// A reservation of this process. One thread at a time, except base() and the sizes, which are
+/// thread-safe.
 class memory {
 public:
     memory() = default;
@@ -83,21 +85,21 @@ public:
     [[nodiscard]] virtual std::size_t reserved_bytes() const = 0;
     [[nodiscard]] virtual std::size_t committed_bytes() const = 0;
 
-    /// Commits at least [offset_bytes, offset_bytes + nbytes); what is committed already stays as
-    /// it is. New memory has any contents. Each stretch that was missing becomes a part to share:
-    /// few large steps. Errors: OMPX_ERR_RANGE past the reservation, OMPX_ERR_NOMEM; stretches
-    /// before the one that failed stay.
+    /// Commits at least [offset_bytes, offset_bytes + nbytes); committed memory is left unchanged.
+    /// The contents of new memory are undefined. Each missing range becomes one extent to share, so
+    /// a few large commits are better than many small ones. Errors: OMPX_ERR_RANGE past the
+    /// reservation, OMPX_ERR_NOMEM; ranges committed before the failure stay committed.
     virtual status commit(std::size_t offset_bytes, std::size_t nbytes) = 0;
 
-    [[nodiscard]] virtual std::size_t num_parts() const = 0;
-    static constexpr std::size_t all_parts = std::numeric_limits<std::size_t>::max();
-    /// The committed parts but the first `num_known`, at most `max_parts`, in the order in which
-    /// they were committed. Blocks shortly. OMPX_ERR_UNSUPPORTED: not here.
-    virtual result<shared_handle> share(std::size_t num_known, std::size_t max_parts) = 0;
+    [[nodiscard]] virtual std::size_t num_extents() const = 0;
+    static constexpr std::size_t all_extents = std::numeric_limits<std::size_t>::max();
+    /// Exports the committed extents except the first `num_known`, at most `max_extents`, in the
+    /// order of committing. Blocks briefly. OMPX_ERR_UNSUPPORTED: not supported here.
+    virtual result<shared_handle> share(std::size_t num_known, std::size_t max_extents) = 0;
 };
 
-/// Memory of another process, mapped here; destroying it ends the mapping. The owner must keep the
-/// memory until then. One thread at a time.
+/// Memory of another process, mapped into this one; the destructor unmaps it. The owner must keep
+/// the memory until then. One thread at a time.
 class peer_memory {
 public:
     peer_memory() = default;
@@ -105,53 +107,55 @@ public:
     peer_memory(const peer_memory &) = delete;
     peer_memory &operator=(const peer_memory &) = delete;
 
-    /// Where the owner's base lies in this process.
+    /// The address of the owner's base in this process.
     [[nodiscard]] virtual std::byte *base() const = 0;
     [[nodiscard]] virtual std::size_t mapped_bytes() const = 0;
-    /// Maps what the owner has added. OMPX_ERR_ARG: a part overlaps another or the range's end.
+    /// Maps extents that the owner has added. OMPX_ERR_ARG: an extent overlaps another or exceeds
+    /// the range.
     virtual status map_more(const shared_handle &added) = 0;
 };
 
-/// How arrays are combined, element by element.
+/// An element-wise reduction of arrays.
 struct reduction {
     ompx_type_t type = 0;
     ompx_op_t op = 0;
-    std::size_t divisor = 1; ///< of OMPX_AVG: the sum is divided by it
+    std::size_t divisor = 1; ///< for OMPX_AVG: divides the sum
 };
 
-/// Copies and reductions in order. One thread at a time.
+/// Executes copies and reductions in order. One thread at a time.
 class queue {
 public:
     queue() = default;
-    virtual ~queue() = default; ///< of a queue that is idle or has failed
+    virtual ~queue() = default; ///< the queue must be idle or have failed
     queue(const queue &) = delete;
     queue &operator=(const queue &) = delete;
 
-    /// Between any two of device memory, peer memory and host memory; from or to memory of other
-    /// devices only if they can be reached. Returns at once where the device can, which it can for
-    /// pinned host memory. Both ranges stay valid until the queue is idle.
+    /// Copies between any two of device memory, peer memory and host memory, and memory of other
+    /// devices to which the device has peer access. Returns immediately where the device supports
+    /// that, which includes pinned host memory. Both ranges must stay valid until the queue is
+    /// idle.
     virtual status copy(void *dst, const void *src, std::size_t nbytes) = 0;
-    /// dst[i] = sources[0][i] op sources[1][i] op ... for i < count, combined in this order and
-    /// with the bits that the collectives' loops for the processor give. There are 1 to
-    /// most_sources of them; dst may be one, and overlaps no other. All of it in memory that copies
-    /// of this queue reach on devices. The rest as of copies. OMPX_ERR_UNSUPPORTED: see
+    /// Computes dst[i] = sources[0][i] op sources[1][i] op ... for i < count, in this order, with
+    /// bitwise the results of the collectives' loops for the processor. 1 to max_sources sources;
+    /// dst may be one of them and overlaps no other. All memory must be on devices that copies of
+    /// this queue can access. Completion and lifetimes as for copy(). OMPX_ERR_UNSUPPORTED: see
     /// backend::can_reduce.
     virtual status reduce(const reduction &how, void *dst, std::span<const void *const> sources,
                           std::size_t count);
-    static constexpr std::size_t most_sources = 64;
-    /// Whether all work is complete and visible; does not block. An error is about one part of it,
-    /// and the queue is of no use afterwards.
+    static constexpr std::size_t max_sources = 64;
+    /// Whether all work is complete and visible; does not block. An error belongs to some operation
+    /// of the queue, which cannot be used afterwards.
     virtual result<bool> is_idle() = 0;
-    /// Blocks until it is idle. Without limit of time: a device that hangs is ended by its driver,
-    /// with an error here; who has to look at other things meanwhile asks is_idle instead.
+    /// Blocks until the queue is idle. No timeout: the driver ends a device that hangs, which
+    /// returns an error here. Callers that must make progress elsewhere poll is_idle instead.
     virtual status wait() = 0;
-    /// The vendor's stream, for another library of the vendor to put work on; is_idle and wait are
-    /// about that work as well. Null: the backend has no streams.
+    /// The vendor's stream, on which other libraries of the vendor can enqueue work; is_idle and
+    /// wait cover that work. Null: the backend has no streams.
     [[nodiscard]] virtual void *native_stream() const { return nullptr; }
 };
 
-/// Makes a device the calling thread's own while it lives, as libraries of the vendor expect it.
-/// Scopes of a thread end in the opposite order of their beginning, on that thread.
+/// Makes a device current in the calling thread during its lifetime, as the vendor's libraries
+/// expect. Scopes of a thread must be destroyed on that thread in reverse order.
 class current_scope {
 public:
     current_scope() = default;
@@ -160,7 +164,7 @@ public:
     current_scope &operator=(const current_scope &) = delete;
 };
 
-/// Owner of pinned memory, or of its being pinned.
+/// Owns pinned memory, or the pinning of memory.
 class pinned_memory {
 public:
     using release_function = std::function<void(void *)>;
@@ -194,7 +198,7 @@ private:
     release_function release_;
 };
 
-/// Every call that takes a device answers OMPX_ERR_ARG for one that does not exist.
+/// Calls that take a device return OMPX_ERR_ARG for one that does not exist.
 class backend {
 public:
     backend() = default;
@@ -204,64 +208,66 @@ public:
 
     [[nodiscard]] virtual const char *name() const = 0; ///< "host", "cuda", "hip"
     [[nodiscard]] virtual int num_devices() const = 0;  ///< at least 1
-    /// Opens a context on the device for a moment, unless there is one.
+    /// Opens a temporary context on the device unless one exists.
     virtual result<properties> describe(device_id device) = 0;
-    /// properties::uuid, without a context.
+    /// Returns properties::uuid without opening a context.
     virtual result<device_uuid> uuid_of(device_id device) = 0;
 
-    /// Nothing is committed yet where memory_grows says so, else all of it. The size is rounded up
-    /// to what the device can map.
+    /// Reserves device memory. Nothing is committed if memory_grows is true, otherwise all of it.
+    /// The size is rounded up to the device's granularity.
     virtual result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) = 0;
-    /// Maps what another process of the node shares, for copies by `device`.
+    /// Maps memory that another process of the node has shared, for copies by `device`.
     virtual result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                              const shared_handle &handle) = 0;
 
-    /// Whether queues of `device` can copy from and to memory of `other`. The first call that says
-    /// so opens that memory to `device`, what is reserved later included.
-    virtual result<bool> can_reach(device_id device, device_id other) = 0;
+    /// Whether queues of `device` have peer access to memory of `other`. The first call that
+    /// returns true enables it, including for later reservations.
+    virtual result<bool> can_access(device_id device, device_id other) = 0;
 
     virtual result<std::unique_ptr<queue>> make_queue(device_id device) = 0;
-    /// Whether queues of `device` reduce so. The first question may take a second, in which the
-    /// driver compiles; it opens a context.
+    /// Whether queues of `device` support this reduction. The first call opens a context and may
+    /// take a second while the driver compiles.
     virtual bool can_reduce(device_id device, const reduction &how);
-    /// For calls of the vendor's other libraries. OMPX_ERR_UNSUPPORTED: the backend has none.
+    /// Makes the device current for calls to the vendor's other libraries. OMPX_ERR_UNSUPPORTED:
+    /// there are none.
     virtual result<std::unique_ptr<current_scope>> make_current(device_id device);
-    /// For copies of every device of the backend.
+    /// Allocates host memory that is pinned for all devices of the backend.
     virtual result<pinned_memory> allocate_pinned(std::size_t nbytes) = 0;
-    /// The same for host memory that is there and stays longer than what is returned.
+    /// Pins existing host memory, which must outlive the returned object.
     virtual result<pinned_memory> pin(void *base, std::size_t nbytes) = 0;
-    /// The device in whose memory the address lies, whoever has allocated it; none for host memory.
+    /// The device whose memory contains the address, no matter which library allocated it; nullopt
+    /// for host memory.
     [[nodiscard]] virtual std::optional<device_id> owner_of(const void *address) = 0;
 };
 
-/// Where a vendor's library is looked for.
+/// Path of a vendor's library.
 struct library_path_option {
-    std::string path; ///< empty: under its usual names, where the system looks for libraries
+    std::string path; ///< empty: its usual names in the system's search path
 };
 
-/// The devices that CUDA's driver shows. OMPX_ERR_UNSUPPORTED says what is missing: the library,
-/// one of its functions, or a device. Starts no context on any device.
+/// Creates a backend for the devices that CUDA's driver reports. OMPX_ERR_UNSUPPORTED names what is
+/// missing: the library, one of its functions, or a device. Opens no context.
 result<std::unique_ptr<backend>> create_cuda(const library_path_option &option);
-/// The same of HIP.
+/// Creates a backend for HIP's devices; see create_cuda.
 result<std::unique_ptr<backend>> create_hip(const library_path_option &option);
 
-/// NUMA node of each device that create_cuda would show, [device], -1 where nobody says. Starts no
-/// context. Errors as there.
+/// Returns the NUMA node of each device that create_cuda would report, [device]; -1: unknown. Opens
+/// no context. Errors as for create_cuda.
 result<std::vector<int>> numa_nodes_of_cuda(const library_path_option &option);
-/// The same of HIP.
+/// Returns the NUMA nodes of HIP's devices; see numa_nodes_of_cuda.
 result<std::vector<int>> numa_nodes_of_hip(const library_path_option &option);
 
-/// A part of host memory that stands for a device's memory. It stays the caller's.
+/// A part of host memory that stands for a device's memory. It belongs to the caller.
 struct host_range {
     void *base = nullptr;
     std::size_t reserved_bytes = 0;
 };
-/// One device per range; there must be one at least (OMPX_ERR_ARG).
+/// Creates one device per range. OMPX_ERR_ARG: no ranges.
 result<std::unique_ptr<backend>> create_host(const std::vector<host_range> &ranges);
 
-/// For backends: the error about a device that does not exist.
+/// For backends: fails for a device that does not exist.
 status check_device(const backend &of, device_id device);
-/// For backends: the error about a range that is not in the reservation.
-error outside(const memory &of, std::size_t offset_bytes, std::size_t nbytes);
+/// For backends: the error for a range outside of the reservation.
+error out_of_range(const memory &of, std::size_t offset_bytes, std::size_t nbytes);
 
 } // namespace diomp::device

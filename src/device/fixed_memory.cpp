@@ -5,26 +5,26 @@ namespace diomp::device {
 
 status fixed_memory::commit(std::size_t offset_bytes, std::size_t nbytes) {
     if (nbytes > size_bytes_ || offset_bytes > size_bytes_ - nbytes) {
-        return outside(*this, offset_bytes, nbytes);
+        return out_of_range(*this, offset_bytes, nbytes);
     }
     return {};
 }
 
-result<shared_handle> fixed_memory::share(std::size_t num_known, std::size_t max_parts) {
+result<shared_handle> fixed_memory::share(std::size_t num_known, std::size_t max_extents) {
     shared_handle shared;
     shared.reserved_bytes = size_bytes_;
-    if (num_known > 0 || max_parts == 0) {
+    if (num_known > 0 || max_extents == 0) {
         return shared;
     }
     auto token = make_token();
     DIOMP_TRY(token);
-    shared.parts.push_back(
+    shared.extents.push_back(
         {.offset_bytes = 0, .size_bytes = size_bytes_, .fd = {}, .token = token.value()});
     return shared;
 }
 
 status fixed_peer::map_more(const shared_handle &added) {
-    if (added.parts.empty()) {
+    if (added.extents.empty()) {
         return {};
     }
     return error(OMPX_ERR_ARG, "memory that is shared as one token does not grow");

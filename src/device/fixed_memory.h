@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// For backends: memory that is there in full from the start and cannot grow, shared as one token of
-// 64 bytes. A vendor's class says how to make the token and, in its destructor, how to give the
-// memory back.
+// Memory that is fully allocated from the start and cannot grow, shared as one token of 64 bytes;
+// for backends. A vendor's subclass creates the token and frees the memory in its destructor.
 #pragma once
 
 #include "device/device.h"
@@ -17,14 +16,15 @@ public:
     [[nodiscard]] std::size_t reserved_bytes() const final { return size_bytes_; }
     [[nodiscard]] std::size_t committed_bytes() const final { return size_bytes_; }
     status commit(std::size_t offset_bytes, std::size_t nbytes) final;
-    [[nodiscard]] std::size_t num_parts() const final { return 1; }
-    result<shared_handle> share(std::size_t num_known, std::size_t max_parts) final;
+    [[nodiscard]] std::size_t num_extents() const final { return 1; }
+    result<shared_handle> share(std::size_t num_known, std::size_t max_extents) final;
 
 protected:
     fixed_memory(void *base, std::size_t size_bytes)
         : base_(static_cast<std::byte *>(base)), size_bytes_(size_bytes) {}
 
-    /// What another process of the node opens the whole memory with. Blocks shortly.
+    /// Creates the token with which another process of the node opens the whole memory. Blocks
+    /// briefly.
     virtual result<std::array<std::byte, 64>> make_token() = 0;
 
 private:

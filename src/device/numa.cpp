@@ -14,7 +14,7 @@ namespace {
 
 /// The processors on which the calling thread may run; [cpu].
 std::vector<bool> allowed_cpus() {
-    // The kernel refuses a mask that is too small for the machine; grow until it fits.
+    // The kernel rejects a mask that is too small for the machine; grow until it fits.
     for (std::size_t cpus = 1024; cpus <= (std::size_t{1} << 20); cpus *= 2) {
         std::vector<cpu_set_t> mask(cpus / 1024);
         std::size_t const size_bytes = mask.size() * sizeof(cpu_set_t);
@@ -64,9 +64,9 @@ int node_number(const std::string &name) {
 } // namespace
 
 int numa_node_of(const std::string &pci_bus_id) {
-    std::string name; // vendors print capital letters, the kernel has small ones
-    for (char const letter : pci_bus_id) {
-        name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    std::string name; // vendors print upper case, the kernel uses lower case
+    for (char const character : pci_bus_id) {
+        name += static_cast<char>(std::tolower(static_cast<unsigned char>(character)));
     }
     std::ifstream file("/sys/bus/pci/devices/" + name + "/numa_node");
     int node = -1;
@@ -104,7 +104,7 @@ bool has_one_numa_node(const std::string &nodes) {
 int numa_distance(int from_node, int to_node, const std::string &nodes) {
     constexpr int within = 10;
     constexpr int between = 20;
-    // Distances stand in the order of the nodes that are there, whose numbers may have gaps.
+    // Distances are listed in the order of the existing nodes, whose numbers may have gaps.
     int column = -1;
     std::error_code failure;
     for (auto const &entry : std::filesystem::directory_iterator(nodes, failure)) {

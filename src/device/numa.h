@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which memory of the host a device or a process is next to. The kernel knows, for every vendor.
+// NUMA locality of devices and processes, as the kernel reports it for all vendors.
 #pragma once
 
 #include <string>
 
 namespace diomp::device {
 
-/// Of a device on the PCI bus, "0000:3b:00.0" in either case of letters; -1 if nobody says.
+/// The NUMA node of a device on the PCI bus, "0000:3b:00.0" in upper or lower case; -1: unknown.
 int numa_node_of(const std::string &pci_bus_id);
 
-/// The node of all processors on which the calling thread may run; -1 if they are of several nodes
-/// or nobody says. `nodes` is the kernel's folder.
+/// The NUMA node of the processors on which the calling thread may run; -1 if they belong to
+/// several nodes or the node is unknown. `nodes` is the kernel's directory.
 int numa_node_of_thread(const std::string &nodes = "/sys/devices/system/node");
 
-/// Whether all memory of the host is as near to each of its processors; true if nobody says.
+/// Whether the host has a single NUMA node; true if unknown.
 bool has_one_numa_node(const std::string &nodes = "/sys/devices/system/node");
 
-/// The kernel's (ACPI's) distance, 10 within a node. Where it has none: 10 and 20.
+/// The kernel's (ACPI's) distance, 10 within a node. Without such data: 10 and 20.
 int numa_distance(int from_node, int to_node,
                   const std::string &nodes = "/sys/devices/system/node");
 

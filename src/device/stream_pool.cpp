@@ -26,40 +26,41 @@ struct ticket::state {
 
     device_id const device;
     std::atomic<bool> done{false};
-    std::optional<error> failure; ///< not written any more once `done` is set
+    std::optional<error> failure; ///< constant once `done` is set
 };
 
-/// A copy that has been started and not been seen complete.
-struct stream_pool::flight {
-    std::uint64_t number = 0; ///< in the order of starting
+/// Work that has been started and has not been found complete.
+struct stream_pool::inflight_work {
+    std::uint64_t number = 0; ///< in order of starting
     std::unique_ptr<queue> on;
     std::shared_ptr<ticket::state> state;
 };
 
-/// One device. Its mutex guards all of it. A queue is in exactly one place: idle, busy, or in the
-/// hands of one thread, which starts a copy on it or waits for it.
-struct stream_pool::lane {
-    explicit lane(device_id of) : device(of) {}
+/// The queues of one device; the mutex guards all members. A queue is in exactly one state: idle,
+/// busy, or held by one thread, which starts work on it or waits for it.
+struct stream_pool::device_streams {
+    explicit device_streams(device_id of) : device(of) {}
 
     device_id const device;
     std::mutex mutex;
-    std::condition_variable changed; ///< a queue came out of somebody's hands, or one is gone
-    std::deque<flight> busy;         ///< oldest first
+    std::condition_variable changed; ///< a queue was released or destroyed
+    std::deque<inflight_work> busy;  ///< oldest first
     std::vector<std::unique_ptr<queue>> idle;
-    int queues = 0;       ///< wherever they are
-    bool waiting = false; ///< one thread waits for old copies; what it waits for is not in `busy`
+    int queues = 0;       ///< in any state
+    bool waiting = false; ///< one thread waits for old work, which is not in `busy`
     std::uint64_t last_number = 0;
-    std::vector<std::shared_ptr<ticket::state>> untold; ///< failures to report
-    statistics counted;
+    std::vector<std::shared_ptr<ticket::state>> unreported; ///< failures to report
+    pool_statistics counted;
 
-    /// The copy is complete. Gives back a queue that has failed: its end is for after the mutex.
-    std::unique_ptr<queue> finish(flight of, status outcome) {
+    /// Records completion. Returns a failed queue, which the caller destroys after releasing the
+    /// mutex.
+    std::unique_ptr<queue> finish(inflight_work of, status outcome) {
         std::unique_ptr<queue> broken;
         if (outcome) {
             idle.push_back(std::move(of.on));
         } else {
             of.state->failure = outcome.take_failure();
-            untold.push_back(of.state);
+            unreported.push_back(of.state);
             broken = std::move(of.on);
             --queues;
             ++counted.failed;
@@ -69,23 +70,24 @@ struct stream_pool::lane {
         return broken;
     }
 
-    /// Asks the `at_most` oldest copies, or of those only one, whether they are complete.
-    std::vector<std::unique_ptr<queue>> look(std::size_t at_most,
-                                             const ticket::state *only = nullptr) {
+    /// Polls the `max_count` oldest entries, or only the one with state `only`. Returns failed
+    /// queues.
+    std::vector<std::unique_ptr<queue>> poll_oldest(std::size_t max_count,
+                                                    const ticket::state *only = nullptr) {
         std::vector<std::unique_ptr<queue>> broken;
-        std::size_t asked = 0;
-        for (auto each = busy.begin(); each != busy.end() && asked < at_most;) {
+        std::size_t polled = 0;
+        for (auto each = busy.begin(); each != busy.end() && polled < max_count;) {
             if (only != nullptr && each->state.get() != only) {
                 ++each;
                 continue;
             }
-            ++asked;
+            ++polled;
             result<bool> idle_now = each->on->is_idle();
             if (idle_now && !idle_now.value()) {
                 ++each;
                 continue;
             }
-            flight complete = std::move(*each);
+            inflight_work complete = std::move(*each);
             each = busy.erase(each);
             auto failed =
                 finish(std::move(complete), idle_now ? status() : idle_now.take_failure());
@@ -96,12 +98,12 @@ struct stream_pool::lane {
         return broken;
     }
 
-    /// Waits, without the mutex, for all that is not younger than `last`. The caller has seen that
-    /// nobody else does.
+    /// Waits, without the mutex, for all work up to number `last`. The caller has checked that no
+    /// other thread does.
     void wait_up_to(std::unique_lock<std::mutex> &guard, std::uint64_t last) {
         waiting = true;
         while (!busy.empty() && busy.front().number <= last) {
-            flight oldest = std::move(busy.front());
+            inflight_work oldest = std::move(busy.front());
             busy.pop_front();
             guard.unlock();
             status outcome = oldest.on->wait();
@@ -118,41 +120,42 @@ struct stream_pool::lane {
     }
 
     std::optional<error> take_failure() {
-        if (untold.empty()) {
+        if (unreported.empty()) {
             return {};
         }
-        error first = copy_of(*untold.front()->failure);
-        untold.erase(untold.begin());
+        error first = copy_of(*unreported.front()->failure);
+        unreported.erase(unreported.begin());
         return first;
     }
 };
 
 namespace {
-constexpr std::size_t all_of_them = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 } // namespace
 
 stream_pool::stream_pool(backend &of, options chosen)
     : backend_(of), options_{.max_active = std::max(chosen.max_active, 1)} {
     for (int i = 0; i < of.num_devices(); ++i) {
-        lanes_.push_back(std::make_unique<lane>(device_id(i)));
+        devices_.push_back(std::make_unique<device_streams>(device_id(i)));
     }
 }
 
 stream_pool::~stream_pool() {
     for (status outcome = drain(); !outcome; outcome = drain()) {
-        log(log_level::warn, "a copy failed and nobody asked: {}", outcome.failure().message());
+        log(log_level::warn, "a copy failed without being waited for: {}",
+            outcome.failure().message());
     }
 }
 
-result<std::unique_ptr<queue>> stream_pool::acquire(lane &on) {
+result<std::unique_ptr<queue>> stream_pool::acquire(device_streams &on) {
     std::vector<std::unique_ptr<queue>> broken; // outlives the guard
     std::unique_lock guard(on.mutex);
     while (true) {
         bool const full = on.queues >= options_.max_active;
         if (on.idle.empty()) {
-            // Asking costs the driver's time: the oldest is the likeliest to be complete, and the
-            // others matter only if there can be no more queues.
-            std::ranges::move(on.look(full ? all_of_them : 1), std::back_inserter(broken));
+            // A query costs driver time: the oldest entry is the most likely to be complete, and
+            // the others matter only if no more queues can be created.
+            std::ranges::move(on.poll_oldest(full ? no_limit : 1), std::back_inserter(broken));
         }
         if (!on.idle.empty()) {
             std::unique_ptr<queue> found = std::move(on.idle.back());
@@ -164,13 +167,13 @@ result<std::unique_ptr<queue>> stream_pool::acquire(lane &on) {
             break;
         }
         if (on.waiting || on.busy.empty()) {
-            on.changed.wait(guard); // for the one who waits, or who is just starting copies
+            on.changed.wait(guard); // until the waiting thread finishes, or a queue changes state
         } else {
             ++on.counted.half_synchronisations;
             on.wait_up_to(guard, on.busy[(on.busy.size() - 1) / 2].number);
         }
     }
-    ++on.queues; // before the mutex is left, so that the limit holds
+    ++on.queues; // before the mutex is released, so that the limit holds
     guard.unlock();
     auto made = backend_.make_queue(on.device);
     guard.lock();
@@ -189,7 +192,7 @@ result<ticket> stream_pool::copy(device_id device, void *dst, const void *src, s
 
 result<ticket> stream_pool::start(device_id device, function_ref<status(queue &)> work) {
     DIOMP_TRY(check_device(backend_, device));
-    lane &on = *lanes_[device.index()];
+    device_streams &on = *devices_[device.index()];
     auto acquired = acquire(on);
     if (!acquired) {
         return acquired.take_failure();
@@ -197,7 +200,7 @@ result<ticket> stream_pool::start(device_id device, function_ref<status(queue &)
     std::unique_ptr<queue> with = acquired.take();
     status started = work(*with);
     if (!started) {
-        static_cast<void>(with->wait()); // a part of it may be under way
+        static_cast<void>(with->wait()); // a part of it may be in flight
         with.reset();
         std::lock_guard const guard(on.mutex);
         --on.queues;
@@ -218,10 +221,10 @@ result<bool> stream_pool::is_done(const ticket &of) {
         return true;
     }
     if (!state->done.load(std::memory_order_acquire)) {
-        lane &on = *lanes_[state->device.index()];
+        device_streams &on = *devices_[state->device.index()];
         std::vector<std::unique_ptr<queue>> broken; // outlives the guard
         std::lock_guard const guard(on.mutex);
-        broken = on.look(1, state);
+        broken = on.poll_oldest(1, state);
     }
     if (!state->done.load(std::memory_order_acquire)) {
         return false;
@@ -229,19 +232,19 @@ result<bool> stream_pool::is_done(const ticket &of) {
     if (!state->failure) {
         return true;
     }
-    lane &on = *lanes_[state->device.index()];
+    device_streams &on = *devices_[state->device.index()];
     std::lock_guard const guard(on.mutex);
-    std::erase_if(on.untold, [&](auto const &each) { return each.get() == state; });
+    std::erase_if(on.unreported, [&](auto const &each) { return each.get() == state; });
     return copy_of(*state->failure);
 }
 
 result<bool> stream_pool::poll() {
     bool nothing = true;
     std::optional<error> failure;
-    for (auto const &on : lanes_) {
+    for (auto const &on : devices_) {
         std::vector<std::unique_ptr<queue>> broken; // outlives the guard
         std::lock_guard const guard(on->mutex);
-        broken = on->look(all_of_them);
+        broken = on->poll_oldest(no_limit);
         nothing = nothing && on->busy.empty() && !on->waiting;
         if (!failure) {
             failure = on->take_failure();
@@ -254,13 +257,13 @@ result<bool> stream_pool::poll() {
 }
 
 status stream_pool::drain() {
-    for (auto const &on : lanes_) {
+    for (auto const &on : devices_) {
         std::unique_lock guard(on->mutex);
         std::uint64_t const last = on->last_number;
         on->changed.wait(guard, [&] { return !on->waiting; });
         on->wait_up_to(guard, last);
     }
-    for (auto const &on : lanes_) {
+    for (auto const &on : devices_) {
         std::lock_guard const guard(on->mutex);
         if (auto failure = on->take_failure()) {
             return std::move(*failure);
@@ -269,9 +272,9 @@ status stream_pool::drain() {
     return {};
 }
 
-stream_pool::statistics stream_pool::counted() const {
-    statistics sum;
-    for (auto const &on : lanes_) {
+stream_pool::pool_statistics stream_pool::counted() const {
+    pool_statistics sum;
+    for (auto const &on : devices_) {
         std::lock_guard const guard(on->mutex);
         sum.created += on->counted.created;
         sum.reused += on->counted.reused;

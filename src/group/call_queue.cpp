@@ -44,7 +44,7 @@ void call_queue::serve() {
         calls_.pop_front();
         guard.unlock();
         {
-            turn const own(turn_);
+            call_lock const own(call_mutex_);
             call();
         }
         call = nullptr;

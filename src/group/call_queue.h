@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collective calls on one group come one after the other, in the order in which this rank made
-// them: blocking ones on the caller's thread, queued ones on a thread of the group.
+// Serializes the collective calls on one group, in the order in which this rank made them: blocking
+// calls run on the caller's thread, queued calls on a thread of the group.
 #pragma once
 
 #include "base/biased_mutex.h"
@@ -14,36 +14,36 @@
 
 namespace diomp::group {
 
-/// Any thread. The destructor waits for what is queued.
+/// Thread-safe. The destructor waits for the queued calls.
 class call_queue {
 public:
-    /// The right to make the next call; held while the call lasts.
-    using turn = std::unique_lock<biased_mutex>;
+    /// Held by a thread for the duration of its call on the group.
+    using call_lock = std::unique_lock<biased_mutex>;
 
     call_queue() = default;
     ~call_queue();
     call_queue(const call_queue &) = delete;
     call_queue &operator=(const call_queue &) = delete;
 
-    /// Blocks until everything queued before has run and no other thread has the turn.
-    [[nodiscard]] turn enter() {
+    /// Blocks until all calls queued before have run and no other thread holds the call lock.
+    [[nodiscard]] call_lock lock_calls() {
         if (num_queued_.load(std::memory_order_acquire) != 0) [[unlikely]] {
             drain();
         }
-        return turn(turn_);
+        return call_lock(call_mutex_);
     }
-    /// Runs `call` in its turn on the group's thread, which the first call starts.
+    /// Queues `call` for the group's thread, which the first call starts. Does not block.
     void submit(std::function<void()> call);
 
 private:
     void drain();
     void serve(); ///< body of the thread "diomp-coll"
 
-    biased_mutex turn_; ///< taken before mutex_, never after it
+    biased_mutex call_mutex_; ///< taken before mutex_, never after it
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> calls_;
-    std::atomic<int> num_queued_{0}; ///< with the one that runs
+    std::atomic<int> num_queued_{0}; ///< including the running call
     bool stopping_ = false;
     std::thread thread_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What some members of a group have said about one call, in 56 bytes that travel between nodes.
+// The merged view of several members on one call: 56 bytes that are exchanged between nodes.
 #pragma once
 
 #include "sync/call_signature.h"
@@ -11,28 +11,28 @@
 
 namespace diomp::group {
 
-/// Members are group ranks.
+/// Members are identified by group rank.
 struct call_state {
-    static constexpr std::uint32_t nobody = 0xffffffff;
+    static constexpr std::uint32_t no_member = 0xffffffff;
 
-    sync::call_signature call;       ///< of `first`
-    sync::call_signature other_call; ///< of `other`
-    std::uint32_t first = nobody;    ///< the lowest member of those
-    std::uint32_t other = nobody;    ///< the lowest one that made another call than `first`
-    std::uint32_t missing = nobody;  ///< somebody has given up waiting for it
-    std::uint32_t objector = nobody; ///< the lowest one that agrees but cannot do its part
-    std::uint64_t objection = 0;     ///< what it says about that
+    sync::call_signature call;         ///< of `first`
+    sync::call_signature other_call;   ///< of `other`
+    std::uint32_t first = no_member;   ///< lowest member in this view
+    std::uint32_t other = no_member;   ///< lowest member whose call differs from that of `first`
+    std::uint32_t missing = no_member; ///< a member that another one gave up waiting for
+    std::uint32_t veto_member = no_member; ///< lowest member that vetoes the call
+    std::uint64_t veto = 0;                ///< the reason that it gave
 
-    [[nodiscard]] bool agrees() const { return other == nobody; }
+    [[nodiscard]] bool agrees() const { return other == no_member; }
     [[nodiscard]] bool is_clean() const {
-        return other == nobody && missing == nobody && objector == nobody;
+        return other == no_member && missing == no_member && veto_member == no_member;
     }
 
-    /// The same result in whatever order the states of a set of members are merged, also if some
-    /// are merged twice.
-    void merge(const call_state &heard) {
-        call_state const low = first <= heard.first ? *this : heard;
-        call_state const high = first <= heard.first ? heard : *this;
+    /// Commutative, associative and idempotent: the states of a set of members give one result in
+    /// any order.
+    void merge(const call_state &received) {
+        call_state const low = first <= received.first ? *this : received;
+        call_state const high = first <= received.first ? received : *this;
         first = low.first;
         call = low.call;
         other = low.other;
@@ -45,16 +45,16 @@ struct call_state {
             other = high.other;
             other_call = high.other_call;
         }
-        missing = std::min(missing, heard.missing);
-        if (heard.objector < objector) {
-            objector = heard.objector;
-            objection = heard.objection;
+        missing = std::min(missing, received.missing);
+        if (received.veto_member < veto_member) {
+            veto_member = received.veto_member;
+            veto = received.veto;
         }
     }
 };
 static_assert(sizeof(call_state) == 56);
 
-/// As it travels.
+/// Wire format of a state.
 inline std::span<std::byte> bytes_of(call_state &state) {
     return std::as_writable_bytes(std::span(&state, 1));
 }

@@ -17,7 +17,7 @@ std::vector<std::uint32_t> order_by_member(const std::vector<endpoint> &all) {
     return order;
 }
 
-/// Where each member's begin in that order, and the end.
+/// Start of each member's endpoints in that order, and the end.
 std::vector<std::uint32_t> first_of_each(const std::vector<endpoint> &all,
                                          std::size_t num_members) {
     std::vector<std::uint32_t> first(num_members + 1);
@@ -28,31 +28,31 @@ std::vector<std::uint32_t> first_of_each(const std::vector<endpoint> &all,
     return first;
 }
 
-std::size_t most_of_one(const std::vector<std::uint32_t> &first) {
-    std::size_t most = 1;
+std::size_t max_endpoints_per_member(const std::vector<std::uint32_t> &first) {
+    std::size_t max_count = 1;
     for (std::size_t member = 0; member + 1 < first.size(); ++member) {
-        most = std::max<std::size_t>(most, first[member + 1] - first[member]);
+        max_count = std::max<std::size_t>(max_count, first[member + 1] - first[member]);
     }
-    return most;
+    return max_count;
 }
 
 } // namespace
 
 endpoint_list::endpoint_list(std::vector<endpoint> all, std::size_t num_members)
     : all_(std::move(all)), by_member_(order_by_member(all_)),
-      first_(first_of_each(all_, num_members)), most_(most_of_one(first_)),
+      first_(first_of_each(all_, num_members)), max_per_member_(max_endpoints_per_member(first_)),
       contiguous_(std::ranges::is_sorted(all_, {}, &endpoint::member)) {}
 
-endpoint_parts take_apart(std::span<const ompx_endpoint_t> list) {
-    endpoint_parts parts;
+parsed_endpoints split_endpoint_list(std::span<const ompx_endpoint_t> list) {
+    parsed_endpoints parts;
     std::unordered_map<int, std::uint32_t> known;
     for (const ompx_endpoint_t &each : list) {
-        auto const [place, is_new] =
+        auto const [entry, is_new] =
             known.try_emplace(each.rank, static_cast<std::uint32_t>(parts.members.size()));
         if (is_new) {
             parts.members.emplace_back(each.rank);
         }
-        parts.endpoints.push_back({place->second, each.device});
+        parts.endpoints.push_back({entry->second, each.device});
     }
     return parts;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The endpoints of a group: devices of its members.
 //
-// The members of such a group are the ranks in the order in which the endpoints name them first.
-// Members meet and talk; endpoints are what a call on devices counts.
+// The members of such a group are the ranks, in the order of their first endpoint. Members
+// synchronize and communicate; the numbering of a call on devices counts endpoints.
 #pragma once
 
 #include "base/ids.h"
@@ -18,17 +18,17 @@ namespace diomp::group {
 /// A device of a member.
 struct endpoint {
     std::uint32_t member = 0;
-    std::int32_t device = 0; ///< OpenMP's number at that rank, or -1: its host
+    std::int32_t device = 0; ///< OpenMP device number at that rank; -1: host
 
     friend bool operator==(const endpoint &, const endpoint &) = default;
 };
 
-/// Fixed once made; any thread.
+/// Immutable, so any thread may read it.
 class endpoint_list {
 public:
-    /// Of a group of ranks.
+    /// The list of a group of ranks: empty.
     endpoint_list() = default;
-    /// Every one of `num_members` members has one at least.
+    /// Each of the `num_members` members must have at least one endpoint.
     endpoint_list(std::vector<endpoint> all, std::size_t num_members);
 
     [[nodiscard]] bool empty() const { return all_.empty(); }
@@ -38,26 +38,26 @@ public:
     [[nodiscard]] std::span<const std::uint32_t> of(std::size_t member) const {
         return std::span(by_member_).subspan(first_[member], first_[member + 1] - first_[member]);
     }
-    /// Every member has one, so that endpoints have the numbers of their members.
+    /// Each member has exactly one endpoint. If contiguous too, both have the same numbers.
     [[nodiscard]] bool one_each() const { return all_.size() + 1 == first_.size(); }
-    /// Each member's endpoints follow each other, in the order of the members.
+    /// The endpoints are ordered by member.
     [[nodiscard]] bool contiguous() const { return contiguous_; }
-    /// The largest number of endpoints that a member has.
-    [[nodiscard]] std::size_t most_per_member() const { return most_; }
+    /// The largest number of endpoints of one member.
+    [[nodiscard]] std::size_t max_per_member() const { return max_per_member_; }
 
 private:
     std::vector<endpoint> all_;
-    std::vector<std::uint32_t> by_member_; ///< indices, ordered by member
-    std::vector<std::uint32_t> first_;     ///< [member] in by_member_, and one more
-    std::size_t most_ = 1;
+    std::vector<std::uint32_t> by_member_; ///< indices into all_, ordered by member
+    std::vector<std::uint32_t> first_;     ///< [member] start in by_member_, and the end
+    std::size_t max_per_member_ = 1;
     bool contiguous_ = true;
 };
 
-/// The program's list, taken apart.
-struct endpoint_parts {
-    std::vector<world_rank> members; ///< in the order in which the endpoints name them first
+/// An endpoint list of the program as members and their endpoints.
+struct parsed_endpoints {
+    std::vector<world_rank> members; ///< in the order of their first endpoint
     std::vector<endpoint> endpoints;
 };
-endpoint_parts take_apart(std::span<const ompx_endpoint_t> list);
+parsed_endpoints split_endpoint_list(std::span<const ompx_endpoint_t> list);
 
 } // namespace diomp::group

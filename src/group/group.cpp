@@ -16,42 +16,43 @@ std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_
 
 } // namespace
 
-group::group(conduit::engine &engine, workspace &space, mailbox &letters, const node_map &nodes,
-             group_parts parts)
-    : engine_(engine), members_(std::move(parts.members)), self_(static_cast<int>(parts.self)),
-      endpoints_(std::move(parts.endpoints)), layout_(lay_out(members_, parts.self, nodes)),
-      here_(engine, space, choose(members_, layout_.here), choose(parts.offsets, layout_.here),
-            layout_.own_place) {
+group::group(conduit::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
+             group_description description)
+    : engine_(engine), members_(std::move(description.members)),
+      self_(static_cast<int>(description.self)), endpoints_(std::move(description.endpoints)),
+      layout_(make_node_layout(members_, description.self, nodes)),
+      local_(engine, space, choose(members_, layout_.local_members),
+             choose(description.offsets, layout_.local_members), layout_.own_local_index) {
     if (layout_.num_nodes() > 1) {
-        across_ = std::make_unique<bridge>(engine, letters, parts.id, members_, layout_, here_,
-                                           parts.self);
+        internode_ = std::make_unique<internode_comm>(engine, messages, description.id, members_,
+                                                      layout_, local_, description.self);
     }
 }
 
-result<std::optional<objection>> group::agree(const sync::call_signature &call,
-                                              std::optional<std::uint64_t> own_objection) {
-    if (across_) {
-        return across_->agree(call, own_objection);
+result<std::optional<veto>> group::agree(const sync::call_signature &call,
+                                         std::optional<std::uint64_t> own_veto) {
+    if (internode_) {
+        return internode_->agree(call, own_veto);
     }
-    DIOMP_TRY(here_.meet(call, {own_objection ? 1U : 0U, own_objection.value_or(0)}));
+    DIOMP_TRY(local_.arrive_and_wait(call, {own_veto ? 1U : 0U, own_veto.value_or(0)}));
     for (std::uint32_t member = 0; member < size(); ++member) {
-        const sync::meeting_payload &told = here_.payload_of(member);
-        if (told[0] != 0) {
-            return std::optional{objection{member, told[1]}};
+        const sync::round_payload &payload = local_.payload_of(member);
+        if (payload[0] != 0) {
+            return std::optional{veto{member, payload[1]}};
         }
     }
-    return std::optional<objection>{};
+    return std::optional<veto>{};
 }
 
 status group::depart(const sync::call_signature &call) {
-    if (parts_ != nullptr) {
-        DIOMP_TRY(parts_->inside->depart(call));
-        if (parts_->between != nullptr) {
-            DIOMP_TRY(parts_->between->depart(call));
+    if (subgroups_ != nullptr) {
+        DIOMP_TRY(subgroups_->intra_node->depart(call));
+        if (subgroups_->inter_node != nullptr) {
+            DIOMP_TRY(subgroups_->inter_node->depart(call));
         }
     }
-    DIOMP_TRY(meet(call));
-    return here_.depart(call);
+    DIOMP_TRY(arrive_and_wait(call));
+    return local_.depart(call);
 }
 
 } // namespace diomp::group

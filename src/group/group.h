@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Groups: ordered sets of ranks that meet and make collective calls together.
+// Groups: ordered sets of ranks that make collective calls together.
 //
-// Glossary: member: a rank of the group, numbered by its group rank. endpoints: devices of members,
-// if the program has made the group of those; they have numbers of their own (endpoints.h). here:
-// the members on the caller's node (local_group). bridge: what joins them with the other nodes, if
-// there are any. handle: what the program holds, an index with a generation, never an address.
+// member: a rank of the group, numbered by its group rank. endpoint: a device of a member, if the
+// program has created the group from endpoints; endpoints have numbers of their own (endpoints.h).
+// local_members: the members on the caller's node (local_group). internode: communication with the
+// other nodes, if the group has any. handle: an index with a generation that the program keeps,
+// never an address.
 #pragma once
 
-#include "group/bridge.h"
 #include "group/call_queue.h"
 #include "group/endpoints.h"
+#include "group/internode.h"
 #include "group/local_group.h"
 #include "memory/segment.h"
 
@@ -27,11 +28,11 @@ class segment_workspace final : public workspace {
 public:
     explicit segment_workspace(memory::segment &own) : own_(own) {}
     using workspace::allocate;
-    std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t spare) override {
-        return own_.allocate_internal(nbytes, spare);
+    std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t min_free_bytes) override {
+        return own_.allocate_internal(nbytes, min_free_bytes);
     }
     void release(std::uint64_t slot_offset) override { own_.release_internal(slot_offset); }
-    [[nodiscard]] bool holds(std::span<const std::byte> range) const override {
+    [[nodiscard]] bool contains(std::span<const std::byte> range) const override {
         auto const offset = static_cast<std::size_t>(range.data() - own_.base());
         return offset < own_.size_bytes() && range.size() <= own_.size_bytes() - offset;
     }
@@ -40,29 +41,29 @@ private:
     memory::segment &own_;
 };
 
-struct group_parts {
+struct group_description {
     std::vector<world_rank> members;    ///< [group rank]
-    std::vector<std::uint64_t> offsets; ///< of the members' blocks, [group rank]
-    std::size_t self = 0;               ///< the caller's place
-    std::uint64_t id = 0;               ///< the same on all members, and no other group's
+    std::vector<std::uint64_t> offsets; ///< of the members' blocks in their slots, [group rank]
+    std::size_t self = 0;               ///< group rank of the caller
+    std::uint64_t id = 0;               ///< equal on all members, unique among groups
     endpoint_list endpoints;            ///< empty: a group of ranks
 };
 
 class group;
 
-/// Groups that a group of endpoints over several nodes is made of, for calls that do one thing on a
-/// node and another between nodes.
-struct node_parts {
-    std::unique_ptr<group> inside;  ///< the endpoints on the caller's node, in their order
-    std::unique_ptr<group> between; ///< each node's first endpoint; null: it is not the caller's
-    bool are_tried = false;         ///< for whoever uses them
+/// Subgroups of a group of endpoints that spans nodes, for calls with one algorithm within a node
+/// and another one between nodes.
+struct node_subgroups {
+    std::unique_ptr<group> intra_node; ///< the endpoints on the caller's node, in group order
+    std::unique_ptr<group> inter_node; ///< the first endpoint of each node; null: not the caller's
+    bool are_probed = false;           ///< set by the user of the subgroups
 };
 
-/// Any thread may ask for members; who makes a call holds the turn.
+/// Any thread may read the members; the thread that makes a call holds the call lock.
 class group {
 public:
-    group(conduit::engine &engine, workspace &space, mailbox &letters, const node_map &nodes,
-          group_parts parts);
+    group(conduit::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
+          group_description description);
     group(const group &) = delete;
     group &operator=(const group &) = delete;
 
@@ -70,51 +71,55 @@ public:
     [[nodiscard]] group_rank self() const { return self_; }
     [[nodiscard]] std::span<const world_rank> members() const { return members_; }
     [[nodiscard]] const endpoint_list &endpoints() const { return endpoints_; }
-    /// Endpoints, or members of a group of ranks: what the program counts.
+    /// Number of endpoints, or of members in a group of ranks: the size that the program sees.
     [[nodiscard]] std::size_t count() const {
         return endpoints_.empty() ? size() : endpoints_.size();
     }
-    /// The caller's endpoints; of a group of ranks the caller counts as one.
+    /// Number of the caller's endpoints; 1 in a group of ranks.
     [[nodiscard]] std::size_t num_own() const {
         return endpoints_.empty() ? 1 : endpoints_.of(self_.index()).size();
     }
-    /// Number in the group of the caller's number `place`.
-    [[nodiscard]] std::size_t own(std::size_t place) const {
-        return endpoints_.empty() ? self_.index() : endpoints_.of(self_.index())[place];
+    /// Number in the group of the caller's endpoint `index`.
+    [[nodiscard]] std::size_t own(std::size_t index) const {
+        return endpoints_.empty() ? self_.index() : endpoints_.of(self_.index())[index];
     }
     [[nodiscard]] call_queue &calls() { return calls_; }
-    [[nodiscard]] call_queue::turn enter() { return calls_.enter(); }
+    [[nodiscard]] call_queue::call_lock lock_calls() { return calls_.lock_calls(); }
     [[nodiscard]] conduit::engine &engine() { return engine_; }
 
-    /// The caller's node.
-    [[nodiscard]] local_group &here() { return here_; }
-    [[nodiscard]] bool spans_nodes() const { return across_ != nullptr; }
-    /// To the others; nullptr if there are none.
-    [[nodiscard]] bridge *across() { return across_.get(); }
+    /// The members on the caller's node.
+    [[nodiscard]] local_group &local_members() { return local_; }
+    [[nodiscard]] bool spans_nodes() const { return internode_ != nullptr; }
+    /// Communication with the other nodes; nullptr if the group is on one node.
+    [[nodiscard]] internode_comm *internode() { return internode_.get(); }
 
-    /// Blocks until every member has made the call. OMPX_ERR_MISMATCH on all if they made different
-    /// ones; they meet again next time as if nothing had happened.
-    status meet(const sync::call_signature &call) {
-        return across_ ? across_->meet(call) : here_.meet(call);
+    /// Barrier: blocks until every member has made the call. OMPX_ERR_MISMATCH on all members if
+    /// they made different calls; the group stays usable.
+    status arrive_and_wait(const sync::call_signature &call) {
+        return internode_ ? internode_->arrive_and_wait(call) : local_.arrive_and_wait(call);
     }
-    /// The same, and afterwards everybody knows everybody's payload. Between nodes it costs a table
-    /// of all payloads in every member: for making groups, not for data.
-    status meet(const sync::call_signature &call, const sync::meeting_payload &payload) {
-        return across_ ? across_->meet(call, payload) : here_.meet(call, payload);
+    /// Barrier after which each member has the payloads of all. Between nodes every member keeps a
+    /// table of all payloads, so this is for creating groups, not for data.
+    status arrive_and_wait(const sync::call_signature &call, const sync::round_payload &payload) {
+        return internode_ ? internode_->arrive_and_wait(call, payload)
+                          : local_.arrive_and_wait(call, payload);
     }
-    [[nodiscard]] const sync::meeting_payload &payload_of(std::size_t member) const {
-        return across_ ? across_->payload_of(member) : here_.payload_of(member);
+    [[nodiscard]] const sync::round_payload &payload_of(std::size_t member) const {
+        return internode_ ? internode_->payload_of(member) : local_.payload_of(member);
     }
-    /// A meeting in which members may object. Everybody learns of the lowest one that does.
-    result<std::optional<objection>> agree(const sync::call_signature &call,
-                                           std::optional<std::uint64_t> own_objection);
+    /// Barrier in which members may veto the call. Returns the veto of the lowest one on all
+    /// members.
+    result<std::optional<veto>> agree(const sync::call_signature &call,
+                                      std::optional<std::uint64_t> own_veto);
 
-    /// Null: nobody has made them (group_registry::divide). With the turn.
-    [[nodiscard]] node_parts *parts() { return parts_.get(); }
-    void keep(node_parts parts) { parts_ = std::make_unique<node_parts>(std::move(parts)); }
+    /// Null before group_registry::make_subgroups. The caller holds the call lock.
+    [[nodiscard]] node_subgroups *subgroups() { return subgroups_.get(); }
+    void set_subgroups(node_subgroups subgroups) {
+        subgroups_ = std::make_unique<node_subgroups>(std::move(subgroups));
+    }
 
-    /// Last call on the group: waits until nobody touches this member's block any more. On error
-    /// the block must stay.
+    /// Last call on the group: blocks until no other member accesses this member's block. On error
+    /// the block is never freed.
     status depart(const sync::call_signature &call);
 
 private:
@@ -123,10 +128,10 @@ private:
     group_rank self_;
     endpoint_list endpoints_;
     node_layout layout_;
-    local_group here_;
-    std::unique_ptr<bridge> across_;
-    std::unique_ptr<node_parts> parts_;
-    call_queue calls_; ///< last, so that its thread ends first
+    local_group local_;
+    std::unique_ptr<internode_comm> internode_;
+    std::unique_ptr<node_subgroups> subgroups_;
+    call_queue calls_; ///< last member, so that its thread ends first
 };
 
 } // namespace diomp::group

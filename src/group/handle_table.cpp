@@ -4,7 +4,8 @@
 namespace diomp::group {
 namespace {
 
-// A handle is no canonical user address and not aligned like one, so it is told from a pointer.
+// A handle is neither a canonical user address nor aligned like a pointer, so it cannot be confused
+// with one.
 constexpr std::uint64_t handle_tag = 0xd10bull;
 
 std::uint64_t bits_of(ompx_group_t handle) { return reinterpret_cast<std::uint64_t>(handle); }
@@ -18,8 +19,8 @@ ompx_group_t make_handle(std::uint32_t generation, std::uint32_t index) {
 
 handle_table::~handle_table() {
     for (auto const &each : owned_) {
-        for (place const &entry : *each) {
-            delete entry.held.load(std::memory_order_relaxed);
+        for (slot const &entry : *each) {
+            delete entry.stored.load(std::memory_order_relaxed);
         }
     }
 }
@@ -30,45 +31,45 @@ std::optional<ompx_group_t> handle_table::insert(std::unique_ptr<group> added) {
     if (!free_.empty()) {
         index = free_.back();
         free_.pop_back();
-    } else if (num_places_ == max_groups) {
+    } else if (num_slots_ == max_groups) {
         return std::nullopt;
     } else {
-        index = static_cast<std::uint32_t>(num_places_++);
-        if (index % places_per_chunk == 0) {
+        index = static_cast<std::uint32_t>(num_slots_++);
+        if (index % slots_per_chunk == 0) {
             owned_.push_back(std::make_unique<chunk>());
-            chunks_[index / places_per_chunk].store(owned_.back().get(), std::memory_order_release);
+            chunks_[index / slots_per_chunk].store(owned_.back().get(), std::memory_order_release);
         }
     }
-    place &entry = (*owned_[index / places_per_chunk])[index % places_per_chunk];
-    entry.held.store(added.release(), std::memory_order_release);
+    slot &entry = (*owned_[index / slots_per_chunk])[index % slots_per_chunk];
+    entry.stored.store(added.release(), std::memory_order_release);
     return make_handle(entry.generation.load(std::memory_order_relaxed), index);
 }
 
-handle_table::place *handle_table::place_of(ompx_group_t handle) const {
+handle_table::slot *handle_table::slot_of(ompx_group_t handle) const {
     std::uint64_t const bits = bits_of(handle);
     std::size_t const index = bits & 0xffff;
-    chunk *const found = chunks_[index / places_per_chunk].load(std::memory_order_acquire);
+    chunk *const found = chunks_[index / slots_per_chunk].load(std::memory_order_acquire);
     if (bits >> 48 != handle_tag || found == nullptr) {
         return nullptr;
     }
-    place &entry = (*found)[index % places_per_chunk];
+    slot &entry = (*found)[index % slots_per_chunk];
     bool const current =
         entry.generation.load(std::memory_order_relaxed) == (bits >> 16 & 0xffffffff);
     return current ? &entry : nullptr;
 }
 
 group *handle_table::find(ompx_group_t handle) const {
-    place *const entry = place_of(handle);
-    return entry == nullptr ? nullptr : entry->held.load(std::memory_order_acquire);
+    slot *const entry = slot_of(handle);
+    return entry == nullptr ? nullptr : entry->stored.load(std::memory_order_acquire);
 }
 
 std::unique_ptr<group> handle_table::remove(ompx_group_t handle) {
     std::lock_guard const guard(mutex_);
-    place *const entry = place_of(handle);
+    slot *const entry = slot_of(handle);
     if (entry == nullptr) {
         return nullptr;
     }
-    std::unique_ptr<group> taken(entry->held.exchange(nullptr, std::memory_order_acq_rel));
+    std::unique_ptr<group> taken(entry->stored.exchange(nullptr, std::memory_order_acq_rel));
     if (taken) {
         entry->generation.fetch_add(1, std::memory_order_relaxed);
         free_.push_back(static_cast<std::uint32_t>(bits_of(handle) & 0xffff));
@@ -78,7 +79,7 @@ std::unique_ptr<group> handle_table::remove(ompx_group_t handle) {
 
 std::size_t handle_table::num_groups() const {
     std::lock_guard const guard(mutex_);
-    return num_places_ - free_.size();
+    return num_slots_ - free_.size();
 }
 
 } // namespace diomp::group

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Merging. Members of both groups know the union. They write the list of the group that the others
-// do not know into their slot, and tell its place in a meeting of each group; the lowest of them
-// also sends it to the members on other nodes. Then everybody knows the union, and it is created
-// like any list.
+// Merging. A member of both groups writes the member list of each group into its slot, and
+// publishes the list's offset in a barrier of the other group. The lowest such member also sends
+// the list to the members on other nodes. Then all members have the union, and it is created as
+// from a list.
 #include "group/registry.h"
 
 #include <fmt/core.h>
@@ -17,10 +17,10 @@ namespace {
 
 using sync::operation;
 
-/// The device of a member of a group of ranks, as it travels.
+/// Device number in the exchanged list for a member of a group of ranks.
 constexpr int whole_rank = -2;
 
-/// A group's members as the program lists them.
+/// A group's members in the form of the public interface.
 std::vector<ompx_endpoint_t> list_members(const group &of) {
     std::vector<ompx_endpoint_t> list;
     for (std::size_t index = 0; index < of.count(); ++index) {
@@ -34,94 +34,94 @@ std::vector<ompx_endpoint_t> list_members(const group &of) {
     return list;
 }
 
-/// Such a list in the own slot for others to read, for the length of a merge.
-class shown_list {
+/// A member list in the own slot that other ranks read during a merge.
+class exported_list {
 public:
-    shown_list(workspace &space, std::byte *slot, const group &shown) : space_(space) {
-        std::vector<ompx_endpoint_t> const list = list_members(shown);
+    exported_list(workspace &space, std::byte *slot, const group &exported) : space_(space) {
+        std::vector<ompx_endpoint_t> const list = list_members(exported);
         std::size_t const nbytes = list.size() * sizeof(ompx_endpoint_t);
         if (auto const offset = space.allocate(nbytes)) {
             offset_plus_one_ = *offset + 1;
             std::memcpy(slot + *offset, list.data(), nbytes);
         }
     }
-    ~shown_list() {
+    ~exported_list() {
         if (offset_plus_one_ != 0) {
             space_.release(offset_plus_one_ - 1);
         }
     }
-    shown_list(const shown_list &) = delete;
-    shown_list &operator=(const shown_list &) = delete;
+    exported_list(const exported_list &) = delete;
+    exported_list &operator=(const exported_list &) = delete;
 
     [[nodiscard]] std::uint64_t offset_plus_one() const { return offset_plus_one_; }
-    /// Somebody may read it later.
-    void abandon() { offset_plus_one_ = 0; }
+    /// Another rank may read the list later, so it is never freed.
+    void keep_forever() { offset_plus_one_ = 0; }
 
 private:
     workspace &space_;
     std::uint64_t offset_plus_one_ = 0;
 };
 
-constexpr std::uint64_t knows_both = 1;
+constexpr std::uint64_t is_in_both = 1;
 
 } // namespace
 
-// Meets the members of `known` and returns the members of the other group, which the caller is in
-// too if `other` is given.
+// Runs a barrier of the group `known` and returns the members of the other group. `other` is that
+// group if the caller is a member of both, else null.
 result<std::vector<ompx_endpoint_t>>
-group_registry::learn_other(group &known, group *other, std::uint64_t list_offset_plus_one) {
-    auto const turn = known.enter();
-    DIOMP_TRY(known.meet({.what = operation::group_merge},
-                         {other != nullptr ? knows_both : 0, list_offset_plus_one,
-                          other != nullptr ? other->count() : 0}));
-    std::optional<std::size_t> teller;
+group_registry::fetch_other_list(group &known, group *other, std::uint64_t list_offset_plus_one) {
+    auto const call_lock = known.lock_calls();
+    DIOMP_TRY(known.arrive_and_wait({.what = operation::group_merge},
+                                    {other != nullptr ? is_in_both : 0, list_offset_plus_one,
+                                     other != nullptr ? other->count() : 0}));
+    std::optional<std::size_t> list_sender;
     for (std::size_t member = 0; member < known.size(); ++member) {
-        const sync::meeting_payload &told = known.payload_of(member);
-        if (told[0] != knows_both) {
+        const sync::round_payload &payload = known.payload_of(member);
+        if (payload[0] != is_in_both) {
             continue;
         }
-        if (told[1] == 0) {
+        if (payload[1] == 0) {
             return error(OMPX_ERR_NOMEM, fmt::format("rank {} has no space to merge groups",
                                                      known.members()[member].value()));
         }
-        teller = teller.value_or(member);
+        list_sender = list_sender.value_or(member);
     }
-    if (!teller) {
-        return error(OMPX_ERR_ARG,
-                     "ompx_group_merge: the groups have no common member, so nobody knows both",
+    if (!list_sender) {
+        return error(OMPX_ERR_ARG, "ompx_group_merge: the groups have no common member",
                      "list the ranks in ompx_group_create");
     }
-    return read_list(known, other, *teller);
+    return receive_list(known, other, *list_sender);
 }
 
-// On the teller's node from its memory, elsewhere from its letter.
-result<std::vector<ompx_endpoint_t>> group_registry::read_list(group &known, group *other,
-                                                               std::size_t teller) {
-    const sync::meeting_payload &told = known.payload_of(teller);
-    std::vector<ompx_endpoint_t> list(told[2]);
+// Members on the sender's node read its memory, other members receive a message.
+result<std::vector<ompx_endpoint_t>> group_registry::receive_list(group &known, group *other,
+                                                                  std::size_t list_sender) {
+    const sync::round_payload &payload = known.payload_of(list_sender);
+    std::vector<ompx_endpoint_t> list(payload[2]);
     std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
-    bridge *const across = known.across();
-    bool const is_here = across == nullptr || across->layout().node(teller) == across->own_node();
-    if (is_here) {
+    internode_comm *const internode = known.internode();
+    bool const is_local =
+        internode == nullptr || internode->layout().node(list_sender) == internode->own_node();
+    if (is_local) {
         std::memcpy(bytes.data(),
-                    engine_.transport().direct_base(known.members()[teller]) + told[1] - 1,
+                    engine_.transport().direct_base(known.members()[list_sender]) + payload[1] - 1,
                     bytes.size());
     } else {
-        receipt place;
-        across->expect(place, teller, step_list, bytes);
-        DIOMP_TRY(across->await(place));
+        recv_request request;
+        internode->post_recv(request, list_sender, step_list, bytes);
+        DIOMP_TRY(internode->wait_received(request));
     }
     std::vector<ompx_endpoint_t> sent;
-    if (across != nullptr && known.self().index() == teller) {
+    if (internode != nullptr && known.self().index() == list_sender) {
         sent = list_members(*other);
     }
     for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
-        if (across->layout().node(member) != across->own_node()) {
-            DIOMP_TRY(across->send(member, step_list, std::as_bytes(std::span(sent))));
+        if (internode->layout().node(member) != internode->own_node()) {
+            DIOMP_TRY(internode->send(member, step_list, std::as_bytes(std::span(sent))));
         }
     }
-    if (across != nullptr) {
-        DIOMP_TRY(across->finish_sends());
+    if (internode != nullptr) {
+        DIOMP_TRY(internode->finish_sends());
     }
     return list;
 }
@@ -141,7 +141,7 @@ result<ompx_group_t> group_registry::create_union(std::vector<ompx_endpoint_t> l
     std::ranges::copy_if(other, std::back_inserter(list), [&known](const ompx_endpoint_t &each) {
         return known.emplace(each.rank, each.device).second;
     });
-    endpoint_parts parts = take_apart(list);
+    parsed_endpoints parts = split_endpoint_list(list);
     if (has_ranks) {
         parts.endpoints.clear();
     }
@@ -149,55 +149,57 @@ result<ompx_group_t> group_registry::create_union(std::vector<ompx_endpoint_t> l
 }
 
 result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
-    std::vector<group *> views;
+    std::vector<group *> groups;
     for (ompx_group_t const each : {a, b}) {
         if (each == OMPX_GROUP_NONE) {
-            views.push_back(nullptr);
+            groups.push_back(nullptr);
             continue;
         }
         auto found = find(each);
         if (!found) {
             return found.take_failure();
         }
-        views.push_back(found.value());
+        groups.push_back(found.value());
     }
-    if (views[0] == nullptr && views[1] == nullptr) {
+    if (groups[0] == nullptr && groups[1] == nullptr) {
         return error(OMPX_ERR_ARG, "ompx_group_merge: both groups are OMPX_GROUP_NONE",
                      "a caller is a member of one of the groups at least");
     }
-    std::optional<shown_list> shown_a;
-    std::optional<shown_list> shown_b;
-    if (views[0] != nullptr && views[1] != nullptr) {
-        shown_a.emplace(space_, own_slot_, *views[0]);
-        shown_b.emplace(space_, own_slot_, *views[1]);
+    std::optional<exported_list> exported_a;
+    std::optional<exported_list> exported_b;
+    if (groups[0] != nullptr && groups[1] != nullptr) {
+        exported_a.emplace(space_, own_slot_, *groups[0]);
+        exported_b.emplace(space_, own_slot_, *groups[1]);
     }
-    // Nobody leaves early because of an error in the first meeting: the second group's members are
-    // waiting for those of both.
+    // An error in the first barrier does not end the call: the members of the second group wait for
+    // those of both.
     std::vector<ompx_endpoint_t> list_a;
     std::vector<ompx_endpoint_t> list_b;
     std::optional<error> failure;
-    if (views[0] != nullptr) {
-        auto learnt = learn_other(*views[0], views[1], shown_b ? shown_b->offset_plus_one() : 0);
-        if (learnt) {
-            list_b = learnt.take();
+    if (groups[0] != nullptr) {
+        auto fetched =
+            fetch_other_list(*groups[0], groups[1], exported_b ? exported_b->offset_plus_one() : 0);
+        if (fetched) {
+            list_b = fetched.take();
         } else {
-            failure = learnt.take_failure();
+            failure = fetched.take_failure();
         }
     }
-    if (views[1] != nullptr) {
-        auto learnt = learn_other(*views[1], views[0], shown_a ? shown_a->offset_plus_one() : 0);
-        if (learnt) {
-            list_a = learnt.take();
+    if (groups[1] != nullptr) {
+        auto fetched =
+            fetch_other_list(*groups[1], groups[0], exported_a ? exported_a->offset_plus_one() : 0);
+        if (fetched) {
+            list_a = fetched.take();
         } else if (!failure) {
-            failure = learnt.take_failure();
+            failure = fetched.take_failure();
         }
     }
     if (!failure) {
-        if (views[0] != nullptr) {
-            list_a = list_members(*views[0]);
+        if (groups[0] != nullptr) {
+            list_a = list_members(*groups[0]);
         }
-        if (views[1] != nullptr) {
-            list_b = list_members(*views[1]);
+        if (groups[1] != nullptr) {
+            list_b = list_members(*groups[1]);
         }
         auto merged = create_union(std::move(list_a), list_b);
         if (merged) {
@@ -205,9 +207,9 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
         }
         failure = merged.take_failure();
     }
-    if (shown_a) {
-        shown_a->abandon();
-        shown_b->abandon();
+    if (exported_a) {
+        exported_a->keep_forever();
+        exported_b->keep_forever();
     }
     return std::move(*failure);
 }

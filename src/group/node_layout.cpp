@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char *layout_key = "node";
 
-/// The caller's node, ascending.
+/// Ranks on the caller's node, ascending.
 std::vector<int> direct_ranks(const launch::job_info &job, const conduit::conduit &transport) {
     std::vector<int> ranks;
     for (world_rank const each : job.local_ranks) {
@@ -26,7 +26,7 @@ std::vector<int> direct_ranks(const launch::job_info &job, const conduit::condui
     return ranks;
 }
 
-/// "0-3,8": consecutive ranks are the rule, so the text stays short on nodes with many.
+/// Format "0-3,8": ranks of a node are usually consecutive, so the text is short.
 std::string to_text(const std::vector<int> &ranks) {
     std::string text;
     for (std::size_t begin = 0; begin < ranks.size();) {
@@ -40,7 +40,7 @@ std::string to_text(const std::vector<int> &ranks) {
     return text;
 }
 
-/// Enters `node` for the ranks of a text; false if it is none.
+/// Sets `node` for the ranks of a text; false if the text is malformed.
 bool from_text(std::string_view text, std::int32_t node, std::vector<std::int32_t> &node_of) {
     while (!text.empty()) {
         std::string_view const part = text.substr(0, text.find(','));
@@ -74,7 +74,7 @@ status publish_node(launch::launcher &launcher, const conduit::conduit &transpor
     return launcher.put(layout_key, to_text(ranks));
 }
 
-result<node_map> learn_nodes(launch::launcher &launcher, const conduit::conduit &transport) {
+result<node_map> fetch_node_map(launch::launcher &launcher, const conduit::conduit &transport) {
     auto const num_ranks = static_cast<std::size_t>(launcher.info().size);
     if (direct_ranks(launcher.info(), transport).size() == num_ranks) {
         return node_map{};
@@ -109,25 +109,26 @@ std::vector<std::uint32_t> node_layout::members_of(std::size_t node) const {
     return members;
 }
 
-std::vector<std::uint32_t> node_layout::members_at(std::size_t place) const {
+std::vector<std::uint32_t> node_layout::members_with_index(std::size_t local_index) const {
     std::vector<std::uint32_t> found = leaders;
     if (contiguous) {
         for (std::uint32_t &member : found) {
-            member += static_cast<std::uint32_t>(place);
+            member += static_cast<std::uint32_t>(local_index);
         }
         return found;
     }
     std::vector<std::uint32_t> seen(num_nodes());
     for (std::uint32_t member = 0; member < node_of.size(); ++member) {
         std::size_t const on = node_of[member];
-        if (seen[on]++ == place) {
+        if (seen[on]++ == local_index) {
             found[on] = member;
         }
     }
     return found;
 }
 
-node_layout lay_out(std::span<const world_rank> members, std::size_t self, const node_map &nodes) {
+node_layout make_node_layout(std::span<const world_rank> members, std::size_t self,
+                             const node_map &nodes) {
     node_layout made;
     std::unordered_map<std::int32_t, std::uint32_t> number_of;
     made.node_of.reserve(members.size());
@@ -144,9 +145,9 @@ node_layout lay_out(std::span<const world_rank> members, std::size_t self, const
         made.node_of.push_back(node);
     }
     made.own_node = made.node_of[self];
-    made.here = made.members_of(made.own_node);
-    made.own_place =
-        static_cast<std::uint32_t>(std::ranges::find(made.here, self) - made.here.begin());
+    made.local_members = made.members_of(made.own_node);
+    made.own_local_index = static_cast<std::uint32_t>(std::ranges::find(made.local_members, self) -
+                                                      made.local_members.begin());
     if (made.num_nodes() == 1) {
         made.node_of.clear();
         made.node_of.shrink_to_fit();

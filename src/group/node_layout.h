@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which ranks share a node, for the world and for groups.
+// The nodes of the world's ranks and of a group's members.
 //
-// Glossary: node: ranks that load and store each other's slots; one machine may hold several.
-// leader: the member of a node with the lowest group rank, who speaks for it to other nodes.
+// node: a set of ranks that load and store each other's slots; one machine may hold several nodes.
+// leader: the member of a node with the lowest group rank; it communicates with the other nodes.
 #pragma once
 
 #include "base/ids.h"
@@ -17,13 +17,13 @@
 
 namespace diomp::group {
 
-/// The node of every rank of the world, as a number that all ranks agree about. 4 bytes per rank if
-/// there are several nodes, else nothing.
+/// The node number of every rank of the world, equal on all ranks. Takes 4 bytes per rank if there
+/// are several nodes, else no memory.
 class node_map {
 public:
-    /// Everybody on one node.
+    /// All ranks on one node.
     node_map() = default;
-    /// [world rank] number of its node.
+    /// `node_of`: [world rank] node number.
     explicit node_map(std::vector<std::int32_t> node_of) : node_of_(std::move(node_of)) {}
 
     [[nodiscard]] std::int32_t operator[](world_rank rank) const {
@@ -34,21 +34,21 @@ private:
     std::vector<std::int32_t> node_of_;
 };
 
-/// Tells the others which ranks the conduit reaches directly; before a fence of the launcher.
+/// Publishes the ranks that the conduit maps directly. Call before a fence of the launcher.
 status publish_node(launch::launcher &launcher, const conduit::conduit &transport);
-/// After that fence. One look-up per node: the lowest rank that is not known yet is always the
-/// lowest one of its node, and that one has published the list.
-result<node_map> learn_nodes(launch::launcher &launcher, const conduit::conduit &transport);
+/// Fetches the published nodes. Call after that fence. One look-up per node: the lowest rank that
+/// has no node yet is the lowest one of its node, which has published the list.
+result<node_map> fetch_node_map(launch::launcher &launcher, const conduit::conduit &transport);
 
-/// How a group's members lie on nodes. Nodes are numbered by their leaders' group ranks.
+/// A group's members by node. Nodes are numbered in the order of their leaders' group ranks.
 struct node_layout {
-    std::vector<std::uint32_t> node_of; ///< [member]; empty if there is one node
-    std::vector<std::uint32_t> leaders; ///< [node] member
-    std::vector<std::uint32_t> sizes;   ///< [node] members
-    std::vector<std::uint32_t> here;    ///< members on the caller's node, ascending
+    std::vector<std::uint32_t> node_of;       ///< [member]; empty if there is one node
+    std::vector<std::uint32_t> leaders;       ///< [node] member
+    std::vector<std::uint32_t> sizes;         ///< [node] number of members
+    std::vector<std::uint32_t> local_members; ///< members on the caller's node, ascending
     std::uint32_t own_node = 0;
-    std::uint32_t own_place = 0; ///< of the caller in `here`
-    bool contiguous = true;      ///< the members of each node follow each other
+    std::uint32_t own_local_index = 0; ///< of the caller in `local_members`
+    bool contiguous = true;            ///< each node's members have consecutive group ranks
 
     [[nodiscard]] std::size_t num_nodes() const { return leaders.size(); }
     [[nodiscard]] std::size_t node(std::size_t member) const {
@@ -56,11 +56,12 @@ struct node_layout {
     }
     /// Members on a node, ascending. Linear in the group's size unless contiguous.
     [[nodiscard]] std::vector<std::uint32_t> members_of(std::size_t node) const;
-    /// [node] the member at `place` there; every node must have one. Linear in the group's size
-    /// unless contiguous or place 0.
-    [[nodiscard]] std::vector<std::uint32_t> members_at(std::size_t place) const;
+    /// [node] the member with `local_index` on that node; every node must have one. Linear in the
+    /// group's size unless contiguous or the index is 0.
+    [[nodiscard]] std::vector<std::uint32_t> members_with_index(std::size_t local_index) const;
 };
 
-node_layout lay_out(std::span<const world_rank> members, std::size_t self, const node_map &nodes);
+node_layout make_node_layout(std::span<const world_rank> members, std::size_t self,
+                             const node_map &nodes);
 
 } // namespace diomp::group

@@ -32,10 +32,10 @@ std::uint64_t hash_list(std::span<const world_rank> members) {
     return hash;
 }
 
-/// What all who make a group must have listed alike.
-std::uint64_t hash_parts(const endpoint_parts &parts) {
-    std::uint64_t hash = hash_list(parts.members);
-    for (const endpoint &each : parts.endpoints) {
+/// Hash of the list, which must be equal on all members.
+std::uint64_t hash_endpoints(const parsed_endpoints &description) {
+    std::uint64_t hash = hash_list(description.members);
+    for (const endpoint &each : description.endpoints) {
         hash =
             mix(hash ^ std::uint64_t{each.member} << 32 ^ static_cast<std::uint32_t>(each.device));
     }
@@ -43,12 +43,13 @@ std::uint64_t hash_parts(const endpoint_parts &parts) {
 }
 
 std::string list_ranks(std::span<const world_rank> members) {
-    constexpr std::size_t most = 16; // names enough to recognise the call
+    constexpr std::size_t max_listed = 16; // enough to identify the call in a message
     std::vector<int> numbers;
-    for (world_rank const each : members.first(std::min(members.size(), most))) {
+    for (world_rank const each : members.first(std::min(members.size(), max_listed))) {
         numbers.push_back(each.value());
     }
-    return fmt::format("{}{}", fmt::join(numbers, ", "), members.size() > most ? ", ..." : "");
+    return fmt::format("{}{}", fmt::join(numbers, ", "),
+                       members.size() > max_listed ? ", ..." : "");
 }
 
 } // namespace
@@ -63,27 +64,27 @@ group_registry::group_registry(conduit::engine &engine, workspace &space, world_
           std::lock_guard const guard(mutex_);
           offers_[arrived.set_hash][incoming.source].push_back(arrived);
       })),
-      letters_(engine, space, own_slot_) {}
+      messages_(engine, space, own_slot_) {}
 
 group_registry::~group_registry() = default;
 
 status group_registry::create_world(node_map nodes) {
     nodes_ = std::move(nodes);
-    group_parts parts;
+    group_description description;
     std::optional<std::uint64_t> const offset = space_.allocate(sizeof(member_block));
     if (!offset) {
         return error(OMPX_ERR_NOMEM, "no space for the world group's block");
     }
     for (int rank = 0; rank < num_ranks_; ++rank) {
-        parts.members.emplace_back(rank);
-        parts.offsets.push_back(*offset);
+        description.members.emplace_back(rank);
+        description.offsets.push_back(*offset);
     }
-    parts.self = self_.index();
-    world_ = make(std::move(parts));
+    description.self = self_.index();
+    world_ = make(std::move(description));
     return {};
 }
 
-// 0 is the world's.
+// Id 0 is the world's.
 std::uint64_t group_registry::next_id() {
     return (self_.index() + 1) << 40 | num_ids_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -99,11 +100,11 @@ result<group *> group_registry::find(ompx_group_t handle) {
         return error(OMPX_ERR_ARG, "the group is OMPX_GROUP_NONE",
                      "a rank outside a group must not call its functions");
     }
-    return error(OMPX_ERR_ARG, fmt::format("{} is no group", static_cast<const void *>(handle)),
+    return error(OMPX_ERR_ARG, fmt::format("{} is not a group", static_cast<const void *>(handle)),
                  "the group was never created, or has been freed");
 }
 
-// `function` is the caller's name. Endpoints that are ranks have device -1.
+// `function` is the public function's name for errors. Ranks without a device have device -1.
 status group_registry::check_list(std::span<const ompx_endpoint_t> list,
                                   const char *function) const {
     std::set<std::pair<int, int>> seen;
@@ -117,8 +118,8 @@ status group_registry::check_list(std::span<const ompx_endpoint_t> list,
         }
         if (each.device < -1) {
             return error(OMPX_ERR_ARG,
-                         fmt::format("{}: {} is no number of a device", function, each.device),
-                         "pass OpenMP's numbers of devices, or -1 for the host");
+                         fmt::format("{}: {} is not a device number", function, each.device),
+                         "pass OpenMP device numbers, or -1 for the host");
         }
         if (!seen.emplace(each.rank, each.device).second) {
             return error(
@@ -144,27 +145,28 @@ result<ompx_group_t> group_registry::create(std::span<const int> ranks) {
         list.push_back({rank, -1});
     }
     DIOMP_TRY(check_list(list, "ompx_group_create"));
-    endpoint_parts parts = take_apart(list);
-    parts.endpoints.clear();
-    std::string const call = fmt::format("ompx_group_create(ranks {})", list_ranks(parts.members));
-    return create_from(std::move(parts), call);
+    parsed_endpoints description = split_endpoint_list(list);
+    description.endpoints.clear();
+    std::string const call =
+        fmt::format("ompx_group_create(ranks {})", list_ranks(description.members));
+    return create_from(std::move(description), call);
 }
 
 result<ompx_group_t> group_registry::create_endpoints(std::span<const ompx_endpoint_t> list) {
     DIOMP_TRY(check_list(list, "ompx_group_create_endpoints"));
-    endpoint_parts parts = take_apart(list);
+    parsed_endpoints description = split_endpoint_list(list);
     std::string const call = fmt::format("ompx_group_create_endpoints({} endpoints of ranks {})",
-                                         list.size(), list_ranks(parts.members));
-    return create_from(std::move(parts), call);
+                                         list.size(), list_ranks(description.members));
+    return create_from(std::move(description), call);
 }
 
-result<ompx_group_t> group_registry::create_from(endpoint_parts wanted, const std::string &call) {
+result<ompx_group_t> group_registry::create_from(parsed_endpoints wanted, const std::string &call) {
     offer const own = make_offer(wanted);
     auto offers = exchange(wanted.members, own, call);
     if (!offers) {
         return offers.take_failure();
     }
-    group_parts parts;
+    group_description description;
     for (std::size_t member = 0; member < wanted.members.size(); ++member) {
         const offer &each = offers.value()[member];
         bool const same_list = each.list_hash == own.list_hash;
@@ -181,14 +183,14 @@ result<ompx_group_t> group_registry::create_from(endpoint_parts wanted, const st
                                "all members must pass the same list");
         }
         if (wanted.members[member] == self_) {
-            parts.self = member;
+            description.self = member;
         }
-        parts.offsets.push_back(each.offset_plus_one - 1);
+        description.offsets.push_back(each.offset_plus_one - 1);
     }
-    parts.members = std::move(wanted.members);
-    parts.endpoints = list_of(std::move(wanted.endpoints), parts.members.size());
-    parts.id = offers.value().front().id;
-    return assemble(std::move(parts));
+    description.members = std::move(wanted.members);
+    description.endpoints = list_of(std::move(wanted.endpoints), description.members.size());
+    description.id = offers.value().front().id;
+    return assemble(std::move(description));
 }
 
 endpoint_list group_registry::list_of(std::vector<endpoint> endpoints, std::size_t num_members) {
@@ -201,10 +203,10 @@ error group_registry::no_space_at(world_rank rank) {
             "free groups that are not needed any more"};
 }
 
-group_registry::offer group_registry::make_offer(const endpoint_parts &wanted) {
+group_registry::offer group_registry::make_offer(const parsed_endpoints &wanted) {
     std::vector<world_rank> sorted = wanted.members;
     std::ranges::sort(sorted);
-    offer own{hash_list(sorted), hash_parts(wanted), 0, 0};
+    offer own{hash_list(sorted), hash_endpoints(wanted), 0, 0};
     {
         std::lock_guard const guard(mutex_);
         if (auto const left = unfinished_.find(own.set_hash); left != unfinished_.end()) {
@@ -229,7 +231,7 @@ group_registry::offer group_registry::make_offer(const endpoint_parts &wanted) {
 bool group_registry::all_offers_in(std::span<const world_rank> members, std::uint64_t set_hash) {
     std::lock_guard const guard(mutex_);
     auto const found = offers_.find(set_hash);
-    // Every sender in the map has at least one offer waiting.
+    // Every sender in the map has at least one offer.
     return found != offers_.end() ? found->second.size() + 1 >= members.size()
                                   : members.size() == 1;
 }
@@ -277,12 +279,12 @@ group_registry::exchange(std::span<const world_rank> members, const offer &own,
     return offers;
 }
 
-std::unique_ptr<group> group_registry::make(group_parts parts) {
-    return std::make_unique<group>(engine_, space_, letters_, nodes_, std::move(parts));
+std::unique_ptr<group> group_registry::make(group_description description) {
+    return std::make_unique<group>(engine_, space_, messages_, nodes_, std::move(description));
 }
 
-result<ompx_group_t> group_registry::assemble(group_parts parts) {
-    auto const handle = table_.insert(make(std::move(parts)));
+result<ompx_group_t> group_registry::assemble(group_description description) {
+    auto const handle = table_.insert(make(std::move(description)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("this rank has {} groups already", handle_table::max_groups),
@@ -302,7 +304,7 @@ status group_registry::free(ompx_group_t handle) {
     }
     group &ending = *found.value();
     {
-        auto const turn = ending.enter();
+        auto const call_lock = ending.lock_calls();
         DIOMP_TRY(ending.depart({.what = operation::group_free}));
     }
     table_.remove(handle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Splitting: every member tells its choice and its block in a meeting, one after the other for each
-// of its endpoints. Then everybody knows every part.
+// Splitting: in a barrier with payload every member publishes its choice and its block, one barrier
+// for each of its endpoints. Then each member can compute every new group.
 #include "group/registry.h"
 
 #include <fmt/core.h>
@@ -19,66 +19,70 @@ bool is_communication_failure(const error &failure) {
 
 } // namespace
 
-result<std::vector<group_registry::told_choice>>
-group_registry::tell_choices(group &whole, std::span<const choice> own, const own_blocks &blocks) {
+result<std::vector<group_registry::member_choice>>
+group_registry::exchange_choices(group &whole, std::span<const split_choice> own,
+                                 const own_blocks &blocks) {
     const endpoint_list &endpoints = whole.endpoints();
-    std::vector<told_choice> told(whole.count());
-    std::size_t const rounds = endpoints.empty() ? 1 : endpoints.most_per_member();
+    std::vector<member_choice> choices(whole.count());
+    std::size_t const rounds = endpoints.empty() ? 1 : endpoints.max_per_member();
     for (std::size_t round = 0; round < rounds; ++round) {
-        choice const mine = round < own.size() ? own[round] : choice{-1, 0};
+        split_choice const mine = round < own.size() ? own[round] : split_choice{-1, 0};
         auto const block = blocks.find(mine.color);
-        DIOMP_TRY(whole.meet({.what = operation::group_split},
-                             {static_cast<std::uint64_t>(std::int64_t{mine.color}),
-                              static_cast<std::uint64_t>(std::int64_t{mine.key}),
-                              block != blocks.end() ? block->second + 1 : 0, next_id()}));
+        DIOMP_TRY(
+            whole.arrive_and_wait({.what = operation::group_split},
+                                  {static_cast<std::uint64_t>(std::int64_t{mine.color}),
+                                   static_cast<std::uint64_t>(std::int64_t{mine.key}),
+                                   block != blocks.end() ? block->second + 1 : 0, next_id()}));
         for (std::uint32_t member = 0; member < whole.size(); ++member) {
             if (!endpoints.empty() && round >= endpoints.of(member).size()) {
                 continue;
             }
-            const sync::meeting_payload &said = whole.payload_of(member);
+            const sync::round_payload &payload = whole.payload_of(member);
             std::size_t const index = endpoints.empty() ? member : endpoints.of(member)[round];
-            told[index] = {{static_cast<int>(said[0]), static_cast<int>(said[1])},
-                           said[2],
-                           said[3],
-                           endpoints.empty() ? endpoint{member, 0} : endpoints[index]};
+            choices[index] = {{static_cast<int>(payload[0]), static_cast<int>(payload[1])},
+                              payload[2],
+                              payload[3],
+                              endpoints.empty() ? endpoint{member, 0} : endpoints[index]};
         }
     }
-    return told;
+    return choices;
 }
 
-result<group_parts> group_registry::part_of_color(const group &whole, int color,
-                                                  const std::vector<told_choice> &told) const {
+result<group_description>
+group_registry::description_of_color(const group &whole, int color,
+                                     const std::vector<member_choice> &choices) const {
     std::vector<std::size_t> chosen;
-    for (std::size_t index = 0; index < told.size(); ++index) {
-        if (told[index].wants.color == color) {
+    for (std::size_t index = 0; index < choices.size(); ++index) {
+        if (choices[index].choice.color == color) {
             chosen.push_back(index);
         }
     }
-    std::ranges::sort(
-        chosen, {}, [&told](std::size_t index) { return std::pair(told[index].wants.key, index); });
-    group_parts parts;
+    std::ranges::sort(chosen, {}, [&choices](std::size_t index) {
+        return std::pair(choices[index].choice.key, index);
+    });
+    group_description parts;
     std::vector<endpoint> endpoints;
-    std::map<world_rank, std::uint32_t> places;
+    std::map<world_rank, std::uint32_t> index_of_rank;
     for (std::size_t const index : chosen) {
-        const told_choice &each = told[index];
-        world_rank const rank = whole.members()[each.who.member];
+        const member_choice &each = choices[index];
+        world_rank const rank = whole.members()[each.owner.member];
         if (each.offset_plus_one == 0) {
             return no_space_at(rank);
         }
-        auto const [place, is_new] =
-            places.try_emplace(rank, static_cast<std::uint32_t>(parts.members.size()));
+        auto const [entry, is_new] =
+            index_of_rank.try_emplace(rank, static_cast<std::uint32_t>(parts.members.size()));
         if (is_new) {
             parts.members.push_back(rank);
             parts.offsets.push_back(each.offset_plus_one - 1);
         }
         if (rank == self_) {
-            parts.self = place->second;
+            parts.self = entry->second;
         }
         if (!whole.endpoints().empty()) {
-            endpoints.push_back({place->second, each.who.device});
+            endpoints.push_back({entry->second, each.owner.device});
         }
     }
-    parts.id = told[chosen.front()].id;
+    parts.id = choices[chosen.front()].id;
     parts.endpoints = list_of(std::move(endpoints), parts.members.size());
     return parts;
 }
@@ -88,14 +92,14 @@ result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int k
     DIOMP_TRY(found);
     std::size_t const num_own = found.value()->num_own();
     std::vector<ompx_group_t> results(num_own);
-    DIOMP_TRY(split(parent, std::vector(num_own, choice{color, key}), results));
+    DIOMP_TRY(split(parent, std::vector(num_own, split_choice{color, key}), results));
     return results.front();
 }
 
-result<std::map<int, group_parts>> group_registry::split_parts(group &whole,
-                                                               std::span<const choice> own) {
+result<std::map<int, group_description>>
+group_registry::describe_new_groups(group &whole, std::span<const split_choice> own) {
     own_blocks blocks;
-    for (const choice &each : own) {
+    for (const split_choice &each : own) {
         if (each.color >= 0 && !blocks.contains(each.color)) {
             if (auto const offset = allocate_block(space_, own_slot_)) {
                 blocks[each.color] = *offset;
@@ -107,20 +111,20 @@ result<std::map<int, group_parts>> group_registry::split_parts(group &whole,
             space_.release(offset);
         }
     };
-    auto told = tell_choices(whole, own, blocks);
-    if (!told) {
-        // After a timeout late members may still take up the offer: then the blocks must stay.
-        if (!is_communication_failure(told.failure())) {
+    auto choices = exchange_choices(whole, own, blocks);
+    if (!choices) {
+        // After a timeout late members may still use the blocks, so they are not freed.
+        if (!is_communication_failure(choices.failure())) {
             release();
         }
-        return told.take_failure();
+        return choices.take_failure();
     }
-    std::map<int, group_parts> parts;
-    for (const choice &each : own) {
+    std::map<int, group_description> parts;
+    for (const split_choice &each : own) {
         if (each.color < 0 || parts.contains(each.color)) {
             continue;
         }
-        auto part = part_of_color(whole, each.color, told.value());
+        auto part = description_of_color(whole, each.color, choices.value());
         if (!part) {
             release();
             return part.take_failure();
@@ -130,12 +134,12 @@ result<std::map<int, group_parts>> group_registry::split_parts(group &whole,
     return parts;
 }
 
-status group_registry::split(ompx_group_t parent, std::span<const choice> own,
+status group_registry::split(ompx_group_t parent, std::span<const split_choice> own,
                              std::span<ompx_group_t> results) {
     auto found = find(parent);
     DIOMP_TRY(found);
-    auto const turn = found.value()->enter();
-    auto parts = split_parts(*found.value(), own);
+    auto const call_lock = found.value()->lock_calls();
+    auto parts = describe_new_groups(*found.value(), own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
     for (auto &[color, part] : parts.value()) {
@@ -149,29 +153,30 @@ status group_registry::split(ompx_group_t parent, std::span<const choice> own,
     return {};
 }
 
-// A node's space may be full while others have theirs, so all agree in the end.
-status group_registry::divide(group &whole) {
-    node_layout const &layout = whole.across()->layout();
+// One node may lack space while others have it, so a final agreement decides for all.
+status group_registry::make_subgroups(group &whole) {
+    node_layout const &layout = whole.internode()->layout();
     std::size_t const num_own = whole.num_own();
-    node_parts made;
+    node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);
-    auto inside = split_parts(whole, std::vector(num_own, choice{node, 0}));
-    if (inside) {
-        made.inside = make(std::move(inside.value().at(node)));
+    auto intra_node = describe_new_groups(whole, std::vector(num_own, split_choice{node, 0}));
+    if (intra_node) {
+        made.intra_node = make(std::move(intra_node.value().at(node)));
     }
-    std::vector<choice> leads(num_own, {-1, 0});
-    leads.front().color = whole.across()->is_leader() ? 0 : -1;
-    auto between = split_parts(whole, leads);
-    if (between && !between.value().empty()) {
-        made.between = make(std::move(between.value().at(0)));
+    std::vector<split_choice> leads(num_own, {-1, 0});
+    leads.front().color = whole.internode()->is_leader() ? 0 : -1;
+    auto inter_node = describe_new_groups(whole, leads);
+    if (inter_node && !inter_node.value().empty()) {
+        made.inter_node = make(std::move(inter_node.value().at(0)));
     }
-    auto agreed = whole.agree({.what = operation::group_split},
-                              inside && between ? std::nullopt : std::optional<std::uint64_t>(0));
+    auto agreed =
+        whole.agree({.what = operation::group_split},
+                    intra_node && inter_node ? std::nullopt : std::optional<std::uint64_t>(0));
     DIOMP_TRY(agreed);
     if (agreed.value()) {
         return no_space_at(whole.members()[agreed.value()->member]);
     }
-    whole.keep(std::move(made));
+    whole.set_subgroups(std::move(made));
     return {};
 }
 

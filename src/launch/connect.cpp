@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Picks the launcher from the environment.
+// Selects the launcher by the environment.
 #include "launch/environment.h"
 #include "launch/foreign.h"
 #include "launch/gasnet/launcher.h"
@@ -15,7 +15,7 @@
 namespace diomp::launch {
 namespace {
 
-// The closest launcher first: diomp-run may run inside a job of mpirun, and mpirun inside an
+// Innermost launcher first: diomp-run may run inside a job of mpirun, and mpirun inside an
 // allocation of Slurm. Null: there is none.
 result<std::unique_ptr<launcher>> find_launcher(const environment &everything) {
     if (local::present(everything)) {
@@ -66,6 +66,6 @@ result<std::unique_ptr<launcher>> connect() {
     return found;
 }
 
-void end_of_process(int exit_status) { gasnet::end_of_process(exit_status); }
+void notify_process_exit(int exit_status) { gasnet::notify_process_exit(exit_status); }
 
 } // namespace diomp::launch

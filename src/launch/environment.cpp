@@ -15,19 +15,19 @@ namespace diomp::launch {
 namespace {
 
 /// A launcher whose variables stay in the environment of its ranks, since other libraries in the
-/// rank (an MPI) may read them later. `naming` differ from launch to launch; names that start with
-/// one of `prefixes` are hidden with them.
-struct lasting_launch {
+/// rank (an MPI) may read them later. The values of `id_variables` differ between launches;
+/// variables that start with one of `prefixes` are hidden with them.
+struct persistent_launch {
     std::string_view tag;
-    std::vector<const char *> naming;
+    std::vector<const char *> id_variables;
     std::vector<std::string_view> prefixes;
 };
 
-const std::vector<lasting_launch> &lasting_launches() {
-    static auto const *const all = new std::vector<lasting_launch>{
+const std::vector<persistent_launch> &persistent_launches() {
+    static auto const *const all = new std::vector<persistent_launch>{
         // used during exit
-        // The namespace alone may come again: Open MPI 4 makes 16 bits of it from its process
-        // number. The server's address tells such launches apart.
+        // The namespace alone may repeat: Open MPI 4 derives 16 bits of it from its process id.
+        // The server's address distinguishes such launches.
         {"pmix",
          {"PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI2", "PMIX_SERVER_URI21",
           "PMIX_SERVER_TMPDIR"},
@@ -39,12 +39,12 @@ const std::vector<lasting_launch> &lasting_launches() {
     return *all;
 }
 
-/// "tag:value,value,..." of one launch; empty if its rank variable is not there.
-std::string name_of(const lasting_launch &launch, const environment &lookup) {
+/// "tag:value,value,..." of one launch; empty if none of its variables is set.
+std::string id_of_launch(const persistent_launch &launch, const environment &lookup) {
     std::string name(launch.tag);
     char separator = ':';
     bool any = false;
-    for (const char *const variable : launch.naming) {
+    for (const char *const variable : launch.id_variables) {
         const char *const value = lookup(variable);
         any = any || value != nullptr;
         name += separator;
@@ -54,9 +54,9 @@ std::string name_of(const lasting_launch &launch, const environment &lookup) {
     return any ? name : std::string();
 }
 
-/// "pid:start", which exec does not change and no other process of this machine has; empty if the
-/// system does not say. Start: the 22nd field of stat, in ticks.
-std::string name_of_process() {
+/// "pid:start", which is unique on this machine and does not change at exec; empty if the system
+/// does not provide it. Start: the 22nd field of stat, in ticks.
+std::string id_of_process() {
     constexpr int fields_before_start = 19; // after the command, which is in parentheses
     std::ifstream file("/proc/self/stat");
     std::string line;
@@ -77,8 +77,8 @@ std::string name_of_process() {
 
 std::string launch_mark(const environment &lookup) {
     std::string mark;
-    for (const lasting_launch &launch : lasting_launches()) {
-        std::string const name = name_of(launch, lookup);
+    for (const persistent_launch &launch : persistent_launches()) {
+        std::string const name = id_of_launch(launch, lookup);
         if (!name.empty()) {
             mark += '|' + name + '|';
         }
@@ -92,8 +92,8 @@ environment without_inherited(environment lookup) {
         return lookup;
     }
     std::vector<std::string_view> hidden;
-    for (const lasting_launch &launch : lasting_launches()) {
-        std::string const name = name_of(launch, lookup);
+    for (const persistent_launch &launch : persistent_launches()) {
+        std::string const name = id_of_launch(launch, lookup);
         if (!name.empty() &&
             std::string_view(mark).find('|' + name + '|') != std::string_view::npos) {
             hidden.insert(hidden.end(), launch.prefixes.begin(), launch.prefixes.end());
@@ -119,7 +119,7 @@ void mark_joined(const environment &lookup) {
 }
 
 void mark_process(int rank, int size) {
-    std::string const own = name_of_process();
+    std::string const own = id_of_process();
     if (own.empty()) {
         unsetenv(process_variable);
     } else {
@@ -137,8 +137,8 @@ status check_is_first_program(const environment &lookup) {
     std::string rank;
     std::string size;
     words >> process >> rank >> size;
-    if (!words || process != name_of_process()) {
-        return {}; // an ancestor's
+    if (!words || process != id_of_process()) {
+        return {}; // set by an ancestor
     }
     return error(OMPX_ERR_STATE,
                  fmt::format("this process has joined its job already, as rank {} of {}, and has "

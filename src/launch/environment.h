@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a process may believe of its environment.
+// Protection against inherited launcher variables.
 //
-// Launchers describe a rank in variables, and variables are inherited: a program that a rank starts
-// would take itself for that rank. So a rank that has joined leaves a mark that names the launch,
-// and its descendants do not see what the mark names. A launcher started by a descendant sets new
-// values, which the mark does not name, and they count.
+// Launchers describe a rank in environment variables, which child processes inherit: a program
+// started by a rank would join the job as that rank. So a rank that has joined sets a mark that
+// names the launch, and its descendants ignore the variables of a launch that the mark names. A
+// launcher started by a descendant sets new values, which the mark does not name, so they are used.
 #pragma once
 
 #include "base/result.h"
@@ -14,30 +14,30 @@
 
 namespace diomp::launch {
 
-/// getenv(), or a table of a test.
+/// Looks up a variable: getenv(), or a table in tests.
 using environment = std::function<const char *(const char *)>;
 
-/// Carries the mark; part of no setting.
+/// The variable that holds the mark; not a setting.
 inline constexpr const char *joined_variable = "DIOMP_LAUNCH_JOINED";
 
 /// Names the PMIx namespace and the Slurm task that the environment describes; empty if none.
 [[nodiscard]] std::string launch_mark(const environment &lookup);
 
-/// The same environment without the variables of a launch that an ancestor has joined.
+/// Returns the environment without the variables of a launch that an ancestor has joined.
 [[nodiscard]] environment without_inherited(environment lookup);
 
-/// Leaves the mark in this process's environment, for its descendants.
+/// Sets the mark in this process's environment, for its descendants.
 void mark_joined(const environment &lookup);
 
-/// Names the process that has joined, and as which rank: what it executes afterwards finds that a
-/// rank has been there.
+/// The variable that names the process that has joined and its rank. A program that this process
+/// executes later detects by it that the process has joined before.
 inline constexpr const char *process_variable = "DIOMP_LAUNCH_PROCESS";
 
-/// Leaves that in this process's environment.
+/// Sets process_variable in this process's environment.
 void mark_process(int rank, int size);
 
-/// An error in a program that has replaced, by exec, one that had joined a job: the other ranks
-/// hold addresses and connections of that one.
+/// An error in a program that has replaced, by exec, a program that had joined a job: the other
+/// ranks hold addresses and connections of the old one.
 [[nodiscard]] status check_is_first_program(const environment &lookup);
 
 } // namespace diomp::launch

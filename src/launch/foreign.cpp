@@ -17,19 +17,19 @@ struct foreign_launcher {
     const char *remedy;
 };
 
-// The most telling first: under srun a PMI's variables stand next to Slurm's.
+// The most specific first: under srun the variables of a PMI exist beside Slurm's.
 constexpr std::array<foreign_launcher, 6> known{{
     {"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "PMIX_RANK and PMIX_NAMESPACE are missing",
-     "use an mpirun that speaks PMIx (Open MPI 3 or newer)"},
-    {"a PMI launcher", "PMI_RANK", "PMI_SIZE", "it offers no PMI_FD to join by",
+     "use an mpirun that supports PMIx (Open MPI 3 or newer)"},
+    {"a PMI launcher", "PMI_RANK", "PMI_SIZE", "PMI_FD is not set",
      "use mpiexec.hydra, srun --mpi=pmix or srun --mpi=pmi2"},
-    {"a PMI launcher", "PMI_ID", nullptr, "its PMI_PORT is a way that DiOMP does not know",
+    {"a PMI launcher", "PMI_ID", nullptr, "DiOMP does not support PMI_PORT",
      "use mpiexec.hydra without -pmi-port"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "it was started without a PMI to join by",
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "it was started without a PMI",
      "use srun --mpi=pmix or srun --mpi=pmi2 (srun --mpi=list shows which there are)"},
     {"a PMIx launcher", "PMIX_RANK", nullptr, "PMIX_NAMESPACE is missing",
-     "let programs between the launcher and this one keep the environment"},
+     "programs between the launcher and this one must pass the environment on"},
     {"gaspi_run", "GASPI_RANK", "GASPI_NRANKS", "this build has no GPI-2",
      "build with -DDIOMP_GPI2=ON where GPI-2 1.6 or newer is installed"},
 }};
@@ -54,7 +54,7 @@ status reject_foreign_launcher(const environment &lookup) {
                         "process would be a world of its own",
                         rank, size != nullptr ? size : "several", launcher.name,
                         launcher.rank_variable, rank, launcher.missing),
-            fmt::format("{}; on one machine diomp-run -n N does; for a world of one, unset {}",
+            fmt::format("{}, or diomp-run -n N on one machine, or unset {} for a world of one rank",
                         launcher.remedy, launcher.rank_variable));
     }
     return {};

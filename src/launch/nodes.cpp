@@ -8,54 +8,54 @@
 namespace diomp::launch {
 namespace {
 
-/// Passes everything on but the description of the nodes.
+/// Forwards all calls; changes only the description of the nodes.
 class split_launcher final : public launcher {
 public:
-    split_launcher(std::unique_ptr<launcher> whole, int node_size)
-        : whole_(std::move(whole)), info_(whole_->info()) {
+    split_launcher(std::unique_ptr<launcher> inner, int node_size)
+        : inner_(std::move(inner)), info_(inner_->info()) {
         int const node = info_.local.value() / node_size;
         int const first = node * node_size;
         info_.is_split = info_.is_on_one_machine();
         info_.local_size = std::min(node_size, info_.local_size - first);
         info_.local = local_rank{info_.local.value() - first};
-        auto const begin = whole_->info().local_ranks.begin() + first;
+        auto const begin = inner_->info().local_ranks.begin() + first;
         info_.local_ranks.assign(begin, begin + info_.local_size);
         info_.host += fmt::format("+{}", node);
     }
 
     const job_info &info() const override { return info_; }
     status put(std::string_view key, std::string_view value) override {
-        return whole_->put(key, value);
+        return inner_->put(key, value);
     }
     result<std::string> get(world_rank owner, std::string_view key) override {
-        return whole_->get(owner, key);
+        return inner_->get(owner, key);
     }
-    status fence() override { return whole_->fence(); }
-    status finalize() override { return whole_->finalize(); }
+    status fence() override { return inner_->fence(); }
+    status finalize() override { return inner_->finalize(); }
     void abort(int code, std::string_view message) noexcept override {
-        whole_->abort(code, message);
+        inner_->abort(code, message);
     }
     bool give_up(int code, std::string_view message) noexcept override {
-        return whole_->give_up(code, message);
+        return inner_->give_up(code, message);
     }
-    void report_loss(std::optional<world_rank> peer) noexcept override {
-        whole_->report_loss(peer);
+    void report_peer_failure(std::optional<world_rank> peer) noexcept override {
+        inner_->report_peer_failure(peer);
     }
-    int stacks_fd() const override { return whole_->stacks_fd(); }
-    void stacks_ready() noexcept override { whole_->stacks_ready(); }
-    void stacks_shown() noexcept override { whole_->stacks_shown(); }
-    int watch_fd() const override { return whole_->watch_fd(); }
-    const char *name() const override { return whole_->name(); }
+    int stacks_fd() const override { return inner_->stacks_fd(); }
+    void stacks_ready() noexcept override { inner_->stacks_ready(); }
+    void stacks_shown() noexcept override { inner_->stacks_shown(); }
+    int watch_fd() const override { return inner_->watch_fd(); }
+    const char *name() const override { return inner_->name(); }
 
 private:
-    std::unique_ptr<launcher> whole_;
+    std::unique_ptr<launcher> inner_;
     job_info info_;
 };
 
 } // namespace
 
-std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> whole, int node_size) {
-    return std::make_unique<split_launcher>(std::move(whole), node_size);
+std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> inner, int node_size) {
+    return std::make_unique<split_launcher>(std::move(inner), node_size);
 }
 
 } // namespace diomp::launch

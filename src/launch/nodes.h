@@ -5,8 +5,8 @@
 
 namespace diomp::launch {
 
-/// The same job, as if every `node_size` ranks of a machine were a node of their own: for tests of
-/// what happens between nodes on a machine that has no others (DIOMP_NODE_SIZE).
-std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> whole, int node_size);
+/// Presents the job as if every `node_size` ranks of a machine were a node of their own: for tests
+/// of communication between nodes on a single machine (DIOMP_NODE_SIZE).
+std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> inner, int node_size);
 
 } // namespace diomp::launch

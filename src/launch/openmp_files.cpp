@@ -26,7 +26,7 @@ bool is_younger(const timespec &file) {
 } // namespace
 
 void remove_openmp_files(pid_t dead_child) noexcept {
-    // libomp 14 to 22 (kmp_runtime.cpp, __kmp_register_library_startup): /tmp where there is no
+    // libomp 14 to 22 (kmp_runtime.cpp, __kmp_register_library_startup) uses /tmp where there is no
     // shared memory.
     for (const char *const folder : {"/dev/shm", "/tmp"}) {
         std::array<char, 96> path{};

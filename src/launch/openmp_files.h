@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What libomp leaves behind in /dev/shm when its process is killed: it registers itself in a file
-// that bears the process's and the user's number, and takes it away when it ends in good order.
+// Removal of files that libomp leaves in /dev/shm when its process is killed. libomp registers
+// itself in a file named after the process id and user id, and removes it at a normal exit.
 #pragma once
 
 #include <sys/types.h>
 
 namespace diomp::launch {
 
-/// Takes the file away that the caller's child has left, which has just been reaped. Only a file of
-/// this user that is younger than the calling process: where processes of another PID namespace see
-/// the same /dev/shm, older ones may be theirs.
+/// Removes the file of the caller's child, which has just been reaped. Removes only a file of this
+/// user that is younger than the calling process: where another PID namespace shares /dev/shm, an
+/// older file may belong to one of its processes.
 void remove_openmp_files(pid_t dead_child) noexcept;
 
 } // namespace diomp::launch

@@ -14,7 +14,7 @@ namespace diomp::launch {
 
 std::string node_identity() {
     std::string boot;
-    // Not readable in some containers; then the host name has to do.
+    // Not readable in some containers; the host name then identifies the node.
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
     struct stat network{};
     if (stat("/proc/self/ns/net", &network) != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/settings.h"
-#include "conduit/flight.h"
+#include "conduit/pooled_completion.h"
 #include "memory/memory.h"
 
 #include <fmt/core.h>
@@ -8,12 +8,12 @@
 namespace diomp::memory {
 namespace {
 
-error nothing_there() {
+error no_allocation_error() {
     return {OMPX_ERR_ADDRESS, "the address is in no allocation",
             "the memory was freed, or the address is wrong"};
 }
 
-error past_end(std::string what, std::uint64_t available, std::size_t nbytes) {
+error past_end_error(std::string what, std::uint64_t available, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
                         nbytes, what, available),
@@ -22,20 +22,18 @@ error past_end(std::string what, std::uint64_t available, std::size_t nbytes) {
 
 } // namespace
 
-address_space::address_space(world_rank self, const conduit::window &window,
-                             conduit::engine &engine, segment &own, directory &directory,
-                             bool check_allocations)
-    : window_(window), engine_(engine), own_(own), directory_(directory),
-      window_base_(window.base()),
-      window_span_(static_cast<std::size_t>(window.num_slots()) * window.slot_bytes()), self_(self),
+address_space::address_space(world_rank self, const conduit::arena &arena, conduit::engine &engine,
+                             segment &own, directory &directory, bool check_allocations)
+    : arena_(arena), engine_(engine), own_(own), directory_(directory), arena_base_(arena.base()),
+      arena_span_(static_cast<std::size_t>(arena.num_slots()) * arena.slot_bytes()), self_(self),
       check_allocations_(check_allocations) {}
 
-place address_space::place_at(world_rank peer, std::uint64_t address) const {
+location address_space::location_at(world_rank peer, std::uint64_t address) const {
     std::byte *const slot = engine_.transport().direct_base(peer);
     if (slot == nullptr) {
         return {nullptr, address, true};
     }
-    return {slot + (address - reinterpret_cast<std::uint64_t>(window_.slot(peer))), address, true};
+    return {slot + (address - reinterpret_cast<std::uint64_t>(arena_.slot(peer))), address, true};
 }
 
 std::optional<std::uint64_t> address_space::own_offset(const void *address) const {
@@ -44,34 +42,35 @@ std::optional<std::uint64_t> address_space::own_offset(const void *address) cons
     return offset < own_.size_bytes() ? std::optional(offset) : std::nullopt;
 }
 
-result<place> address_space::locate(world_rank peer, const void *address, std::size_t nbytes) {
+result<location> address_space::locate(world_rank peer, const void *address, std::size_t nbytes) {
     if (auto const offset = own_offset(address)) {
         return locate_own(peer, *offset, nbytes);
     }
-    if (in_window(address)) {
+    if (in_arena(address)) {
         return locate_peer(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
     }
     return locate_private(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
 }
 
-result<place> address_space::locate_own(world_rank peer, std::uint64_t offset, std::size_t nbytes) {
+result<location> address_space::locate_own(world_rank peer, std::uint64_t offset,
+                                           std::size_t nbytes) {
     bool const symmetric = offset < own_.symmetric_extent();
     if (check_allocations_) {
         DIOMP_TRY(check_own_allocation(offset, symmetric || peer == self_ ? nbytes : 0));
     }
     if (symmetric || peer == self_) {
-        // Not for asymmetric memory: the other's part may be longer than what follows here.
+        // Not for asymmetric memory: the peer's block may be longer than the space after this one.
         if (nbytes > own_.size_bytes() - offset) {
-            return past_end("the segment", own_.size_bytes() - offset, nbytes);
+            return past_end_error("the segment", own_.size_bytes() - offset, nbytes);
         }
         if (symmetric && nbytes > own_.symmetric_extent() - offset) {
-            return past_end("symmetric memory", own_.symmetric_extent() - offset, nbytes);
+            return past_end_error("symmetric memory", own_.symmetric_extent() - offset, nbytes);
         }
-        return place_at(peer, segment_of(peer) + offset);
+        return location_at(peer, segment_of(peer) + offset);
     }
     auto const view = own_.find_asymmetric(offset, peer);
     if (!view && !own_.find(offset)) {
-        return nothing_there();
+        return no_allocation_error();
     }
     if (!view) {
         return error(OMPX_ERR_ADDRESS,
@@ -81,26 +80,27 @@ result<place> address_space::locate_own(world_rank peer, std::uint64_t offset, s
                      "use symmetric or asymmetric memory, or the address that the other rank's own "
                      "allocation returned");
     }
-    auto part = fetch_part(peer, *view);
-    DIOMP_TRY(part);
+    auto block = fetch_remote_block(peer, *view);
+    DIOMP_TRY(block);
     std::uint64_t const inside = offset - view->offset;
-    if (inside > part.value().nbytes || nbytes > part.value().nbytes - inside) {
-        return past_end(fmt::format("rank {}'s part of the asymmetric allocation ({} bytes)",
-                                    peer.value(), part.value().nbytes),
-                        part.value().nbytes - std::min(inside, part.value().nbytes), nbytes);
+    if (inside > block.value().nbytes || nbytes > block.value().nbytes - inside) {
+        return past_end_error(fmt::format("rank {}'s part of the asymmetric allocation ({} bytes)",
+                                          peer.value(), block.value().nbytes),
+                              block.value().nbytes - std::min(inside, block.value().nbytes),
+                              nbytes);
     }
-    return place_at(peer, part.value().base + inside);
+    return location_at(peer, block.value().base + inside);
 }
 
 result<second_level_pointer> address_space::read_pointer(world_rank peer, std::uint64_t offset) {
     second_level_pointer read;
-    place const there = place_at(peer, segment_of(peer) + offset);
+    location const there = location_at(peer, segment_of(peer) + offset);
     if (there.direct != nullptr) {
         std::memcpy(&read, there.direct, sizeof(read));
         return read;
     }
-    conduit::flight fetching;
-    static_assert(sizeof(read) <= conduit::flight::buffer_bytes);
+    conduit::pooled_completion fetching;
+    static_assert(sizeof(read) <= conduit::pooled_completion::buffer_bytes);
     DIOMP_TRY(engine_.transport().get(peer, there.remote_address, fetching.buffer().data(),
                                       sizeof(read), fetching.count()));
     DIOMP_TRY(fetching.wait(engine_, [peer] {
@@ -110,7 +110,8 @@ result<second_level_pointer> address_space::read_pointer(world_rank peer, std::u
     return read;
 }
 
-result<remote_part> address_space::fetch_part(world_rank peer, const asymmetric_view &view) {
+result<remote_block> address_space::fetch_remote_block(world_rank peer,
+                                                       const asymmetric_view &view) {
     if (view.remote) {
         pointer_hits_.fetch_add(1, std::memory_order_relaxed);
         return *view.remote;
@@ -127,16 +128,16 @@ result<remote_part> address_space::fetch_part(world_rank peer, const asymmetric_
             "the pointer");
     }
     pointers_fetched_.fetch_add(1, std::memory_order_relaxed);
-    remote_part const part{read.base, read.nbytes, read.generation};
-    own_.remember_remote(view.offset, peer, part);
-    return part;
+    remote_block const block{read.base, read.nbytes, read.generation};
+    own_.cache_remote(view.offset, peer, block);
+    return block;
 }
 
-result<place> address_space::locate_peer(world_rank peer, std::uint64_t address,
-                                         std::size_t nbytes) {
-    std::uint64_t const from_base = address - window_base_;
-    world_rank const owner{static_cast<int>(from_base / window_.slot_bytes())};
-    std::uint64_t const in_slot = from_base % window_.slot_bytes();
+result<location> address_space::locate_peer(world_rank peer, std::uint64_t address,
+                                            std::size_t nbytes) {
+    std::uint64_t const from_base = address - arena_base_;
+    world_rank const owner{static_cast<int>(from_base / arena_.slot_bytes())};
+    std::uint64_t const in_slot = from_base % arena_.slot_bytes();
     if (owner != peer) {
         return error(
             OMPX_ERR_ADDRESS,
@@ -144,15 +145,15 @@ result<place> address_space::locate_peer(world_rank peer, std::uint64_t address,
                         peer.value()),
             "pass an address of the rank that the call names, or one's own symmetric address");
     }
-    if (in_slot < internal_bytes || in_slot >= window_.usable_bytes()) {
+    if (in_slot < internal_bytes || in_slot >= arena_.usable_bytes()) {
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("the address is not in the part of rank {}'s segment that programs use",
                         peer.value()));
     }
-    if (nbytes > window_.usable_bytes() - in_slot) {
-        return past_end(fmt::format("rank {}'s segment", peer.value()),
-                        window_.usable_bytes() - in_slot, nbytes);
+    if (nbytes > arena_.usable_bytes() - in_slot) {
+        return past_end_error(fmt::format("rank {}'s segment", peer.value()),
+                              arena_.usable_bytes() - in_slot, nbytes);
     }
     if (check_allocations_) {
         auto found = directory_.find_allocation(peer, address);
@@ -164,16 +165,16 @@ result<place> address_space::locate_peer(world_rank peer, std::uint64_t address,
         }
         std::uint64_t const end = found.value()->base + found.value()->nbytes;
         if (address + nbytes > end) {
-            return past_end(fmt::format("the allocation of rank {} at {:#x}", peer.value(),
-                                        found.value()->base),
-                            end - std::min(address, end), nbytes);
+            return past_end_error(fmt::format("the allocation of rank {} at {:#x}", peer.value(),
+                                              found.value()->base),
+                                  end - std::min(address, end), nbytes);
         }
     }
-    return place_at(peer, address);
+    return location_at(peer, address);
 }
 
-result<place> address_space::locate_private(world_rank peer, std::uint64_t address,
-                                            std::size_t nbytes) {
+result<location> address_space::locate_private(world_rank peer, std::uint64_t address,
+                                               std::size_t nbytes) {
     auto found = directory_.find_registered(peer, address, nbytes);
     DIOMP_TRY(found);
     if (!found.value()) {
@@ -186,47 +187,49 @@ result<place> address_space::locate_private(world_rank peer, std::uint64_t addre
     }
     std::uint64_t const left = found.value()->base + found.value()->nbytes - address;
     if (nbytes > left) {
-        return past_end(fmt::format("the range registered by rank {} at {:#x}", peer.value(),
-                                    found.value()->base),
-                        left, nbytes);
+        return past_end_error(fmt::format("the range registered by rank {} at {:#x}", peer.value(),
+                                          found.value()->base),
+                              left, nbytes);
     }
-    return place{peer == self_ ? reinterpret_cast<std::byte *>(address) : nullptr, address, false};
+    return location{peer == self_ ? reinterpret_cast<std::byte *>(address) : nullptr, address,
+                    false};
 }
 
 status address_space::check_own_allocation(std::uint64_t offset, std::size_t nbytes) const {
     auto const found = own_.find(offset);
     if (!found) {
-        return nothing_there();
+        return no_allocation_error();
     }
     std::uint64_t const inside = offset - found->offset;
     if (inside > found->nbytes || nbytes > found->nbytes - inside) {
-        return past_end(fmt::format("the allocation of {} bytes", found->nbytes),
-                        found->nbytes - std::min<std::uint64_t>(inside, found->nbytes), nbytes);
+        return past_end_error(fmt::format("the allocation of {} bytes", found->nbytes),
+                              found->nbytes - std::min<std::uint64_t>(inside, found->nbytes),
+                              nbytes);
     }
     return {};
 }
 
-result<address_space::part> address_space::counterpart(world_rank peer, const void *address) {
+result<address_space::block> address_space::counterpart(world_rank peer, const void *address) {
     auto const offset = own_offset(address);
     if (!offset) {
-        // Already an address of somebody else: fine if it is the peer's.
+        // An address of another rank: valid if it is the peer's.
         auto found = locate(peer, address, 0);
         DIOMP_TRY(found);
         ompx_addr_info_t const info = describe(address);
-        return part{const_cast<void *>(address), info.nbytes};
+        return block{const_cast<void *>(address), info.nbytes};
     }
     auto const own = own_.find(*offset);
     if (!own) {
-        return nothing_there();
+        return no_allocation_error();
     }
     std::uint64_t const inside = *offset - own->offset;
     std::size_t const left = own->nbytes - std::min<std::uint64_t>(inside, own->nbytes);
     if (peer == self_) {
-        return part{const_cast<void *>(address), left};
+        return block{const_cast<void *>(address), left};
     }
     if (own->kind == OMPX_MEM_SYMMETRIC) {
-        // As the peer sees it, which is where it lies in every process that maps it.
-        return part{reinterpret_cast<void *>(segment_of(peer) + *offset), left};
+        // The peer's address, at which every process that maps the memory sees it.
+        return block{reinterpret_cast<void *>(segment_of(peer) + *offset), left};
     }
     auto const view = own_.find_asymmetric(*offset, peer);
     if (own->kind != OMPX_MEM_ASYMMETRIC || !view) {
@@ -237,14 +240,15 @@ result<address_space::part> address_space::counterpart(world_rank peer, const vo
                 peer.value()),
             "use symmetric or asymmetric memory");
     }
-    auto remote = fetch_part(peer, *view);
+    auto remote = fetch_remote_block(peer, *view);
     DIOMP_TRY(remote);
     if (inside > remote.value().nbytes) {
-        return past_end(fmt::format("rank {}'s part of the asymmetric allocation", peer.value()),
-                        remote.value().nbytes, inside);
+        return past_end_error(
+            fmt::format("rank {}'s part of the asymmetric allocation", peer.value()),
+            remote.value().nbytes, inside);
     }
-    return part{reinterpret_cast<void *>(remote.value().base + inside),
-                remote.value().nbytes - inside};
+    return block{reinterpret_cast<void *>(remote.value().base + inside),
+                 remote.value().nbytes - inside};
 }
 
 ompx_addr_info_t address_space::describe(const void *address) const {
@@ -259,11 +263,11 @@ ompx_addr_info_t address_space::describe(const void *address) const {
             info.base = own_.base() + found->offset;
             info.nbytes = found->nbytes;
         }
-    } else if (in_window(address)) {
-        std::uint64_t const from_base = reinterpret_cast<std::uintptr_t>(address) - window_base_;
-        std::uint64_t const in_slot = from_base % window_.slot_bytes();
-        if (in_slot >= internal_bytes && in_slot < window_.usable_bytes()) {
-            info.rank = static_cast<int>(from_base / window_.slot_bytes());
+    } else if (in_arena(address)) {
+        std::uint64_t const from_base = reinterpret_cast<std::uintptr_t>(address) - arena_base_;
+        std::uint64_t const in_slot = from_base % arena_.slot_bytes();
+        if (in_slot >= internal_bytes && in_slot < arena_.usable_bytes()) {
+            info.rank = static_cast<int>(from_base / arena_.slot_bytes());
             info.offset = in_slot - internal_bytes;
             auto found = const_cast<directory &>(directory_)
                              .find_allocation(world_rank{info.rank},

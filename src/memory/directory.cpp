@@ -15,8 +15,8 @@ std::optional<address_range> containing(const std::map<std::uint64_t, std::uint6
         return std::nullopt;
     }
     --found;
-    // The end itself counts, so that a range that starts inside and ends past it is reported as
-    // such.
+    // The end itself is included, so that a transfer that starts inside and ends past it is
+    // reported as such.
     if (address - found->first > found->second) {
         return std::nullopt;
     }
@@ -29,8 +29,7 @@ directory::directory(const segment &own, conduit::engine &engine, conduit::call_
                      world_rank self)
     : own_(own), engine_(engine), calls_(calls), self_(self),
       handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_question(incoming); })) {
-}
+          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
 
 published_state *directory::published_by(world_rank peer) const {
     return reinterpret_cast<published_state *>(engine_.transport().direct_base(peer));
@@ -73,10 +72,10 @@ std::optional<address_range> directory::find_own(std::uint64_t address) const {
     return containing(registered_, address);
 }
 
-std::optional<address_range> directory::kept_answer(world_rank peer, std::uint64_t address,
+std::optional<address_range> directory::find_cached(world_rank peer, std::uint64_t address,
                                                     std::size_t nbytes) const {
     published_state const *const published = published_by(peer);
-    // Read before the answer: if the range goes away after that, so does the owner's memory anyway.
+    // Read before the cached range: if the owner unregisters it later, its memory is gone anyway.
     std::uint64_t const current =
         published == nullptr ? 0
                              : published->registration_generation.load(std::memory_order_acquire);
@@ -95,28 +94,28 @@ std::optional<address_range> directory::kept_answer(world_rank peer, std::uint64
     return known;
 }
 
-void directory::keep(world_rank peer, const answer &fresh) {
+void directory::cache_reply(world_rank peer, const rpc_reply &fresh) {
     std::lock_guard const guard(mutex_);
-    if (num_kept_ >= max_kept) {
+    if (num_cached_ >= max_cached) {
         cache_.clear();
-        num_kept_ = 0;
+        num_cached_ = 0;
     }
     peer_cache &cached = cache_[peer];
     auto &ranges = cached.ranges;
     if (cached.generation != fresh.generation) {
-        num_kept_ -= ranges.size();
+        num_cached_ -= ranges.size();
         ranges.clear();
         cached.generation = fresh.generation;
     }
     if (ranges.insert_or_assign(fresh.range.base, fresh.range.nbytes).second) {
-        ++num_kept_;
+        ++num_cached_;
     }
 }
 
-void directory::forget(world_rank peer) {
+void directory::invalidate(world_rank peer) {
     std::lock_guard const guard(mutex_);
     if (auto const cached = cache_.find(peer); cached != cache_.end()) {
-        num_kept_ -= cached->second.ranges.size();
+        num_cached_ -= cached->second.ranges.size();
         cache_.erase(cached);
     }
 }
@@ -126,48 +125,49 @@ directory::find_registered(world_rank peer, std::uint64_t address, std::size_t n
     if (peer == self_) {
         return find_own(address);
     }
-    if (auto const known = kept_answer(peer, address, nbytes)) {
+    if (auto const known = find_cached(peer, address, nbytes)) {
         return known;
     }
-    auto fresh = ask(peer, address, subject::registered);
+    auto fresh = query_owner(peer, address, query_kind::registered);
     DIOMP_TRY(fresh);
     if (fresh.value().range.kind == OMPX_MEM_NONE) {
         return std::optional<address_range>{};
     }
-    keep(peer, fresh.value());
+    cache_reply(peer, fresh.value());
     return std::optional(fresh.value().range);
 }
 
 result<std::optional<address_range>> directory::find_allocation(world_rank peer,
                                                                 std::uint64_t address) {
-    auto fresh = ask(peer, address, subject::allocation);
+    auto fresh = query_owner(peer, address, query_kind::allocation);
     DIOMP_TRY(fresh);
     return fresh.value().range.kind == OMPX_MEM_NONE ? std::optional<address_range>{}
                                                      : std::optional(fresh.value().range);
 }
 
-result<directory::answer> directory::ask(world_rank peer, std::uint64_t address, subject about) {
-    return calls_.call<answer>(peer, handler_, question{{}, address, about}, [peer] {
-        return fmt::format("waiting for rank {} to say what it has at an address", peer.value());
+result<directory::rpc_reply> directory::query_owner(world_rank peer, std::uint64_t address,
+                                                    query_kind query) {
+    return calls_.call<rpc_reply>(peer, handler_, rpc_request{{}, address, query}, [peer] {
+        return fmt::format("waiting for rank {} to look up an address of its memory", peer.value());
     });
 }
 
-void directory::on_question(const conduit::message &incoming) {
-    question asked;
-    std::memcpy(&asked, incoming.payload.data(), sizeof(asked));
-    answer told;
-    // Read the generation first: if a range goes away after that, the asker's copy is void at its
-    // next look.
-    told.generation = published_by(self_)->registration_generation.load(std::memory_order_acquire);
-    if (asked.about == subject::registered) {
-        told.range = find_own(asked.address).value_or(address_range{});
+void directory::on_request(const conduit::message &incoming) {
+    rpc_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    rpc_reply reply;
+    // Reads the generation first: if a range is unregistered after that, the requester's copy is
+    // invalid at its next use.
+    reply.generation = published_by(self_)->registration_generation.load(std::memory_order_acquire);
+    if (request.query == query_kind::registered) {
+        reply.range = find_own(request.address).value_or(address_range{});
     } else {
         auto const start = reinterpret_cast<std::uint64_t>(own_.base());
-        if (auto const found = own_.find(asked.address - start)) {
-            told.range = {start + found->offset, found->nbytes, found->kind};
+        if (auto const found = own_.find(request.address - start)) {
+            reply.range = {start + found->offset, found->nbytes, found->kind};
         }
     }
-    calls_.reply(incoming.source, asked.header.id, told);
+    calls_.reply(incoming.source, request.header.id, reply);
 }
 
 } // namespace diomp::memory

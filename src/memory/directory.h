@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an owner alone knows about its memory, and how other ranks ask: registered ranges, and
+// Lookups in the memory of other ranks, which only the owner can answer: registered ranges, and
 // (DIOMP_CHECK=allocations) the allocations in its segment.
 //
-// Answers about registered ranges are kept. For ranks of the same node until the owner unregisters
-// something: it then changes a generation in its slot, which every use of an answer reads. Memory
-// of a rank that is not mapped here is reached with its owner's help alone, and the owner checks
-// each request again; so a stale answer does no harm: the refusal drops it (forget), and an answer
-// that would make a transfer an error is asked for afresh.
+// Replies about registered ranges are cached. For ranks of the same node they are valid until the
+// owner unregisters a range: it then changes a generation in its slot, which every use of a cached
+// range reads. Memory of a rank that is not mapped here is accessed by its owner only, which checks
+// each request again. A stale range is therefore harmless: the refusal drops it (invalidate), and a
+// lookup that would make a transfer an error is repeated at the owner.
 #pragma once
 
 #include "conduit/call.h"
@@ -28,35 +28,35 @@ struct address_range {
 /// Any thread. Create before engine.start().
 class directory {
 public:
-    /// Answers that are kept. When there are more, all are dropped.
-    static constexpr std::size_t max_kept = 4096;
+    /// Limit of cached ranges. When it is exceeded, all are dropped.
+    static constexpr std::size_t max_cached = 4096;
 
     directory(const segment &own, conduit::engine &engine, conduit::call_service &calls,
               world_rank self);
 
     status add(std::uint64_t base, std::uint64_t nbytes);
     status remove(std::uint64_t base);
-    /// The own registered range that contains the address.
+    /// The registered range of this rank that contains the address.
     [[nodiscard]] std::optional<address_range> find_own(std::uint64_t address) const;
 
-    /// The registered range of `peer` that contains the address; a message on first use, then
-    /// kept. For peers that are not mapped a kept answer counts only if it covers `nbytes` and
-    /// these are not 0.
+    /// The registered range of `peer` that contains the address. Sends a request on first use, then
+    /// uses the cache. For peers that are not mapped a cached range is used only if it covers
+    /// `nbytes` and `nbytes` is not 0. Blocks until the reply arrives.
     result<std::optional<address_range>> find_registered(world_rank peer, std::uint64_t address,
                                                          std::size_t nbytes);
-    /// Drops what is kept about a peer that is not mapped: it has refused a transfer.
-    void forget(world_rank peer);
-    /// The allocation of `peer` that contains the address in its segment; always a message.
+    /// Drops the cached ranges of a peer that is not mapped, after it has refused a transfer.
+    void invalidate(world_rank peer);
+    /// The allocation of `peer` that contains the address in its segment. Always sends a request.
     result<std::optional<address_range>> find_allocation(world_rank peer, std::uint64_t address);
 
 private:
-    enum class subject : std::uint64_t { registered, allocation };
-    struct question {
+    enum class query_kind : std::uint64_t { registered, allocation };
+    struct rpc_request {
         conduit::request_header header;
         std::uint64_t address = 0;
-        subject about = subject::registered;
+        query_kind query = query_kind::registered;
     };
-    struct answer {
+    struct rpc_reply {
         address_range range;
         std::uint64_t generation = 0;
     };
@@ -65,13 +65,13 @@ private:
         std::map<std::uint64_t, std::uint64_t> ranges; ///< base -> nbytes
     };
 
-    void on_question(const conduit::message &incoming);
-    result<answer> ask(world_rank peer, std::uint64_t address, subject about);
+    void on_request(const conduit::message &incoming);
+    result<rpc_reply> query_owner(world_rank peer, std::uint64_t address, query_kind query);
     /// nullptr: not mapped here.
     [[nodiscard]] published_state *published_by(world_rank peer) const;
-    std::optional<address_range> kept_answer(world_rank peer, std::uint64_t address,
+    std::optional<address_range> find_cached(world_rank peer, std::uint64_t address,
                                              std::size_t nbytes) const;
-    void keep(world_rank peer, const answer &fresh);
+    void cache_reply(world_rank peer, const rpc_reply &fresh);
 
     const segment &own_;
     conduit::engine &engine_;
@@ -80,8 +80,8 @@ private:
     conduit::handler_id handler_;
     mutable std::shared_mutex mutex_;                   ///< leaf lock over the two below
     std::map<std::uint64_t, std::uint64_t> registered_; ///< base -> nbytes, disjoint
-    std::map<world_rank, peer_cache> cache_;            ///< peers that were asked
-    std::size_t num_kept_ = 0;                          ///< ranges in all of them
+    std::map<world_rank, peer_cache> cache_;            ///< peers that were queried
+    std::size_t num_cached_ = 0;                        ///< ranges of all peers
 };
 
 } // namespace diomp::memory

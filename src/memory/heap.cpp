@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plan. `ranges_` tiles [0, extent) with blocks and holes in order of distance; two holes never
-// touch and the last range is a block, so the tiling is a function of the set of blocks alone.
-// `holes_` orders the holes by size. A request takes the smallest hole that it fits in, at the
-// place nearest to the heap's own end; what it leaves before (alignment) and behind becomes holes.
-// If it fits in none, it takes the beginning of the rest. Since the tiling is canonical, a block
-// that is allocated and released again leaves no trace, which callers rely on to undo an allocation
-// that failed on another rank.
+// Algorithm. `ranges_` tiles [0, extent) with blocks and holes in order of distance. Two holes are
+// never adjacent and the last range is a block, so the tiling is a function of the set of blocks
+// only. `holes_` orders the holes by size. A request takes the smallest hole that it fits in, at
+// the position nearest to the heap's own end; the space left before it (alignment) and after it
+// becomes holes. If it fits in none, it takes the beginning of the rest. Since the tiling is
+// canonical, a block that is allocated and released again leaves the heap unchanged. Callers rely
+// on that to undo an allocation that failed on another rank.
 #include "memory/heap.h"
 
 #include <algorithm>
@@ -22,14 +22,14 @@ constexpr std::uint64_t round_down(std::uint64_t value, std::uint64_t power_of_t
     return value & ~(power_of_two - 1);
 }
 
-/// Callers keep value + power_of_two within range.
+/// Requires that value + power_of_two does not overflow.
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t power_of_two) {
     return round_down(value + power_of_two - 1, power_of_two);
 }
 
-/// The most that holes of just about the right size are looked at one by one for an alignment above
-/// the granule. After them only holes count that are large enough wherever they begin, which keeps
-/// the search O(log n).
+/// Limit of holes of nearly the right size that are tried one by one for an alignment above the
+/// granule. After them only holes are considered that are large enough at any alignment, which
+/// keeps the search O(log n).
 constexpr int max_tight_holes = 64;
 
 } // namespace
@@ -51,7 +51,8 @@ std::uint64_t heap::offset_of(std::uint64_t begin, std::uint64_t end) const {
 
 /// Least distance, not below `begin`, at which a block of this size has an aligned offset; beyond
 /// the capacity if there is none.
-std::uint64_t heap::place(std::uint64_t begin, std::uint64_t size, std::uint64_t alignment) const {
+std::uint64_t heap::aligned_begin(std::uint64_t begin, std::uint64_t size,
+                                  std::uint64_t alignment) const {
     if (grows_ == direction::from_front) {
         return round_up(begin, alignment);
     }
@@ -67,7 +68,7 @@ std::optional<heap::range_map::iterator> heap::find_hole(std::uint64_t size,
     auto candidate = holes_.lower_bound({size, 0});
     for (int i = 0; i < max_tight_holes && candidate != holes_.end(); ++i, ++candidate) {
         const auto [hole_size, begin] = *candidate;
-        if (place(begin, size, alignment) + size <= begin + hole_size) {
+        if (aligned_begin(begin, size, alignment) + size <= begin + hole_size) {
             return ranges_.find(begin);
         }
     }
@@ -87,7 +88,7 @@ void heap::add_hole(std::uint64_t begin, std::uint64_t end) {
     }
 }
 
-void heap::forget_hole(range_map::iterator position) {
+void heap::remove_hole(range_map::iterator position) {
     holes_.erase({position->second.end - position->first, position->first});
     ranges_.erase(position);
 }
@@ -101,14 +102,14 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     const std::uint64_t size = round_up(std::max<std::uint64_t>(nbytes, 1), unit_bytes);
     const auto hole = find_hole(size, aligned_to);
     const std::uint64_t free_begin = hole ? (*hole)->first : extent();
-    const std::uint64_t begin = place(free_begin, size, aligned_to);
+    const std::uint64_t begin = aligned_begin(free_begin, size, aligned_to);
     const std::uint64_t end = begin + size;
     if (end > std::min(reach_limit, capacity_bytes_)) {
         return std::nullopt;
     }
     const std::uint64_t free_end = hole ? (*hole)->second.end : end;
     if (hole) {
-        forget_hole(*hole);
+        remove_hole(*hole);
     }
     add_hole(free_begin, begin);
     ranges_.insert_or_assign(begin, range{.end = end, .nbytes = nbytes, .is_hole = false});
@@ -117,9 +118,9 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     return offset_of(begin, end);
 }
 
-std::vector<heap::hole> heap::holes(std::uint64_t least_bytes) const {
+std::vector<heap::hole> heap::holes(std::uint64_t min_bytes) const {
     std::vector<hole> found;
-    for (auto each = holes_.lower_bound({least_bytes, 0}); each != holes_.end(); ++each) {
+    for (auto each = holes_.lower_bound({min_bytes, 0}); each != holes_.end(); ++each) {
         found.push_back({offset_of(each->second, each->second + each->first), each->first});
     }
     return found;
@@ -140,14 +141,14 @@ std::optional<heap::released_block> heap::release(std::uint64_t offset, std::uin
     if (next != ranges_.begin() && std::prev(next)->second.is_hole) {
         const auto previous = std::prev(next);
         begin = previous->first;
-        forget_hole(previous);
+        remove_hole(previous);
     }
     if (next == ranges_.end()) {
         end = std::max(end, std::min(reach_limit, capacity_bytes_));
     } else {
         if (next->second.is_hole) {
             end = next->second.end;
-            forget_hole(next);
+            remove_hole(next);
         }
         add_hole(begin, end);
     }
@@ -191,7 +192,7 @@ std::uint64_t heap::largest_free(std::uint64_t reach_limit, std::size_t alignmen
     const std::uint64_t hole = holes_.empty() ? 0 : holes_.rbegin()->first;
     const std::uint64_t in_hole = hole > slack ? hole - slack : 0;
 
-    // In the rest the block begins (from the front) or ends (from the end) at a known place.
+    // In the rest the block begins (from the front) or ends (from the end) at a known offset.
     const std::uint64_t limit = round_down(std::min(reach_limit, capacity_bytes_), granule_bytes);
     const std::uint64_t first =
         grows_ == direction::from_front ? round_up(extent(), aligned_to) : extent();

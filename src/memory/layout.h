@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What lies where in a rank's slot of the window: first the runtime's own part, then the segment
-// that the program's allocations come from.
+// Layout of a rank's slot of the arena: first the runtime's part, then the segment, from which the
+// program allocates.
 #pragma once
 
 #include "base/cpu.h"
@@ -11,19 +11,17 @@
 
 namespace diomp::memory {
 
-/// Size of the runtime's part: what ranks publish, and the workspaces of groups. Committed on
-/// touch.
+/// Size of the runtime's part: published state and the workspaces of groups. Committed on touch.
 inline constexpr std::size_t internal_bytes = std::size_t{64} << 20;
 
-/// At the start of every slot, zero at first. Written by its owner and read by the others, but for
+/// At the start of every slot, initially zero. Written by its owner and read by other ranks, except
 /// the locks.
 struct published_state {
-    /// Changes whenever the owner unregisters a range: what others have cached about its ranges is
-    /// void then.
+    /// Changes when the owner unregisters a range. Ranges cached by other ranks are invalid then.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> registration_generation;
-    /// Changes before the owner frees device memory that a rank of its node has asked about.
+    /// Changes before the owner frees device memory that a rank of its node has looked up.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> device_generation;
-    /// The locks that live at the owner, as sync/lock_word.h reads them.
+    /// The locks whose target is the owner. Format: sync/lock_word.h.
     struct alignas(cache_line_bytes) lock {
         std::atomic<std::uint64_t> word;
     };
@@ -31,14 +29,14 @@ struct published_state {
     lock thread_lock;
 };
 
-/// The symmetric second-level pointer of an asymmetric allocation: where this rank's part is (DiOMP
-/// 2024). A free changes the generation, so that a stale copy in another rank's cache can be told.
+/// The symmetric second-level pointer of an asymmetric allocation: the address of this rank's block
+/// (DiOMP 2024). A free changes the generation, so that stale copies in other ranks' caches are
+/// detected.
 struct second_level_pointer {
-    std::uint64_t base = 0; ///< as the owner sees it
+    std::uint64_t base = 0; ///< in the owner's address space
     std::uint64_t nbytes = 0;
     std::uint64_t generation = 0;
-    std::uint64_t check =
-        0; ///< makes a pointer that was never written, or overwritten, recognisable
+    std::uint64_t check = 0; ///< detects pointers that were never written, or overwritten
 
     [[nodiscard]] std::uint64_t expected_check() const {
         return ~(base ^ (nbytes << 1) ^ (generation << 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which physical pages a freed block leaves without any user.
+// The physical pages that become unused when a block is freed.
 #pragma once
 
 #include "memory/heap.h"
@@ -17,9 +17,9 @@ struct page_range {
     bool operator==(const page_range &) const = default;
 };
 
-/// The whole pages that the block touched and that lie in the free range around it. Pages of the
-/// neighbouring holes went when those were freed, so a block never returns a page twice: the cost
-/// of a free follows the size of its own block. page_bytes is a power of two.
+/// The whole pages that the block overlaps and that lie in the free range around it. Other pages of
+/// neighbouring holes were returned when those were freed, so no page is returned twice, and the
+/// cost of a free depends only on the size of its block. page_bytes is a power of two.
 [[nodiscard]] inline page_range pages_to_release(const heap::released_block &released,
                                                  std::uint64_t page_bytes) {
     const auto down = [page_bytes](std::uint64_t value) { return value & ~(page_bytes - 1); };

@@ -14,10 +14,10 @@
 
 namespace diomp::memory {
 
-segment::segment(const conduit::window &window, world_rank owner, local_rank place,
+segment::segment(const conduit::arena &arena, world_rank owner, local_rank local_index,
                  std::size_t core_bytes)
-    : window_(window), place_(place), base_(window.slot(owner) + internal_bytes),
-      size_bytes_(window.usable_bytes() - internal_bytes),
+    : arena_(arena), local_index_(local_index), base_(arena.slot(owner) + internal_bytes),
+      size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
       internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
@@ -28,9 +28,9 @@ segment::segment(const conduit::window &window, world_rank owner, local_rank pla
     }
 }
 
-/// Pages that nothing else is on can be pinned.
-static std::optional<std::uint64_t> take(heap &from, std::size_t nbytes, std::size_t alignment,
-                                         std::uint64_t limit) {
+/// Large blocks get whole pages, since pages without other data can be pinned.
+static std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
+                                                  std::size_t alignment, std::uint64_t limit) {
     return nbytes < segment::large_bytes
                ? from.allocate(nbytes, alignment, limit)
                : from.allocate(nbytes, std::max(alignment, segment::page_bytes), limit,
@@ -50,8 +50,8 @@ error segment::out_of_memory(const char *kind, std::size_t nbytes,
             fmt::format("set DIOMP_SEGMENT_SIZE above {}", format_size(size_bytes_))};
 }
 
-/// Both ends grow in steps, so that few allocations cost a system call.
-void segment::extend_core() {
+/// Both heaps' ranges grow in steps, so that few allocations cost a system call.
+void segment::extend_core_dump() {
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     auto const grow = [this](std::uint64_t known, std::uint64_t wanted) {
         if (wanted <= known || core_bytes_left_ == 0) {
@@ -64,33 +64,33 @@ void segment::extend_core() {
         return known + grown;
     };
     if (std::uint64_t const next = grow(core_front_, symmetric_.extent()); next > core_front_) {
-        window_.allow_in_core(place_, internal_bytes + core_front_, next - core_front_);
+        arena_.allow_in_core(local_index_, internal_bytes + core_front_, next - core_front_);
         core_front_ = next;
     }
     if (std::uint64_t const next = grow(core_end_, private_.extent()); next > core_end_) {
-        window_.allow_in_core(place_, internal_bytes + size_bytes_ - next, next - core_end_);
+        arena_.allow_in_core(local_index_, internal_bytes + size_bytes_ - next, next - core_end_);
         core_end_ = next;
     }
 }
 
 result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const offset = take(symmetric_, nbytes, alignment, front_limit());
+    auto const offset = allocate_from(symmetric_, nbytes, alignment, front_limit());
     if (!offset) {
         return out_of_memory("symmetric", nbytes, symmetric_.largest_free(front_limit()));
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
-    extend_core();
+    extend_core_dump();
     return *offset;
 }
 
 result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const offset = take(private_, nbytes, alignment, end_limit());
+    auto const offset = allocate_from(private_, nbytes, alignment, end_limit());
     if (!offset) {
         return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
     }
-    extend_core();
+    extend_core_dump();
     return *offset;
 }
 
@@ -102,21 +102,21 @@ result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size
         return out_of_memory("symmetric", sizeof(second_level_pointer),
                              symmetric_.largest_free(front_limit()));
     }
-    auto const part = take(private_, nbytes, alignment, end_limit());
-    if (!part) {
+    auto const block = allocate_from(private_, nbytes, alignment, end_limit());
+    if (!block) {
         error failure = out_of_memory("asymmetric", nbytes, private_.largest_free(end_limit()));
         symmetric_.release(*pointer);
         return failure;
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
-    extend_core();
+    extend_core_dump();
     auto *written = new (base_ + *pointer) second_level_pointer;
-    written->base = reinterpret_cast<std::uint64_t>(base_ + *part);
+    written->base = reinterpret_cast<std::uint64_t>(base_ + *block);
     written->nbytes = nbytes;
     written->generation = next_generation_++;
     written->check = written->expected_check();
-    asymmetric_.emplace(*part, asymmetric_record{nbytes, *pointer, {}});
-    return *part;
+    asymmetric_.emplace(*block, asymmetric_record{nbytes, *pointer, {}});
+    return *block;
 }
 
 std::optional<allocation> segment::find(std::uint64_t offset) const {
@@ -144,29 +144,29 @@ void segment::release(std::uint64_t offset) {
     }
     std::lock_guard const guard(mutex_);
     if (auto const block = symmetric_.release(offset, front_limit())) {
-        give_pages_back(*block);
+        return_pages(*block);
     } else if (auto const found = asymmetric_.find(offset); found != asymmetric_.end()) {
-        // Whoever reads the second-level pointer from now on must see that it is void.
+        // Later reads of the second-level pointer must find it invalid.
         *reinterpret_cast<second_level_pointer *>(base_ + found->second.pointer_offset) = {};
         symmetric_.release(found->second.pointer_offset);
-        num_remembered_ -= found->second.remote.size();
+        num_cached_remote_ -= found->second.remote.size();
         asymmetric_.erase(found);
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     if (auto const block = private_.release(offset, end_limit())) {
-        give_pages_back(*block);
+        return_pages(*block);
     }
 }
 
-void segment::give_pages_back(const heap::released_block &block) const {
-    // A small block that comes and goes would cost a system call and a page fault each time.
+void segment::return_pages(const heap::released_block &block) const {
+    // Returning small blocks would cost a system call and a page fault each time they are reused.
     auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     if (block.reserved < page) {
         return;
     }
     page_range const pages = pages_to_release(block, page);
     if (!pages.empty()) {
-        window_.release_pages(place_, internal_bytes + pages.begin, pages.end - pages.begin);
+        arena_.release_pages(local_index_, internal_bytes + pages.begin, pages.end - pages.begin);
     }
 }
 
@@ -178,8 +178,8 @@ std::optional<asymmetric_view> segment::find_asymmetric(std::uint64_t offset,
         return std::nullopt;
     }
     --found;
-    // One past the end still belongs to the part: a zero-length transfer there is valid. Unless
-    // something else begins there: that is not to be taken for the other rank's longer part.
+    // One past the end still belongs to the block: a zero-length transfer there is valid. If
+    // another block begins there, that one is meant, and not the other rank's longer block.
     std::uint64_t const inside = offset - found->first;
     if (inside > found->second.nbytes) {
         return std::nullopt;
@@ -198,17 +198,17 @@ std::optional<asymmetric_view> segment::find_asymmetric(std::uint64_t offset,
     return view;
 }
 
-void segment::remember_remote(std::uint64_t offset, world_rank peer, const remote_part &part) {
+void segment::cache_remote(std::uint64_t offset, world_rank peer, const remote_block &block) {
     std::lock_guard const guard(mutex_);
-    if (num_remembered_ >= max_remembered) {
+    if (num_cached_remote_ >= max_cached_remote) {
         for (auto &[start, record] : asymmetric_) {
             record.remote.clear();
         }
-        num_remembered_ = 0;
+        num_cached_remote_ = 0;
     }
     auto const found = asymmetric_.find(offset);
-    if (found != asymmetric_.end() && found->second.remote.insert_or_assign(peer, part).second) {
-        ++num_remembered_;
+    if (found != asymmetric_.end() && found->second.remote.insert_or_assign(peer, block).second) {
+        ++num_cached_remote_;
     }
 }
 
@@ -224,7 +224,7 @@ ompx_segment_info_t segment::info() const {
             std::max(symmetric_.largest_free(front_limit()), private_.largest_free(end_limit()));
         info.num_allocations = symmetric_.num_blocks() + private_.num_blocks();
     }
-    info.resident = window_.resident_bytes(place_);
+    info.resident = arena_.resident_bytes(local_index_);
     return info;
 }
 
@@ -235,14 +235,14 @@ std::optional<std::uint64_t> segment::allocate_internal(std::size_t nbytes, std:
         return offset;
     }
     auto const left = internal_.allocate(spare, cache_line_bytes, internal_bytes);
-    internal_.release(left ? *left : *offset); // nobody has touched either
+    internal_.release(left ? *left : *offset); // neither has been written
     return left ? offset : std::nullopt;
 }
 
 void segment::release_internal(std::uint64_t slot_offset) {
     std::lock_guard const guard(mutex_);
     if (auto const block = internal_.release(slot_offset)) {
-        window_.release_pages(place_, block->offset, block->reserved);
+        arena_.release_pages(local_index_, block->offset, block->reserved);
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The calling rank's own segment: the symmetric heap grows from the front, asymmetric and local
-// data from the end. Nothing here communicates; who allocates symmetrically does so on every rank
-// and compares the results (runtime/allocation).
+// The calling rank's segment: the symmetric heap grows from the front, asymmetric and local data
+// from the end. This class does not communicate. Symmetric allocation calls it on every rank and
+// compares the results (runtime/allocation).
 #pragma once
 
-#include "conduit/window.h"
+#include "conduit/arena.h"
 #include "diomp.h"
 #include "memory/heap.h"
 #include "memory/layout.h"
@@ -23,34 +23,34 @@ namespace diomp::memory {
 struct allocation {
     ompx_mem_kind_t kind = OMPX_MEM_NONE;
     std::uint64_t offset = 0; ///< from the start of the segment
-    std::size_t nbytes = 0;   ///< as asked for
+    std::size_t nbytes = 0;   ///< as requested
 };
 
-/// Another rank's part of an asymmetric allocation, as its second-level pointer told.
-struct remote_part {
+/// Another rank's block of an asymmetric allocation, read from its second-level pointer.
+struct remote_block {
     std::uint64_t base = 0;
     std::uint64_t nbytes = 0;
     std::uint64_t generation = 0;
 };
 
-/// What locating an address inside one's own asymmetric part needs.
+/// Data for the translation of an address inside this rank's asymmetric block.
 struct asymmetric_view {
-    std::uint64_t offset = 0; ///< of the own part
+    std::uint64_t offset = 0; ///< of this rank's block
     std::size_t nbytes = 0;
-    std::uint64_t pointer_offset = 0;  ///< of the second-level pointer, the same on all ranks
-    std::optional<remote_part> remote; ///< of the rank asked for, if cached
+    std::uint64_t pointer_offset = 0;   ///< of the second-level pointer, the same on all ranks
+    std::optional<remote_block> remote; ///< of the requested rank, if cached
 };
 
 /// Any thread.
 class segment {
 public:
-    /// Copies of second-level pointers that are kept. When there are more, all are dropped.
-    static constexpr std::size_t max_remembered = 16384;
+    /// Limit of cached second-level pointers. When it is exceeded, all are dropped.
+    static constexpr std::size_t max_cached_remote = 16384;
     static constexpr std::size_t large_bytes = std::size_t{1} << 20;
     static constexpr std::size_t page_bytes = 4096; ///< the same on all hosts, as offsets are
 
-    /// `core_bytes`: how much of what is allocated core files have.
-    segment(const conduit::window &window, world_rank owner, local_rank place,
+    /// `core_bytes`: limit of the allocated bytes that core files include.
+    segment(const conduit::arena &arena, world_rank owner, local_rank local_index,
             std::size_t core_bytes = 0);
 
     [[nodiscard]] std::byte *base() const { return base_; }
@@ -60,30 +60,30 @@ public:
         return symmetric_extent_.load(std::memory_order_relaxed);
     }
 
-    /// Each takes the space or says how much was asked, used and free, and what to set. Blocks from
-    /// large_bytes up have pages of their own, of page_bytes.
+    /// Allocate, or fail with an error that names the requested, used and free sizes and the
+    /// setting to change. Blocks from large_bytes up occupy whole pages of page_bytes.
     result<std::uint64_t> allocate_symmetric(std::size_t nbytes, std::size_t alignment);
     result<std::uint64_t> allocate_local(std::size_t nbytes, std::size_t alignment);
-    /// Own part plus second-level pointer; returns the part's offset.
+    /// Allocates this rank's block and its second-level pointer; returns the block's offset.
     result<std::uint64_t> allocate_asymmetric(std::size_t nbytes, std::size_t alignment);
 
-    /// The allocation that contains the offset, if any. Exactly at the start: see
-    /// allocation::offset.
+    /// The allocation that contains the offset, if any. Compare with allocation::offset to require
+    /// its start.
     [[nodiscard]] std::optional<allocation> find(std::uint64_t offset) const;
     /// Offset of the second-level pointer of the asymmetric allocation that starts there.
     [[nodiscard]] std::optional<std::uint64_t> pointer_of(std::uint64_t offset) const;
-    /// Frees what starts at `offset` and gives whole pages back. The caller knows that it is
-    /// allowed to.
+    /// Frees the allocation that starts at `offset` and returns whole pages to the system. The
+    /// caller ensures that the free is allowed.
     void release(std::uint64_t offset);
-    /// To be called first by every release() from now on; null: not any more. Not while others
-    /// release.
+    /// Sets a function that every release() calls first; null removes it. Not concurrently with
+    /// release().
     void before_release(std::function<void(std::uint64_t offset)> call) {
         before_release_ = std::move(call);
     }
 
     [[nodiscard]] std::optional<asymmetric_view> find_asymmetric(std::uint64_t offset,
                                                                  world_rank peer) const;
-    void remember_remote(std::uint64_t offset, world_rank peer, const remote_part &part);
+    void cache_remote(std::uint64_t offset, world_rank peer, const remote_block &block);
 
     [[nodiscard]] ompx_segment_info_t info() const;
 
@@ -96,18 +96,18 @@ private:
     struct asymmetric_record {
         std::size_t nbytes = 0;
         std::uint64_t pointer_offset = 0;
-        std::map<world_rank, remote_part> remote; ///< the pointer cache
+        std::map<world_rank, remote_block> remote; ///< the pointer cache
     };
 
     error out_of_memory(const char *kind, std::size_t nbytes, std::uint64_t largest_free) const;
-    /// Room for the front heap, whose space ends where the other's begins, and for the other.
+    /// Limits of the front heap, whose space ends where the other heap begins, and of the other.
     [[nodiscard]] std::uint64_t front_limit() const { return size_bytes_ - private_.extent(); }
     [[nodiscard]] std::uint64_t end_limit() const { return size_bytes_ - symmetric_.extent(); }
-    void give_pages_back(const heap::released_block &block) const;
-    void extend_core();
+    void return_pages(const heap::released_block &block) const;
+    void extend_core_dump();
 
-    const conduit::window &window_;
-    local_rank place_; ///< on its node
+    const conduit::arena &arena_;
+    local_rank local_index_; ///< on its node
     std::byte *base_;
     std::size_t size_bytes_;
     std::atomic<std::uint64_t> symmetric_extent_{0};
@@ -118,11 +118,11 @@ private:
     heap symmetric_;
     heap private_;
     heap internal_;
-    std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< by offset of the own part
-    std::size_t core_bytes_left_;                           ///< for core files
-    std::uint64_t core_front_ = 0;   ///< as far as they have the symmetric heap
-    std::uint64_t core_end_ = 0;     ///< and the other one, from its end
-    std::size_t num_remembered_ = 0; ///< entries of all `remote`
+    std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< key: offset of this rank's block
+    std::size_t core_bytes_left_;                           ///< left for core files
+    std::uint64_t core_front_ = 0;      ///< symmetric heap's extent in core files
+    std::uint64_t core_end_ = 0;        ///< the other heap's extent in core files, from its end
+    std::size_t num_cached_remote_ = 0; ///< cached entries of all `remote` maps
     std::uint64_t next_generation_ = 1;
 };
 

@@ -7,12 +7,12 @@
 
 namespace diomp::offload {
 
-accelerators::maker *accelerators::load(vendor of, bool wanted) {
-    maker &known = makers_[of];
+accelerators::vendor_state *accelerators::load(vendor of, bool warn_if_missing) {
+    vendor_state &known = vendors_[of];
     if (known.backend == nullptr && !known.failed) {
         auto made = of == vendor::cuda ? device::create_cuda({options_.cuda_library})
                                        : device::create_hip({options_.hip_library});
-        if (!made && !wanted) {
+        if (!made && !warn_if_missing) {
             return nullptr;
         }
         if (!made) {
@@ -41,29 +41,29 @@ const accelerator *accelerators::find(const std::string &plugin, int plugin_devi
         return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    maker const *const with = load(of, true);
-    return with == nullptr || plugin_device < 0 || plugin_device >= with->backend->num_devices()
+    vendor_state const *const state = load(of, true);
+    return state == nullptr || plugin_device < 0 || plugin_device >= state->backend->num_devices()
                ? nullptr
-               : &with->devices[static_cast<std::size_t>(plugin_device)];
+               : &state->devices[static_cast<std::size_t>(plugin_device)];
 }
 
 const accelerator *accelerators::find(vendor made_by, const device::device_uuid &uuid) {
     std::lock_guard const guard(mutex_);
-    maker const *const with = made_by == vendor::none ? nullptr : load(made_by, true);
-    if (with == nullptr) {
+    vendor_state const *const state = made_by == vendor::none ? nullptr : load(made_by, true);
+    if (state == nullptr) {
         return nullptr;
     }
-    auto const found = std::ranges::find_if(with->devices, [&](const accelerator &each) {
-        auto const own = with->backend->uuid_of(each.id);
+    auto const found = std::ranges::find_if(state->devices, [&](const accelerator &each) {
+        auto const own = state->backend->uuid_of(each.id);
         return own && own.value() == uuid;
     });
-    return found == with->devices.end() ? nullptr : &*found;
+    return found == state->devices.end() ? nullptr : &*found;
 }
 
 std::span<const accelerator> accelerators::all_of(vendor made_by) {
     std::lock_guard const guard(mutex_);
-    maker const *const with = load(made_by, false);
-    return with == nullptr ? std::span<const accelerator>() : with->devices;
+    vendor_state const *const state = load(made_by, false);
+    return state == nullptr ? std::span<const accelerator>() : state->devices;
 }
 
 result<bool> accelerators::poll() {
@@ -73,9 +73,9 @@ result<bool> accelerators::poll() {
         if (pool == nullptr) {
             continue;
         }
-        auto quiet = pool->poll();
-        DIOMP_TRY(quiet);
-        idle = idle && quiet.value();
+        auto pool_idle = pool->poll();
+        DIOMP_TRY(pool_idle);
+        idle = idle && pool_idle.value();
     }
     return idle;
 }

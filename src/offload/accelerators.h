@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The devices with memory of their own that this process uses: libomptarget says which one it
-// means, the vendor's library is loaded then.
+// The devices with their own memory (accelerators) that this process uses. libomptarget names a
+// device; the vendor's library is loaded on the first use of one of its devices.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -23,14 +23,14 @@ namespace diomp::offload {
 
 enum class vendor : std::uint32_t { none, cuda, hip };
 
-/// As networks know their memory.
+/// The memory kind that conduits use for a vendor's devices.
 [[nodiscard]] constexpr conduit::memory_kind kind_of(vendor made_by) {
     return made_by == vendor::cuda  ? conduit::memory_kind::cuda
            : made_by == vendor::hip ? conduit::memory_kind::hip
                                     : conduit::memory_kind::host;
 }
 
-/// One device. Lives as long as `accelerators`.
+/// One device. Valid as long as its `accelerators` object.
 struct accelerator {
     vendor made_by = vendor::none;
     device::device_id id;
@@ -38,53 +38,54 @@ struct accelerator {
     device::stream_pool *streams = nullptr;
 };
 
-/// One side of a copy in this process.
-struct end {
+/// One side of a copy within this process: a pointer and the device that it belongs to.
+struct device_ptr {
     std::byte *address = nullptr;
     const accelerator *on = nullptr; ///< null: host memory
 };
 
-/// Any thread.
+/// Thread-safe.
 class accelerators {
 public:
     struct options {
-        std::string cuda_library; ///< as device::library_path_option
+        std::string cuda_library; ///< see device::library_path_option
         std::string hip_library;
         int max_active_streams = 32; ///< per device
     };
 
     explicit accelerators(options chosen) : options_(std::move(chosen)) {}
 
-    /// By the name that LLVM gives its plugin. nullptr: a host plugin, or the vendor's library is
-    /// of no use, which the log says once.
+    /// Finds a device by LLVM's name for its plugin. nullptr: a host plugin, or the vendor's
+    /// library cannot be used (logged once).
     const accelerator *find(const std::string &plugin, int plugin_device);
-    /// The device of this process with that identity, also if the program has not used it. nullptr:
-    /// it is not visible here.
+    /// Finds the device with this UUID, whether or not the program has used it. nullptr: it is not
+    /// visible to this process.
     const accelerator *find(vendor made_by, const device::device_uuid &uuid);
 
-    /// All devices of a vendor; none where there are none, or no library of the vendor, of which
-    /// nobody is told yet. The result stays.
+    /// All devices of a vendor. Empty without devices or without the vendor's library, which is not
+    /// logged. The span stays valid.
     std::span<const accelerator> all_of(vendor made_by);
 
-    /// Looks once at all copies in flight; true: there are none. Does not block. An error is about
-    /// a copy whose starter has not been told.
+    /// Polls all copies in flight once; true if there are none. Does not block. An error belongs to
+    /// a copy whose failure has not been reported yet.
     result<bool> poll();
 
 private:
-    struct maker {
+    struct vendor_state {
         std::unique_ptr<device::backend> backend;
         std::unique_ptr<device::stream_pool> streams;
         std::vector<accelerator> devices; ///< [device]
         bool failed = false;
     };
 
-    /// nullptr: the vendor's library is of no use, which the log says once if it is `wanted`.
-    maker *load(vendor of, bool wanted);
+    /// Loads the vendor's library on first use. nullptr: it cannot be used; logged once if
+    /// `warn_if_missing`.
+    vendor_state *load(vendor of, bool warn_if_missing);
 
     options options_;
-    std::mutex mutex_; ///< over the rest
-    std::map<vendor, maker> makers_;
-    /// [vendor] What poll asks, without the mutex: fences poll in a loop.
+    std::mutex mutex_; ///< guards the members below
+    std::map<vendor, vendor_state> vendors_;
+    /// [vendor] Read by poll() without the mutex, since fences poll in a loop.
     std::array<std::atomic<device::stream_pool *>, 3> pools_{};
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Transfers between an accelerator and memory that its queues do not reach, through host memory:
-// between devices of this process that do not reach each other; to and from host memory of other
-// nodes; and, with the owner's help, device memory of other ranks that cannot be opened here (other
-// nodes, no device IPC). All of it in pieces, so that the device and the network work side by side.
+// Transfers through host memory, for an accelerator and memory that its queues cannot access:
+// devices of this process without peer access to each other, host memory of other nodes, and device
+// memory of other ranks that cannot be opened here (another node, or no device IPC). The owner of
+// such device memory takes part. Transfers are cut into chunks, so that device copies overlap with
+// the network.
 //
-// Memory of another rank's accelerator: the asker puts a piece into a buffer in its own host
-// segment and names it to the owner, whose bounce thread fetches it and copies it to the device;
-// the other way round for gets. Several pieces are under way at a time.
+// Memory of another rank's accelerator: for a put, the requester copies a chunk into a buffer in
+// its own host segment and sends its address to the owner, whose bounce thread fetches the chunk
+// and copies it to the device. A get runs the other way round. Several chunks are in flight at a
+// time.
 #pragma once
 
 #include "base/function_ref.h"
@@ -31,101 +33,107 @@ namespace diomp::offload {
 
 class variables;
 
-/// Any thread. Create before engine.start(); destroy after it has stopped.
+/// Thread-safe. Create before engine.start(); destroy after the engine has stopped.
 class bounce {
 public:
-    bounce(const segment_table &own, const variables &told, memory::address_space &space,
+    bounce(const segment_table &own, const variables &declared, memory::address_space &space,
            memory::segment &host, conduit::engine &engine, conduit::call_service &calls,
            rma::transfers &transfers, world_rank self);
     ~bounce();
     bounce(const bounce &) = delete;
     bounce &operator=(const bounce &) = delete;
 
-    /// Starts a copy by a queue of `by` and waits for it; messages are served meanwhile.
+    /// Copies on a queue of `by` and waits for completion; serves messages meanwhile.
     status copy(const accelerator &by, void *dst, const void *src, std::size_t nbytes);
 
-    /// Waits for what has been started in the stream pool of `by`; messages are served meanwhile.
+    /// Waits for a copy in the stream pool of `by`; serves messages meanwhile.
     status wait_for(const accelerator &by, const device::ticket &of);
 
-    /// Moves nbytes between host memory and wherever: the piece at `host`, `done` bytes after the
-    /// beginning. The host memory may be reused on return.
-    using piece_function =
+    /// Moves one chunk of nbytes between host memory at `host` and the other side, at `done` bytes
+    /// from the beginning of the transfer. `host` may be reused on return.
+    using chunk_function =
         function_ref<status(std::byte *host, std::size_t done, std::size_t nbytes)>;
-    /// Gives all of the source in pieces to `take`, while the next piece comes from the device.
-    status out_of(const accelerator &from, const std::byte *src, std::size_t nbytes,
-                  piece_function take);
-    /// Fills the destination with the pieces of `give`, while the last one goes to the device.
-    status into(const accelerator &to, std::byte *dst, std::size_t nbytes, piece_function give);
+    /// Passes the source chunk by chunk to `consume`, while the device copies the next chunk out.
+    status copy_out(const accelerator &from, const std::byte *src, std::size_t nbytes,
+                    chunk_function consume);
+    /// Fills the destination with chunks from `produce`, while the device copies the previous chunk
+    /// in.
+    status copy_in(const accelerator &to, std::byte *dst, std::size_t nbytes,
+                   chunk_function produce);
 
-    /// Between [address, address + nbytes) of `owner`'s device, as the owner sees it, in the
-    /// segment or in a variable that the owner has told of, and `local`. Blocks until the bytes are
-    /// there.
-    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t address,
-                     const end &local, std::size_t nbytes);
+    /// Transfers between [address, address + nbytes) of `owner`'s device, as the owner sees it, and
+    /// `local`. The range lies in the segment or in a variable that the owner has exposed. Blocks
+    /// until the bytes have arrived.
+    status request_from_owner(rma::direction dir, world_rank owner, int device,
+                              std::uint64_t address, const device_ptr &local, std::size_t nbytes);
 
-    // Boxes, as runs between the arrays at `there` (or at the device and address) and `here`; each
-    // blocks until all of them are complete. In bounce_runs.cpp.
-    /// By queues of `by`, side by side.
-    status copy_runs(rma::direction way, const accelerator &by, std::byte *there, std::byte *here,
+    // Boxes, given as runs between the arrays at `there` (or at the device and address) and `here`;
+    // each call blocks until all runs are complete. Defined in bounce_runs.cpp.
+    /// Copies the runs concurrently on queues of `by`.
+    status copy_runs(rma::direction dir, const accelerator &by, std::byte *there, std::byte *here,
                      std::span<const rma::run> runs);
-    /// Runs between the remote array and packed data at `host`.
+    /// Moves runs between the remote array and packed data at `host`.
     using packed_function = function_ref<status(std::byte *host, std::span<const rma::run> packed)>;
-    /// Between an accelerator and wherever `move` puts or gets what is packed.
-    status through_host(rma::direction way, const end &here, std::span<const rma::run> runs,
-                        packed_function move);
-    status ask_owner(rma::direction way, world_rank owner, int device, std::uint64_t address,
-                     const end &local, std::span<const rma::run> runs);
+    /// Transfers between an accelerator and the array that `move` puts to or gets from, packed in
+    /// host memory.
+    status copy_runs_through_host(rma::direction dir, const device_ptr &here,
+                                  std::span<const rma::run> runs, packed_function move);
+    status request_from_owner(rma::direction dir, world_rank owner, int device,
+                              std::uint64_t address, const device_ptr &local,
+                              std::span<const rma::run> runs);
 
 private:
     struct request {
         conduit::request_header header;
-        std::uint64_t address = 0; ///< on the device, as its owner sees it
-        std::uint64_t staging = 0; ///< in the asker's slot, as everybody names it
+        std::uint64_t address = 0; ///< device address, as the owner sees it
+        std::uint64_t staging = 0; ///< chunk in the requester's slot, as a global address
         std::uint32_t nbytes = 0;
-        std::uint32_t num_runs = 0; ///< 0: one; else their list stands before the data
+        std::uint32_t num_runs = 0; ///< 0: contiguous; otherwise a list of runs precedes the data
         std::int32_t device = 0;
-        rma::direction way = rma::direction::put;
+        rma::direction dir = rma::direction::put;
     };
-    struct answer {
+    struct transfer_reply {
         std::int32_t failure = 0;
     };
-    struct job {
-        world_rank asker;
-        request asked;
+    struct copy_job {
+        world_rank requester;
+        request args;
     };
-    struct lane;  ///< pinned memory for two pieces, while somebody uses it
-    struct going; ///< a job whose copy to the device is under way
+    struct pinned_pair;   ///< pinned memory for two chunks, returned to a free list
+    struct inflight_copy; ///< a job whose device copy is in flight
 
-    /// As a put from `local` to host memory, or a get from there. Blocks.
-    status copy_end(rma::direction way, const end &local, std::byte *host, std::size_t nbytes);
-    result<lane> take_lane(const accelerator &of);
+    /// Copies like a put from `local` to host memory, or like a get. Blocks.
+    status copy_chunk(rma::direction dir, const device_ptr &local, std::byte *host,
+                      std::size_t nbytes);
+    result<pinned_pair> acquire_pinned_pair(const accelerator &of);
 
-    /// As a put of runs from `local` to a piece, or a get from there.
-    status copy_end_runs(rma::direction way, const end &local, std::byte *piece_begin,
-                         std::span<const rma::run> runs);
+    /// Copies like a put of runs from `local` to a chunk, or like a get. Blocks.
+    status copy_chunk_runs(rma::direction dir, const device_ptr &local, std::byte *chunk_begin,
+                           std::span<const rma::run> runs);
 
-    // The asker's side.
+    // Requester side.
     std::byte *staging();
-    /// Pinned for the device of `local`. Under asking_.
-    result<std::byte *> staging_for(const end &local);
+    /// The staging buffer, pinned for the device of `local`. Call under request_mutex_.
+    result<std::byte *> staging_for(const device_ptr &local);
     void pin_staging_for(device::backend &copier);
-    status wait_for_owner(world_rank owner, const conduit::call_service::open_call &call,
+    status wait_for_owner(world_rank owner, const conduit::call_service::pending_call &call,
                           std::size_t nbytes);
 
-    // The owner's side.
+    // Owner side.
     void on_request(const conduit::message &incoming);
-    void serve(); ///< body of the bounce thread
-    /// Where a request begins, and the bytes from there to the end of what it lies in.
-    struct found {
+    void serve(); ///< runs in the bounce thread
+    /// The address that a request names, and the bytes from there to the end of its allocation or
+    /// variable.
+    struct target_range {
         std::byte *address = nullptr;
-        std::uint64_t left = 0;
+        std::uint64_t nbytes_left = 0;
         const accelerator *on = nullptr;
     };
-    [[nodiscard]] std::optional<found> find(const request &asked) const;
-    /// nullopt: it is over.
-    result<std::optional<going>> carry_out(const job &what);
-    status carry_out_runs(const job &what, const found &array);
-    void answer_job(const job &what, status outcome);
+    [[nodiscard]] std::optional<target_range> find(const request &args) const;
+    /// Starts a request. nullopt: it is complete.
+    result<std::optional<inflight_copy>> execute(const copy_job &what);
+    status execute_runs(const copy_job &what, const target_range &array);
+    void send_reply(const copy_job &what, status outcome);
 
     const segment_table &own_;
     const variables &variables_;
@@ -137,17 +145,18 @@ private:
     world_rank self_;
     conduit::handler_id request_handler_;
 
-    std::mutex asking_;            ///< held for the length of ask_owner; never taken in handlers
-    std::byte *staging_ = nullptr; ///< under asking_
-    /// What keeps it pinned; empty where that was refused. Under asking_.
+    std::mutex request_mutex_;     ///< held during request_from_owner; never taken in handlers
+    std::byte *staging_ = nullptr; ///< guarded by request_mutex_
+    /// Pinning of staging_, by backend; empty where the driver refused it. Guarded by
+    /// request_mutex_.
     std::map<const device::backend *, device::pinned_memory> staging_pins_;
 
-    std::mutex pinned_mutex_; ///< leaf lock over free_
-    std::vector<std::pair<const device::backend *, device::pinned_memory>> free_;
+    std::mutex pinned_mutex_; ///< leaf lock; guards free_pairs_
+    std::vector<std::pair<const device::backend *, device::pinned_memory>> free_pairs_;
 
-    std::mutex jobs_mutex_; ///< leaf lock over the rest
+    std::mutex jobs_mutex_; ///< leaf lock; guards the members below
     std::condition_variable jobs_changed_;
-    std::deque<job> jobs_;
+    std::deque<copy_job> jobs_;
     bool stopping_ = false;
     std::thread thread_;
 };

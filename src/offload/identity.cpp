@@ -9,7 +9,7 @@
 
 namespace diomp::offload {
 
-/// FNV-1a.
+/// Computes FNV-1a.
 std::uint32_t hash_of(const char *text) {
     std::uint32_t value = 2166136261u;
     for (; *text != '\0'; ++text) {
@@ -27,7 +27,8 @@ identity identify(const void *host, const memory::segment &own) {
     if (offset < own.symmetric_extent()) {
         return {identity::origin::symmetric, 0, offset};
     }
-    // Not dladdr: it takes the dynamic linker's lock, which a thread may hold that waits for us.
+    // Not dladdr, which takes the dynamic linker's lock: a thread that waits for this rank may hold
+    // it.
     dl_find_object found{};
     if (::_dl_find_object(const_cast<void *>(host), &found) != 0) {
         return {};

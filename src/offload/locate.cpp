@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which memory a pointer and a device number mean, here and at another rank.
+// Translates a pointer and a device number to memory, on this rank and on another.
 #include "offload/offload.h"
 #include "offload/segment_memory.h"
 
@@ -11,14 +11,16 @@
 namespace diomp::offload {
 namespace {
 
-/// The pointers that lead into an allocation as `pointer` leads to `place`, which is `inside` bytes
-/// from its beginning: all of it for device addresses; for host addresses what was mapped when the
-/// memory was allocated. That may begin some bytes inside, where libomptarget aligns a structure.
-stretch reach_of(const device_allocation &what, const void *pointer, bool is_device_address,
-                 const std::byte *place, std::uint64_t inside) {
+/// The range of pointers that one distance translates into the allocation. `pointer` translates to
+/// `location`, which is `inside` bytes from the allocation's beginning. Device addresses: the whole
+/// allocation. Host addresses: what was mapped when the memory was allocated, which may begin some
+/// bytes inside, where libomptarget aligns a structure.
+translated_range range_around(const device_allocation &what, const void *pointer,
+                              bool is_device_address, const std::byte *location,
+                              std::uint64_t inside) {
     auto const from = reinterpret_cast<std::uintptr_t>(pointer);
     auto const distance =
-        static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(place) - from);
+        static_cast<std::ptrdiff_t>(reinterpret_cast<std::uintptr_t>(location) - from);
     if (is_device_address) {
         return {from - inside, what.nbytes, distance};
     }
@@ -30,12 +32,12 @@ stretch reach_of(const device_allocation &what, const void *pointer, bool is_dev
 }
 
 constexpr const char *same_order =
-    "map the same variables in the same order on all ranks and let a barrier follow, or use "
+    "map the same variables in the same order on all ranks and call a barrier after it, or use "
     "ompx_target_alloc";
 
 } // namespace
 
-error devices::past_end(const std::string &what, std::uint64_t left, std::size_t nbytes) {
+error devices::past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
                         nbytes, what, left),
@@ -59,8 +61,8 @@ std::string devices::describe(const device_allocation &what) const {
                        text.empty() ? "" : " (" + text + ")");
 }
 
-device_segment *devices::segment_around(const void *address) const {
-    if (!space_.in_window(address) && !has_accelerators_.load(std::memory_order_acquire)) {
+device_segment *devices::segment_containing(const void *address) const {
+    if (!space_.in_arena(address) && !has_accelerators_.load(std::memory_order_acquire)) {
         return nullptr;
     }
     for (int device = 0; device < max_devices; ++device) {
@@ -73,7 +75,7 @@ device_segment *devices::segment_around(const void *address) const {
 }
 
 result<std::byte *> devices::device_address(const void *pointer, int device) const {
-    if (device_segment const *const around = segment_around(pointer); around != nullptr) {
+    if (device_segment const *const around = segment_containing(pointer); around != nullptr) {
         if (around->device() != device) {
             return error(OMPX_ERR_ADDRESS,
                          fmt::format("{} is in the memory of device {}, not of device {}", pointer,
@@ -85,7 +87,7 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
     void *const mapped =
         openmp_.mapped_address == nullptr ? nullptr : openmp_.mapped_address(pointer, device);
     if (mapped == nullptr) {
-        if (auto remote = why_remote(device)) {
+        if (auto remote = remote_device_error(device)) {
             return std::move(*remote);
         }
         return error(
@@ -101,7 +103,7 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
 }
 
 int devices::own_device_of(const void *pointer, int device) const {
-    if (device_segment const *const around = segment_around(pointer); around != nullptr) {
+    if (device_segment const *const around = segment_containing(pointer); around != nullptr) {
         return around->device();
     }
     auto const is_mapped = [&](int candidate) {
@@ -111,9 +113,9 @@ int devices::own_device_of(const void *pointer, int device) const {
     if (is_mapped(device)) {
         return device;
     }
-    std::vector<int> const driven = ledger_.own_devices();
-    auto const found = std::ranges::find_if(driven, is_mapped);
-    return found == driven.end() ? device : *found;
+    std::vector<int> const driven_devices = alloc_directory_.own_devices();
+    auto const found = std::ranges::find_if(driven_devices, is_mapped);
+    return found == driven_devices.end() ? device : *found;
 }
 
 result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
@@ -133,13 +135,13 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     }
     DIOMP_TRY(address);
     if (segment == nullptr) {
-        return no_segment(device);
+        return no_segment_error(device);
     }
-    end const at{address.value(),
-                 segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
+    device_ptr const at{address.value(),
+                        segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
     if (!offset) {
-        // Memory that libomptarget got elsewhere, since the segment is full: this process reaches
-        // it all the same; its size is not known here.
+        // libomptarget allocated this memory outside of the full segment. This process can still
+        // access it; its size is unknown.
         return local_side{at, {}};
     }
     auto const found = segment->find_and_use(*offset);
@@ -151,37 +153,38 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     std::uint64_t const inside = *offset - found->offset;
     std::uint64_t const left = found->nbytes - std::min<std::uint64_t>(inside, found->nbytes);
     if (nbytes > left) {
-        return past_end(fmt::format("the allocation of {} on device {}", describe(*found), device),
-                        left, nbytes);
+        return past_end_error(
+            fmt::format("the allocation of {} on device {}", describe(*found), device), left,
+            nbytes);
     }
-    local_side found_side{at, {}};
+    local_side located{at, {}};
     if (at.on == nullptr) {
-        found_side.reach = reach_of(*found, pointer, pointer == at.address, at.address, inside);
+        located.range = range_around(*found, pointer, pointer == at.address, at.address, inside);
     }
-    return found_side;
+    return located;
 }
 
 result<devices::remote_side> devices::locate_remote(world_rank rank, const void *pointer,
                                                     int device, int num, std::size_t nbytes) {
     if (is_host(device, num)) {
-        auto place = space_.locate(rank, pointer, nbytes);
-        DIOMP_TRY(place);
-        return remote_side{place.value(), {}, nullptr, {}};
+        auto location = space_.locate(rank, pointer, nbytes);
+        DIOMP_TRY(location);
+        return remote_side{location.value(), {}, nullptr, {}};
     }
     if (rank == self_) {
         auto here = locate_local(pointer, device, num, nbytes);
         DIOMP_TRY(here);
-        end const &at = here.value().at;
+        device_ptr const &at = here.value().at;
         return remote_side{{at.address, reinterpret_cast<std::uintptr_t>(at.address), true},
-                           here.value().reach,
+                           here.value().range,
                            at.on,
                            {}};
     }
-    if (space_.in_window(pointer) && segment_around(pointer) == nullptr &&
+    if (space_.in_arena(pointer) && segment_containing(pointer) == nullptr &&
         !space_.own_offset(pointer)) {
-        auto place = locate_as_peer_sees(rank, pointer, device, nbytes);
-        DIOMP_TRY(place);
-        return remote_side{place.value(), {}, nullptr, {}};
+        auto location = locate_peer_address(rank, pointer, device, nbytes);
+        DIOMP_TRY(location);
+        return remote_side{location.value(), {}, nullptr, {}};
     }
     int const own_device = own_device_of(pointer, device);
     auto address = device_address(pointer, own_device);
@@ -195,14 +198,14 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     }
     DIOMP_TRY(address);
     if (!offset) {
-        if (auto remote = why_remote(own_device)) {
+        if (auto remote = remote_device_error(own_device)) {
             return std::move(*remote);
         }
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is on device {} but not in its segment, so rank {} has no "
                                  "counterpart of it",
                                  pointer, own_device, rank.value()),
-                     "memory that did not fit into the segment is of this rank alone: set "
+                     "other ranks cannot access memory that did not fit into the segment: set "
                      "DIOMP_DEVICE_SEGMENT_SIZE to a larger value; or run with DiOMP's "
                      "libomptarget");
     }
@@ -215,10 +218,11 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     auto found = locate_counterpart(rank, device, *segment, *own, *offset, nbytes);
     DIOMP_TRY(found);
     remote_side &there = found.value();
-    // An asymmetric counterpart may be shorter than the own part: asked for each time.
-    if (there.place.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
-        there.reach = reach_of(*own, pointer, pointer == address.value(), there.place.direct,
-                               *offset - own->offset);
+    // An asymmetric counterpart may be shorter than the own allocation, so its bounds are checked
+    // each time.
+    if (there.location.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
+        there.range = range_around(*own, pointer, pointer == address.value(), there.location.direct,
+                                   *offset - own->offset);
     }
     return found;
 }
@@ -229,23 +233,24 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, int de
                                                          std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const inside = offset - own.offset;
     bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
-    named_by const way = asymmetric ? named_by::number : named_by::offset;
+    key_kind const kind = asymmetric ? key_kind::number : key_kind::offset;
     std::uint64_t const key = asymmetric ? own.number : own.offset;
-    auto asked = ledger_.find(rank, device, way, key, asymmetric ? 0 : own.nbytes,
-                              device == segment.device());
-    DIOMP_TRY(asked);
-    ledger::finding const &told = asked.value();
-    if (!told.what) {
+    auto lookup = alloc_directory_.find(rank, device, kind, key, asymmetric ? 0 : own.nbytes,
+                                        device == segment.device());
+    DIOMP_TRY(lookup);
+    alloc_directory::lookup_result const &found_there = lookup.value();
+    if (!found_there.what) {
         return error(OMPX_ERR_ADDRESS,
-                     told.device_in_use
+                     found_there.device_in_use
                          ? fmt::format("rank {} has nothing on device {} where this rank has {}",
                                        rank.value(), device, describe(own))
                          : fmt::format("rank {} has not used device {} yet", rank.value(), device),
                      same_order);
     }
-    remote_allocation const &there = *told.what;
-    if (!asymmetric && (there.offset != own.offset || there.nbytes != own.nbytes ||
-                        (!told.was_kept && !there.what.may_equal(identify(own.host, host_))))) {
+    remote_allocation const &there = *found_there.what;
+    if (!asymmetric &&
+        (there.offset != own.offset || there.nbytes != own.nbytes ||
+         (!found_there.was_cached && !there.what.may_equal(identify(own.host, host_))))) {
         std::string const text = offload::describe(there.what);
         return error(OMPX_ERR_MISMATCH,
                      fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
@@ -254,59 +259,60 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, int de
                                  text.empty() ? "" : " (" + text + ")", describe(own)),
                      same_order);
     }
-    ledger_.keep(rank, device, way, key, told);
+    alloc_directory_.cache(rank, device, kind, key, found_there);
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {
-        return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),
-                                    there.nbytes, there.device),
-                        left, nbytes);
+        return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
+                                          rank.value(), there.nbytes, there.device),
+                              left, nbytes);
     }
     if (there.on_accelerator != 0) {
-        return remote_side{
-            {},
-            {},
-            nullptr,
-            far_memory{there.device, there.offset + inside, there.base + inside, there.by_network}};
+        return remote_side{{},
+                           {},
+                           nullptr,
+                           remote_device_memory{there.device, there.offset + inside,
+                                                there.base + inside, there.by_network}};
     }
-    return remote_side{space_.place_at(rank, there.base + inside), {}, nullptr, {}};
+    return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
 }
 
-result<memory::place> devices::locate_as_peer_sees(world_rank rank, const void *pointer, int device,
-                                                   std::size_t nbytes) {
+result<memory::location> devices::locate_peer_address(world_rank rank, const void *pointer,
+                                                      int device, std::size_t nbytes) {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
-    std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(window_.slot(rank));
-    if (from_slot >= window_.slot_bytes()) {
+    std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(arena_.slot(rank));
+    if (from_slot >= arena_.slot_bytes()) {
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
-            "pass an address of the rank that the call names, or one's own");
+            "pass an address of the rank that the call names, or of this rank");
     }
-    auto asked = ledger_.find(rank, device, named_by::address, address);
-    DIOMP_TRY(asked);
-    if (!asked.value().what) {
+    auto lookup = alloc_directory_.find(rank, device, key_kind::address, address);
+    DIOMP_TRY(lookup);
+    if (!lookup.value().what) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("{} is in no allocation of rank {} on device {}", pointer,
                                  rank.value(), device),
                      "the memory was freed or unmapped, or the address or device is wrong");
     }
-    ledger_.keep(rank, device, named_by::address, address, asked.value());
-    remote_allocation const &there = *asked.value().what;
+    alloc_directory_.cache(rank, device, key_kind::address, address, lookup.value());
+    remote_allocation const &there = *lookup.value().what;
     std::uint64_t const left =
         there.base + there.nbytes - std::min(address, there.base + there.nbytes);
     if (nbytes > left) {
-        return past_end(fmt::format("rank {}'s allocation of {} bytes on device {}", rank.value(),
-                                    there.nbytes, device),
-                        left, nbytes);
+        return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
+                                          rank.value(), there.nbytes, device),
+                              left, nbytes);
     }
-    return space_.place_at(rank, address);
+    return space_.location_at(rank, address);
 }
 
-result<devices::both_sides> devices::locate(world_rank rank, const side &remote, const side &local,
-                                            int num, std::size_t nbytes, route &learned) {
-    // Before anything is looked up: what changes meanwhile voids the route.
-    route found;
+result<devices::located_sides> devices::locate(world_rank rank, const side &remote,
+                                               const side &local, int num, std::size_t nbytes,
+                                               translation &reusable) {
+    // Read before the lookups, so that later changes invalidate the translation.
+    translation found;
     found.epoch = epoch();
-    found.peer_generation = ledger_.generation_of(rank);
+    found.peer_generation = alloc_directory_.generation_of(rank);
     if (found.peer_generation != nullptr) {
         found.generation = found.peer_generation->load(std::memory_order_acquire);
     }
@@ -314,11 +320,11 @@ result<devices::both_sides> devices::locate(world_rank rank, const side &remote,
     DIOMP_TRY(here);
     auto there = locate_remote(rank, remote.pointer, remote.device, num, nbytes);
     DIOMP_TRY(there);
-    both_sides const sides{here.value(), there.value()};
-    found.here = sides.here.reach;
-    found.there = sides.there.reach;
+    located_sides const sides{here.value(), there.value()};
+    found.here = sides.here.range;
+    found.there = sides.there.range;
     if (found.peer_generation != nullptr && found.here.nbytes > 0 && found.there.nbytes > 0) {
-        learned = found;
+        reusable = found;
     }
     return sides;
 }

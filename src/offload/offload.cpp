@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Segments of devices: made on first use, their memory handed to libomptarget.
+// Device segments: created on first use; their memory is handed to libomptarget.
 #include "offload/offload.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@
 namespace diomp::offload {
 namespace {
 
-/// LLVM calls its host plugin by the processor.
+/// LLVM names its host plugin after the processor.
 bool is_host_plugin(const char *name) {
     constexpr const char *processors[] = {"x86_64", "aarch64", "ppc64", "s390x"};
     for (const char *const processor : processors) {
@@ -26,22 +26,23 @@ bool is_host_plugin(const char *name) {
     return false;
 }
 
-/// Freed blocks from this size up give their pages back to the system, as the C library's allocator
-/// does from the same size at the latest: below, a map that comes and goes with every region would
-/// pay a page fault per page each time.
+/// Freed blocks of at least this size return their pages to the system, as the C library's
+/// allocator does from the same size at the latest. Smaller blocks keep them: a map that is created
+/// and removed with every region would pay a page fault per page each time.
 constexpr std::size_t return_pages_bytes = std::size_t{32} << 20;
 
-/// Segments begin at multiples of this.
+/// Segments begin at multiples of this size.
 constexpr std::size_t heap_unit = std::size_t{1} << 16;
 
-/// Where segments of accelerators are or were, for devices::was_ours. Written once, the base last.
+/// Address ranges of current and former accelerator segments, for devices::was_segment_memory. Each
+/// entry is written once, its base last.
 struct range {
     std::atomic<std::uintptr_t> base{0};
     std::atomic<std::size_t> nbytes{0};
 };
 std::array<range, max_devices> g_ranges;
 
-void remember_range(const std::byte *base, std::size_t nbytes) {
+void record_range(const std::byte *base, std::size_t nbytes) {
     for (range &each : g_ranges) {
         if (each.base.load(std::memory_order_relaxed) == 0) {
             each.nbytes.store(nbytes, std::memory_order_relaxed);
@@ -53,7 +54,7 @@ void remember_range(const std::byte *base, std::size_t nbytes) {
 
 } // namespace
 
-bool devices::was_ours(const void *address) {
+bool devices::was_segment_memory(const void *address) {
     for (range const &each : g_ranges) {
         std::uintptr_t const base = each.base.load(std::memory_order_acquire);
         if (base == 0) {
@@ -68,43 +69,44 @@ bool devices::was_ours(const void *address) {
 }
 
 devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
-                 const conduit::window &window, conduit::engine &engine,
-                 conduit::call_service &calls, rma::transfers &transfers, early_segments &early,
+                 const conduit::arena &arena, conduit::engine &engine, conduit::call_service &calls,
+                 rma::transfers &transfers, preregistered_segments &preregistered,
                  const launch::job_info &job, const options &chosen)
-    : space_(space), host_(host), window_(window), engine_(engine), transfers_(transfers),
-      self_(job.rank), place_(job.local), num_local_(job.local_size),
-      ledger_(segments_, host, engine, calls, job.rank), options_(chosen), early_(early),
-      accelerators_(early.devices()), pinned_(host, chosen.pin_from_bytes),
-      peers_(segments_, accelerators_, engine, calls), uses_(transfers),
-      variables_(ledger_, registered, host, engine, calls),
+    : space_(space), host_(host), arena_(arena), engine_(engine), transfers_(transfers),
+      self_(job.rank), local_rank_(job.local), num_local_(job.local_size),
+      alloc_directory_(segments_, host, engine, calls, job.rank), options_(chosen),
+      preregistered_(preregistered), accelerators_(preregistered.devices()),
+      pinned_(host, chosen.min_pin_bytes), peers_(segments_, accelerators_, engine, calls),
+      inflight_(transfers), variables_(alloc_directory_, registered, host, engine, calls),
       bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
-    transfers.ask_devices([this] { return accelerators_.poll(); });
+    transfers.set_device_idle_query([this] { return accelerators_.poll(); });
 }
 
-void devices::use(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
+void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
     openmp_ = functions;
     epoch_ = &epoch;
-    ledger_.know_own_devices(functions.driven);
-    variables_.use(functions.variable_table,
-                   [this](const variable &of, int device) { return own_copy_of(of, device); });
+    alloc_directory_.set_own_devices(functions.driven_devices);
+    variables_.attach(functions.variable_table, [this](const variable &of, int device) {
+        return locate_own_copy(of, device);
+    });
 }
 
 devices::~devices() {
-    variables_.stop(); // its thread uses all of this
-    engine_.transport().work_in({});
-    for (auto const &each : made_) {
+    variables_.stop(); // its thread uses the members below
+    engine_.transport().bind_device_context({});
+    for (auto const &each : owned_segments_) {
         if (each->memory() != nullptr &&
-            (each->num_allocations() > 0 || each->memory()->is_kept())) {
+            (each->num_allocations() > 0 || each->memory()->is_permanent())) {
             each->abandon_memory();
         }
     }
 }
 
 device_segment *devices::make_segment(const diomp_offload_request &request) {
-    if (!segment_table::has_place_for(request.device)) {
+    if (!segment_table::is_valid_number(request.device)) {
         return nullptr;
     }
-    std::lock_guard const guard(making_);
+    std::lock_guard const guard(creation_mutex_);
     if (device_segment *const there = segments_.find(request.device); there != nullptr) {
         return there;
     }
@@ -119,17 +121,17 @@ device_segment *devices::make_segment(const diomp_offload_request &request) {
     log(log_level::info, "device {} ({} {}): segment of {} at {}", request.device, request.plugin,
         request.plugin_device, format_size(made->size_bytes()),
         static_cast<const void *>(made->base()));
-    made_.push_back(std::move(made));
-    segments_.add(*made_.back());
-    return made_.back().get();
+    owned_segments_.push_back(std::move(made));
+    segments_.add(*owned_segments_.back());
+    return owned_segments_.back().get();
 }
 
 std::unique_ptr<device_segment> devices::make_host_segment(const diomp_offload_request &request) {
-    std::size_t const each = window_.device_bytes() / num_host_devices / heap_unit * heap_unit;
+    std::size_t const each = arena_.device_bytes() / num_host_devices / heap_unit * heap_unit;
     if (each == 0 || request.plugin_device >= num_host_devices) {
         return nullptr;
     }
-    std::byte *const base = window_.slot(self_) + window_.device_offset() +
+    std::byte *const base = arena_.slot(self_) + arena_.device_offset() +
                             static_cast<std::size_t>(request.plugin_device) * each;
     return std::make_unique<device_segment>(request.device, base, each);
 }
@@ -140,26 +142,26 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     if (on == nullptr) {
         return nullptr;
     }
-    std::unique_ptr<segment_memory> ready = early_.take(*on);
-    auto memory = ready != nullptr
-                      ? result<std::unique_ptr<segment_memory>>(std::move(ready))
+    std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
+    auto memory = claimed != nullptr
+                      ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
                       : segment_memory::create(*on, options_.segment_bytes, num_local_);
     if (!memory) {
         log(log_level::warn,
-            "device {} gets no segment, other ranks cannot reach its memory: {} [remedy: set "
-            "DIOMP_DEVICE_SEGMENT_SIZE to what the device has room for]",
+            "device {} gets no segment, so other ranks cannot access its memory: {} [remedy: set "
+            "DIOMP_DEVICE_SEGMENT_SIZE to a size that fits on the device]",
             request.device, memory.failure().message());
         refused_.set(static_cast<std::size_t>(request.device));
         return nullptr;
     }
-    remember_range(memory.value()->base(), memory.value()->size_bytes());
+    record_range(memory.value()->base(), memory.value()->size_bytes());
     has_accelerators_.store(true, std::memory_order_release);
-    transfers_.expect_device_copies();
+    transfers_.enable_device_copies();
     conduit::memory_range const range{kind_of(on->made_by),
                                       reinterpret_cast<std::uintptr_t>(memory.value()->base()),
                                       memory.value()->size_bytes()};
-    if (engine_.transport().reaches_range(range)) {
-        engine_.transport().work_in([on]() -> std::shared_ptr<void> {
+    if (engine_.transport().supports_memory_range(range)) {
+        engine_.transport().bind_device_context([on]() -> std::shared_ptr<void> {
             auto scope = on->backend->make_current(on->id);
             return scope ? std::shared_ptr<device::current_scope>(scope.take()) : nullptr;
         });
@@ -175,40 +177,41 @@ void *devices::allocate(const diomp_offload_request &request) {
     auto const nbytes = static_cast<std::size_t>(request.nbytes);
     if (segment != nullptr) {
         device_allocation const wanted{OMPX_MEM_LOCAL, true, 0, nbytes, request.host, 0};
-        bool again = false;
-        if (auto const offset = segment->allocate(wanted, memory::heap::granule_bytes, &again)) {
-            // libomptarget forgets a mapping before it frees its memory. If the same data is mapped
-            // in between, what threads know of the old copy must not serve for it.
-            if (again && epoch_ != nullptr) {
+        bool is_mapped_again = false;
+        if (auto const offset =
+                segment->allocate(wanted, memory::heap::granule_bytes, &is_mapped_again)) {
+            // libomptarget removes a mapping before it frees its memory. If the same data is mapped
+            // in between, threads must not use cached translations to the old copy.
+            if (is_mapped_again && epoch_ != nullptr) {
                 epoch_->fetch_add(1, std::memory_order_acq_rel);
             }
             if (segment->memory() != nullptr) {
-                pinned_.pin_around(request.host, nbytes, *segment->memory()->on().backend);
+                pinned_.pin_allocation(request.host, nbytes, *segment->memory()->on().backend);
             }
             return segment->base() + *offset;
         }
         if (!has_warned_.exchange(true)) {
             log(log_level::warn,
-                "device {} has no room for {} bytes in its segment of {}, of which {} are used: "
+                "device {} has no space for {} bytes in its segment of {}, of which {} are used: "
                 "such memory comes from the device's own allocator from now on, and other ranks "
-                "cannot reach it [remedy: set DIOMP_DEVICE_SEGMENT_SIZE above {}]",
+                "cannot access it [remedy: set DIOMP_DEVICE_SEGMENT_SIZE above {}]",
                 request.device, nbytes, format_size(segment->size_bytes()),
                 format_size(segment->used_bytes()), format_size(segment->size_bytes()));
         }
     }
-    num_foreign_.fetch_add(1, std::memory_order_relaxed);
+    num_unreachable_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
 }
 
 bool devices::release(int device, void *address) {
-    device_segment *const segment = segment_around(address);
+    device_segment *const segment = segment_containing(address);
     if (segment == nullptr) {
         return false;
     }
-    finish_copies();
+    wait_copies();
     std::uint64_t const offset = *segment->offset_of(address);
-    finish_uses_of(*segment, offset);
-    if (segment->release_unknown(offset, return_pages_bytes)) {
+    wait_inflight_of(*segment, offset);
+    if (segment->release_unshared(offset, return_pages_bytes)) {
         return true;
     }
     auto const found = segment->find(offset);
@@ -217,7 +220,7 @@ bool devices::release(int device, void *address) {
             "{} on device {} is memory of ompx_target_alloc: it is not freed [remedy: free it with "
             "ompx_target_free, on all ranks if it is symmetric or asymmetric]",
             address, device);
-    } else if (status const given = give_back(*segment, offset); !given) {
+    } else if (status const given = deallocate(*segment, offset); !given) {
         log(log_level::warn, "freeing {} on device {}: {}", address, device,
             given.failure().message());
     }
@@ -225,27 +228,27 @@ bool devices::release(int device, void *address) {
 }
 
 void devices::before_release(const void *address) {
-    if (!uses_.none()) {
-        finish_uses(static_cast<const std::byte *>(address),
-                    std::numeric_limits<std::size_t>::max());
+    if (!inflight_.empty()) {
+        wait_inflight(static_cast<const std::byte *>(address),
+                      std::numeric_limits<std::size_t>::max());
     }
 }
 
-/// Of what begins there.
-void devices::finish_uses_of(const device_segment &segment, std::uint64_t offset) {
-    if (uses_.none()) { // as a rule: the temporaries of target regions cost no look into the heap
+/// Waits for transfers in flight that use the allocation at `offset`.
+void devices::wait_inflight_of(const device_segment &segment, std::uint64_t offset) {
+    if (inflight_.empty()) { // the usual case: no heap lookup for temporaries of target regions
         return;
     }
     if (auto const what = segment.find(offset)) {
-        finish_uses(segment.base() + what->offset, what->nbytes);
+        wait_inflight(segment.base() + what->offset, what->nbytes);
     }
 }
 
-status devices::give_back(device_segment &segment, std::uint64_t offset) {
-    finish_copies();
-    finish_uses_of(segment, offset);
-    auto const known_by = segment.retire(offset);
-    if (!known_by) {
+status devices::deallocate(device_segment &segment, std::uint64_t offset) {
+    wait_copies();
+    wait_inflight_of(segment, offset);
+    auto const sharers = segment.begin_release(offset);
+    if (!sharers) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("no allocation of device {} starts there: it was freed before, or "
                                  "never made",
@@ -255,23 +258,25 @@ status devices::give_back(device_segment &segment, std::uint64_t offset) {
     if (epoch_ != nullptr) {
         epoch_->fetch_add(1, std::memory_order_acq_rel);
     }
-    if (known_by->is_used) {
-        ledger_.forget(offset);
+    if (sharers->is_used) {
+        alloc_directory_.drop_cached(offset);
     }
-    // If somebody cannot be told, the block is never used again: better lost than written to.
-    DIOMP_TRY(ledger_.withdraw(segment.device(), offset, *known_by));
+    // If a sharer cannot be notified, the block is leaked rather than reused, because the sharer
+    // may still write to it.
+    DIOMP_TRY(alloc_directory_.invalidate(segment.device(), offset, *sharers));
     auto const what = segment.find(offset);
     if (what && what->nbytes >= return_pages_bytes && segment.memory() == nullptr) {
-        // Before anybody else can have it.
-        window_.release_pages(
-            place_, static_cast<std::uint64_t>(segment.base() - window_.slot(self_)) + what->offset,
-            what->nbytes);
+        // Before the block can be allocated again.
+        arena_.release_pages(local_rank_,
+                             static_cast<std::uint64_t>(segment.base() - arena_.slot(self_)) +
+                                 what->offset,
+                             what->nbytes);
     }
     segment.release(offset);
     return {};
 }
 
-std::optional<error> devices::why_remote(int device) const {
+std::optional<error> devices::remote_device_error(int device) const {
     if (openmp_.is_remote == nullptr || !openmp_.is_remote(device)) {
         return std::nullopt;
     }
@@ -284,13 +289,13 @@ std::optional<error> devices::why_remote(int device) const {
                  "\"Several ranks\" in docs/remote.md");
 }
 
-error devices::no_segment(int device) const {
-    if (auto remote = why_remote(device)) {
+error devices::no_segment_error(int device) const {
+    if (auto remote = remote_device_error(device)) {
         return std::move(*remote);
     }
     return {OMPX_ERR_UNSUPPORTED,
             fmt::format("the memory of device {} is not in the global address space", device),
-            num_foreign_.load() == 0
+            num_unreachable_.load() == 0
                 ? "run with DiOMP's libomptarget: compile with diompcc, or start with diomp-run"
                 : "see the warnings of the runtime about this device"};
 }
@@ -303,12 +308,13 @@ result<device_segment *> devices::segment_of(int device) {
                      "use omp_alloc with DiOMP's allocators for host memory");
     }
     if (segments_.find(device) == nullptr && openmp_.allocate != nullptr) {
-        // libomptarget starts the device and asks us; then we know what it is.
+        // An allocation makes libomptarget start the device and call allocate(), which creates the
+        // segment.
         openmp_.free(openmp_.allocate(1, device), device);
     }
     device_segment *const segment = segments_.find(device);
     if (segment == nullptr) {
-        return no_segment(device);
+        return no_segment_error(device);
     }
     return segment;
 }
@@ -319,15 +325,15 @@ const accelerator *devices::accelerator_of(int device) {
                                                            : nullptr;
 }
 
-std::optional<device_allocation> devices::find_start(int device, const void *address) {
+std::optional<device_allocation> devices::find_allocation_at(int device, const void *address) {
     device_segment *const segment = segments_.find(device);
     auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
     auto const found = offset ? segment->find(*offset) : std::nullopt;
     return found && found->offset == *offset ? found : std::nullopt;
 }
 
-result<std::uint64_t> devices::take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
-                                    std::uint64_t number) {
+result<std::uint64_t> devices::allocate_kind(int device, ompx_mem_kind_t kind, std::size_t nbytes,
+                                             std::uint64_t number) {
     auto segment = segment_of(device);
     DIOMP_TRY(segment);
     device_segment &from = *segment.value();
@@ -336,7 +342,7 @@ result<std::uint64_t> devices::take(int device, ompx_mem_kind_t kind, std::size_
     if (!offset) {
         return error(
             OMPX_ERR_NOMEM,
-            fmt::format("no room for {} bytes in the segment of device {}: it has {}, of "
+            fmt::format("no space for {} bytes in the segment of device {}: it has {}, of "
                         "which {} are used",
                         nbytes, device, format_size(from.size_bytes()),
                         format_size(from.used_bytes())),

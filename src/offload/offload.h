@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Device memory in the global address space: what libomptarget asks for, and transfers between
-// memory of devices and hosts of any two ranks.
+// Device memory in the global address space: the allocations of libomptarget, and transfers between
+// device or host memory of any two ranks.
 //
 // Glossary. device: OpenMP's device number in this process; the number of devices (OpenMP's initial
-// device) and -1 mean the host. device address: in the memory of a device. mapped address: a host
-// address for which the device has a copy (`map`, omp_target_associate_ptr). device segment: the
-// part of a device's memory that other ranks reach. counterpart: the allocation of another rank at
-// the same offset of its segment of the same device number.
+// device) and -1 mean the host. device address: an address in the memory of a device. mapped
+// address: a host address for which the device has a copy (`map`, omp_target_associate_ptr). device
+// segment: the part of a device's memory that other ranks can access. counterpart: the allocation
+// of another rank at the same offset of its segment on the device of the same number.
 //
 // Host devices, which run target regions on the processor, have their segments in the device area
-// of the rank's slot in the window, so the ranks of the node load and store them, and conduits
-// carry them, as they do with host segments. Accelerators have memory of their own: their segments
-// are reserved there, and their queues copy.
+// of the rank's slot in the arena: ranks of the node load and store them, and conduits transfer
+// them like host segments. Accelerators have their own memory: their segments are reserved there,
+// and their queues copy.
 #pragma once
 
 #include "base/settings.h"
 #include "memory/memory.h"
 #include "offload/accelerators.h"
+#include "offload/alloc_directory.h"
 #include "offload/bounce.h"
 #include "offload/device_segment.h"
-#include "offload/early_segments.h"
-#include "offload/ledger.h"
-#include "offload/local_uses.h"
+#include "offload/inflight_guard.h"
 #include "offload/peer_segments.h"
 #include "offload/pinned_host.h"
+#include "offload/preregistered_segments.h"
 #include "offload/table.h"
 #include "offload/variables.h"
 #include "rma/rma.h"
@@ -38,156 +38,168 @@
 
 namespace diomp::offload {
 
-/// The program's OpenMP, whichever it is. Null where it has no such function.
+/// The program's OpenMP runtime. A function that it lacks is null.
 struct openmp {
     int (*num_devices)() = nullptr;
     void *(*mapped_address)(const void *host, int device) = nullptr;
     void *(*allocate)(std::size_t nbytes, int device) = nullptr;
     void (*free)(void *address, int device) = nullptr;
-    /// The devices that this rank drives, see ledger.
-    ledger::device_list driven = nullptr;
-    /// What libomptarget knows of `declare target` variables.
+    /// The devices that this rank drives, see alloc_directory.
+    alloc_directory::device_list driven_devices = nullptr;
+    /// libomptarget's table of `declare target` variables.
     variables::table_source variable_table = nullptr;
-    /// Whether a device belongs to another host, whose memory is not in the address space.
+    /// Whether a device belongs to another host; its memory is then not in the address space.
     bool (*is_remote)(int device) = nullptr;
-    /// OMP_TARGET_OFFLOAD=DISABLED: every device is the host, nothing is mapped.
+    /// OMP_TARGET_OFFLOAD=DISABLED: every device number means the host, and nothing is mapped.
     bool is_disabled = false;
 };
 
-/// Pointers of one side of a transfer, from `begin` on, that lead somewhere by adding a distance.
-struct stretch {
+/// A range [begin, begin + nbytes) of pointers and the distance that translates them into loadable
+/// addresses.
+struct translated_range {
     std::uintptr_t begin = 0;
-    std::size_t nbytes = 0; ///< 0: none
+    std::size_t nbytes = 0; ///< 0: no range
     std::ptrdiff_t distance = 0;
 
-    [[nodiscard]] bool holds(const void *pointer, std::size_t count) const {
+    [[nodiscard]] bool contains(const void *pointer, std::size_t count) const {
         std::uintptr_t const offset = reinterpret_cast<std::uintptr_t>(pointer) - begin;
         return offset < nbytes && count <= nbytes - offset;
     }
-    [[nodiscard]] std::byte *place(const void *pointer) const {
+    [[nodiscard]] std::byte *translate(const void *pointer) const {
         return reinterpret_cast<std::byte *>(reinterpret_cast<std::uintptr_t>(pointer) +
                                              static_cast<std::uintptr_t>(distance));
     }
 };
 
-/// What a transfer has found out, for the next one between the same allocations. Valid while the
-/// epoch (devices::use) is `epoch` and, after that, *peer_generation is `generation`.
-struct route {
-    std::uint64_t epoch = 0; ///< 0: nothing learned
+/// The result of locating both sides of a transfer, reusable for later transfers between the same
+/// allocations. Valid while the epoch (devices::attach) equals `epoch` and, read after that,
+/// *peer_generation equals `generation`.
+struct translation {
+    std::uint64_t epoch = 0; ///< 0: not valid
     const std::atomic<std::uint64_t> *peer_generation = nullptr;
     std::uint64_t generation = 0;
-    stretch here;
-    stretch there;
+    translated_range here;
+    translated_range there;
 };
 
 struct options {
-    device_ways paths = device_ways::none; ///< allowed ones
-    std::size_t segment_bytes = 0;         ///< of an accelerator; 0: as much as is useful
-    std::size_t pin_from_bytes = 0;        ///< see pinned_host
+    device_path_set paths = device_path_set::none; ///< allowed paths
+    std::size_t segment_bytes = 0;                 ///< of an accelerator; 0: chosen by device
+    std::size_t min_pin_bytes = 0;                 ///< see pinned_host
 };
 
-/// Any thread. Create before engine.start().
+/// Thread-safe. Create before engine.start().
 class devices {
 public:
-    /// Host devices per rank that can have a segment: as many as LLVM's host plugin has.
+    /// Host devices per rank that can have a segment: LLVM's host plugin has this many.
     static constexpr int num_host_devices = 4;
-    /// Of a segment whose size the user left open.
-    static constexpr std::size_t least_segment_bytes = std::size_t{64} << 20;
+    /// Minimum size of a host device's segment if the user sets none.
+    static constexpr std::size_t min_segment_bytes = std::size_t{64} << 20;
 
     devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
-            const conduit::window &window, conduit::engine &engine, conduit::call_service &calls,
-            rma::transfers &transfers, early_segments &early, launch::job_info const &job,
-            const options &chosen);
+            const conduit::arena &arena, conduit::engine &engine, conduit::call_service &calls,
+            rma::transfers &transfers, preregistered_segments &preregistered,
+            launch::job_info const &job, const options &chosen);
     ~devices();
 
-    /// Before the first transfer; without it there are no devices. `epoch` is counted up before
-    /// device memory of this rank is freed.
-    void use(const openmp &functions, std::atomic<std::uint64_t> &epoch);
+    /// Call before the first transfer; without it there are no devices. `epoch` is incremented
+    /// before device memory of this rank is freed.
+    void attach(const openmp &functions, std::atomic<std::uint64_t> &epoch);
 
-    /// Other ranks may ask for `declare target` variables: the program has registered its images.
+    /// Lets other ranks look up `declare target` variables; call when the program has registered
+    /// its images.
     void open_variables() { variables_.open(); }
-    /// They go away.
+    /// Revokes other ranks' access to `declare target` variables.
     void close_variables() { variables_.close(); }
 
-    /// Counted up before memory of own devices is freed; 0: nobody counts.
+    /// Incremented before memory of own devices is freed; 0: not attached.
     [[nodiscard]] std::uint64_t epoch() const {
         return epoch_ == nullptr ? 0 : epoch_->load(std::memory_order_acquire);
     }
 
-    // For libomptarget; see table.h.
+    // Calls by libomptarget; see table.h.
     void *allocate(const diomp_offload_request &request);
     bool release(int device, void *address);
-    /// Before libomptarget frees memory of its own, whose size nobody says.
+    /// Call before libomptarget frees memory of its own, the size of which is unknown.
     void before_release(const void *address);
 
-    // For the collective calls of the runtime.
+    // Calls by the runtime's collectives.
     result<device_segment *> segment_of(int device);
-    /// What has the memory of an own device; null: the processor loads it, or it has no segment.
+    /// The accelerator that holds the memory of an own device; null: the processor loads it, or it
+    /// has no segment.
     const accelerator *accelerator_of(int device);
-    /// nullopt if the address begins no allocation of that device.
-    [[nodiscard]] std::optional<device_allocation> find_start(int device, const void *address);
-    /// Among the devices that this rank drives; -1: it is none of them.
-    [[nodiscard]] int place_of(int device) const { return ledger_.place_of(device); }
-    /// The kinds of ompx_target_alloc. `number` as in device_allocation.
-    result<std::uint64_t> take(int device, ompx_mem_kind_t kind, std::size_t nbytes,
-                               std::uint64_t number);
-    /// Waits for own transfers of devices, and for those who know of it.
-    status give_back(device_segment &segment, std::uint64_t offset);
+    /// The allocation that begins at the address; nullopt: none on this device.
+    [[nodiscard]] std::optional<device_allocation> find_allocation_at(int device,
+                                                                      const void *address);
+    /// Index among the devices that this rank drives; -1: not among them.
+    [[nodiscard]] int device_index_of(int device) const {
+        return alloc_directory_.device_index_of(device);
+    }
+    /// Allocates memory of a kind of ompx_target_alloc and returns its offset. For `number` see
+    /// device_allocation.
+    result<std::uint64_t> allocate_kind(int device, ompx_mem_kind_t kind, std::size_t nbytes,
+                                        std::uint64_t number);
+    /// Frees an allocation. Waits for own device transfers, and for the sharers to invalidate their
+    /// entries.
+    status deallocate(device_segment &segment, std::uint64_t offset);
 
-    /// One side of a transfer, in a device's memory or the host's. The pointer is not null unless
-    /// nothing is transferred.
+    /// One side of a transfer, in device or host memory. The pointer is not null unless the
+    /// transfer is empty.
     struct side {
         const void *pointer = nullptr;
         int device = 0;
         const char *argument = ""; ///< "dst" or "src"
     };
-    /// When a transfer may still be under way on return.
-    struct when {
-        rma::direction way = rma::direction::put;
-        bool at_once = false;          ///< returns as soon as it can, and `event` or a fence waits
+    /// Direction and completion of a transfer.
+    struct transfer_mode {
+        rma::direction dir = rma::direction::put;
+        bool nonblocking = false;      ///< may return early; `event` or a fence waits
         ompx_event_t *event = nullptr; ///< may be null
-        bool on_device = false;        ///< the local side; move() finds out
+        bool on_device = false;        ///< local side; set by move()
     };
-    /// Put blocks until the source may be reused, get until the bytes are there, unless they are to
-    /// return at once. The rank is valid. `learned` gets the route if it can be used again.
-    result<rma::path> move(when how, world_rank rank, const side &remote, const side &local,
-                           std::size_t nbytes, route &learned);
+    /// Transfers between two sides. A blocking put returns when the source may be reused, a
+    /// blocking get when the data has arrived. The rank must be valid. `reusable` receives the
+    /// translation if later transfers can use it.
+    result<rma::path> move(transfer_mode mode, world_rank rank, const side &remote,
+                           const side &local, std::size_t nbytes, translation &reusable);
 
-    /// The same for a box; the pointers are those of the arrays that it lies in.
-    result<rma::path> move_box(rma::direction way, world_rank rank, const side &remote,
+    /// Transfers a box; the pointers are those of the arrays that contain it. Blocks.
+    result<rma::path> move_box(rma::direction dir, world_rank rank, const side &remote,
                                const side &local, const rma::box &shape);
 
-    /// Where [pointer, pointer + nbytes) of an own device is; host memory if `on` is null.
-    result<end> find_own(const void *pointer, int device, std::size_t nbytes);
-    /// Between an own accelerator's memory, which find_own has found, and host memory. Blocks.
-    status copy_own(const end &there, std::byte *here, std::size_t nbytes, bool to_device);
+    /// Locates [pointer, pointer + nbytes) of an own device; host memory if `on` is null.
+    result<device_ptr> locate_own(const void *pointer, int device, std::size_t nbytes);
+    /// Copies between accelerator memory that locate_own has found and host memory. Blocks.
+    status copy_own(const device_ptr &there, std::byte *here, std::size_t nbytes, bool to_device);
 
-    /// A place in the memory of a rank's accelerator.
-    struct far_memory {
+    /// An address in the memory of a rank's accelerator.
+    struct remote_device_memory {
         int device = 0;
-        std::optional<std::uint64_t> offset; ///< in its segment; nullopt: in an image's variable
-        std::uint64_t address = 0;           ///< as the owner sees it
-        /// For networks; host: they do not reach it.
+        std::optional<std::uint64_t>
+            offset;                ///< offset in its segment; nullopt: in a variable of an image
+        std::uint64_t address = 0; ///< address, as the owner sees it
+        /// Memory kind for the network; host: the network cannot access it.
         conduit::memory_kind kind = conduit::memory_kind::host;
     };
-    /// Where memory of own device `device`, which find_own has found, is for others; nullopt: not
+    /// The segment offset of memory of own device `device` that locate_own has found; nullopt: not
     /// in its segment.
-    [[nodiscard]] std::optional<std::uint64_t> place_in_segment(int device, const end &at) const;
-    /// The address of [offset, offset + nbytes) of a segment for queues of `by`, an own device. The
-    /// owner is on this node, or this rank. OMPX_ERR_UNSUPPORTED: it does not reach it, or
-    /// DIOMP_DEVICE_PATHS forbids it.
-    result<std::byte *> reach(world_rank owner, const far_memory &there, std::size_t nbytes,
-                              const accelerator &by);
-    /// Waits for what has been started in the stream pool of `by`; serves messages meanwhile.
+    [[nodiscard]] std::optional<std::uint64_t> offset_in_segment(int device,
+                                                                 const device_ptr &at) const;
+    /// The address at which queues of `by`, an own device, access [offset, offset + nbytes) of a
+    /// segment. The owner is on this node, or is this rank. OMPX_ERR_UNSUPPORTED: `by` has no
+    /// access, or DIOMP_DEVICE_PATHS forbids it.
+    result<std::byte *> address_for(world_rank owner, const remote_device_memory &there,
+                                    std::size_t nbytes, const accelerator &by);
+    /// Waits for a copy in the stream pool of `by`; serves messages meanwhile.
     status wait_for(const accelerator &by, const device::ticket &of) {
         return bounce_.wait_for(by, of);
     }
 
-    /// Whether a device still uses memory in the window.
+    /// Whether any device segment still has allocations.
     [[nodiscard]] bool in_use() const;
-    /// Whether memory at this address has been in an accelerator's segment, also when the runtime
-    /// has ended: it is never libomptarget's own.
-    static bool was_ours(const void *address);
+    /// Whether this address is or was in an accelerator's segment, also after the runtime has
+    /// ended. Such memory is never libomptarget's own.
+    static bool was_segment_memory(const void *address);
 
 private:
     [[nodiscard]] int num_devices() const {
@@ -197,124 +209,134 @@ private:
         return device == -1 || device == num || openmp_.is_disabled;
     }
     status check_device(int device, int num, const char *argument) const;
-    static error past_end(const std::string &what, std::uint64_t left, std::size_t nbytes);
-    /// The error about a device whose memory is not in the address space.
-    [[nodiscard]] error no_segment(int device) const;
-    /// The same of a device of another host; nullopt: it is not one.
-    [[nodiscard]] std::optional<error> why_remote(int device) const;
+    static error past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes);
+    /// The error for a device whose memory is not in the address space.
+    [[nodiscard]] error no_segment_error(int device) const;
+    /// The error for a device of another host; nullopt: the device is local.
+    [[nodiscard]] std::optional<error> remote_device_error(int device) const;
     device_segment *make_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_host_segment(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_accelerator_segment(const diomp_offload_request &request);
 
-    // locate.cpp. Each gives the stretch that the pointer lies in, if all of it leads the same way.
-    // `num` is num_devices(), which takes a lock: asked once for a transfer.
+    // locate.cpp. Each result has the range around the pointer for which one distance holds. `num`
+    // is num_devices(), passed on because the call takes a lock.
     struct local_side {
-        end at;
-        stretch reach;
+        device_ptr at;
+        translated_range range;
     };
     struct remote_side {
-        memory::place place;
-        stretch reach;
-        const accelerator *on = nullptr; ///< of this rank
-        std::optional<far_memory> far;
-        bool is_constant = false; ///< a variable that the owner cannot write
+        memory::location location;
+        translated_range range;
+        const accelerator *on = nullptr; ///< device of this rank
+        std::optional<remote_device_memory> device_memory;
+        bool is_constant = false; ///< a variable in memory that is read-only for its owner
     };
-    struct both_sides {
+    struct located_sides {
         local_side here;
         remote_side there;
     };
-    /// The device address that a pointer means here: as it is, or of what is mapped.
+    /// The device address of a pointer: itself, or the address that it is mapped to.
     result<std::byte *> device_address(const void *pointer, int device) const;
-    [[nodiscard]] device_segment *segment_around(const void *address) const;
+    [[nodiscard]] device_segment *segment_containing(const void *address) const;
     result<local_side> locate_local(const void *pointer, int device, int num, std::size_t nbytes);
     result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
-    /// Of own memory in `segment`; `device` is a number of `rank`, see ledger::find.
+    /// Locates the counterpart of own memory in `segment`; `device` is a number of `rank`, see
+    /// alloc_directory::find.
     result<remote_side> locate_counterpart(world_rank rank, int device,
                                            const device_segment &segment,
                                            const device_allocation &own, std::uint64_t offset,
                                            std::size_t nbytes);
-    /// The own device that a pointer for another rank's device `device` belongs to.
+    /// The own device to which a pointer belongs that names memory of another rank's device
+    /// `device`.
     [[nodiscard]] int own_device_of(const void *pointer, int device) const;
-    result<memory::place> locate_as_peer_sees(world_rank rank, const void *pointer, int device,
-                                              std::size_t nbytes);
-    /// Both ends of a transfer, and the route if there is one.
-    result<both_sides> locate(world_rank rank, const side &remote, const side &local, int num,
-                              std::size_t nbytes, route &learned);
+    result<memory::location> locate_peer_address(world_rank rank, const void *pointer, int device,
+                                                 std::size_t nbytes);
+    /// Locates both sides of a transfer; sets `reusable` if the translation can be reused.
+    result<located_sides> locate(world_rank rank, const side &remote, const side &local, int num,
+                                 std::size_t nbytes, translation &reusable);
 
-    // locate_variable.cpp: `declare target` variables, which are in no segment.
-    /// Loads it if it is not there.
-    result<end> own_copy_of(const variable &of, int device);
+    // locate_variable.cpp: `declare target` variables, which are outside of segments.
+    /// The own copy of a variable; loads the image if necessary.
+    result<device_ptr> locate_own_copy(const variable &of, int device);
     result<local_side> locate_own_variable(const variable &of, const void *pointer, int device,
                                            std::size_t nbytes);
     result<remote_side> locate_variable(world_rank rank, const variable &of, const void *pointer,
                                         int device, std::size_t nbytes);
-    /// A put to what its owner cannot write.
-    static status check_writable(const remote_side &there, rma::direction way);
+    /// Fails for a put to read-only memory.
+    static status check_writable(const remote_side &there, rma::direction dir);
 
-    // move.cpp: with accelerators on at least one side.
-    /// From the first byte of a transfer to its last, on either side.
+    // move.cpp: transfers with an accelerator on at least one side.
+    /// Bytes from the first to the last byte of a transfer on either side.
     struct extents {
         std::size_t remote;
         std::size_t local;
     };
-    /// Both ends of a transfer, if the network moves the bytes between them by itself.
-    [[nodiscard]] std::optional<memory::place>
-    place_for_network(world_rank rank, const far_memory &there, const end &here, extents bytes);
-    [[nodiscard]] std::optional<memory::place>
-    place_for_network(world_rank rank, const memory::place &there, const end &here, extents bytes);
-    result<rma::path> start_or_move(when how, world_rank rank, const memory::place &there,
-                                    std::byte *here, std::size_t nbytes);
-    result<rma::path> move_far(when how, world_rank rank, const far_memory &there, const end &here,
-                               std::size_t nbytes);
-    result<rma::path> move_within(when how, world_rank rank, const end &there, const end &here,
-                                  std::size_t nbytes);
-    result<rma::path> move_host(when how, world_rank rank, const memory::place &there,
-                                const end &here, std::size_t nbytes);
-    result<rma::path> run(when how, world_rank rank, const accelerator &by, std::byte *there,
-                          std::byte *here, std::size_t nbytes, rma::path way);
+    /// The remote location and both memory kinds, if the network itself can transfer between the
+    /// two sides.
+    [[nodiscard]] std::optional<memory::location>
+    location_for_network(world_rank rank, const remote_device_memory &there, const device_ptr &here,
+                         extents bytes);
+    [[nodiscard]] std::optional<memory::location>
+    location_for_network(world_rank rank, const memory::location &there, const device_ptr &here,
+                         extents bytes);
+    result<rma::path> start_or_move(transfer_mode mode, world_rank rank,
+                                    const memory::location &there, std::byte *here,
+                                    std::size_t nbytes);
+    result<rma::path> move_remote_device(transfer_mode mode, world_rank rank,
+                                         const remote_device_memory &there, const device_ptr &here,
+                                         std::size_t nbytes);
+    result<rma::path> move_in_process(transfer_mode mode, world_rank rank, const device_ptr &there,
+                                      const device_ptr &here, std::size_t nbytes);
+    result<rma::path> move_host(transfer_mode mode, world_rank rank, const memory::location &there,
+                                const device_ptr &here, std::size_t nbytes);
+    result<rma::path> copy_on_stream(transfer_mode mode, world_rank rank, const accelerator &by,
+                                     std::byte *there, std::byte *here, std::size_t nbytes,
+                                     rma::path path_used);
     // move_box.cpp
-    result<rma::path> box_far(rma::direction way, world_rank rank, const far_memory &there,
-                              const end &here, const rma::box_walk &walk);
-    result<rma::path> box_within(rma::direction way, const end &there, const end &here,
-                                 const rma::box_walk &walk);
-    result<rma::path> box_host(rma::direction way, world_rank rank, const memory::place &there,
-                               const end &here, const rma::box_walk &walk);
-    // Before device memory is freed.
-    /// Copies of accelerators that are under way may use it.
-    void finish_copies();
-    /// The network's transfers that are under way with this memory.
-    void finish_uses(const std::byte *address, std::size_t nbytes);
-    void finish_uses_of(const device_segment &segment, std::uint64_t offset);
+    result<rma::path> box_remote_device(rma::direction dir, world_rank rank,
+                                        const remote_device_memory &there, const device_ptr &here,
+                                        const rma::box_walk &walk);
+    result<rma::path> box_in_process(rma::direction dir, const device_ptr &there,
+                                     const device_ptr &here, const rma::box_walk &walk);
+    result<rma::path> box_host(rma::direction dir, world_rank rank, const memory::location &there,
+                               const device_ptr &here, const rma::box_walk &walk);
+    // Calls before device memory is freed.
+    /// Waits for accelerators' copies in flight, which may use the memory.
+    void wait_copies();
+    /// Waits for the network's transfers in flight that use this memory.
+    void wait_inflight(const std::byte *address, std::size_t nbytes);
+    void wait_inflight_of(const device_segment &segment, std::uint64_t offset);
     [[nodiscard]] std::string describe(const device_allocation &what) const;
 
     memory::address_space &space_;
     memory::segment &host_;
-    const conduit::window &window_;
+    const conduit::arena &arena_;
     conduit::engine &engine_;
     rma::transfers &transfers_;
     world_rank self_;
-    local_rank place_;
+    local_rank local_rank_;
     int num_local_;
     openmp openmp_;
     std::atomic<std::uint64_t> *epoch_ = nullptr;
     segment_table segments_;
-    std::mutex making_;                ///< over the creation of segments
-    std::bitset<max_devices> refused_; ///< accelerators that have no room for one
-    std::vector<std::unique_ptr<device_segment>> made_;
-    ledger ledger_;
+    std::mutex creation_mutex_;        ///< serialises the creation of segments
+    std::bitset<max_devices> refused_; ///< devices that have no space for a segment
+    std::vector<std::unique_ptr<device_segment>> owned_segments_;
+    alloc_directory alloc_directory_;
     options const options_;
-    early_segments &early_;
-    accelerators &accelerators_; ///< of early_
+    preregistered_segments &preregistered_;
+    accelerators &accelerators_; ///< devices of preregistered_
     pinned_host pinned_;
     peer_segments peers_;
-    local_uses uses_;
+    inflight_guard inflight_;
     variables variables_;
     bounce bounce_;
-    std::atomic<bool> has_accelerators_{false}; ///< some segment lies on one
-    std::atomic<bool> may_copy_{false};         ///< copies have been started that nobody waited for
+    std::atomic<bool> has_accelerators_{false}; ///< any segment is on an accelerator
+    std::atomic<bool> has_unwaited_copies_{
+        false}; ///< copies were started that no call has waited for
     std::atomic<bool> has_warned_{false};
-    std::atomic<std::uint64_t> num_foreign_{0}; ///< allocations that other ranks cannot reach
+    std::atomic<std::uint64_t> num_unreachable_{0}; ///< allocations that other ranks cannot access
 };
 
 } // namespace diomp::offload

@@ -19,23 +19,23 @@ constexpr int delivery_timeout_ms = 10000;
 
 } // namespace
 
-struct peer_segments::question {
+struct peer_segments::share_request {
     conduit::request_header header;
     std::int32_t device = 0;
     std::uint32_t num_known = 0;
-    char socket[48] = {}; ///< where to deliver the parts
+    char socket[48] = {}; ///< socket that receives the extents
 };
 
-struct peer_segments::answer {
+struct peer_segments::share_reply {
     std::uint64_t reserved_bytes = 0;
     device::device_uuid uuid{};
     vendor made_by = vendor::none;
-    std::uint32_t num_parts = 0;
+    std::uint32_t num_extents = 0;
     std::int32_t failure = 0;
 };
 
-/// In a delivery; whether there is a descriptor for it follows from has_fd, in order.
-struct peer_segments::part_header {
+/// Describes one extent in a delivery. Descriptors follow in the order of the extents with has_fd.
+struct peer_segments::extent_header {
     std::uint64_t offset = 0;
     std::uint64_t nbytes = 0;
     std::array<std::byte, 64> token{};
@@ -47,8 +47,8 @@ bool peer_segments::covers(const entry &of, std::uint64_t offset, std::size_t nb
     std::uint64_t const end = offset + nbytes;
     while (offset < end) {
         auto const around = std::ranges::find_if(
-            of.parts, [&](const extent &part) { return offset - part.offset < part.nbytes; });
-        if (around == of.parts.end()) {
+            of.extents, [&](const extent &each) { return offset - each.offset < each.nbytes; });
+        if (around == of.extents.end()) {
             return false;
         }
         offset = around->offset + around->nbytes;
@@ -61,29 +61,29 @@ result<peer_segments::opened> peer_segments::open(world_rank owner, int device,
                                                   const accelerator *local) {
     std::lock_guard const guard(mutex_);
     entry &known = entries_[{owner.value(), device, local}];
-    while (!known.refused && (known.memory == nullptr || !covers(known, offset, nbytes))) {
-        std::size_t const had = known.parts.size();
-        auto more = ask(owner, device, had);
+    while (!known.unreachable && (known.memory == nullptr || !covers(known, offset, nbytes))) {
+        std::size_t const num_known = known.extents.size();
+        auto more = request_share(owner, device, num_known);
         DIOMP_TRY(more);
-        if (status const followed = follow(known, more.value(), local); !followed) {
-            known.refused = true;
+        if (status const mapped = map_extents(known, more.value(), local); !mapped) {
+            known.unreachable = true;
             log(log_level::info, "no device IPC with rank {} on its device {}: {}", owner.value(),
-                device, followed.failure().message());
-        } else if (known.parts.size() == had) {
+                device, mapped.failure().message());
+        } else if (known.extents.size() == num_known) {
             return error(OMPX_ERR_RANGE,
                          fmt::format("rank {} has no memory at offset {} of device {}",
                                      owner.value(), offset, device));
         }
     }
-    if (known.refused) {
-        return error(OMPX_ERR_UNSUPPORTED, "no device of this process reaches the memory");
+    if (known.unreachable) {
+        return error(OMPX_ERR_UNSUPPORTED, "no device of this process can access the memory");
     }
     return opened{known.memory->base() + offset, known.by};
 }
 
-/// A device that may touch the owner's memory: the local side's own, so that one copy does it, else
-/// (the local side is in host memory) the owner's.
-const accelerator *peer_segments::choose(const delivered &of, const accelerator *local) {
+/// Chooses a device that can access the owner's memory: the local side's device, so that one copy
+/// suffices, or, if the local side is host memory, the owner's.
+const accelerator *peer_segments::choose(const shared_segment &of, const accelerator *local) {
     auto const *const same = accelerators_.find(of.made_by, of.uuid);
     if (local == nullptr || local == same) {
         return same;
@@ -91,15 +91,15 @@ const accelerator *peer_segments::choose(const delivered &of, const accelerator 
     if (same == nullptr || local->made_by != of.made_by) {
         return nullptr;
     }
-    auto const reaches = local->backend->can_reach(local->id, same->id);
+    auto const reaches = local->backend->can_access(local->id, same->id);
     return reaches && reaches.value() ? local : nullptr;
 }
 
-status peer_segments::follow(entry &of, const delivered &more, const accelerator *local) {
+status peer_segments::map_extents(entry &of, const shared_segment &more, const accelerator *local) {
     if (of.memory == nullptr) {
         of.by = choose(more, local);
         if (of.by == nullptr) {
-            return error(OMPX_ERR_UNSUPPORTED, "no device of this process reaches that device");
+            return error(OMPX_ERR_UNSUPPORTED, "no device of this process can access that device");
         }
         auto memory = of.by->backend->open_shared(of.by->id, more.handle);
         DIOMP_TRY(memory);
@@ -107,65 +107,65 @@ status peer_segments::follow(entry &of, const delivered &more, const accelerator
     } else {
         DIOMP_TRY(of.memory->map_more(more.handle));
     }
-    for (device::shared_part const &part : more.handle.parts) {
-        of.parts.push_back({part.offset_bytes, part.size_bytes});
+    for (device::shared_extent const &each : more.handle.extents) {
+        of.extents.push_back({each.offset_bytes, each.size_bytes});
     }
     return {};
 }
 
-result<peer_segments::delivered> peer_segments::ask(world_rank owner, int device,
-                                                    std::size_t num_known) {
-    question asked;
-    asked.device = device;
-    asked.num_known = static_cast<std::uint32_t>(num_known);
-    // Nobody else on the node uses this name, or guesses it.
+result<peer_segments::shared_segment> peer_segments::request_share(world_rank owner, int device,
+                                                                   std::size_t num_known) {
+    share_request request;
+    request.device = device;
+    request.num_known = static_cast<std::uint32_t>(num_known);
+    // A name that is unique on the node and cannot be guessed.
     std::string const name =
-        fmt::format("diomp-ipc-{}-{}-{:x}", ::getpid(), ++num_questions_, std::random_device()());
-    std::memcpy(asked.socket, name.c_str(), std::min(name.size(), sizeof(asked.socket) - 1));
+        fmt::format("diomp-ipc-{}-{}-{:x}", ::getpid(), ++num_requests_, std::random_device()());
+    std::memcpy(request.socket, name.c_str(), std::min(name.size(), sizeof(request.socket) - 1));
     auto listener = conduit::listen_for_peers(name, 1);
     DIOMP_TRY(listener);
-    auto told = calls_.call<answer>(owner, question_handler_, asked, [owner, device] {
+    auto replied = calls_.call<share_reply>(owner, share_handler_, request, [owner, device] {
         return fmt::format("waiting for rank {} to share the memory of its device {}",
                            owner.value(), device);
     });
-    DIOMP_TRY(told);
-    answer const &about = told.value();
+    DIOMP_TRY(replied);
+    share_reply const &about = replied.value();
     if (about.failure != 0) {
         return error(static_cast<ompx_status>(about.failure),
                      fmt::format("rank {} does not share the memory of its device {}",
                                  owner.value(), device));
     }
-    auto got = conduit::accept_delivery(listener.value().get(), delivery_timeout_ms);
+    auto got = conduit::receive_descriptors(listener.value().get(), delivery_timeout_ms);
     DIOMP_TRY(got);
-    delivered made{about.made_by, about.uuid, {about.reserved_bytes, {}}};
+    shared_segment made{about.made_by, about.uuid, {about.reserved_bytes, {}}};
     auto fd = got.value().fds.begin();
-    for (std::uint32_t i = 0; i < about.num_parts; ++i) {
-        part_header part;
-        if (got.value().bytes.size() < (i + 1) * sizeof(part)) {
+    for (std::uint32_t i = 0; i < about.num_extents; ++i) {
+        extent_header each;
+        if (got.value().bytes.size() < (i + 1) * sizeof(each)) {
             return error(OMPX_ERR_SYSTEM, "a delivery of shared device memory is too short");
         }
-        std::memcpy(&part, got.value().bytes.data() + i * sizeof(part), sizeof(part));
-        bool const has_fd = part.has_fd != 0 && fd != got.value().fds.end();
-        made.handle.parts.push_back(
-            {part.offset, part.nbytes, has_fd ? std::move(*fd++) : unique_fd(), part.token});
+        std::memcpy(&each, got.value().bytes.data() + i * sizeof(each), sizeof(each));
+        bool const has_fd = each.has_fd != 0 && fd != got.value().fds.end();
+        made.handle.extents.push_back(
+            {each.offset, each.nbytes, has_fd ? std::move(*fd++) : unique_fd(), each.token});
     }
     return made;
 }
 
-void peer_segments::on_question(const conduit::message &incoming) {
-    question asked;
-    std::memcpy(&asked, incoming.payload.data(), sizeof(asked));
-    asked.socket[sizeof(asked.socket) - 1] = '\0';
-    device_segment const *const segment = own_.find(asked.device);
+void peer_segments::on_share_request(const conduit::message &incoming) {
+    share_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    request.socket[sizeof(request.socket) - 1] = '\0';
+    device_segment const *const segment = own_.find(request.device);
     segment_memory *const memory = segment == nullptr ? nullptr : segment->memory();
-    answer told;
+    share_reply reply;
     std::vector<std::byte> bytes;
     std::vector<int> fds;
     auto const fail = [&](const error &why) {
-        log(log_level::info, "device {} is not shared with rank {}: {}", asked.device,
+        log(log_level::info, "device {} is not shared with rank {}: {}", request.device,
             incoming.source.value(), why.message());
-        told.failure = why.code();
-        calls_.reply(incoming.source, asked.header.id, told);
+        reply.failure = why.code();
+        calls_.reply(incoming.source, request.header.id, reply);
     };
     if (memory == nullptr) {
         return fail({OMPX_ERR_UNSUPPORTED, "its memory cannot be shared"});
@@ -175,28 +175,28 @@ void peer_segments::on_question(const conduit::message &incoming) {
     if (!uuid) {
         return fail(uuid.failure());
     }
-    auto shared = memory->share(asked.num_known, conduit::max_descriptors);
+    auto shared = memory->share(request.num_known, conduit::max_descriptors);
     if (!shared) {
         return fail(shared.failure());
     }
-    told.reserved_bytes = shared.value().reserved_bytes;
-    told.uuid = uuid.value();
-    told.made_by = on.made_by;
-    for (device::shared_part const &part : shared.value().parts) {
-        part_header const header{part.offset_bytes, part.size_bytes, part.token,
-                                 part.fd.valid() ? 1U : 0U, 0};
+    reply.reserved_bytes = shared.value().reserved_bytes;
+    reply.uuid = uuid.value();
+    reply.made_by = on.made_by;
+    for (device::shared_extent const &each : shared.value().extents) {
+        extent_header const header{each.offset_bytes, each.size_bytes, each.token,
+                                   each.fd.valid() ? 1U : 0U, 0};
         auto const *const from = reinterpret_cast<const std::byte *>(&header);
         bytes.insert(bytes.end(), from, from + sizeof(header));
-        if (part.fd.valid()) {
-            fds.push_back(part.fd.get());
+        if (each.fd.valid()) {
+            fds.push_back(each.fd.get());
         }
-        ++told.num_parts;
+        ++reply.num_extents;
     }
     bytes.push_back({}); // never empty
-    if (status const sent = conduit::deliver(asked.socket, bytes, fds); !sent) {
+    if (status const sent = conduit::send_descriptors(request.socket, bytes, fds); !sent) {
         return fail(sent.failure());
     }
-    calls_.reply(incoming.source, asked.header.id, told);
+    calls_.reply(incoming.source, request.header.id, reply);
 }
 
 } // namespace diomp::offload

@@ -11,25 +11,25 @@ namespace diomp::offload {
 
 namespace {
 
-/// On pages of another size allocations may share one: there nothing is pinned.
-std::size_t least_bytes(std::size_t wanted) {
+/// Disables pinning with another page size, since allocations may then share a page.
+std::size_t effective_min_bytes(std::size_t wanted) {
     bool const own_pages = ::sysconf(_SC_PAGESIZE) == memory::segment::page_bytes;
     return own_pages ? std::max(wanted, memory::segment::large_bytes) : SIZE_MAX;
 }
 
 } // namespace
 
-pinned_host::pinned_host(memory::segment &host, std::size_t from_bytes)
-    : host_(host), from_bytes_(least_bytes(from_bytes)) {
-    host_.before_release([this](std::uint64_t offset) { forget(offset); });
+pinned_host::pinned_host(memory::segment &host, std::size_t min_bytes)
+    : host_(host), min_bytes_(effective_min_bytes(min_bytes)) {
+    host_.before_release([this](std::uint64_t offset) { unpin(offset); });
 }
 
 pinned_host::~pinned_host() { host_.before_release({}); }
 
-void pinned_host::pin_around(const void *address, std::size_t nbytes, device::backend &by) {
+void pinned_host::pin_allocation(const void *address, std::size_t nbytes, device::backend &by) {
     std::uint64_t const offset =
         reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(host_.base());
-    if (nbytes < from_bytes_ || offset >= host_.size_bytes()) {
+    if (nbytes < min_bytes_ || offset >= host_.size_bytes()) {
         return;
     }
     std::lock_guard const guard(mutex_);
@@ -37,27 +37,27 @@ void pinned_host::pin_around(const void *address, std::size_t nbytes, device::ba
     if (!found || found->offset % memory::segment::page_bytes != 0) {
         return;
     }
-    pin &known = pin_of(found->offset, by);
-    knows_any_.store(true, std::memory_order_relaxed);
+    pin &known = find_or_add_pin(found->offset, by);
+    has_pins_.store(true, std::memory_order_relaxed);
     known.copied_bytes += nbytes;
-    if (known.is_asked_for || known.copied_bytes < found->nbytes) {
+    if (known.was_attempted || known.copied_bytes < found->nbytes) {
         return;
     }
-    known.is_asked_for = true;
+    known.was_attempted = true;
     std::size_t const whole = (found->nbytes + memory::segment::page_bytes - 1) /
                               memory::segment::page_bytes * memory::segment::page_bytes;
     auto pinned = by.pin(host_.base() + found->offset, whole);
     if (pinned) {
-        known.held = pinned.take();
+        known.memory = pinned.take();
     } else {
         log(log_level::info,
-            "{} of global memory are copied to and from GPUs without being pinned: {}",
+            "{} of global memory could not be pinned for copies to and from GPUs: {}",
             format_size(found->nbytes), pinned.failure().message());
     }
 }
 
-pinned_host::pin &pinned_host::pin_of(std::uint64_t offset, const device::backend &by) {
-    std::vector<pin> &pins = known_[offset];
+pinned_host::pin &pinned_host::find_or_add_pin(std::uint64_t offset, const device::backend &by) {
+    std::vector<pin> &pins = pins_[offset];
     for (pin &each : pins) {
         if (each.by == &by) {
             return each;
@@ -66,15 +66,15 @@ pinned_host::pin &pinned_host::pin_of(std::uint64_t offset, const device::backen
     return pins.emplace_back(pin{&by, 0, false, {}});
 }
 
-void pinned_host::forget(std::uint64_t offset) {
-    if (!knows_any_.load(std::memory_order_relaxed)) { // who frees has seen the copies
+void pinned_host::unpin(std::uint64_t offset) {
+    if (!has_pins_.load(std::memory_order_relaxed)) { // a thread that frees has seen the copies
         return;
     }
-    std::vector<pin> ended; // outlives the guard
+    std::vector<pin> ended; // destroyed after the guard
     std::lock_guard const guard(mutex_);
-    if (auto const found = known_.find(offset); found != known_.end()) {
+    if (auto const found = pins_.find(offset); found != pins_.end()) {
         ended = std::move(found->second);
-        known_.erase(found);
+        pins_.erase(found);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The segments of this rank's devices by OpenMP's device number.
+// This rank's device segments by OpenMP's device number.
 #pragma once
 
 #include "offload/device_segment.h"
@@ -10,22 +10,22 @@
 
 namespace diomp::offload {
 
-/// OpenMP's device numbers that can have a segment.
+/// Device numbers below this limit can have a segment.
 inline constexpr int max_devices = 64;
 
-/// Any thread; one at a time adds. What is in it stays there.
+/// Thread-safe; add() by one thread at a time. Entries are never removed.
 class segment_table {
 public:
-    [[nodiscard]] static bool has_place_for(int device) {
+    [[nodiscard]] static bool is_valid_number(int device) {
         return device >= 0 && device < max_devices;
     }
-    /// For any number, also one that another rank has sent. nullptr: that device has none.
+    /// Accepts any number, including one received from another rank. nullptr: no segment.
     [[nodiscard]] device_segment *find(int device) const {
-        return has_place_for(device)
+        return is_valid_number(device)
                    ? segments_[static_cast<std::size_t>(device)].load(std::memory_order_acquire)
                    : nullptr;
     }
-    /// There is a place for its device, and nothing in it.
+    /// The device number must be valid and without a segment.
     void add(device_segment &made) {
         segments_[static_cast<std::size_t>(made.device())].store(&made, std::memory_order_release);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What libomptarget.so asks of libdiomp.so: the whole interface between the two. libomptarget looks
-// for the symbol diomp_offload_table with dlsym; without it, or before the runtime has started and
-// after it has ended, libomptarget does what it does in LLVM.
+// The functions of libdiomp.so that libomptarget.so calls: the whole interface between the two.
+// libomptarget looks up the symbol diomp_offload_table with dlsym. Without it, and before the
+// runtime has started or after it has ended, libomptarget behaves as LLVM's does.
 //
-// Fixed layout, plain C types: the two libraries may be of different builds. A later version may
-// add members at the end and counts `version` up; libomptarget takes an older one as well.
+// Fixed layout, plain C types: the two libraries may come from different builds. A later version
+// may append members and increments `version`; libomptarget accepts an older version.
 #pragma once
 
 #include <stdint.h>
@@ -16,25 +16,27 @@
 extern "C" {
 #endif
 
-/// An allocation that OpenMP wants on a device.
+/// An allocation that OpenMP requests on a device.
 struct diomp_offload_request {
-    const char *plugin;    ///< "cuda", "amdgpu", else as LLVM calls it: "x86_64"
-    int32_t plugin_device; ///< among those of its plugin
+    const char *plugin;    ///< "cuda", "amdgpu", otherwise LLVM's name: "x86_64"
+    int32_t plugin_device; ///< index within its plugin
     int32_t device;        ///< OpenMP's device number
-    int64_t nbytes;        ///< above 0
-    const void *host;      ///< what is mapped there, or null
+    int64_t nbytes;        ///< greater than 0
+    const void *host;      ///< the host data mapped to it, or null
 };
 
 struct diomp_offload_table {
     uint32_t version;
-    /// Memory in the device's segment; null if it is not ours to give (not running, no room, a
-    /// device without segment): allocate as usual then. Any thread; does not block on other ranks;
-    /// must not be called from inside itself.
+    /// Allocates memory in the device's segment. Returns null if that is not possible (runtime not
+    /// running, segment full, device without a segment); the caller then allocates as usual.
+    /// Thread-safe; does not block on other ranks; not reentrant.
     void *(*allocate)(const struct diomp_offload_request *request);
-    /// Gives back what allocate() returned: 1. Anything else is left alone: 0. Blocks until own
-    /// transfers that use the memory are over, in both cases. Any thread.
+    /// Frees memory of allocate() and returns 1. Returns 0 for any other address, which is not
+    /// touched. In both cases, blocks until own transfers that use the memory have completed.
+    /// Thread-safe.
     int (*release)(int32_t device, void *address);
-    /// Since version 2. Ranks on this node; 0 before the runtime has started. Any thread.
+    /// Since version 2. Number of ranks on this node; 0 before the runtime has started.
+    /// Thread-safe.
     int (*num_local_ranks)(void);
 };
 

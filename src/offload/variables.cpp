@@ -16,8 +16,8 @@
 namespace diomp::offload {
 namespace {
 
-/// Whether all of [address, address + nbytes) may be written in this process. False where the
-/// system does not say.
+/// Whether all of [address, address + nbytes) is writable in this process. False if the system does
+/// not report it.
 bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
     std::unique_ptr<std::FILE, int (*)(std::FILE *)> const maps(std::fopen("/proc/self/maps", "re"),
                                                                 std::fclose);
@@ -31,7 +31,7 @@ bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
         std::uint64_t to = 0;
         char rights[5] = {};
         if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, rights) != 3) {
-            continue; // the rest of a long name
+            continue; // the rest of a long line
         }
         if (from <= address && address < to) {
             if (rights[1] != 'w') {
@@ -45,53 +45,53 @@ bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
 
 } // namespace
 
-variables::variables(ledger &devices, memory::directory &registered, const memory::segment &host,
-                     conduit::engine &engine, conduit::call_service &calls)
+variables::variables(alloc_directory &devices, memory::directory &registered,
+                     const memory::segment &host, conduit::engine &engine,
+                     conduit::call_service &calls)
     : devices_(devices), registered_(registered), host_(host), calls_(calls),
-      question_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_question(incoming); })) {
-}
+      request_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
 
 variables::~variables() { stop(); }
 
 void variables::stop() {
     {
-        std::lock_guard const guard(questions_mutex_);
+        std::lock_guard const guard(pending_mutex_);
         stopping_ = true;
     }
-    questions_changed_.notify_all();
+    pending_changed_.notify_all();
     if (thread_.joinable()) {
         thread_.join();
     }
 }
 
-void variables::use(table_source table, copy_finder find_copy) {
+void variables::attach(table_source table, copy_finder find_copy) {
     table_ = table;
     find_copy_ = std::move(find_copy);
 }
 
 void variables::open() {
     {
-        std::lock_guard const guard(questions_mutex_);
+        std::lock_guard const guard(pending_mutex_);
         is_open_ = true;
     }
-    questions_changed_.notify_all();
+    pending_changed_.notify_all();
 }
 
 void variables::close() {
-    std::lock_guard const answering(answering_);
+    std::lock_guard const reply_guard(reply_mutex_);
     is_closed_ = true;
-    for (std::uint64_t const base : std::exchange(exposed_, {})) {
+    for (std::uint64_t const base : std::exchange(exposed_ranges_, {})) {
         if (status const removed = registered_.remove(base); !removed) {
             log(log_level::warn, "a declare target variable: {}", removed.failure().message());
         }
     }
     std::lock_guard const guard(mutex_);
-    told_.clear();
+    exposed_on_accelerators_.clear();
 }
 
-/// What libomptarget has now, if that is not what is known.
-void variables::learn(const diomp_variable_table &from) {
+/// Reads libomptarget's variables if its generation has changed.
+void variables::refresh(const diomp_variable_table &from) {
     std::uint64_t const generation = from.generation();
     {
         std::shared_lock const guard(mutex_);
@@ -111,7 +111,7 @@ void variables::learn(const diomp_variable_table &from) {
         },
         &collected);
     std::lock_guard const guard(mutex_);
-    known_ = std::move(collected.found);
+    by_address_ = std::move(collected.found);
     generation_ = generation;
 }
 
@@ -120,11 +120,11 @@ std::optional<variable> variables::find(const void *host) {
     if (from == nullptr) {
         return std::nullopt;
     }
-    learn(*from);
+    refresh(*from);
     auto const address = reinterpret_cast<std::uintptr_t>(host);
     std::shared_lock const guard(mutex_);
-    auto const after = known_.upper_bound(address);
-    if (after == known_.begin()) {
+    auto const after = by_address_.upper_bound(address);
+    if (after == by_address_.begin()) {
         return std::nullopt;
     }
     variable const &before = std::prev(after)->second;
@@ -133,20 +133,20 @@ std::optional<variable> variables::find(const void *host) {
                : std::nullopt;
 }
 
-std::optional<variable> variables::find_asked(const question &asked) {
-    identity const &what = asked.what;
+std::optional<variable> variables::find_requested(const address_request &request) {
+    identity const &what = request.what;
     diomp_variable_table const *const from = table();
     if (from == nullptr || what.from != identity::origin::variable) {
         return std::nullopt;
     }
-    learn(*from);
+    refresh(*from);
     std::shared_lock const guard(mutex_);
-    auto const found = std::ranges::find_if(known_, [&](const auto &entry) {
+    auto const found = std::ranges::find_if(by_address_, [&](const auto &entry) {
         identity const &own = entry.second.what;
         return own.from == what.from && own.module == what.module && own.offset == what.offset &&
-               hash_of(entry.second.name.c_str()) == asked.name;
+               hash_of(entry.second.name.c_str()) == request.name;
     });
-    return found == known_.end() ? std::nullopt : std::optional(found->second);
+    return found == by_address_.end() ? std::nullopt : std::optional(found->second);
 }
 
 status variables::load(int device) {
@@ -154,14 +154,14 @@ status variables::load(int device) {
     if (from == nullptr || from->load(device) == 0) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("the program's image cannot be loaded on device {}", device),
-                     "see what libomptarget says with LIBOMPTARGET_INFO=-1");
+                     "see libomptarget's output with LIBOMPTARGET_INFO=-1");
     }
     return {};
 }
 
-error variables::explain(world_rank owner, int device, const variable &of,
-                         const answer &told) const {
-    switch (told.how) {
+error variables::error_of(world_rank owner, int device, const variable &of,
+                          const address_reply &reply) const {
+    switch (reply.how) {
     case outcome::no_device:
         return {OMPX_ERR_ADDRESS,
                 fmt::format("rank {} has no device {} with a copy of {}", owner.value(), device,
@@ -169,14 +169,14 @@ error variables::explain(world_rank owner, int device, const variable &of,
                 "pass a device number that the other rank has"};
     case outcome::no_copy:
         return {OMPX_ERR_ADDRESS,
-                fmt::format("rank {} has no copy of {} on device {} that others reach",
-                            owner.value(), of.name, told.device),
-                fmt::format("see what rank {} says", owner.value())};
+                fmt::format("rank {} has no copy of {} on device {} that other ranks can access",
+                            owner.value(), of.name, reply.device),
+                fmt::format("see the messages of rank {}", owner.value())};
     case outcome::closed:
         return {OMPX_ERR_ADDRESS,
-                fmt::format("rank {} has no copy of {} any more: its program has ended",
+                fmt::format("rank {} no longer has a copy of {}: its program has ended",
                             owner.value(), of.name),
-                "let a barrier follow the last transfer"};
+                "call a barrier after the last transfer"};
     case outcome::no_variable:
     case outcome::found:
         break;
@@ -187,112 +187,114 @@ error variables::explain(world_rank owner, int device, const variable &of,
             "run the same program on all ranks, and load its libraries on all of them"};
 }
 
-result<remote_copy> variables::ask(world_rank owner, int device, const variable &of) {
+result<remote_copy> variables::locate_copy(world_rank owner, int device, const variable &of) {
     key const wanted{owner.value(), device, of.what.module, of.what.offset};
     {
         std::shared_lock const guard(mutex_);
-        if (auto const known = kept_.find(wanted); known != kept_.end()) {
+        if (auto const known = cache_.find(wanted); known != cache_.end()) {
             return known->second;
         }
     }
-    auto replied = calls_.call<answer>(
-        owner, question_handler_,
-        question{{}, of.what, hash_of(of.name.c_str()), device, devices_.place_of(device)}, [&] {
-            return fmt::format("waiting for rank {} to say where it has {} on device {}",
-                               owner.value(), of.name, device);
+    auto replied = calls_.call<address_reply>(
+        owner, request_handler_,
+        address_request{
+            {}, of.what, hash_of(of.name.c_str()), device, devices_.device_index_of(device)},
+        [&] {
+            return fmt::format("waiting for rank {} to locate {} on device {}", owner.value(),
+                               of.name, device);
         });
     DIOMP_TRY(replied);
-    answer const &told = replied.value();
-    if (told.how != outcome::found) {
-        return explain(owner, device, of, told);
+    address_reply const &reply = replied.value();
+    if (reply.how != outcome::found) {
+        return error_of(owner, device, of, reply);
     }
-    if (told.nbytes != of.nbytes) {
+    if (reply.nbytes != of.nbytes) {
         return error(OMPX_ERR_MISMATCH,
                      fmt::format("rank {}'s variable {} has {} bytes, this rank's has {}",
-                                 owner.value(), of.name, told.nbytes, of.nbytes),
+                                 owner.value(), of.name, reply.nbytes, of.nbytes),
                      "run the same program on all ranks");
     }
-    remote_copy const found{told.address, told.device, told.on_accelerator != 0,
-                            told.is_constant != 0};
+    remote_copy const found{reply.address, reply.device, reply.on_accelerator != 0,
+                            reply.is_constant != 0};
     std::lock_guard const guard(mutex_);
-    kept_.insert_or_assign(wanted, found);
+    cache_.insert_or_assign(wanted, found);
     return found;
 }
 
-void variables::on_question(const conduit::message &incoming) {
-    open_question added{incoming.source, {}};
-    std::memcpy(&added.asked, incoming.payload.data(), sizeof(added.asked));
-    std::lock_guard const guard(questions_mutex_);
+void variables::on_request(const conduit::message &incoming) {
+    pending_request added{incoming.source, {}};
+    std::memcpy(&added.request, incoming.payload.data(), sizeof(added.request));
+    std::lock_guard const guard(pending_mutex_);
     if (stopping_) {
         return;
     }
-    questions_.push_back(added);
+    pending_.push_back(added);
     if (!thread_.joinable()) {
         thread_ = start_service_thread("diomp-variables", [this] { serve(); });
     }
-    questions_changed_.notify_one();
+    pending_changed_.notify_one();
 }
 
 void variables::serve() {
     for (;;) {
-        open_question next;
+        pending_request next;
         {
-            std::unique_lock guard(questions_mutex_);
-            questions_changed_.wait(guard,
-                                    [&] { return stopping_ || (is_open_ && !questions_.empty()); });
+            std::unique_lock guard(pending_mutex_);
+            pending_changed_.wait(guard,
+                                  [&] { return stopping_ || (is_open_ && !pending_.empty()); });
             if (stopping_) {
                 return;
             }
-            next = questions_.front();
-            questions_.pop_front();
+            next = pending_.front();
+            pending_.pop_front();
         }
-        std::lock_guard const answering(answering_);
-        calls_.reply(next.asker, next.asked.header.id, find_answer(next.asked));
+        std::lock_guard const reply_guard(reply_mutex_);
+        calls_.reply(next.requester, next.request.header.id, make_reply(next.request));
     }
 }
 
-variables::answer variables::find_answer(const question &asked) {
-    answer told;
+variables::address_reply variables::make_reply(const address_request &request) {
+    address_reply reply;
     if (is_closed_) {
-        told.how = outcome::closed;
-        return told;
+        reply.how = outcome::closed;
+        return reply;
     }
-    auto const own = find_asked(asked);
+    auto const own = find_requested(request);
     if (!own) {
-        return told;
+        return reply;
     }
-    told.nbytes = own->nbytes;
-    told.device = devices_.device_meant(asked.device, asked.place);
-    auto const copy = find_copy_(*own, told.device);
+    reply.nbytes = own->nbytes;
+    reply.device = devices_.resolve_device(request.device, request.device_index);
+    auto const copy = find_copy_(*own, reply.device);
     if (!copy) {
-        log(log_level::info, "{} on device {}, which another rank asks for: {}", own->name,
-            told.device, copy.failure().message());
-        told.how = copy.failure().code() == OMPX_ERR_ARG ? outcome::no_device : outcome::no_copy;
-        return told;
+        log(log_level::info, "{} on device {}, requested by another rank: {}", own->name,
+            reply.device, copy.failure().message());
+        reply.how = copy.failure().code() == OMPX_ERR_ARG ? outcome::no_device : outcome::no_copy;
+        return reply;
     }
-    end const &at = copy.value();
-    if (status const exposed = expose(told.device, *own, at); !exposed) {
-        log(log_level::warn, "{} on device {} stays out of other ranks' reach: {}", own->name,
-            told.device, exposed.failure().message());
-        told.how = outcome::no_copy;
-        return told;
+    device_ptr const &at = copy.value();
+    if (status const exposed = expose(reply.device, *own, at); !exposed) {
+        log(log_level::warn, "other ranks cannot access {} on device {}: {}", own->name,
+            reply.device, exposed.failure().message());
+        reply.how = outcome::no_copy;
+        return reply;
     }
-    told.how = outcome::found;
-    told.address = reinterpret_cast<std::uintptr_t>(at.address);
-    told.on_accelerator = at.on != nullptr ? 1 : 0;
-    // Kernels may keep what a GPU's copy of a constant holds.
-    std::uint64_t const known_here =
-        at.on == nullptr ? told.address : reinterpret_cast<std::uintptr_t>(own->host);
-    told.is_constant = is_writable(known_here, told.nbytes) ? 0 : 1;
-    return told;
+    reply.how = outcome::found;
+    reply.address = reinterpret_cast<std::uintptr_t>(at.address);
+    reply.on_accelerator = at.on != nullptr ? 1 : 0;
+    // Kernels may cache the value of a constant on a GPU, so the host's variable decides.
+    std::uint64_t const probed_address =
+        at.on == nullptr ? reply.address : reinterpret_cast<std::uintptr_t>(own->host);
+    reply.is_constant = is_writable(probed_address, reply.nbytes) ? 0 : 1;
+    return reply;
 }
 
-/// What others ask for from now on by address is checked against this.
-status variables::expose(int device, const variable &of, const end &copy) {
+/// Grants other ranks access: later requests by address are checked against this.
+status variables::expose(int device, const variable &of, const device_ptr &copy) {
     auto const address = reinterpret_cast<std::uintptr_t>(copy.address);
     if (copy.on != nullptr) {
         std::lock_guard const guard(mutex_);
-        told_[{device, address}] = of.nbytes;
+        exposed_on_accelerators_[{device, address}] = of.nbytes;
         return {};
     }
     auto const known = registered_.find_own(address);
@@ -300,14 +302,14 @@ status variables::expose(int device, const variable &of, const end &copy) {
         return {};
     }
     DIOMP_TRY(registered_.add(address, of.nbytes));
-    exposed_.push_back(address);
+    exposed_ranges_.push_back(address);
     return {};
 }
 
-std::optional<std::uint64_t> variables::left_in(int device, std::uint64_t address) const {
+std::optional<std::uint64_t> variables::bytes_left_in(int device, std::uint64_t address) const {
     std::shared_lock const guard(mutex_);
-    auto const after = told_.upper_bound({device, address});
-    if (after == told_.begin()) {
+    auto const after = exposed_on_accelerators_.upper_bound({device, address});
+    if (after == exposed_on_accelerators_.begin()) {
         return std::nullopt;
     }
     auto const &[where, nbytes] = *std::prev(after);

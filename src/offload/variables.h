@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Variables that are `declare target`: their copies lie in the images of devices, not in segments,
-// so no offset names them. What does is their place in the program (identity.h), the same on every
-// rank, with their name and size for programs that differ. A rank that wants another's copy asks
-// for it by that once and keeps the answer, since images stay where they are until libomptarget
-// ends, and then the owner refuses what comes: copies on host devices are registered
-// (memory/directory.h) as long as they are there, and to those on accelerators the owner itself
-// copies.
+// `declare target` variables. Their copies are in the images of devices, not in segments, so no
+// offset identifies them. Their position in the program does (identity.h), which is equal on all
+// ranks; name and size are compared in case programs differ. A rank looks up another rank's copy
+// once and caches the reply, because images stay in place until libomptarget ends; after that the
+// owner rejects transfers. Copies on host devices are registered (memory/directory.h) while they
+// exist; those on accelerators are copied by their owner.
 //
-// To answer may mean to load the program's images, which takes locks of libomptarget for a while,
-// so a thread of its own does it, not the handler of the question. Other ranks may ask before the
-// program here has registered its images; they wait until main begins.
+// Answering a request may load the program's images, which takes locks of libomptarget for a while,
+// so a separate thread answers, not the message handler. Requests that arrive before the program
+// has registered its images wait until main begins.
 #pragma once
 
 #include "conduit/call.h"
 #include "memory/directory.h"
 #include "offload/accelerators.h"
+#include "offload/alloc_directory.h"
 #include "offload/identity.h"
-#include "offload/ledger.h"
 #include "offload/variable_table.h"
 
 #include <condition_variable>
@@ -35,69 +34,72 @@
 
 namespace diomp::offload {
 
-/// On the host's side.
+/// A variable on the host.
 struct variable {
     const std::byte *host = nullptr;
     std::size_t nbytes = 0;
     identity what;
-    std::string name; ///< the linker's
+    std::string name; ///< its symbol name
 };
 
-/// The copy that another rank has.
+/// Another rank's copy.
 struct remote_copy {
-    std::uint64_t address = 0; ///< as the owner sees it
+    std::uint64_t address = 0; ///< address, as the owner sees it
     std::int32_t device = 0;   ///< of the owner
     bool on_accelerator = false;
-    bool is_constant = false; ///< the owner cannot write it
+    bool is_constant = false; ///< read-only for its owner
 };
 
-/// Any thread, but for questions to libomptarget not in handlers. Create before engine.start().
+/// Thread-safe; calls that query libomptarget are not allowed in handlers. Create before
+/// engine.start().
 class variables {
 public:
-    variables(ledger &devices, memory::directory &registered, const memory::segment &host,
+    variables(alloc_directory &devices, memory::directory &registered, const memory::segment &host,
               conduit::engine &engine, conduit::call_service &calls);
     ~variables();
     variables(const variables &) = delete;
     variables &operator=(const variables &) = delete;
 
-    /// libomptarget's table; null until it has been loaded.
+    /// Returns libomptarget's table; null until it has been loaded.
     using table_source = const diomp_variable_table *(*)();
-    /// Where the own copy of a variable is; loads it if it is not there.
-    using copy_finder = std::function<result<end>(const variable &of, int device)>;
-    /// Before all else.
-    void use(table_source table, copy_finder find_copy);
-    /// Questions are answered from now on.
+    /// Locates the own copy of a variable; loads the image if necessary.
+    using copy_finder = std::function<result<device_ptr>(const variable &of, int device)>;
+    /// Call first.
+    void attach(table_source table, copy_finder find_copy);
+    /// Starts answering requests.
     void open();
-    /// Copies go away: nobody reaches them any more after this. Waits for the question that is
-    /// being answered.
+    /// Revokes other ranks' access to the copies, before they are destroyed. Waits for the request
+    /// that is being answered.
     void close();
 
-    /// The variable that `host` lies in.
+    /// The variable that contains `host`.
     std::optional<variable> find(const void *host);
-    /// Brings the program's images to an own device.
+    /// Loads the program's images on an own device.
     status load(int device);
 
-    /// The copy of `owner` on its device `device`, or on the device in the same place as this
-    /// rank's device of that number, see ledger::find. Waits for the owner on first use.
-    result<remote_copy> ask(world_rank owner, int device, const variable &of);
+    /// The copy on `owner`'s device `device`, or on its device of the same index as this rank's
+    /// device of that number, see alloc_directory::find. Waits for the owner on first use.
+    result<remote_copy> locate_copy(world_rank owner, int device, const variable &of);
 
-    /// Bytes from an address of an own accelerator to the end of the variable there, of those that
-    /// somebody has asked about; nullopt: it is in none.
-    [[nodiscard]] std::optional<std::uint64_t> left_in(int device, std::uint64_t address) const;
+    /// Bytes from an address on an own accelerator to the end of the exposed variable that contains
+    /// it; nullopt: in none.
+    [[nodiscard]] std::optional<std::uint64_t> bytes_left_in(int device,
+                                                             std::uint64_t address) const;
 
-    /// Ends the thread. Questions get no answer any more.
+    /// Ends the thread. Later requests stay without a reply.
     void stop();
 
 private:
     enum class outcome : std::uint32_t { found, no_variable, no_device, no_copy, closed };
-    struct question {
+    struct address_request {
         conduit::request_header header;
         identity what;
-        std::uint32_t name = 0; ///< its hash
+        std::uint32_t name = 0; ///< hash of the symbol name
         std::int32_t device = 0;
-        std::int32_t place = -1; ///< of the asker's device among those that it drives
+        std::int32_t device_index =
+            -1; ///< index of the requester's device among those that it drives
     };
-    struct answer {
+    struct address_reply {
         std::uint64_t address = 0;
         std::uint64_t nbytes = 0;
         outcome how = outcome::no_variable;
@@ -105,48 +107,50 @@ private:
         std::uint16_t on_accelerator = 0;
         std::uint16_t is_constant = 0;
     };
-    struct open_question {
-        world_rank asker;
-        question asked;
+    struct pending_request {
+        world_rank requester;
+        address_request request;
     };
-    using key = std::tuple<int, int, std::uint32_t, std::uint64_t>; ///< rank, device, place
+    using key =
+        std::tuple<int, int, std::uint32_t, std::uint64_t>; ///< rank, device, module, offset
 
     [[nodiscard]] const diomp_variable_table *table() const {
         return table_ == nullptr ? nullptr : table_();
     }
-    void learn(const diomp_variable_table &from);
-    [[nodiscard]] std::optional<variable> find_asked(const question &asked);
-    [[nodiscard]] error explain(world_rank owner, int device, const variable &of,
-                                const answer &told) const;
+    void refresh(const diomp_variable_table &from);
+    [[nodiscard]] std::optional<variable> find_requested(const address_request &request);
+    [[nodiscard]] error error_of(world_rank owner, int device, const variable &of,
+                                 const address_reply &reply) const;
 
-    // The owner's side.
-    void on_question(const conduit::message &incoming);
-    void serve(); ///< body of the thread
-    answer find_answer(const question &asked);
-    status expose(int device, const variable &of, const end &copy);
+    // Owner side.
+    void on_request(const conduit::message &incoming);
+    void serve(); ///< runs in the thread
+    address_reply make_reply(const address_request &request);
+    status expose(int device, const variable &of, const device_ptr &copy);
 
-    ledger &devices_;
+    alloc_directory &devices_;
     memory::directory &registered_;
     const memory::segment &host_;
     conduit::call_service &calls_;
-    conduit::handler_id question_handler_;
+    conduit::handler_id request_handler_;
     table_source table_ = nullptr;
     copy_finder find_copy_;
 
-    mutable std::shared_mutex mutex_; ///< leaf lock over the next four
-    std::uint64_t generation_ = 0;    ///< of known_; see variable_table.h
-    std::map<std::uintptr_t, variable> known_;
-    std::map<key, remote_copy> kept_;
-    /// Of accelerators, what has been told of: by device and address, the size.
-    std::map<std::pair<int, std::uint64_t>, std::uint64_t> told_;
+    mutable std::shared_mutex mutex_; ///< leaf lock; guards the next four members
+    std::uint64_t generation_ = 0;    ///< of by_address_; see variable_table.h
+    std::map<std::uintptr_t, variable> by_address_;
+    std::map<key, remote_copy> cache_;
+    /// Exposed copies on accelerators: {device, address} to size.
+    std::map<std::pair<int, std::uint64_t>, std::uint64_t> exposed_on_accelerators_;
 
-    std::mutex answering_; ///< held while a question is answered; over the next two
+    std::mutex reply_mutex_; ///< held while a request is answered; guards the next two members
     bool is_closed_ = false;
-    std::vector<std::uint64_t> exposed_; ///< ranges that are registered for others
+    std::vector<std::uint64_t>
+        exposed_ranges_; ///< bases of ranges that are registered for other ranks
 
-    std::mutex questions_mutex_; ///< leaf lock over the rest
-    std::condition_variable questions_changed_;
-    std::deque<open_question> questions_;
+    std::mutex pending_mutex_; ///< leaf lock; guards the members below
+    std::condition_variable pending_changed_;
+    std::deque<pending_request> pending_;
     bool is_open_ = false;
     bool stopping_ = false;
     std::thread thread_;

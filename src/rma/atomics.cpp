@@ -78,7 +78,7 @@ void apply(void *target, const void *operand, void *result, ompx_op_t op) {
     }
 }
 
-/// Calls f with a value of the type, for the types that atomics know.
+/// Calls f with a value of the type, if atomics support the type.
 template <typename F>
 void with_type(ompx_type_t type, F &&f) {
     switch (type) {
@@ -130,7 +130,7 @@ void apply_atomic(void *target, const void *operand, void *result, ompx_type_t t
 
 void apply_compare_swap(void *target, const void *expected, const void *desired, void *result,
                         ompx_type_t type) {
-    // Bitwise, as the processor compares: floating types go as integers of their size.
+    // Bitwise, as the processor compares: floating types are treated as integers of their size.
     auto const swap = [&](auto word) {
         using T = decltype(word);
         T seen = load_from<T>(expected);

@@ -6,7 +6,7 @@
 namespace diomp::rma {
 namespace {
 
-/// A product that remembers whether one of them has overflowed.
+/// Multiplies, and records whether any product has overflowed.
 class checked_product {
 public:
     std::size_t operator()(std::size_t a, std::size_t b) {
@@ -110,13 +110,13 @@ result<box_walk> box_walk::make(const section &shape) {
     DIOMP_TRY(check_form(shape.counts.size(), max_dimensions, shape.element_size));
     box_walk walk;
     walk.run_bytes_ = shape.element_size;
-    std::ptrdiff_t remote_last = 0; // of the highest element, from the lowest
+    std::ptrdiff_t remote_last = 0; // offset of the highest element from the lowest
     std::ptrdiff_t local_last = 0;
     for (std::size_t i = 0; i < shape.counts.size(); ++i) {
         if (shape.counts[i] == 0) {
             return box_walk();
         }
-        // In the order of the remote side's addresses.
+        // Runs are in ascending order of the remote addresses.
         auto const steps = static_cast<std::ptrdiff_t>(shape.counts[i] - 1);
         std::ptrdiff_t remote = shape.remote_strides[i];
         std::ptrdiff_t local = shape.local_strides[i];
@@ -134,7 +134,7 @@ result<box_walk> box_walk::make(const section &shape) {
         walk.is_ascending_ = walk.is_ascending_ && (local > 0 || steps == 0);
         walk.add_level(shape.counts[i], remote, local);
     }
-    // From the lowest address, not from the first element.
+    // Relative to the lowest address, not to the first element.
     walk.local_begin_ -= static_cast<std::size_t>(walk.local_shift_);
     walk.remote_extent_ = static_cast<std::size_t>(remote_last) + shape.element_size;
     walk.local_extent_ = static_cast<std::size_t>(local_last) + shape.element_size;

@@ -22,8 +22,8 @@ struct box {
     std::span<const std::size_t> local_dimensions;
 };
 
-/// Elements at regular distances of any size and sign, as Fortran's array sections have them; the
-/// fastest dimension first, strides in bytes, pointers to the first elements.
+/// Elements with constant strides of any size and sign, as in Fortran's array sections. The fastest
+/// dimension comes first, strides are in bytes, pointers address the first elements.
 struct section {
     std::size_t element_size = 0;
     std::span<const std::size_t> counts;
@@ -35,44 +35,45 @@ struct section {
     }
 };
 
-/// A part of a box that is contiguous on both sides; places in bytes from the arrays' beginnings.
+/// A range of a box that is contiguous on both sides. Offsets in bytes from the start of each
+/// array.
 struct run {
     std::size_t remote = 0;
     std::size_t local = 0;
     std::size_t nbytes = 0;
 };
 
-/// Cuts a box or a section into the longest runs that are contiguous on both sides.
+/// Splits a box or a section into the longest runs that are contiguous on both sides.
 class box_walk {
 public:
     /// Checks the box against both arrays.
     static result<box_walk> make(const box &shape);
-    /// No checks but that of the number of dimensions: the elements exist.
+    /// Checks only the number of dimensions; the elements must exist.
     static result<box_walk> make(const section &shape);
 
-    /// Bytes from the array's start to the end of the last run, on each side: what must be
+    /// Bytes from the array's start to the end of the last run, on each side. All of them must be
     /// addressable.
     [[nodiscard]] std::size_t remote_extent() const { return remote_extent_; }
     [[nodiscard]] std::size_t local_extent() const { return local_extent_; }
     [[nodiscard]] bool empty() const { return run_bytes_ == 0; }
 
-    /// From a section's first element to the lowest address that it has, where its array is taken
+    /// Distance from a section's first element to its lowest address, where its array is considered
     /// to start: 0 or negative. 0 for boxes.
     [[nodiscard]] std::ptrdiff_t remote_shift() const { return remote_shift_; }
     [[nodiscard]] std::ptrdiff_t local_shift() const { return local_shift_; }
 
-    /// All runs are one, which for_each_run tells of.
+    /// Whether there is a single run.
     [[nodiscard]] bool is_contiguous() const { return num_levels_ == 0; }
-    /// All strides of rows() are positive, which conduits rely on.
+    /// Whether all strides of rows() are positive. Conduits require that.
     [[nodiscard]] bool is_ascending() const { return is_ascending_; }
-    /// The runs of a box that is neither empty nor contiguous. It lives as long as the walk.
+    /// The runs of a box that is neither empty nor contiguous. Valid as long as the box_walk.
     [[nodiscard]] conduit::rows rows() const {
         return {run_bytes_,
                 {counts_.data(), num_levels_},
                 {remote_pitches_.data(), num_levels_},
                 {local_pitches_.data(), num_levels_}};
     }
-    /// Where the first of them begins, in bytes from the start of the array.
+    /// Offset of the first run, in bytes from the start of the array.
     [[nodiscard]] std::size_t remote_begin() const { return remote_begin_; }
     [[nodiscard]] std::size_t local_begin() const { return local_begin_; }
 
@@ -100,7 +101,7 @@ private:
     }
 
     static status check(const box &shape);
-    /// The next slower dimension. Joins the run, if it is contiguous with it on both sides.
+    /// Adds the next slower dimension. Merges it into the run if contiguous on both sides.
     void add_level(std::size_t count, std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride);
 
     static constexpr std::size_t max_dimensions = 32;
@@ -113,7 +114,7 @@ private:
     std::ptrdiff_t remote_shift_ = 0;
     std::ptrdiff_t local_shift_ = 0;
     bool is_ascending_ = true;
-    // As conduit::rows, the fastest dimension first:
+    // [level], the fastest dimension first (see conduit::rows):
     std::array<std::size_t, max_dimensions> counts_{};
     std::array<std::ptrdiff_t, max_dimensions> remote_pitches_{};
     std::array<std::ptrdiff_t, max_dimensions> local_pitches_{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Copies between a private buffer and directly mapped memory. The first lines of every transfer: no
-// call, no lock, no allocation up to 64 bytes.
+// Copies between a private buffer and directly mapped memory. This is the fast path of every
+// transfer: no call, no lock, no allocation up to 64 bytes.
 #pragma once
 
 #include "base/sanitizer.h"
@@ -12,43 +12,43 @@
 
 namespace diomp::rma {
 
-/// As a stream_threshold: each thread learns, by size, whether large copies are quicker through the
-/// caches or past them. That depends on the machine, on where it has put ranks and their memory,
-/// and on what else it does.
-inline constexpr std::size_t learned_threshold = 0;
+/// A stream_threshold: each thread measures, by size, whether large copies are faster through the
+/// caches or past them. That depends on the machine, on the placement of ranks and their memory,
+/// and on the machine's other load.
+inline constexpr std::size_t auto_threshold = 0;
 
-/// Above 64 bytes, memmove semantics: through the caches, or with streaming stores from
-/// `stream_threshold` up. Returns 0: a public call may end in it, with OMPX_SUCCESS, and needs no
-/// frame of its own.
+/// Copies more than 64 bytes with memmove semantics: through the caches, or with streaming stores
+/// from `stream_threshold` up. Returns 0 (OMPX_SUCCESS), so that a public call can end in a tail
+/// call.
 int copy_large(void *destination, const void *source, std::size_t nbytes,
                std::size_t stream_threshold) noexcept;
 
-/// Through the caches: own loops up to where the library's memcpy is as quick. Ranges must not
-/// overlap. Returns 0, as copy_large.
+/// Copies through the caches, with own loops up to the size where the library's memcpy is as fast.
+/// Ranges must not overlap. Returns 0.
 int copy_cached(void *destination, const void *source, std::size_t nbytes) noexcept;
 
-/// Copies with non-temporal stores and waits until they are globally visible. For large blocks that
-/// the destination's owner will not find in its cache anyway: saves reading the lines that are
-/// overwritten. Ranges must not overlap.
+/// Copies with non-temporal stores and waits until they are globally visible. Intended for large
+/// blocks that would not stay in the cache of the destination's owner: the overwritten lines are
+/// not read. Ranges must not overlap.
 void copy_streaming(void *destination, const void *source, std::size_t nbytes);
 
-/// The same bytes to several places, piece by piece, so that the source is read from memory once.
-/// Ranges must not overlap.
+/// Copies a source to several destinations in chunks, so that it is read from memory once. Ranges
+/// must not overlap.
 void copy_to_all(std::span<std::byte *const> destinations, const void *source, std::size_t nbytes,
                  bool streaming);
 
-/// Chooses the loops that suit this processor, by trial, in some 100 us. Once per process.
+/// Selects the copy loops that are fastest on this processor, by measurements of some 100 us. Once
+/// per process.
 void calibrate_copies();
 
-/// The crossover between copies through the caches and streaming stores, as far as the caches'
-/// sizes tell.
+/// The crossover between cached copies and streaming stores, estimated from the cache sizes.
 std::size_t default_stream_threshold();
 
 namespace detail {
 
-/// Moves a block of 1, 2, 4 or 8 bytes with one access to either side, so that an aligned value
-/// never tears. memcpy would leave the choice to the compiler. In the language's terms these are
-/// relaxed atomic accesses where the address is aligned; the thread sanitizer is told just that.
+/// Copies 1, 2, 4 or 8 bytes with one load and one store, so that an aligned value never tears.
+/// memcpy would leave the choice to the compiler. In terms of C++ these are relaxed atomic accesses
+/// where the address is aligned, and they are written as such for the thread sanitizer.
 template <typename Word>
 inline void copy_word(void *destination, const void *source) {
 #if DIOMP_THREAD_SANITIZER
@@ -64,7 +64,7 @@ inline void copy_word(void *destination, const void *source) {
         std::memcpy(destination, &value, sizeof(value));
     }
 #elif defined(__x86_64__) || defined(__aarch64__)
-    // Unaligned single accesses are allowed on both; the attribute tells the compiler so.
+    // Both architectures allow unaligned single accesses; the attribute declares them.
     typedef Word unaligned __attribute__((aligned(1), may_alias));
     Word const value = *static_cast<const volatile unaligned *>(source);
     *static_cast<volatile unaligned *>(destination) = value;
@@ -98,11 +98,11 @@ typedef std::uint64_t block32 __attribute__((vector_size(32)));
 #define DIOMP_UPPER_REGISTERS 0
 #endif
 #if DIOMP_UPPER_REGISTERS
-/// AVX-512VL: its upper registers can be used without a vzeroupper. Until it is known, false.
+/// Whether the processor has AVX-512VL, whose upper registers need no vzeroupper. False until set.
 extern bool g_has_upper_registers;
 
-/// 32 to 64 bytes, as copy_pair<block32>, in half as many accesses where the processor can: the
-/// library is compiled for any.
+/// Copies 32 to 64 bytes like copy_pair<block32>, in half as many accesses with AVX-512VL. Tested
+/// at run time, since the library is compiled for any processor.
 inline void copy_pair_of_32(void *destination, const void *source, std::size_t nbytes) {
     if (!g_has_upper_registers) [[unlikely]] {
         copy_pair<block32>(destination, source, nbytes);
@@ -115,7 +115,7 @@ inline void copy_pair_of_32(void *destination, const void *source, std::size_t n
                  :
                  : [from] "r"(source), [to] "r"(destination), [nbytes] "r"(nbytes)
                  : "memory"
-#if defined(__AVX512F__) // else the compiler does not know them, nor uses them
+#if defined(__AVX512F__) // without it the compiler neither accepts nor uses them
                    ,
                    "xmm16", "xmm17"
 #endif
@@ -129,12 +129,12 @@ inline void copy_pair_of_32(void *destination, const void *source, std::size_t n
 
 } // namespace detail
 
-/// memmove semantics. Returns 0, as copy_large.
+/// Copies with memmove semantics. Returns 0 (OMPX_SUCCESS).
 inline int copy_bytes(void *destination, const void *source, std::size_t nbytes,
                       std::size_t stream_threshold) {
     if (nbytes == 8) {
         detail::copy_word<std::uint64_t>(destination, source);
-    } else if (nbytes - 33 < 32) { // before what takes longer anyway
+    } else if (nbytes - 33 < 32) { // early, since longer copies take more time anyway
         detail::copy_pair_of_32(destination, source, nbytes);
     } else if (nbytes > 64) {
         return copy_large(destination, source, nbytes, stream_threshold);
@@ -156,11 +156,11 @@ inline int copy_bytes(void *destination, const void *source, std::size_t nbytes,
     return 0;
 }
 
-/// Everything written before is visible to all ranks, and nothing read after was read before: a put
-/// followed by a fence and a get of the answer may not be reordered. A locked operation is as
-/// strong as mfence here and four times as fast (streaming copies have waited for their own
-/// stores). Its operand is a line that this core owns, but not the word that the call has just
-/// pushed: waiting for that store costs 3 ns more.
+/// Full memory fence: earlier stores are visible to all ranks before later loads execute, so that a
+/// put followed by a fence and a get is not reordered. A locked operation is as strong as mfence
+/// here and four times as fast (streaming copies have waited for their own stores). Its operand is
+/// a cache line that this core owns, but not the word that the call has just pushed: waiting for
+/// that store costs 3 ns more.
 inline void full_fence() {
 #if defined(__x86_64__)
     asm volatile("lock; orl $0, -64(%%rsp)" ::: "memory", "cc");

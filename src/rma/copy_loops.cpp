@@ -32,7 +32,7 @@ std::size_t bytes_to_alignment(const void *address, std::size_t alignment) {
     return (alignment - reinterpret_cast<std::uintptr_t>(address) % alignment) % alignment;
 }
 
-// ---- Past the caches: whole cache lines, since a partly written one would be read after all ----
+// ---- Past the caches: whole cache lines, since partly written lines would be read first ----
 
 __attribute__((target("avx512f"))) std::size_t stream_avx512(char *to, const char *from,
                                                              std::size_t nbytes) {
@@ -91,23 +91,23 @@ const stream_loop stream_body = best_stream();
 using vector256 = long long __attribute__((vector_size(32)));
 using vector512 = long long __attribute__((vector_size(64)));
 
-/// One wherever it lies. Accessed as such, since memcpy becomes a call under the address sanitizer.
+/// A vector at any alignment. Not accessed by memcpy, a call under the address sanitizer.
 template <typename Vector>
-struct [[gnu::packed, gnu::may_alias]] anywhere {
+struct [[gnu::packed, gnu::may_alias]] unaligned_vector {
     Vector vector;
 };
 
-/// Four in a row; an array would go by way of the stack.
+/// Four consecutive vectors. An array would be stored on the stack.
 template <typename Vector>
 struct four {
     Vector a, b, c, d;
 
     [[gnu::always_inline]] static inline four load(const char *from) {
-        auto const *const at = reinterpret_cast<const anywhere<Vector> *>(from);
+        auto const *const at = reinterpret_cast<const unaligned_vector<Vector> *>(from);
         return {at[0].vector, at[1].vector, at[2].vector, at[3].vector};
     }
     [[gnu::always_inline]] inline void store(char *to) const {
-        auto *const at = reinterpret_cast<anywhere<Vector> *>(to);
+        auto *const at = reinterpret_cast<unaligned_vector<Vector> *>(to);
         at[0].vector = a;
         at[1].vector = b;
         at[2].vector = c;
@@ -115,20 +115,20 @@ struct four {
     }
 };
 
-/// At least four vectors. Stores are aligned, since one that crosses a cache line costs two; the
-/// first and the last ones overlap their neighbours. Becomes a part of functions whose processor
-/// has such vectors.
+/// Copies at least four vectors. Stores are aligned, since a store across a cache line costs two.
+/// The first and the last store overlap their neighbours. Inlined into functions compiled for
+/// processors that have such vectors.
 template <typename Vector>
-[[gnu::always_inline]] inline void copy_by(void *destination, const void *source,
-                                           std::size_t nbytes) {
+[[gnu::always_inline]] inline void copy_vectors_of(void *destination, const void *source,
+                                                   std::size_t nbytes) {
     auto *const to = static_cast<char *>(destination);
     auto const *const from = static_cast<const char *>(source);
     constexpr std::size_t step = sizeof(Vector);
     std::size_t const last = nbytes - 4 * step;
-    Vector const first = reinterpret_cast<const anywhere<Vector> *>(from)->vector;
+    Vector const first = reinterpret_cast<const unaligned_vector<Vector> *>(from)->vector;
     auto const tail = four<Vector>::load(from + last);
     std::size_t done = step - reinterpret_cast<std::uintptr_t>(to) % step;
-    reinterpret_cast<anywhere<Vector> *>(to)->vector = first;
+    reinterpret_cast<unaligned_vector<Vector> *>(to)->vector = first;
     for (; done < last; done += 4 * step) {
         four<Vector>::load(from + done).store(to + done);
     }
@@ -137,13 +137,13 @@ template <typename Vector>
 
 __attribute__((target("avx2"))) int copy_256(void *destination, const void *source,
                                              std::size_t nbytes) noexcept {
-    copy_by<vector256>(destination, source, nbytes);
+    copy_vectors_of<vector256>(destination, source, nbytes);
     return 0;
 }
 
 __attribute__((target("avx512f"))) int copy_512(void *destination, const void *source,
                                                 std::size_t nbytes) noexcept {
-    copy_by<vector512>(destination, source, nbytes);
+    copy_vectors_of<vector512>(destination, source, nbytes);
     return 0;
 }
 
@@ -157,11 +157,11 @@ bool has_erms() {
     return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) != 0 && (b & erms) != 0;
 }
 
-const bool quick_strings = has_erms();
+const bool fast_string_copy = has_erms();
 
-/// The best of several trials, in seconds.
+/// The shortest time of several trials, in seconds.
 template <typename Copy>
-double time_of(Copy &&copy) {
+double measure_seconds(Copy &&copy) {
     constexpr int trials = 5;
     constexpr int copies = 2;
     double best = std::numeric_limits<double>::max();
@@ -176,28 +176,28 @@ double time_of(Copy &&copy) {
     return best;
 }
 
-void try_all() {
-    // The source lies where neither side crosses lines, and where it does.
+void benchmark_loops() {
+    // Source offsets without and with accesses across cache lines.
     constexpr std::array<std::size_t, 2> shifts = {0, 24};
     constexpr std::size_t largest = std::size_t{64} << 10;
     constexpr std::size_t page = 4096;
-    constexpr double clearly = 1.08; // times slower, or it is noise
+    constexpr double noise_factor = 1.08; // ratio above which a difference is not noise
     auto const memory = std::make_unique<char[]>(2 * largest + 2 * page);
     char *const to = memory.get() + bytes_to_alignment(memory.get(), page);
-    // Not at the same place of a page, where loads could be taken to follow stores.
+    // At a different page offset, since equal ones cause false load-after-store dependences.
     const char *const from = to + largest + page / 4;
     auto const time_vectors = [&](loop how, std::size_t nbytes) {
         double sum = 0;
         for (std::size_t const shift : shifts) {
-            sum += time_of([&] { how(to, from + shift, nbytes); });
+            sum += measure_seconds([&] { how(to, from + shift, nbytes); });
         }
         return sum;
     };
-    constexpr std::size_t usual = 8192;
+    constexpr std::size_t typical_bytes = 8192;
     loop const best = *std::ranges::min_element(
-        vector_loops(), {}, [&](loop each) { return time_vectors(each, usual); });
-    detail::g_vectors.store(best, std::memory_order_relaxed);
-    // Vectors may win as long as both sides are in the first cache, and lose from there on.
+        vector_loops(), {}, [&](loop each) { return time_vectors(each, typical_bytes); });
+    detail::g_vector_loop.store(best, std::memory_order_relaxed);
+    // Vector loops may be faster while both sides are in the L1 cache, and slower from there on.
     for (std::size_t nbytes = largest / 2; nbytes <= largest; nbytes *= 2) {
         double const by_library = time_vectors(
             [](void *dst, const void *src, std::size_t count) noexcept {
@@ -205,8 +205,8 @@ void try_all() {
                 return 0;
             },
             nbytes);
-        if (time_vectors(best, nbytes) > clearly * by_library) {
-            detail::g_most_vectors.store(nbytes / 2, std::memory_order_relaxed);
+        if (time_vectors(best, nbytes) > noise_factor * by_library) {
+            detail::g_max_vector_bytes.store(nbytes / 2, std::memory_order_relaxed);
             return;
         }
     }
@@ -214,8 +214,8 @@ void try_all() {
 
 } // namespace
 
-std::atomic<loop> detail::g_vectors{copy_256};
-std::atomic<std::size_t> detail::g_most_vectors{
+std::atomic<loop> detail::g_vector_loop{copy_256};
+std::atomic<std::size_t> detail::g_max_vector_bytes{
     __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0};
 
 std::span<const loop> vector_loops() {
@@ -226,14 +226,14 @@ std::span<const loop> vector_loops() {
 }
 
 void copy_string(void *destination, const void *source, std::size_t nbytes) {
-    if (!quick_strings) {
+    if (!fast_string_copy) {
         std::memcpy(destination, source, nbytes);
         return;
     }
     asm volatile("rep movsb" : "+D"(destination), "+S"(source), "+c"(nbytes) : : "memory");
 }
 
-bool has_quick_strings() { return quick_strings; }
+bool has_fast_string_copy() { return fast_string_copy; }
 
 void start_streaming(void *destination, const void *source, std::size_t nbytes) {
     auto *to = static_cast<char *>(destination);
@@ -247,17 +247,17 @@ void start_streaming(void *destination, const void *source, std::size_t nbytes) 
 void end_streaming() { _mm_sfence(); }
 
 void calibrate() {
-    // Not std::call_once: its thread-local data of libstdc++ is out of our static reach where that
-    // has been loaded late.
-    if (most_vectors() != 0) {
-        [[maybe_unused]] static bool const once = (try_all(), true);
+    // Not std::call_once: it uses thread-local data of libstdc++, which static TLS cannot address
+    // if libstdc++ was loaded by dlopen.
+    if (max_vector_bytes() != 0) {
+        [[maybe_unused]] static bool const once = (benchmark_loops(), true);
     }
 }
 
 #else
 
-constinit std::atomic<detail::loop> detail::g_vectors{nullptr};
-constinit std::atomic<std::size_t> detail::g_most_vectors{0};
+constinit std::atomic<detail::loop> detail::g_vector_loop{nullptr};
+constinit std::atomic<std::size_t> detail::g_max_vector_bytes{0};
 
 std::span<const detail::loop> vector_loops() { return {}; }
 
@@ -265,7 +265,7 @@ void copy_string(void *destination, const void *source, std::size_t nbytes) {
     std::memcpy(destination, source, nbytes);
 }
 
-bool has_quick_strings() { return false; }
+bool has_fast_string_copy() { return false; }
 
 void start_streaming(void *destination, const void *source, std::size_t nbytes) {
     std::memcpy(destination, source, nbytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loops that copies are made of, and which of them suit this processor.
+// Copy loops, and the choice among them for this processor.
 //
-// On other processors than x86-64, and under the thread sanitizer, which sees memcpy whole but no
-// vectors, there is memcpy only. Ranges must not overlap.
+// Other processors than x86-64 use memcpy only. So does the thread sanitizer, which instruments
+// memcpy but no vector accesses. Ranges must not overlap.
 #pragma once
 
 #include <atomic>
@@ -12,47 +12,50 @@
 
 namespace diomp::rma::loops {
 
-/// Below, the library's memcpy is as quick as anything.
-inline constexpr std::size_t least_vectors = 1024;
+/// Smallest size for vector loops. Below, the library's memcpy is as fast.
+inline constexpr std::size_t min_vector_bytes = 1024;
 
 namespace detail {
-/// Returns 0, as copy_large in copy.h, which ends in it.
+/// Returns 0: copy_large (copy.h) ends in a tail call of it.
 using loop = int (*)(void *, const void *, std::size_t) noexcept;
-extern std::atomic<loop> g_vectors; ///< chosen by calibrate()
-extern std::atomic<std::size_t> g_most_vectors;
+extern std::atomic<loop> g_vector_loop; ///< chosen by calibrate()
+extern std::atomic<std::size_t> g_max_vector_bytes;
 } // namespace detail
 
-/// Vectors through the caches, with aligned stores. At least least_vectors.
+/// Copies at least min_vector_bytes through the caches by vectors, with aligned stores.
 inline int copy_vectors(void *destination, const void *source, std::size_t nbytes) noexcept {
-    return detail::g_vectors.load(std::memory_order_relaxed)(destination, source, nbytes);
+    return detail::g_vector_loop.load(std::memory_order_relaxed)(destination, source, nbytes);
 }
-/// Up to so many bytes they are quicker than memcpy; 0: never.
-inline std::size_t most_vectors() { return detail::g_most_vectors.load(std::memory_order_relaxed); }
+/// Size up to which vector loops are faster than memcpy; 0: never.
+inline std::size_t max_vector_bytes() {
+    return detail::g_max_vector_bytes.load(std::memory_order_relaxed);
+}
 
-/// Those to choose from on this processor.
+/// The vector loops that this processor can execute.
 std::span<const detail::loop> vector_loops();
 
-/// By "rep movsb", where the processor makes that work in cache lines (ERMS); else as memcpy.
+/// Copies by "rep movsb" where the processor moves cache lines with it (ERMS); elsewhere by memcpy.
 void copy_string(void *destination, const void *source, std::size_t nbytes);
-[[nodiscard]] bool has_quick_strings();
+[[nodiscard]] bool has_fast_string_copy();
 
-/// Whether memcpy and copy_string may be many times slower than they should be: on Zen 4 "rep
-/// movsb" falls to 3.5 GB/s where the destination lies 1 to 15 bytes behind the source within their
-/// pages (glibc's bug 30994). Vectors do not.
-inline bool trips_strings(const void *destination, const void *source) {
+/// Whether memcpy and copy_string may be many times slower than usual: on Zen 4 "rep movsb" drops
+/// to 3.5 GB/s where the destination lies 1 to 15 bytes after the source within their pages (glibc
+/// bug 30994). Vector loops are not affected.
+inline bool string_copy_is_slow(const void *destination, const void *source) {
     constexpr std::uintptr_t page_bytes = 4096;
     auto const behind =
         (reinterpret_cast<std::uintptr_t>(destination) - reinterpret_cast<std::uintptr_t>(source)) %
         page_bytes;
-    return most_vectors() != 0 && behind - 1 < 15;
+    return max_vector_bytes() != 0 && behind - 1 < 15;
 }
 
-/// Stores past the caches; visible to others after end_streaming.
+/// Copies with stores past the caches; visible to other cores after end_streaming.
 void start_streaming(void *destination, const void *source, std::size_t nbytes);
 void end_streaming();
 
-/// Finds out by trial, in some 100 us, how wide vectors should be here and up to which size they
-/// are better than memcpy. Any thread; the first call counts. Before it a guess is in use.
+/// Selects, by measurements of some 100 us, the vector width and the size up to which vector loops
+/// are faster than memcpy. Any thread; only the first call measures. Before it an estimate is in
+/// use.
 void calibrate();
 
 } // namespace diomp::rma::loops

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which way a transfer goes, as the rank sees it that asks for it.
+// Direction of a transfer, as seen by the initiating rank.
 #pragma once
 
 #include <cstdint>
 
 namespace diomp::rma {
 
-/// Also in messages.
+/// Part of the wire format.
 enum class direction : std::uint32_t {
     put, ///< from local to remote memory
     get, ///< from remote to local memory

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What an ompx_event_t points to: an operation in flight. Who completes it stores the outcome, then
-// the state. For a transfer through the network that is whoever looks at the event (see
-// transfers::advance): nobody else is interested.
+// The object behind an ompx_event_t: an operation in flight. The completing thread stores the
+// outcome, then the state. A transfer through the network is completed by the thread that tests the
+// event (see transfers::advance).
 #pragma once
 
 #include "base/result.h"
@@ -18,36 +18,36 @@
 
 namespace diomp::rma {
 
-/// A transfer through the network, or a device's copy, that an event stands for. Lives as long as
-/// the event: who gives up waiting still has it.
-struct moving {
+/// The transfer through the network, or the device copy, of an event. Lives as long as the event,
+/// also after a wait that failed.
+struct pending_transfer {
     conduit::completion count;
     world_rank peer;
-    memory::place place;
+    memory::location location;
     std::size_t nbytes = 0;
-    std::chrono::steady_clock::time_point begin; ///< if somebody observes flights
-    direction way = direction::put;
-    /// Asks for the outcome of a device's copy; empty: it is the network's transfer.
+    std::chrono::steady_clock::time_point begin; ///< set if transfers are traced
+    direction dir = direction::put;
+    /// Polls the outcome of a device copy; empty for a transfer through the network.
     std::function<std::optional<status>()> copy;
-    bool flush_due = false; ///< a put whose completion at the target nobody has asked for yet
+    bool flush_due = false; ///< a put without a flush so far
 };
 
 } // namespace diomp::rma
 
-/// Shared by its owner in the program and the operation; whoever lets go last deletes it.
+/// Shared by the program and the operation; the last release() deletes it.
 struct ompx_event {
     using continuation = std::function<void(diomp::status)>;
 
-    /// Any thread, once.
+    /// Completes the event and drops the operation's reference. Any thread, once.
     void complete(diomp::status with) {
         outcome = std::move(with);
         done.store(true);
         run_continuation();
         release();
     }
-    /// Calls `next` with the outcome when the event is complete: here, or in the thread that
-    /// completes it. Takes the program's reference over. Not for transfers that somebody must
-    /// advance.
+    /// Calls `next` with the outcome when the event is complete: in this call, or in the thread
+    /// that completes it. Takes over the program's reference. Not for transfers that need
+    /// transfers::advance.
     void then(continuation next) {
         next_.store(new continuation(std::move(next)));
         if (done.load()) {
@@ -55,7 +55,7 @@ struct ompx_event {
         }
         release();
     }
-    /// "waiting for ...", for messages.
+    /// "waiting for ...", for error messages.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool is_done() const { return done.load(std::memory_order_acquire); }
     void release() {
@@ -65,8 +65,8 @@ struct ompx_event {
     }
 
     diomp::status outcome;
-    /// Null: completed by another thread. Shared with who asks whether memory is in use.
-    std::shared_ptr<diomp::rma::moving> moving;
+    /// Null: completed by another thread. Shared with the checks for memory in use.
+    std::shared_ptr<diomp::rma::pending_transfer> pending_transfer;
     std::atomic<bool> done{false};
     std::atomic<int> references{2};
 

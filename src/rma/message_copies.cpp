@@ -7,8 +7,8 @@
 namespace diomp::rma {
 namespace {
 
-/// Large enough to keep a network busy for a round trip (two of them are on their way), small
-/// enough that a handler does not hold up other messages for long.
+/// Large enough to keep a network busy for a round trip (two windows are in flight), small enough
+/// that a handler does not delay other messages for long.
 constexpr std::size_t window_bytes = std::size_t{128} << 10;
 
 } // namespace
@@ -29,20 +29,20 @@ message_copies::message_copies(conduit::engine &engine, const memory::segment &o
       put_handler_(engine.add_handler([this](const conduit::message &m) { on_put(m); })),
       get_handler_(engine.add_handler([this](const conduit::message &m) { on_get(m); })),
       bytes_handler_(engine.add_handler([this](const conduit::message &m) { on_bytes(m); })),
-      answer_handler_(engine.add_handler([this](const conduit::message &m) { on_answer(m); })) {}
+      ack_handler_(engine.add_handler([this](const conduit::message &m) { on_ack(m); })) {}
 
-void message_copies::start(direction way, world_rank peer, std::uint64_t remote, void *local,
+void message_copies::start(direction dir, world_rank peer, std::uint64_t remote, void *local,
                            std::size_t nbytes, conduit::completion &count) {
     count.begin();
     std::lock_guard const guard(mutex_);
     std::uint64_t const id = next_id_++;
     copy &each = copies_[id];
-    each = {way, peer, remote, static_cast<std::byte *>(local), nbytes, 0, 0, &count};
+    each = {dir, peer, remote, static_cast<std::byte *>(local), nbytes, 0, 0, &count};
     begin_window(id, each);
     begin_window(id, each);
 }
 
-void message_copies::give_up(conduit::completion &count) {
+void message_copies::cancel(conduit::completion &count) {
     std::lock_guard const guard(mutex_);
     for (auto each = copies_.begin(); each != copies_.end();) {
         if (each->second.count == &count) {
@@ -55,83 +55,85 @@ void message_copies::give_up(conduit::completion &count) {
 }
 
 void message_copies::begin_window(std::uint64_t id, copy &each) {
-    std::size_t const nbytes = std::min(window_bytes, each.nbytes - each.begun);
+    std::size_t const nbytes = std::min(window_bytes, each.nbytes - each.requested);
     if (nbytes == 0) {
         return;
     }
-    header about{id, each.remote, each.nbytes, each.begun, static_cast<std::uint32_t>(nbytes), 0};
-    if (each.way == direction::get) {
-        engine_.send(each.peer, get_handler_, about);
+    header head{id, each.remote, each.nbytes, each.requested, static_cast<std::uint32_t>(nbytes),
+                0};
+    if (each.dir == direction::get) {
+        engine_.send(each.peer, get_handler_, head);
     } else {
-        about.answer = about.part;
-        send_bytes(each.peer, put_handler_, about, each.local + each.begun, nbytes);
+        head.ack = head.chunk_bytes;
+        send_bytes(each.peer, put_handler_, head, each.local + each.requested, nbytes);
     }
-    each.begun += nbytes;
+    each.requested += nbytes;
 }
 
-/// Messages of one thread to one peer are handled in order: the last one, with `answer`, speaks for
-/// all.
-void message_copies::send_bytes(world_rank peer, conduit::handler_id handler, header about,
+/// Messages of one thread to one peer are handled in order, so the last one, with `ack`, requests
+/// the acknowledgement of all.
+void message_copies::send_bytes(world_rank peer, conduit::handler_id handler, header head,
                                 const std::byte *from, std::size_t nbytes) {
-    std::uint32_t const answer = about.answer;
+    std::uint32_t const ack = head.ack;
     for (std::size_t sent = 0; sent < nbytes;) {
-        std::size_t const part = std::min(nbytes - sent, room_after<header>(engine_, peer));
-        about.part = static_cast<std::uint32_t>(part);
-        about.answer = sent + part == nbytes ? answer : 0;
-        send_with_bytes(engine_, peer, handler, about, from + sent, part);
-        sent += part;
-        about.offset += part;
+        std::size_t const chunk_bytes =
+            std::min(nbytes - sent, payload_space<header>(engine_, peer));
+        head.chunk_bytes = static_cast<std::uint32_t>(chunk_bytes);
+        head.ack = sent + chunk_bytes == nbytes ? ack : 0;
+        send_with_bytes(engine_, peer, handler, head, from + sent, chunk_bytes);
+        sent += chunk_bytes;
+        head.offset += chunk_bytes;
     }
 }
 
 void message_copies::on_put(const conduit::message &incoming) {
-    header about;
-    std::memcpy(&about, incoming.payload.data(), sizeof(about));
-    bool const exposed = is_exposed(own_, directory_, about.remote, about.nbytes);
+    header head;
+    std::memcpy(&head, incoming.payload.data(), sizeof(head));
+    bool const exposed = is_exposed(own_, directory_, head.remote, head.nbytes);
     if (exposed) {
-        std::memcpy(reinterpret_cast<std::byte *>(about.remote + about.offset),
-                    incoming.payload.data() + sizeof(about), about.part);
+        std::memcpy(reinterpret_cast<std::byte *>(head.remote + head.offset),
+                    incoming.payload.data() + sizeof(head), head.chunk_bytes);
     }
-    if (about.answer > 0) {
-        about.part = about.answer;
-        about.answer = exposed ? 0 : static_cast<std::uint32_t>(-OMPX_ERR_ADDRESS);
-        engine_.send(incoming.source, answer_handler_, about);
+    if (head.ack > 0) {
+        head.chunk_bytes = head.ack;
+        head.ack = exposed ? 0 : static_cast<std::uint32_t>(-OMPX_ERR_ADDRESS);
+        engine_.send(incoming.source, ack_handler_, head);
     }
 }
 
 void message_copies::on_get(const conduit::message &incoming) {
-    header about;
-    std::memcpy(&about, incoming.payload.data(), sizeof(about));
-    if (!is_exposed(own_, directory_, about.remote, about.nbytes)) {
-        about.answer = static_cast<std::uint32_t>(-OMPX_ERR_ADDRESS);
-        engine_.send(incoming.source, answer_handler_, about);
+    header head;
+    std::memcpy(&head, incoming.payload.data(), sizeof(head));
+    if (!is_exposed(own_, directory_, head.remote, head.nbytes)) {
+        head.ack = static_cast<std::uint32_t>(-OMPX_ERR_ADDRESS);
+        engine_.send(incoming.source, ack_handler_, head);
         return;
     }
-    send_bytes(incoming.source, bytes_handler_, about,
-               reinterpret_cast<const std::byte *>(about.remote + about.offset), about.part);
+    send_bytes(incoming.source, bytes_handler_, head,
+               reinterpret_cast<const std::byte *>(head.remote + head.offset), head.chunk_bytes);
 }
 
 void message_copies::on_bytes(const conduit::message &incoming) {
-    header about;
-    std::memcpy(&about, incoming.payload.data(), sizeof(about));
+    header head;
+    std::memcpy(&head, incoming.payload.data(), sizeof(head));
     std::lock_guard const guard(mutex_);
-    auto const found = copies_.find(about.id);
+    auto const found = copies_.find(head.id);
     if (found == copies_.end()) {
-        return; // its caller gave up
+        return; // its caller has cancelled it
     }
-    std::memcpy(found->second.local + about.offset, incoming.payload.data() + sizeof(about),
-                about.part);
-    advance(about.id, about.part, 0);
+    std::memcpy(found->second.local + head.offset, incoming.payload.data() + sizeof(head),
+                head.chunk_bytes);
+    advance(head.id, head.chunk_bytes, 0);
 }
 
-void message_copies::on_answer(const conduit::message &incoming) {
-    header about;
-    std::memcpy(&about, incoming.payload.data(), sizeof(about));
+void message_copies::on_ack(const conduit::message &incoming) {
+    header head;
+    std::memcpy(&head, incoming.payload.data(), sizeof(head));
     std::lock_guard const guard(mutex_);
-    advance(about.id, about.part, about.answer);
+    advance(head.id, head.chunk_bytes, head.ack);
 }
 
-/// Under the lock.
+/// The caller holds the lock.
 void message_copies::advance(std::uint64_t id, std::size_t nbytes, std::uint32_t failure) {
     auto const found = copies_.find(id);
     if (found == copies_.end()) {
@@ -145,8 +147,8 @@ void message_copies::advance(std::uint64_t id, std::size_t nbytes, std::uint32_t
         count.end(-static_cast<int>(failure));
         return;
     }
-    // Keep two windows on their way: the next begins when all but one have arrived.
-    if (each.begun - each.done <= window_bytes) {
+    // Keeps two windows in flight: the next begins when all but one have arrived.
+    if (each.requested - each.done <= window_bytes) {
         begin_window(id, each);
     }
 }

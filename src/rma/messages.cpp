@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What needs the target's help: one request, one reply. Atomics on memory that is not mapped here,
-// and transfers to registered private memory of ranks of this node where the system forbids
-// cross-memory attach: their data goes through a bounce buffer in the asking rank's slot, which the
-// target's handler can load and store.
+// Operations by request and reply, executed by the target: atomics on memory that is not mapped
+// here, and transfers to registered private memory of ranks of this node where the system forbids
+// cross-memory attach. The data of the latter goes through a bounce buffer in the requester's slot,
+// which the target's handler can load and store.
 #include "base/panic.h"
 #include "base/settings.h"
 #include "rma/atomics.h"
@@ -15,27 +15,27 @@
 namespace diomp::rma {
 namespace {
 
-/// Large enough to hide the message's cost, small enough that a handler does not hold up other
+/// Large enough to hide the message's cost, small enough that a handler does not delay other
 /// messages for long.
 constexpr std::size_t bounce_bytes = std::size_t{256} << 10;
 
 } // namespace
 
-struct transfers::request {
+struct transfers::rpc_request {
     conduit::request_header header;
-    verb what = verb::put;
+    request_kind what = request_kind::put;
     ompx_type_t type = 0;
     ompx_op_t op = 0;
     std::uint32_t nbytes = 0;
-    std::uint32_t acknowledge = 0;   ///< 1: nobody waits, header.id is a number of the ack window
+    std::uint32_t acknowledge = 0;   ///< 1: no reply; header.id is a number of the ack window
     std::uint64_t address = 0;       ///< at the target
-    std::uint64_t bounce_offset = 0; ///< in the slot of the asking rank
+    std::uint64_t bounce_offset = 0; ///< in the requester's slot
     std::array<std::byte, 8> operand{};
     std::array<std::byte, 8> desired{};
 };
 
-struct transfers::answer {
-    std::uint64_t refused = 0; ///< 1: the range is not registered any more
+struct transfers::rpc_reply {
+    std::uint64_t refused = 0; ///< 1: the range is no longer registered
     std::array<std::byte, 8> old{};
 };
 
@@ -70,36 +70,36 @@ std::byte *transfers::bounce_buffer() {
     return bounce_;
 }
 
-status transfers::move_by_messages(direction way, world_rank peer, std::uint64_t remote,
+status transfers::move_by_messages(direction dir, world_rank peer, std::uint64_t remote,
                                    void *local, std::size_t nbytes) {
     std::lock_guard const guard(bounce_mutex_);
     std::byte *const bounce = bounce_buffer();
     if (bounce == nullptr) {
         return error(OMPX_ERR_NOMEM,
-                     "the runtime's part of the segment has no room for a bounce buffer",
+                     "no space for a bounce buffer in the runtime's part of the segment",
                      "free groups that are no longer used");
     }
     auto *const here = static_cast<std::byte *>(local);
     for (std::size_t done = 0; done < nbytes;) {
         std::size_t const chunk = std::min(nbytes - done, bounce_bytes);
-        if (way == direction::put) {
+        if (dir == direction::put) {
             std::memcpy(bounce, here + done, chunk);
         }
-        request asked;
-        asked.what = way == direction::put ? verb::put : verb::get;
-        asked.nbytes = static_cast<std::uint32_t>(chunk);
-        asked.address = remote + done;
-        asked.bounce_offset = bounce_offset_;
-        auto told = calls_.call<answer>(peer, request_handler_, asked, [&] {
+        rpc_request request;
+        request.what = dir == direction::put ? request_kind::put : request_kind::get;
+        request.nbytes = static_cast<std::uint32_t>(chunk);
+        request.address = remote + done;
+        request.bounce_offset = bounce_offset_;
+        auto reply = calls_.call<rpc_reply>(peer, request_handler_, request, [&] {
             return fmt::format("waiting for rank {} to move {} bytes of its registered memory",
                                peer.value(), chunk);
         });
-        DIOMP_TRY(told);
-        if (told.value().refused != 0) {
+        DIOMP_TRY(reply);
+        if (reply.value().refused != 0) {
             return error(OMPX_ERR_ADDRESS,
                          fmt::format("rank {} has unregistered the range meanwhile", peer.value()));
         }
-        if (way == direction::get) {
+        if (dir == direction::get) {
             std::memcpy(here + done, bounce, chunk);
         }
         done += chunk;
@@ -107,79 +107,81 @@ status transfers::move_by_messages(direction way, world_rank peer, std::uint64_t
     return {};
 }
 
-status transfers::atomic_by_message(verb what, world_rank peer, const memory::place &target,
-                                    const void *operand, const void *desired, void *result,
-                                    ompx_type_t type, ompx_op_t op, std::size_t size) {
-    request asked;
-    asked.what = what;
-    asked.type = type;
-    asked.op = op;
-    asked.nbytes = static_cast<std::uint32_t>(size);
-    asked.address = target.remote_address;
+status transfers::atomic_by_message(request_kind what, world_rank peer,
+                                    const memory::location &target, const void *operand,
+                                    const void *desired, void *result, ompx_type_t type,
+                                    ompx_op_t op, std::size_t size) {
+    rpc_request request;
+    request.what = what;
+    request.type = type;
+    request.op = op;
+    request.nbytes = static_cast<std::uint32_t>(size);
+    request.address = target.remote_address;
     if (operand != nullptr) {
-        std::memcpy(asked.operand.data(), operand, size);
+        std::memcpy(request.operand.data(), operand, size);
     }
     if (desired != nullptr) {
-        std::memcpy(asked.desired.data(), desired, size);
+        std::memcpy(request.desired.data(), desired, size);
     }
     if (result == nullptr && target.in_segment) {
         auto number = open_ack();
         DIOMP_TRY(number);
-        asked.header.id = number.value();
-        asked.acknowledge = 1;
-        engine_.send(peer, request_handler_, asked);
+        request.header.id = number.value();
+        request.acknowledge = 1;
+        engine_.send(peer, request_handler_, request);
         return {};
     }
-    auto told = calls_.call<answer>(peer, request_handler_, asked, [&] {
+    auto reply = calls_.call<rpc_reply>(peer, request_handler_, request, [&] {
         return fmt::format("waiting for rank {} to perform an atomic operation", peer.value());
     });
-    DIOMP_TRY(told);
-    if (told.value().refused != 0) {
+    DIOMP_TRY(reply);
+    if (reply.value().refused != 0) {
         return refused(peer, target, size);
     }
     if (result != nullptr) {
-        std::memcpy(result, told.value().old.data(), size);
+        std::memcpy(result, reply.value().old.data(), size);
     }
     return {};
 }
 
 void transfers::on_request(const conduit::message &incoming) {
-    request asked;
-    std::memcpy(&asked, incoming.payload.data(), sizeof(asked));
-    answer told;
-    if (!is_exposed(own_, directory_, asked.address, asked.nbytes)) {
-        told.refused = 1;
-        finish_request(incoming.source, asked, told);
+    rpc_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    rpc_reply reply;
+    if (!is_exposed(own_, directory_, request.address, request.nbytes)) {
+        reply.refused = 1;
+        finish_request(incoming.source, request, reply);
         return;
     }
-    auto *const target = reinterpret_cast<std::byte *>(asked.address);
-    switch (asked.what) {
-    case verb::put:
-        std::memcpy(target, bounce_of(incoming.source, asked), asked.nbytes);
+    auto *const target = reinterpret_cast<std::byte *>(request.address);
+    switch (request.what) {
+    case request_kind::put:
+        std::memcpy(target, bounce_of(incoming.source, request), request.nbytes);
         break;
-    case verb::get:
-        std::memcpy(bounce_of(incoming.source, asked), target, asked.nbytes);
+    case request_kind::get:
+        std::memcpy(bounce_of(incoming.source, request), target, request.nbytes);
         break;
-    case verb::fetch:
-        apply_atomic(target, asked.operand.data(), told.old.data(), asked.type, asked.op);
+    case request_kind::fetch:
+        apply_atomic(target, request.operand.data(), reply.old.data(), request.type, request.op);
         break;
-    case verb::compare_swap:
-        apply_compare_swap(target, asked.operand.data(), asked.desired.data(), told.old.data(),
-                           asked.type);
+    case request_kind::compare_swap:
+        apply_compare_swap(target, request.operand.data(), request.desired.data(), reply.old.data(),
+                           request.type);
         break;
     }
-    finish_request(incoming.source, asked, told);
+    finish_request(incoming.source, request, reply);
 }
 
-std::byte *transfers::bounce_of(world_rank asker, const request &asked) const {
-    return engine_.transport().direct_base(asker) + asked.bounce_offset;
+std::byte *transfers::bounce_of(world_rank requester, const rpc_request &request) const {
+    return engine_.transport().direct_base(requester) + request.bounce_offset;
 }
 
-void transfers::finish_request(world_rank asker, const request &asked, const answer &told) {
-    if (asked.acknowledge != 0) {
-        acknowledge(asker, asked.header.id, told.refused != 0 ? OMPX_ERR_ADDRESS : 0);
+void transfers::finish_request(world_rank requester, const rpc_request &request,
+                               const rpc_reply &reply) {
+    if (request.acknowledge != 0) {
+        acknowledge(requester, request.header.id, reply.refused != 0 ? OMPX_ERR_ADDRESS : 0);
     } else {
-        calls_.reply(asker, asked.header.id, told);
+        calls_.reply(requester, request.header.id, reply);
     }
 }
 

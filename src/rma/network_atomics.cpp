@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Atomic operations by the network alone, on segments of all ranks, the own one too: what the
-// network does is atomic against nothing else. It has a few operations on integers. All others are
-// made of those by compare and exchange, so that no operation goes another way.
+// Atomic operations by the network only, on segments of all ranks including the calling rank:
+// network atomics are not atomic against any others. The network has a few operations on integers.
+// All others are built on its compare and exchange, so that every operation goes through the
+// network.
 #include "rma/atomics.h"
 #include "rma/rma.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using conduit::atomic_op;
 
-/// What the network calls it, for types of which it knows it.
+/// The network's operation for `op`, if it supports the type.
 std::optional<atomic_op> network_op(ompx_type_t type, ompx_op_t op) {
     bool const is_floating = type == OMPX_FLOAT || type == OMPX_DOUBLE;
     switch (op) {
@@ -38,18 +39,19 @@ std::uint64_t bits_at(const void *value, std::size_t nbytes) {
 
 } // namespace
 
-result<std::uint64_t> transfers::ask_network(world_rank peer, const memory::place &target,
-                                             const conduit::atomic_call &call) {
-    conduit::flight flight;
-    DIOMP_TRY(engine_.transport().atomic(peer, target.remote_address, call, flight.buffer().data(),
-                                         flight.count()));
-    DIOMP_TRY(flight.wait(engine_, [peer] {
+result<std::uint64_t> transfers::run_network_atomic(world_rank peer, const memory::location &target,
+                                                    const conduit::atomic_call &call) {
+    conduit::pooled_completion pooled_completion;
+    DIOMP_TRY(engine_.transport().atomic(peer, target.remote_address, call,
+                                         pooled_completion.buffer().data(),
+                                         pooled_completion.count()));
+    DIOMP_TRY(pooled_completion.wait(engine_, [peer] {
         return fmt::format("waiting for the network's atomic operation at rank {}", peer.value());
     }));
-    return bits_at(flight.buffer().data(), call.nbytes);
+    return bits_at(pooled_completion.buffer().data(), call.nbytes);
 }
 
-status transfers::atomic_by_network(world_rank peer, const memory::place &target,
+status transfers::atomic_by_network(world_rank peer, const memory::location &target,
                                     const void *operand, void *result, ompx_type_t type,
                                     ompx_op_t op, std::size_t size) {
     if (auto const native = network_op(type, op); native) {
@@ -59,21 +61,22 @@ status transfers::atomic_by_network(world_rank peer, const memory::place &target
             conduit::completion unused;
             return engine_.transport().atomic(peer, target.remote_address, call, nullptr, unused);
         }
-        auto old = ask_network(peer, target, call);
+        auto old = run_network_atomic(peer, target, call);
         DIOMP_TRY(old);
         if (result != nullptr) {
             std::memcpy(result, &old.value(), size);
         }
         return {};
     }
-    auto seen = ask_network(peer, target, {atomic_op::add, size, 0});
+    auto seen = run_network_atomic(peer, target, {atomic_op::add, size, 0});
     for (;;) {
         DIOMP_TRY(seen);
         std::uint64_t const old = seen.value();
-        std::uint64_t wanted = old;
-        apply_atomic(&wanted, operand, nullptr, type, op);
-        if (wanted != old) {
-            seen = ask_network(peer, target, {atomic_op::compare_exchange, size, wanted, old});
+        std::uint64_t changed = old;
+        apply_atomic(&changed, operand, nullptr, type, op);
+        if (changed != old) {
+            seen =
+                run_network_atomic(peer, target, {atomic_op::compare_exchange, size, changed, old});
         }
         if (seen && seen.value() == old) {
             if (result != nullptr) {
@@ -84,10 +87,10 @@ status transfers::atomic_by_network(world_rank peer, const memory::place &target
     }
 }
 
-status transfers::compare_swap_by_network(world_rank peer, const memory::place &target,
+status transfers::compare_swap_by_network(world_rank peer, const memory::location &target,
                                           const void *expected, const void *desired, void *result,
                                           std::size_t size) {
-    auto old = ask_network(
+    auto old = run_network_atomic(
         peer, target,
         {atomic_op::compare_exchange, size, bits_at(desired, size), bits_at(expected, size)});
     DIOMP_TRY(old);
@@ -97,10 +100,10 @@ status transfers::compare_swap_by_network(world_rank peer, const memory::place &
     return {};
 }
 
-/// The data is there before the signal starts: nothing keeps the two in order on the way.
-result<path> transfers::put_signal_by_network(world_rank peer, const memory::place &data,
+/// Completes the data before the signal starts: the network does not order the two.
+result<path> transfers::put_signal_by_network(world_rank peer, const memory::location &data,
                                               const void *local, std::size_t nbytes,
-                                              const memory::place &signal, std::uint64_t value,
+                                              const memory::location &signal, std::uint64_t value,
                                               ompx_op_t op) {
     path taken = path::message;
     if (nbytes > 0) {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One-sided transfers: everything that the api's inline path does not settle by itself.
+// One-sided transfers, except those that the inline path of the API completes itself.
 //
-// How a transfer goes: the address space says where the remote side is. Directly mapped memory is
-// copied by the calling core, and is complete on return. Segments of other ranks go through the
-// conduit's put and get: a put returns when its source may be reused, and fence, or the event of a
-// put, completes it at the target. Registered private memory goes by cross-memory attach; where the
-// system forbids that, through a bounce buffer in this rank's segment which the target's message
-// handler copies from or to; and to ranks that are not mapped in messages that carry the bytes.
+// The address space locates the remote side. Directly mapped memory is copied by the calling core
+// and complete on return. Segments of other ranks are accessed by the conduit's put and get: a put
+// returns when its source may be reused; a fence, or the put's event, completes it at the target.
+// Registered private memory is accessed by cross-memory attach. Where the system forbids that, data
+// goes through a bounce buffer in this rank's segment, which the target's message handler reads or
+// writes. For ranks that are not mapped here, messages carry the bytes.
 //
-// Glossary: remote: neither this rank nor mapped here. event: a transfer that somebody waits for
-// later. continuation: called when a transfer is complete, by whoever polls then.
+// Glossary: remote: neither this rank nor mapped here. event: the handle of a nonblocking transfer.
+// continuation: a function called after completion of a transfer, by a polling thread.
 #pragma once
 
 #include "conduit/call.h"
-#include "conduit/flight.h"
+#include "conduit/pooled_completion.h"
 #include "memory/memory.h"
 #include "rma/ack_window.h"
 #include "rma/box.h"
 #include "rma/copy.h"
 #include "rma/direction.h"
 #include "rma/event.h"
+#include "rma/implicit_ops.h"
 #include "rma/message_copies.h"
-#include "rma/unnamed.h"
 
 #include <array>
 #include <atomic>
@@ -33,73 +33,74 @@
 
 namespace diomp::rma {
 
-/// The ways that a transfer can take, for statistics and tests.
+/// The path that a transfer took, for statistics and tests.
 enum class path { self, direct, attach, message, conduit, device, peer_device, ipc, bounce };
 inline constexpr std::size_t num_paths = 9;
-[[nodiscard]] const char *name(path way);
+[[nodiscard]] const char *name(path taken);
 
-/// Told of a transfer that was under way after its call had returned, when this rank knows that it
-/// is complete. Any thread that polls; must not block.
-using flight_observer = std::function<void(direction way, world_rank peer, std::size_t nbytes,
-                                           std::chrono::steady_clock::time_point begin)>;
+/// Called for a transfer that outlived its call, when this rank finds it complete. Called by any
+/// polling thread; must not block.
+using transfer_observer = std::function<void(direction dir, world_rank peer, std::size_t nbytes,
+                                             std::chrono::steady_clock::time_point begin)>;
 
-/// Whether a transfer that has been started still uses its local side: not once the count is done.
-/// Null: it does not.
-using local_use = std::shared_ptr<const conduit::completion>;
+/// Completion of the local buffer: reusable once done. Null if it is reusable already.
+using local_completion = std::shared_ptr<const conduit::completion>;
 
 struct options {
     world_rank self;
     int num_ranks = 1;
-    std::size_t stream_threshold_bytes = learned_threshold;
-    flight_observer on_flight; ///< for the trace; empty: nobody asks
+    std::size_t stream_threshold_bytes = auto_threshold;
+    transfer_observer on_transfer_complete; ///< for the trace; empty: no trace
 };
 
 /// Any thread. Create before engine.start(). Ranks are valid, pointers not null unless nbytes is 0.
 class transfers {
 public:
-    /// Told the outcome once, on return of the call that took it or later in a polling thread.
+    /// Called once with the outcome, in the call that took it or later by a polling thread.
     using continuation = std::function<void(status)>;
 
     transfers(memory::address_space &space, memory::segment &own, memory::directory &directory,
               conduit::engine &engine, conduit::call_service &calls, const options &options);
     ~transfers();
 
-    /// Put blocks until the source may be reused, get until the bytes are here; the result is the
+    /// Put blocks until the source may be reused, get until the data has arrived. Both return the
     /// path taken.
     result<path> put(world_rank peer, void *remote, const void *local, std::size_t nbytes);
     result<path> get(world_rank peer, const void *remote, void *local, std::size_t nbytes);
-    /// The same for a remote side that has been located already. A put leaves `local` as it is.
-    result<path> move_at(direction way, world_rank peer, const memory::place &place, void *local,
-                         std::size_t nbytes);
+    /// Put or get with a remote side that is located already. A put does not change `local`.
+    result<path> move_at(direction dir, world_rank peer, const memory::location &location,
+                         void *local, std::size_t nbytes);
     result<path> put_box(world_rank peer, void *remote, const void *local, const box &shape);
     result<path> get_box(world_rank peer, const void *remote, void *local, const box &shape);
-    /// Pointers are to the first elements.
+    /// Pointers address the first elements.
     result<path> put_section(world_rank peer, void *remote, const void *local,
                              const section &shape);
     result<path> get_section(world_rank peer, const void *remote, void *local,
                              const section &shape);
-    /// As move_at; `place` and `local` are the arrays' beginnings. All runs are started before the
-    /// first is waited for.
-    result<path> move_box_at(direction way, world_rank peer, const memory::place &place,
+    /// Put or get of runs; `location` and `local` are the starts of the arrays. All runs are
+    /// started before the call waits for the first.
+    result<path> move_box_at(direction dir, world_rank peer, const memory::location &location,
                              void *local, const box_walk &walk);
-    result<path> move_runs_at(direction way, world_rank peer, const memory::place &place,
+    result<path> move_runs_at(direction dir, world_rank peer, const memory::location &location,
                               void *local, std::span<const run> runs);
 
-    /// Return at once where they can; *event is null if the transfer is complete. The local buffer
-    /// belongs to the transfer until then. With a null `event` the next fence completes it.
+    /// Nonblocking put and get; for peers that are not remote the call does the whole transfer.
+    /// *event is null if the transfer is complete on return. The local buffer belongs to the
+    /// transfer until completion. With a null `event` the next fence completes it.
     result<path> start_put(world_rank peer, void *remote, const void *local, std::size_t nbytes,
                            ompx_event_t *event);
     result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
                            ompx_event_t *event);
-    /// As move_at. `use`, if not null, gets to know about the local side.
-    result<path> start_at(direction way, world_rank peer, const memory::place &place, void *local,
-                          std::size_t nbytes, ompx_event_t *event, local_use *use = nullptr);
-    /// Waits until these are over. What becomes of them is their events' and fences' to tell.
-    status wait_for_local(std::span<const local_use> uses);
-    /// Whoever looks at an event of theirs calls this first, one thread at a time: it completes the
-    /// event if its transfer has arrived.
+    /// Nonblocking move_at. `local_done`, if not null, receives the completion of the local buffer.
+    result<path> start_at(direction dir, world_rank peer, const memory::location &location,
+                          void *local, std::size_t nbytes, ompx_event_t *event,
+                          local_completion *local_done = nullptr);
+    /// Waits until these are done. Failures are reported by the transfers' events and fences.
+    status wait_for_local_completion(std::span<const local_completion> completions);
+    /// Completes the event if its transfer has arrived. To be called before each test of an event,
+    /// by one thread at a time.
     void advance(ompx_event &event);
-    /// If the call fails, `then` is never called.
+    /// Put and get with a continuation. If the call fails, `then` is never called.
     result<path> put_then(world_rank peer, void *remote, const void *local, std::size_t nbytes,
                           continuation then);
     result<path> get_then(world_rank peer, const void *remote, void *local, std::size_t nbytes,
@@ -116,32 +117,32 @@ public:
     status compare_swap(world_rank peer, void *target, const void *expected, const void *desired,
                         void *result, ompx_type_t type);
 
-    /// Completes everything that this rank has started, at all peers or at least at those given.
+    /// Completes all operations of this rank, at all peers or at least at those given.
     status fence();
     status fence(std::span<const world_rank> peers);
-    /// A fence has only to order memory: no rank is remote, and no device copies.
+    /// Whether a fence only has to order memory: no rank is remote, and there are no device copies.
     [[nodiscard]] bool all_direct() const {
-        return all_direct_ && !devices_copy_.load(std::memory_order_relaxed);
+        return all_direct_ && !has_device_copies_.load(std::memory_order_relaxed);
     }
-    /// Completes the puts to one peer, and leaves the rest alone.
+    /// Completes the puts to one peer, and no other operations.
     status flush(world_rank peer);
 
-    /// Whether no copy of a device is under way. Must not block. An error is about one of them.
-    using idle_question = std::function<result<bool>()>;
-    /// Fences wait for copies of devices too, and look at devices and network in one loop
-    /// (DiOMP-Offloading 2025, hybrid polling). Create before engine.start().
-    void ask_devices(idle_question are_idle) { devices_are_idle_ = std::move(are_idle); }
-    /// Waits until there are none.
+    /// Whether no device copy is in flight. Must not block. An error is the failure of such a copy.
+    using idle_query = std::function<result<bool>()>;
+    /// Fences also wait for device copies, and poll devices and network in one loop
+    /// (DiOMP-Offloading 2025, hybrid polling). Call before engine.start().
+    void set_device_idle_query(idle_query query) { device_idle_query_ = std::move(query); }
+    /// Waits until no device copy is in flight.
     status wait_for_devices();
-    /// From now on such copies happen.
-    void expect_device_copies() { devices_copy_.store(true, std::memory_order_relaxed); }
+    /// Announces that there may be device copies from now on.
+    void enable_device_copies() { has_device_copies_.store(true, std::memory_order_relaxed); }
 
     [[nodiscard]] std::size_t stream_threshold() const { return options_.stream_threshold_bytes; }
 
 private:
-    enum class verb : std::uint32_t { put, get, fetch, compare_swap }; ///< of a request
-    struct request;
-    struct answer;
+    enum class request_kind : std::uint32_t { put, get, fetch, compare_swap };
+    struct rpc_request;
+    struct rpc_reply;
     struct signal_header;
     struct acknowledgement;
 
@@ -149,80 +150,80 @@ private:
         return !all_direct_ && engine_.transport().direct_base(peer) == nullptr;
     }
 
-    // transfers.cpp: memory that is mapped, or of ranks that are
-    result<path> move(direction way, world_rank peer, const void *remote, void *local,
+    // transfers.cpp: mapped memory, and memory of mapped ranks
+    result<path> move(direction dir, world_rank peer, const void *remote, void *local,
                       std::size_t nbytes);
-    result<path> move_private(direction way, world_rank peer, std::uint64_t remote, void *local,
+    result<path> move_private(direction dir, world_rank peer, std::uint64_t remote, void *local,
                               std::size_t nbytes);
     template <typename Shape>
-    result<path> move_shape(direction way, world_rank peer, const void *remote, void *local,
+    result<path> move_shape(direction dir, world_rank peer, const void *remote, void *local,
                             const Shape &shape);
-    result<memory::place> locate_atomic(world_rank peer, void *target, std::size_t size);
+    result<memory::location> locate_atomic(world_rank peer, void *target, std::size_t size);
 
     // remote.cpp: memory of remote ranks
-    status begin_remote(direction way, world_rank peer, const memory::place &place, void *local,
-                        std::size_t nbytes, conduit::completion &count);
-    /// Waits for what begin_remote began. `place` and `nbytes` are for the error.
-    status end_remote(direction way, world_rank peer, const memory::place &place,
-                      std::size_t nbytes, conduit::flight &flight);
-    result<path> move_remote(direction way, world_rank peer, const memory::place &place,
+    status begin_remote(direction dir, world_rank peer, const memory::location &location,
+                        void *local, std::size_t nbytes, conduit::completion &count);
+    /// Waits for a transfer of begin_remote. `location` and `nbytes` are for the error.
+    status wait_for_remote(direction dir, world_rank peer, const memory::location &location,
+                           std::size_t nbytes, conduit::pooled_completion &pooled_completion);
+    result<path> move_remote(direction dir, world_rank peer, const memory::location &location,
                              void *local, std::size_t nbytes);
-    /// False: nothing was started; each run is to be moved by itself.
-    result<bool> begin_box_remote(direction way, world_rank peer, const memory::place &place,
+    /// False: nothing was started; each run is to be moved separately.
+    result<bool> begin_box_remote(direction dir, world_rank peer, const memory::location &location,
                                   std::byte *local, const box_walk &walk,
                                   conduit::completion &count);
-    result<path> move_box_remote(direction way, world_rank peer, const memory::place &place,
+    result<path> move_box_remote(direction dir, world_rank peer, const memory::location &location,
                                  std::byte *local, const box_walk &walk);
-    result<path> start(direction way, world_rank peer, const void *remote, void *local,
+    result<path> start(direction dir, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
-    result<path> start_unnamed(direction way, world_rank peer, const memory::place &place,
-                               void *local, std::size_t nbytes, local_use *use);
-    /// Asks for the completion of a put at its target; failures count as the transfer's.
+    result<path> start_implicit(direction dir, world_rank peer, const memory::location &location,
+                                void *local, std::size_t nbytes, local_completion *local_done);
+    /// Starts the flush of a put into the same count, which also receives failures.
     void flush_into(world_rank peer, conduit::completion &count);
-    result<path> move_then(direction way, world_rank peer, const void *remote, void *local,
+    result<path> move_then(direction dir, world_rank peer, const void *remote, void *local,
                            std::size_t nbytes, continuation then);
-    status refused(world_rank peer, const memory::place &place, std::size_t nbytes);
+    status refused(world_rank peer, const memory::location &location, std::size_t nbytes);
     status wait_for_acks();
 
-    // signal.cpp: put with signal, and what else goes by messages that nobody waits for
-    result<path> put_signal_remote(world_rank peer, const memory::place &data, const void *local,
+    // signal.cpp: put with signal, and acknowledgements of operations by message
+    result<path> put_signal_remote(world_rank peer, const memory::location &data, const void *local,
                                    std::size_t nbytes, std::uint64_t signal, std::uint64_t value,
                                    ompx_op_t op);
-    /// False: the conduit does not send a message behind this put, and nothing was started.
-    result<bool> put_with_signal(world_rank peer, const memory::place &data, const void *local,
+    /// False: the conduit cannot send a message after this put, and nothing was started.
+    result<bool> put_with_signal(world_rank peer, const memory::location &data, const void *local,
                                  std::size_t nbytes, const signal_header &signal);
-    result<path> put_then_signal(world_rank peer, const memory::place &data, const void *local,
+    result<path> put_then_signal(world_rank peer, const memory::location &data, const void *local,
                                  std::size_t nbytes, const signal_header &signal);
     result<std::uint64_t> open_ack();
-    void acknowledge(world_rank asker, std::uint64_t number, int failure);
+    void acknowledge(world_rank requester, std::uint64_t number, int failure);
     void on_signal(const conduit::message &incoming);
     void on_acknowledgement(const conduit::message &incoming);
 
-    // network_atomics.cpp: where the network does them, of all ranks' segments
-    [[nodiscard]] bool goes_by_network(const memory::place &target) const {
-        return target.in_segment && engine_.transport().abilities().has_atomics;
+    // network_atomics.cpp: atomics by the network, on segments of all ranks
+    [[nodiscard]] bool uses_network_atomics(const memory::location &target) const {
+        return target.in_segment && engine_.transport().caps().has_atomics;
     }
-    result<std::uint64_t> ask_network(world_rank peer, const memory::place &target,
-                                      const conduit::atomic_call &call);
-    status atomic_by_network(world_rank peer, const memory::place &target, const void *operand,
+    result<std::uint64_t> run_network_atomic(world_rank peer, const memory::location &target,
+                                             const conduit::atomic_call &call);
+    status atomic_by_network(world_rank peer, const memory::location &target, const void *operand,
                              void *result, ompx_type_t type, ompx_op_t op, std::size_t size);
-    status compare_swap_by_network(world_rank peer, const memory::place &target,
+    status compare_swap_by_network(world_rank peer, const memory::location &target,
                                    const void *expected, const void *desired, void *result,
                                    std::size_t size);
-    result<path> put_signal_by_network(world_rank peer, const memory::place &data,
+    result<path> put_signal_by_network(world_rank peer, const memory::location &data,
                                        const void *local, std::size_t nbytes,
-                                       const memory::place &signal, std::uint64_t value,
+                                       const memory::location &signal, std::uint64_t value,
                                        ompx_op_t op);
 
-    // messages.cpp: the target's help
-    status move_by_messages(direction way, world_rank peer, std::uint64_t remote, void *local,
+    // messages.cpp: operations executed by the target
+    status move_by_messages(direction dir, world_rank peer, std::uint64_t remote, void *local,
                             std::size_t nbytes);
-    status atomic_by_message(verb what, world_rank peer, const memory::place &target,
+    status atomic_by_message(request_kind what, world_rank peer, const memory::location &target,
                              const void *operand, const void *desired, void *result,
                              ompx_type_t type, ompx_op_t op, std::size_t size);
     void on_request(const conduit::message &incoming);
-    void finish_request(world_rank asker, const request &asked, const answer &told);
-    [[nodiscard]] std::byte *bounce_of(world_rank asker, const request &asked) const;
+    void finish_request(world_rank requester, const rpc_request &request, const rpc_reply &reply);
+    [[nodiscard]] std::byte *bounce_of(world_rank requester, const rpc_request &request) const;
     std::byte *bounce_buffer();
 
     memory::address_space &space_;
@@ -232,17 +233,16 @@ private:
     conduit::call_service &calls_;
     options options_;
     bool all_direct_ = true;
-    idle_question devices_are_idle_;
-    std::atomic<bool> devices_copy_{false};
+    idle_query device_idle_query_;
+    std::atomic<bool> has_device_copies_{false};
     conduit::handler_id request_handler_;
     conduit::handler_id signal_handler_;
     conduit::handler_id acknowledgement_handler_;
     message_copies copies_;
     ack_window acks_;
-    unnamed_transfers unnamed_;
+    implicit_ops implicit_;
     std::atomic<bool> attach_forbidden_{false};
-    std::mutex
-        bounce_mutex_; ///< held for the length of a transfer by messages; never taken in handlers
+    std::mutex bounce_mutex_; ///< held during a transfer by messages; not taken in handlers
     std::byte *bounce_ = nullptr;
     std::uint64_t bounce_offset_ = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Put with signal to ranks that are not mapped here. Short data travels in messages, which are
-// handled in order: the last one carries the signal, so one way is enough. So it is for long data
-// where the conduit sends a message behind a put. Elsewhere the put's flush says that the data is
-// there, and then the signal follows by message. In any case the call returns when the source may
-// be reused, and a fence waits for the acknowledgement.
+// handled in order; the last one carries the signal, so there is no round trip. Long data needs
+// none either where the conduit sends a message after a put. Elsewhere the put is flushed, and the
+// signal follows by message. In all cases the call returns when the source may be reused, and a
+// fence waits for the acknowledgement.
 #include "rma/atomics.h"
 #include "rma/rma.h"
 
@@ -14,7 +14,7 @@
 namespace diomp::rma {
 namespace {
 
-/// Data of up to so many messages is short: cheaper copied by the target than waited for.
+/// Data of up to this many messages is short: a copy by the target is cheaper than a round trip.
 constexpr std::size_t max_short_messages = 4;
 
 } // namespace
@@ -43,47 +43,47 @@ result<std::uint64_t> transfers::open_ack() {
     return *number;
 }
 
-result<path> transfers::put_signal_remote(world_rank peer, const memory::place &data,
+result<path> transfers::put_signal_remote(world_rank peer, const memory::location &data,
                                           const void *local, std::size_t nbytes,
                                           std::uint64_t signal, std::uint64_t value, ompx_op_t op) {
     auto number = open_ack();
     DIOMP_TRY(number);
-    signal_header about{number.value(), data.remote_address, signal, value, 0, op};
-    std::size_t const room = room_after<signal_header>(engine_, peer);
-    if (nbytes > max_short_messages * room) {
+    signal_header head{number.value(), data.remote_address, signal, value, 0, op};
+    std::size_t const space = payload_space<signal_header>(engine_, peer);
+    if (nbytes > max_short_messages * space) {
         if (data.in_segment) {
-            auto sent = put_with_signal(peer, data, local, nbytes, about);
+            auto sent = put_with_signal(peer, data, local, nbytes, head);
             if (!sent || sent.value()) {
                 DIOMP_TRY(sent);
                 return path::conduit;
             }
         }
-        return put_then_signal(peer, data, local, nbytes, about);
+        return put_then_signal(peer, data, local, nbytes, head);
     }
     auto const *const from = static_cast<const std::byte *>(local);
     for (std::size_t sent = 0;;) {
-        std::size_t const part = std::min(nbytes - sent, room);
-        about.nbytes = static_cast<std::uint32_t>(part);
-        about.op = sent + part == nbytes ? op : 0;
-        send_with_bytes(engine_, peer, signal_handler_, about, from + sent, part);
-        sent += part;
-        about.address += part;
+        std::size_t const chunk_bytes = std::min(nbytes - sent, space);
+        head.nbytes = static_cast<std::uint32_t>(chunk_bytes);
+        head.op = sent + chunk_bytes == nbytes ? op : 0;
+        send_with_bytes(engine_, peer, signal_handler_, head, from + sent, chunk_bytes);
+        sent += chunk_bytes;
+        head.address += chunk_bytes;
         if (sent == nbytes) {
             return path::message;
         }
     }
 }
 
-result<bool> transfers::put_with_signal(world_rank peer, const memory::place &data,
+result<bool> transfers::put_with_signal(world_rank peer, const memory::location &data,
                                         const void *local, std::size_t nbytes,
                                         const signal_header &signal) {
-    conduit::flight flight;
+    conduit::pooled_completion pooled_completion;
     auto sent = engine_.put_with_message(
         peer, data.remote_address, {static_cast<const std::byte *>(local), nbytes}, signal_handler_,
-        std::as_bytes(std::span<const signal_header>(&signal, 1)), flight.count());
+        std::as_bytes(std::span<const signal_header>(&signal, 1)), pooled_completion.count());
     status ended;
     if (sent && sent.value()) {
-        ended = end_remote(direction::put, peer, data, nbytes, flight);
+        ended = wait_for_remote(direction::put, peer, data, nbytes, pooled_completion);
     }
     // A lost peer acknowledges nothing; after any other failure the signal may still arrive.
     if (!sent || (!ended && ended.failure().code() == OMPX_ERR_PEER)) {
@@ -93,20 +93,20 @@ result<bool> transfers::put_with_signal(world_rank peer, const memory::place &da
     return sent;
 }
 
-result<path> transfers::put_then_signal(world_rank peer, const memory::place &data,
+result<path> transfers::put_then_signal(world_rank peer, const memory::location &data,
                                         const void *local, std::size_t nbytes,
                                         const signal_header &signal) {
-    conduit::flight flight;
+    conduit::pooled_completion pooled_completion;
     auto arrived = std::make_shared<conduit::completion>();
-    status begun =
-        begin_remote(direction::put, peer, data, const_cast<void *>(local), nbytes, flight.count());
-    if (begun && data.in_segment) {
-        begun = engine_.transport().flush(peer, *arrived);
+    status started = begin_remote(direction::put, peer, data, const_cast<void *>(local), nbytes,
+                                  pooled_completion.count());
+    if (started && data.in_segment) {
+        started = engine_.transport().flush(peer, *arrived);
     }
-    status sent = end_remote(direction::put, peer, data, nbytes, flight);
-    if (!begun || !sent) {
+    status sent = wait_for_remote(direction::put, peer, data, nbytes, pooled_completion);
+    if (!started || !sent) {
         acks_.close(signal.number, peer);
-        return begun ? sent.take_failure() : begun.take_failure();
+        return started ? sent.take_failure() : started.take_failure();
     }
     auto const send_signal = [this, peer, signal, arrived] {
         if (int const failure = arrived->failure.load(std::memory_order_relaxed); failure != 0) {
@@ -115,43 +115,44 @@ result<path> transfers::put_then_signal(world_rank peer, const memory::place &da
         }
         engine_.send(peer, signal_handler_, signal);
     };
-    // Registered memory is reached by messages, whose answers have said that the data is there.
+    // For registered memory, the acknowledgements of the messages have confirmed the data's
+    // arrival.
     if (arrived->is_done()) {
         send_signal();
     } else {
-        engine_.watch(arrived, send_signal);
+        engine_.on_completion(arrived, send_signal);
     }
     return data.in_segment ? path::conduit : path::message;
 }
 
 void transfers::on_signal(const conduit::message &incoming) {
-    signal_header about;
-    std::memcpy(&about, incoming.payload.data(), sizeof(about));
+    signal_header head;
+    std::memcpy(&head, incoming.payload.data(), sizeof(head));
     bool const exposed =
-        (about.nbytes == 0 || is_exposed(own_, directory_, about.address, about.nbytes)) &&
-        is_exposed(own_, directory_, about.signal, sizeof(std::uint64_t));
-    if (exposed && about.nbytes > 0) {
-        std::memcpy(reinterpret_cast<std::byte *>(about.address),
-                    incoming.payload.data() + sizeof(about), about.nbytes);
+        (head.nbytes == 0 || is_exposed(own_, directory_, head.address, head.nbytes)) &&
+        is_exposed(own_, directory_, head.signal, sizeof(std::uint64_t));
+    if (exposed && head.nbytes > 0) {
+        std::memcpy(reinterpret_cast<std::byte *>(head.address),
+                    incoming.payload.data() + sizeof(head), head.nbytes);
     }
-    if (about.op == 0) {
+    if (head.op == 0) {
         return;
     }
     if (exposed) {
-        apply_atomic(reinterpret_cast<std::byte *>(about.signal), &about.value, nullptr,
-                     OMPX_UINT64, about.op);
+        apply_atomic(reinterpret_cast<std::byte *>(head.signal), &head.value, nullptr, OMPX_UINT64,
+                     head.op);
     }
-    acknowledge(incoming.source, about.number, exposed ? 0 : OMPX_ERR_ADDRESS);
+    acknowledge(incoming.source, head.number, exposed ? 0 : OMPX_ERR_ADDRESS);
 }
 
-void transfers::acknowledge(world_rank asker, std::uint64_t number, int failure) {
-    engine_.send(asker, acknowledgement_handler_, acknowledgement{number, failure});
+void transfers::acknowledge(world_rank requester, std::uint64_t number, int failure) {
+    engine_.send(requester, acknowledgement_handler_, acknowledgement{number, failure});
 }
 
 void transfers::on_acknowledgement(const conduit::message &incoming) {
-    acknowledgement told;
-    std::memcpy(&told, incoming.payload.data(), sizeof(told));
-    acks_.close(told.number, incoming.source, static_cast<int>(told.failure));
+    acknowledgement ack;
+    std::memcpy(&ack, incoming.payload.data(), sizeof(ack));
+    acks_.close(ack.number, incoming.source, static_cast<int>(ack.failure));
 }
 
 } // namespace diomp::rma

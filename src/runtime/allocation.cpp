@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collective allocation. Every rank takes the space first and then meets the others: one meeting
-// settles whether all asked for the same and all had room. If not, every rank gives back what it
-// took; since the heaps decide by their history alone, they are equal again afterwards.
+// Collective allocation. Every rank first allocates in its own segment; then one round of the group
+// checks that all ranks passed equal arguments and that all had space. If not, every rank frees its
+// block. A heap's layout depends on its call history only, so the heaps are equal again afterwards.
 #include "runtime/runtime.h"
 
 #include <fmt/core.h>
@@ -25,8 +25,8 @@ sync::call_signature signature_of(ompx_mem_kind_t kind, std::size_t nbytes, std:
 
 } // namespace
 
-result<std::uint64_t> runtime::take(ompx_mem_kind_t kind, std::size_t nbytes,
-                                    std::size_t alignment) {
+result<std::uint64_t> runtime::allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
+                                                   std::size_t alignment) {
     switch (kind) {
     case OMPX_MEM_SYMMETRIC:
         return segment_->allocate_symmetric(nbytes, alignment);
@@ -36,22 +36,21 @@ result<std::uint64_t> runtime::take(ompx_mem_kind_t kind, std::size_t nbytes,
         return segment_->allocate_local(nbytes, alignment);
     default:
         return error(OMPX_ERR_ARG,
-                     fmt::format("{} is no kind of allocation", static_cast<int>(kind)),
+                     fmt::format("{} is not a kind of allocation", static_cast<int>(kind)),
                      "use OMPX_MEM_SYMMETRIC, OMPX_MEM_ASYMMETRIC or OMPX_MEM_LOCAL");
     }
 }
 
 result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
                                  contents initial) {
-    if ((alignment & (alignment - 1)) != 0 || alignment > conduit::window::max_alignment) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("an alignment of {} bytes is not possible", alignment),
-                     fmt::format("use a power of two up to {}",
-                                 format_size(conduit::window::max_alignment)));
+    if ((alignment & (alignment - 1)) != 0 || alignment > conduit::arena::max_alignment) {
+        return error(
+            OMPX_ERR_ARG, fmt::format("an alignment of {} bytes is not possible", alignment),
+            fmt::format("use a power of two up to {}", format_size(conduit::arena::max_alignment)));
     }
     alignment = std::max(alignment, default_alignment);
-    auto taken = take(kind, nbytes, alignment);
-    // Before the ranks meet: another rank may write as soon as it returns.
+    auto taken = allocate_in_segment(kind, nbytes, alignment);
+    // Before the round: another rank may write as soon as its call returns.
     if (taken && initial == contents::zero) {
         std::memset(segment_->base() + taken.value(), 0, nbytes);
     }
@@ -72,14 +71,14 @@ result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::
 status runtime::agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
                                     const result<std::uint64_t> &taken, const char *remedy) {
     group::group &world = groups_->world();
-    auto const turn = world.enter();
+    auto const call_lock = world.lock_calls();
     auto agreed = world.agree(call, taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
     DIOMP_TRY(agreed);
-    auto const &objection = agreed.value();
-    if (taken && objection) { // whoever has no room has its own reason
+    auto const &veto = agreed.value();
+    if (taken && veto) { // the rank without space returns its own error
         return error(OMPX_ERR_NOMEM,
-                     fmt::format("rank {} has no room for its part ({} bytes)", objection->member,
-                                 objection->detail),
+                     fmt::format("rank {} has no space for its block ({} bytes)", veto->member,
+                                 veto->detail),
                      remedy);
     }
     return {};
@@ -112,11 +111,11 @@ status runtime::free(void *ptr) {
         DIOMP_TRY(transfers_->fence());
         sync::call_signature call;
         call.what = sync::operation::free_memory;
-        // Own parts of asymmetric memory lie anywhere, their second-level pointers at the same
-        // offset.
+        // Blocks of an asymmetric allocation have different offsets on the ranks; their
+        // second-level pointers have the same offset.
         call.amount = segment_->pointer_of(allocation.offset).value_or(allocation.offset);
-        auto const turn = groups_->world().enter();
-        DIOMP_TRY(groups_->world().meet(call));
+        auto const call_lock = groups_->world().lock_calls();
+        DIOMP_TRY(groups_->world().arrive_and_wait(call));
     }
     segment_->release(allocation.offset);
     return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where the buffers of a collective on devices are.
+// Resolves the buffers of collectives on devices.
 #include "runtime/device_collectives.h"
 
 #include <algorithm>
@@ -8,102 +8,103 @@ namespace diomp::runtime {
 
 using collective::request;
 
-result<device_collectives::view> device_collectives::find(const void *pointer, int device,
-                                                          std::size_t nbytes) {
-    view made;
+result<device_collectives::device_buffer_view>
+device_collectives::find(const void *pointer, int device, std::size_t nbytes) {
+    device_buffer_view made;
     made.nbytes = nbytes;
-    made.here = static_cast<std::byte *>(const_cast<void *>(pointer));
+    made.host = static_cast<std::byte *>(const_cast<void *>(pointer));
     if (nbytes == 0) {
         return made;
     }
-    auto found = devices_.find_own(pointer, device, nbytes);
+    auto found = devices_.locate_own(pointer, device, nbytes);
     DIOMP_TRY(found);
-    made.there = found.value();
-    made.here = made.there.on == nullptr ? made.there.address : nullptr;
+    made.location = found.value();
+    made.host = made.location.on == nullptr ? made.location.address : nullptr;
     return made;
 }
 
-result<device_collectives::views> device_collectives::find_buffers(const group::group &members,
-                                                                   const request &asked,
-                                                                   std::size_t place, int device) {
-    std::size_t const member = members.own(place);
-    views made;
-    made.use = collective::use_of(asked, {}, members.count(), member);
-    auto src = find(asked.src, device, made.use.src_bytes);
+result<device_collectives::endpoint_views>
+device_collectives::find_buffers(const group::group &members, const request &args,
+                                 std::size_t own_index, int device) {
+    std::size_t const member = members.own(own_index);
+    endpoint_views made;
+    made.use = collective::use_of(args, {}, members.count(), member);
+    auto src = find(args.src, device, made.use.src_bytes);
     DIOMP_TRY(src);
     made.src = src.take();
-    auto dst = find(asked.dst, device, made.use.dst_bytes);
+    auto dst = find(args.dst, device, made.use.dst_bytes);
     DIOMP_TRY(dst);
     made.dst = dst.take();
     return made;
 }
 
-// What collectives of host devices spend beside the collective itself: no allocation, no lock.
+// On the fast path of collectives on host devices: no allocation, no lock.
 result<std::span<const collective::endpoint_buffers>>
-device_collectives::find_loadable(const group::group &members, const request &asked, int device,
+device_collectives::find_loadable(const group::group &members, const request &args, int device,
                                   std::span<collective::endpoint_buffers> into) {
     std::size_t const num = members.num_own();
     if (num > into.size()) {
         return std::span<const collective::endpoint_buffers>{};
     }
     auto const own = into.first(num);
-    std::ranges::fill(own, collective::endpoint_buffers{asked.dst, asked.src, nullptr});
+    std::ranges::fill(own, collective::endpoint_buffers{args.dst, args.src, nullptr});
     bool const has_endpoints = !members.endpoints().empty();
-    for (std::size_t place = 0; place < num; ++place) {
-        std::size_t const member = members.own(place);
+    for (std::size_t own_index = 0; own_index < num; ++own_index) {
+        std::size_t const member = members.own(own_index);
         int const on = has_endpoints ? members.endpoints()[member].device : device;
-        auto const use = collective::use_of(asked, own[place], members.count(), member);
-        bool const lacks_one = (use.src_bytes > 0 && asked.src == nullptr) ||
-                               (use.dst_bytes > 0 && asked.dst == nullptr);
+        auto const use = collective::use_of(args, own[own_index], members.count(), member);
+        bool const lacks_one = (use.src_bytes > 0 && args.src == nullptr) ||
+                               (use.dst_bytes > 0 && args.dst == nullptr);
         if (lacks_one) {
-            return std::span<const collective::endpoint_buffers>{}; // reported on the other way
+            return std::span<const collective::endpoint_buffers>{}; // the general path reports it
         }
         if (use.src_bytes > 0) {
-            auto found = devices_.find_own(asked.src, on, use.src_bytes);
+            auto found = devices_.locate_own(args.src, on, use.src_bytes);
             DIOMP_TRY(found);
             if (found.value().on != nullptr) {
                 return std::span<const collective::endpoint_buffers>{};
             }
-            own[place].src = found.value().address;
+            own[own_index].src = found.value().address;
         }
         if (use.dst_bytes > 0) {
-            auto found = devices_.find_own(asked.dst, on, use.dst_bytes);
+            auto found = devices_.locate_own(args.dst, on, use.dst_bytes);
             DIOMP_TRY(found);
             if (found.value().on != nullptr) {
                 return std::span<const collective::endpoint_buffers>{};
             }
-            own[place].dst = found.value().address;
+            own[own_index].dst = found.value().address;
         }
     }
     return std::span<const collective::endpoint_buffers>(own);
 }
 
-result<device_collectives::whole_call>
-device_collectives::find_all(const group::group &members, const request &asked, int device) {
-    whole_call call;
-    call.asked = asked;
-    // Null pointers and sizes first: what is found afterwards depends on them.
+result<device_collectives::checked_call>
+device_collectives::find_all_buffers(const group::group &members, const request &args, int device) {
+    checked_call call;
+    call.args = args;
+    // Null pointers and sizes are checked before the buffers are looked up by them.
     std::vector<collective::endpoint_buffers> const given(members.num_own(),
-                                                          {asked.dst, asked.src, asked.blocks});
-    DIOMP_TRY(collectives_.check(members, asked, given));
-    for (std::size_t place = 0; place < given.size(); ++place) {
-        int const on =
-            members.endpoints().empty() ? device : members.endpoints()[members.own(place)].device;
-        auto found = find_buffers(members, asked, place, on);
+                                                          {args.dst, args.src, args.blocks});
+    DIOMP_TRY(collectives_.check(members, args, given));
+    for (std::size_t own_index = 0; own_index < given.size(); ++own_index) {
+        int const on = members.endpoints().empty()
+                           ? device
+                           : members.endpoints()[members.own(own_index)].device;
+        auto found = find_buffers(members, args, own_index, on);
         DIOMP_TRY(found);
         call.own.push_back(found.take());
-        call.blocks.push_back(asked.blocks);
+        call.blocks.push_back(args.blocks);
     }
     return call;
 }
 
-status device_collectives::load(view &of, bool is_read) {
-    if (of.there.on == nullptr || of.here != nullptr) {
+status device_collectives::prepare_host_copy(device_buffer_view &of, bool is_read) {
+    if (of.location.on == nullptr || of.host != nullptr) {
         return {};
     }
     of.copy = std::make_unique_for_overwrite<std::byte[]>(of.nbytes);
-    of.here = of.copy.get();
-    return is_read ? devices_.copy_own(of.there, of.here, of.nbytes, false) : status{};
+    of.host = of.copy.get();
+    return is_read ? devices_.copy_own(of.location, of.host, of.nbytes, false) : status{};
 }
 
 } // namespace diomp::runtime

@@ -8,20 +8,20 @@ namespace diomp::runtime {
 result<device_scratch::lease> device_scratch::take(const offload::accelerator &on) {
     {
         std::lock_guard const guard(mutex_);
-        auto const found = std::ranges::find(idle_, &on, &piece::first);
+        auto const found = std::ranges::find(idle_, &on, &device_buffer::first);
         if (found != idle_.end()) {
-            piece given = std::move(*found);
+            device_buffer given = std::move(*found);
             idle_.erase(found);
             return lease(*this, std::move(given));
         }
     }
-    auto made = on.backend->reserve(on.id, piece_bytes);
+    auto made = on.backend->reserve(on.id, buffer_bytes);
     DIOMP_TRY(made);
-    DIOMP_TRY(made.value()->commit(0, piece_bytes));
+    DIOMP_TRY(made.value()->commit(0, buffer_bytes));
     return lease(*this, {&on, made.take()});
 }
 
-void device_scratch::give_back(piece returned) {
+void device_scratch::give_back(device_buffer returned) {
     std::lock_guard const guard(mutex_);
     idle_.push_back(std::move(returned));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Pieces of own devices' memory for the length of a call.
+// Scratch buffers in the memory of this rank's devices, for the duration of a call.
 #pragma once
 
 #include "offload/offload.h"
@@ -13,18 +13,19 @@
 
 namespace diomp::runtime {
 
-/// Any thread. Keeps what has been given back.
+/// A pool of scratch buffers; returned buffers are kept for reuse. Any thread.
 class device_scratch {
-    using piece = std::pair<const offload::accelerator *, std::unique_ptr<device::memory>>;
+    using device_buffer = std::pair<const offload::accelerator *, std::unique_ptr<device::memory>>;
 
 public:
-    static constexpr std::size_t piece_bytes = std::size_t{4} << 20;
+    static constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 
-    /// Gives the piece back. Ends before the scratch memory does, and when no device uses it.
+    /// Owns a buffer and returns it to the pool. Must be destroyed before the pool, and only when
+    /// no device uses the buffer.
     class lease {
     public:
         lease() = default;
-        lease(device_scratch &of, piece given) : of_(&of), given_(std::move(given)) {}
+        lease(device_scratch &of, device_buffer given) : of_(&of), given_(std::move(given)) {}
         lease(lease &&other) noexcept = default;
         lease &operator=(lease &&) = delete;
         ~lease() {
@@ -32,24 +33,24 @@ public:
                 of_->give_back(std::move(given_));
             }
         }
-        /// Empty: nothing has been taken.
+        /// Empty for a default-constructed lease.
         [[nodiscard]] std::span<std::byte> bytes() const {
             return given_.second == nullptr ? std::span<std::byte>{}
-                                            : std::span(given_.second->base(), piece_bytes);
+                                            : std::span(given_.second->base(), buffer_bytes);
         }
 
     private:
         device_scratch *of_ = nullptr;
-        piece given_;
+        device_buffer given_;
     };
-    /// OMPX_ERR_NOMEM: the device is full.
+    /// Errors: OMPX_ERR_NOMEM if the device is full.
     result<lease> take(const offload::accelerator &on);
 
 private:
-    void give_back(piece returned);
+    void give_back(device_buffer returned);
 
     std::mutex mutex_; ///< leaf lock
-    std::vector<piece> idle_;
+    std::vector<device_buffer> idle_;
 };
 
 } // namespace diomp::runtime

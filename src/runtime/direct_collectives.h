@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Native collectives of devices that reach each other's memory, in one process or, by device IPC,
-// in several of a node: from device to device, reduced on the devices.
+// Native collectives of devices that can access each other's memory, in one process or, by device
+// IPC, in several processes of a node: copied from device to device, reduced on the devices.
 //
-// A call has three meetings. In the first the members tell where their buffers lie in their
-// segments. Then everybody makes them reachable for its own devices, and in the second says whether
-// it could: nothing is written before. The third is at the end; of calls with several phases there
-// is one at the end of each.
+// A call has three rounds. In the first, the members exchange the offsets of their buffers in their
+// segments. Each member then makes these buffers accessible to its own devices and reports in the
+// second round whether that succeeded; nothing is written before. The third round ends the call;
+// calls with several phases have one at the end of each phase.
 #pragma once
 
 #include "collective/collective.h"
 #include "collective/device_plan.h"
 #include "offload/offload.h"
+#include "runtime/buffer_info.h"
 #include "runtime/device_scratch.h"
-#include "runtime/told_buffers.h"
 
 #include <cstddef>
 #include <memory>
@@ -21,70 +21,71 @@
 
 namespace diomp::runtime {
 
-/// Any thread; the caller holds the group's turn.
+/// Any thread; the caller holds the group's call lock.
 class direct_collectives {
 public:
     explicit direct_collectives(offload::devices &devices) : devices_(devices) {}
 
-    /// Of one own endpoint, on its device.
+    /// Buffers of one own endpoint, on its device.
     struct buffers {
-        offload::end dst;
-        offload::end src;
+        offload::device_ptr dst;
+        offload::device_ptr src;
         collective::buffer_use use;
-        std::shared_ptr<const collective::block_lists> blocks; ///< of v forms
+        std::shared_ptr<const collective::block_lists> blocks; ///< of v variants
     };
     enum class outcome {
         done,
-        not_so,      ///< some buffer or device does not allow it, or the call is small or wrong
-        unreachable, ///< some device does not reach another one's memory, nor will it
+        not_applicable, ///< unsuitable buffer or device, or a small or erroneous call
+        unreachable,    ///< a device cannot access another one's memory, permanently
     };
     /// Collective over a group whose endpoints are accelerators on one node, at most
-    /// device::queue::most_sources; `asked` is checked, and has_device_plan. An alltoallv without a
-    /// block of `from_bytes` is small; of other calls the caller knows. All members get the same
-    /// outcome. If it is not `done` nothing has been written, and they make the call in
-    /// another way. Errors: members that make different calls; a device that fails, of whichever
-    /// member; the buffers have any contents then.
-    result<outcome> run(group::group &members, const collective::request &asked,
+    /// device::queue::max_sources. Blocks. `args` has been checked and has_device_plan() holds. An
+    /// alltoallv whose blocks are all smaller than `from_bytes` is small; for other calls the
+    /// caller checks this. All members get the same outcome. If it is not `done`, nothing has been
+    /// written and the members use another path. Errors: members made different calls; a device of
+    /// any member failed, and the contents of the buffers are undefined.
+    result<outcome> run(group::group &members, const collective::request &args,
                         std::span<const buffers> own, std::size_t from_bytes);
 
-    /// Its first two meetings: whether the outcome would be `done` if no device failed.
-    result<outcome> try_out(group::group &members, const collective::request &asked,
-                            std::span<const buffers> own);
-    /// Whether the buffers and the device of own endpoint number `place` allow it. Any group.
-    bool is_fit(const group::group &members, const collective::request &asked, std::size_t place,
-                const buffers &own) const {
-        return describe(members, asked, place, own).is_fit != 0;
+    /// The first two rounds of run(): `done` if run() would succeed unless a device fails.
+    result<outcome> probe(group::group &members, const collective::request &args,
+                          std::span<const buffers> own);
+    /// Whether run() can use the buffers and the device of own endpoint number `own_index`. Local;
+    /// any group.
+    bool is_eligible(const group::group &members, const collective::request &args,
+                     std::size_t own_index, const buffers &own) const {
+        return describe(members, args, own_index, own).is_eligible != 0;
     }
 
 private:
-    told_buffers describe(const group::group &members, const collective::request &asked,
-                          std::size_t place, const buffers &own) const;
-    /// The first meeting.
-    result<told_call> tell(group::group &members, const collective::request &asked,
-                           std::span<const buffers> own) const;
-    /// Of an own endpoint.
+    buffer_info describe(const group::group &members, const collective::request &args,
+                         std::size_t own_index, const buffers &own) const;
+    /// The first round.
+    result<call_info> exchange_info(group::group &members, const collective::request &args,
+                                    std::span<const buffers> own) const;
+    /// The work of one own endpoint.
     struct own_plan {
         std::vector<collective::device_plan> phases;
-        device_scratch::lease aside;
+        device_scratch::lease scratch;
     };
-    /// What is to be done, or why not.
+    /// The plans, or the outcome if there are none.
     struct prepared {
-        outcome what = outcome::not_so;
-        std::vector<own_plan> plans; ///< [place]
+        outcome what = outcome::not_applicable;
+        std::vector<own_plan> plans; ///< [own_index]
     };
-    result<prepared> prepare(group::group &members, const collective::request &asked,
+    result<prepared> prepare(group::group &members, const collective::request &args,
                              std::span<const buffers> own, std::size_t from_bytes);
-    /// By own endpoint number `place`; `asked` has its lists.
-    result<own_plan> plan(const group::group &members, const collective::request &asked,
-                          const told_call &told, std::size_t place);
+    /// The plan of own endpoint number `own_index`; `args` has its block lists.
+    result<own_plan> plan(const group::group &members, const collective::request &args,
+                          const call_info &info, std::size_t own_index);
     result<std::vector<own_plan>> plan_own(const group::group &members,
-                                           const collective::request &asked,
-                                           std::span<const buffers> own, const told_call &told);
-    /// On all own devices at once.
-    status carry_out(const group::group &members, const collective::request &asked,
-                     const std::vector<own_plan> &plans, std::size_t phase);
-    /// The same, and meets.
-    status run_phase(group::group &members, const collective::request &asked,
+                                           const collective::request &args,
+                                           std::span<const buffers> own, const call_info &info);
+    /// Runs one phase on all own devices at once and waits for them.
+    status run_on_own_devices(const group::group &members, const collective::request &args,
+                              const std::vector<own_plan> &plans, std::size_t phase);
+    /// Runs one phase and then the round that ends it.
+    status run_phase(group::group &members, const collective::request &args,
                      const std::vector<own_plan> &plans, std::size_t phase);
 
     offload::devices &devices_;

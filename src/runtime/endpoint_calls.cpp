@@ -5,29 +5,30 @@
 
 namespace diomp::runtime {
 
-void endpoint_calls::add(std::size_t place, part added, const std::function<void(set)> &hand_on) {
+void endpoint_calls::add(std::size_t own_index, endpoint_call added,
+                         const std::function<void(call_set)> &submit) {
     std::lock_guard const guard(mutex_);
-    waiting_[place].push_back(std::move(added));
+    waiting_[own_index].push_back(std::move(added));
     if (std::ranges::any_of(waiting_, [](const auto &queue) { return queue.empty(); })) {
         return;
     }
-    set complete;
+    call_set complete;
     for (auto &queue : waiting_) {
         complete.push_back(std::move(queue.front()));
         queue.pop_front();
     }
-    hand_on(std::move(complete));
+    submit(std::move(complete));
 }
 
-bool endpoint_calls::withdraw(std::size_t place, const ompx_event *event) {
+bool endpoint_calls::cancel(std::size_t own_index, const ompx_event *event) {
     std::lock_guard const guard(mutex_);
-    return std::erase_if(waiting_[place],
-                         [event](const part &each) { return each.event == event; }) > 0;
+    return std::erase_if(waiting_[own_index],
+                         [event](const endpoint_call &each) { return each.event == event; }) > 0;
 }
 
-std::vector<endpoint_calls::part> endpoint_calls::withdraw_all() {
+std::vector<endpoint_calls::endpoint_call> endpoint_calls::cancel_all() {
     std::lock_guard const guard(mutex_);
-    std::vector<part> taken;
+    std::vector<endpoint_call> taken;
     for (auto &queue : waiting_) {
         std::move(queue.begin(), queue.end(), std::back_inserter(taken));
         queue.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Calls that the endpoints of one rank make one by one, put together: the n-th call of each of them
-// is the same collective.
+// Collects the calls that the endpoints of one rank make one by one: the n-th calls of all its
+// endpoints are one collective.
 #pragma once
 
 #include "collective/collective.h"
@@ -12,28 +12,29 @@
 
 namespace diomp::runtime {
 
-/// Of one group with several endpoints of this rank. Any thread.
+/// For one group in which this rank has several endpoints. Any thread.
 class endpoint_calls {
 public:
-    struct part {
-        collective::request asked;
-        ompx_event *event = nullptr; ///< completed by who runs the call
+    struct endpoint_call {
+        collective::request args;
+        ompx_event *event = nullptr; ///< completed by the thread that runs the call
     };
-    using set = std::vector<part>; ///< [place among the rank's endpoints]
+    using call_set = std::vector<endpoint_call>; ///< [own_index]
 
     explicit endpoint_calls(std::size_t num_endpoints) : waiting_(num_endpoints) {}
 
-    /// Adds a call. With the last one of a set, hand_on(set) is called before anybody else can add,
-    /// so that sets leave in the order in which they were completed.
-    void add(std::size_t place, part added, const std::function<void(set)> &hand_on);
-    /// Takes a call back; false: its set is complete.
-    bool withdraw(std::size_t place, const ompx_event *event);
-    /// Takes all back.
-    std::vector<part> withdraw_all();
+    /// Adds a call. The last call of a set calls submit(set) under the lock, so that sets are
+    /// submitted in the order in which they became complete. `submit` must not call this object.
+    void add(std::size_t own_index, endpoint_call added,
+             const std::function<void(call_set)> &submit);
+    /// Removes a waiting call; false if its set is complete already.
+    bool cancel(std::size_t own_index, const ompx_event *event);
+    /// Removes and returns all waiting calls.
+    std::vector<endpoint_call> cancel_all();
 
 private:
     std::mutex mutex_;
-    std::vector<std::deque<part>> waiting_; ///< [place]
+    std::vector<std::deque<endpoint_call>> waiting_; ///< [own_index]
 };
 
 } // namespace diomp::runtime

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Native collectives of devices on several nodes, where those of a node reach each other: from
-// device to device inside the nodes, by way of host memory of one rank per node between them. They
-// are made of calls on the parts of the group (group::node_parts); the first device of a node is
-// its leader's.
+// Native collectives of devices on several nodes, where the devices of each node can access each
+// other's memory: device to device within a node, through host memory of one leader rank per node
+// between nodes. They are composed of calls on subgroups (group::node_subgroups); the first device
+// of a node belongs to its leader.
 //
-//  bcast      inside the root's node | the leaders | inside the others
-//  allreduce  to each leader's device | the leaders | from there to all
-//  allgather  inside each node | the leaders, the blocks of their nodes | those of others to all
+//  bcast      within the root's node | among leaders | within the other nodes
+//  allreduce  reduce to each leader's device | among leaders | bcast within each node
+//  allgather  within each node | among leaders, whole nodes' blocks | other nodes' blocks to all
 //
-// Between nodes a call goes in pieces, so that little host memory is needed.
+// Calls between nodes are split into chunks to bound the host memory.
 #pragma once
 
 #include "base/function_ref.h"
@@ -22,7 +22,7 @@
 
 namespace diomp::runtime {
 
-/// Any thread; the caller holds the group's turn.
+/// Any thread; the caller holds the group's call lock.
 class node_collectives {
 public:
     using buffers = direct_collectives::buffers;
@@ -32,52 +32,53 @@ public:
                      direct_collectives &direct)
         : collectives_(collectives), devices_(devices), direct_(direct) {}
 
-    /// The same on all members.
-    static bool has_plan(const collective::request &asked);
-    /// As direct_collectives::run, over a group with parts. A device that fails is an error on its
-    /// node and where somebody waits for that node.
-    result<outcome> run(group::group &members, const collective::request &asked,
+    /// Whether the operation is supported; all members get the same result.
+    static bool has_plan(const collective::request &args);
+    /// Collective over a group with subgroups per node; contract of direct_collectives::run(). If a
+    /// device fails, the error is returned on its node and on nodes that wait for that node.
+    result<outcome> run(group::group &members, const collective::request &args,
                         std::span<const buffers> own);
 
 private:
-    /// A call and the parts of its group.
+    /// A call and the subgroups of its group.
     struct call {
         group::group &members;
-        const collective::request &asked;
+        const collective::request &args;
         std::span<const buffers> own;
-        group::group &inside;
-        group::group *between; ///< null: the caller is no leader
+        group::group &intra_node;
+        group::group *inter_node; ///< null: the caller is not a leader
 
-        [[nodiscard]] std::size_t own_node() const { return members.across()->own_node(); }
+        [[nodiscard]] std::size_t own_node() const { return members.internode()->own_node(); }
         [[nodiscard]] std::size_t node_of(std::size_t member) const {
-            return members.across()->layout().node(members.endpoints()[member].member);
+            return members.internode()->layout().node(members.endpoints()[member].member);
         }
         [[nodiscard]] std::size_t block_bytes() const {
-            return asked.amount * (asked.type == 0 ? 1 : ompx_type_size(asked.type));
+            return args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type));
         }
         [[nodiscard]] std::vector<std::size_t> members_of(std::size_t node) const; ///< ascending
-        /// A call on the node's members that uses all buffers as this one does.
-        [[nodiscard]] collective::request inside_form() const;
+        /// A call on the node's members that uses the buffers as this one does.
+        [[nodiscard]] collective::request intra_node_form() const;
     };
 
-    /// Whether the members of all nodes can. The first time on a group they try.
-    result<outcome> settle(const call &of);
+    /// Agrees whether the members of all nodes can run the call; the first call of a group probes.
+    result<outcome> agree_on_path(const call &of);
     status bcast(const call &of);
     status allreduce(const call &of);
     status allgather(const call &of);
 
-    /// A call on the members of the node, `offset` bytes behind each dst.
-    status run_inside(const call &of, const collective::request &asked, std::size_t offset = 0);
-    static std::vector<buffers> buffers_inside(const call &of, const collective::request &asked,
-                                               std::size_t offset);
-    /// What leaders do if all nodes are well so far; their nodes learn how it went.
-    status run_between(const call &of, status so_far, function_ref<status()> work);
-    status pass_on(const call &of, std::size_t root_node);
-    status combine_nodes(const call &of);   ///< the results of nodes
-    status exchange_blocks(const call &of); ///< of nodes
-    /// Between the leader's device, `offset` bytes behind its dst, and the host.
-    status copy_leading(const call &of, std::size_t offset, std::byte *host, std::size_t nbytes,
-                        bool to_device);
+    /// A call on the members of the node, `offset` bytes after the start of each dst.
+    status run_intra_node(const call &of, const collective::request &args, std::size_t offset = 0);
+    static std::vector<buffers> intra_node_buffers(const call &of, const collective::request &args,
+                                                   std::size_t offset);
+    /// On leaders: runs `work` if local_status is OK on all nodes. All members of a node get the
+    /// resulting status.
+    status run_inter_node(const call &of, status local_status, function_ref<status()> work);
+    status bcast_between_leaders(const call &of, std::size_t root_node);
+    status reduce_between_leaders(const call &of);    ///< combines the nodes' results
+    status allgather_between_leaders(const call &of); ///< exchanges the nodes' blocks
+    /// Copies between `offset` bytes after the start of dst on the leader's device and host memory.
+    status copy_leader_buffer(const call &of, std::size_t offset, std::byte *host,
+                              std::size_t nbytes, bool to_device);
 
     collective::collectives &collectives_;
     offload::devices &devices_;

@@ -21,16 +21,16 @@ namespace {
 
 constexpr std::string_view key = "runtime.place";
 
-/// What hides devices from a process. The kernel can as well (control groups); then each rank sees
-/// its own few under the same numbers.
-constexpr std::array<const char *, 4> hiding{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-                                             "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"};
+/// Environment variables that hide devices from a process. The kernel can hide devices as well
+/// (control groups); each rank then sees its own devices under the same numbers as other ranks.
+constexpr std::array<const char *, 4> visibility_variables{
+    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"};
 
 bool is_gpu(const openmp_device &device) {
     return device.plugin == "cuda" || device.plugin == "amdgpu";
 }
 
-/// None of none: most programs have no devices, and want none.
+/// The first host devices. No error if there are no devices: most programs use none.
 result<std::vector<int>> first_of_host(int devices_per_rank, std::size_t num) {
     if (num == 0) {
         return std::vector<int>{};
@@ -47,22 +47,22 @@ result<std::vector<int>> first_of_host(int devices_per_rank, std::size_t num) {
     return chosen;
 }
 
-/// NUMA nodes of `devices`, -1 for those of which nobody says anything.
-std::vector<int> nodes_of(const std::vector<openmp_device> &devices, const node_query &ask) {
+/// NUMA nodes of `devices`, -1 where unknown.
+std::vector<int> nodes_of(const std::vector<openmp_device> &devices, const node_query &query) {
     std::map<std::string, std::vector<int>> known;
     std::vector<int> nodes;
     for (openmp_device const &device : devices) {
-        auto [place, is_new] = known.try_emplace(device.plugin);
+        auto [known_nodes, is_new] = known.try_emplace(device.plugin);
         if (is_new) {
-            if (auto answer = ask(device.plugin); answer) {
-                place->second = answer.take();
+            if (auto queried = query(device.plugin); queried) {
+                known_nodes->second = queried.take();
             } else {
                 log(log_level::info, "devices are bound without their NUMA nodes: {}",
-                    answer.failure().message());
+                    queried.failure().message());
             }
         }
         auto const index = static_cast<std::size_t>(device.plugin_device);
-        nodes.push_back(index < place->second.size() ? place->second[index] : -1);
+        nodes.push_back(index < known_nodes->second.size() ? known_nodes->second[index] : -1);
     }
     return nodes;
 }
@@ -74,7 +74,7 @@ bool offload_is_disabled() {
     return policy != nullptr && ::strcasecmp(policy, "disabled") == 0;
 }
 
-node_query ask_vendors(const settings &values) {
+node_query query_vendors(const settings &values) {
     return [cuda = values.cuda_library,
             hip = values.hip_library](const std::string &plugin) -> result<std::vector<int>> {
         if (plugin == "cuda") {
@@ -87,10 +87,10 @@ node_query ask_vendors(const settings &values) {
     };
 }
 
-rank_place look_at_own_place() {
-    rank_place here;
+rank_locality detect_locality() {
+    rank_locality here;
     here.numa_node = device::numa_node_of_thread();
-    for (const char *const name : hiding) {
+    for (const char *const name : visibility_variables) {
         if (const char *const value = std::getenv(name); value != nullptr) {
             here.visible += fmt::format("{}={};", name, value);
         }
@@ -98,39 +98,39 @@ rank_place look_at_own_place() {
     return here;
 }
 
-std::string to_text(const rank_place &place) {
-    return fmt::format("{} {}", place.numa_node, place.visible);
+std::string to_text(const rank_locality &locality) {
+    return fmt::format("{} {}", locality.numa_node, locality.visible);
 }
 
-rank_place place_from(const std::string &text) {
-    rank_place place;
+rank_locality locality_from(const std::string &text) {
+    rank_locality locality;
     const char *const end = text.data() + text.size();
-    auto const [next, code] = std::from_chars(text.data(), end, place.numa_node);
+    auto const [next, code] = std::from_chars(text.data(), end, locality.numa_node);
     if (code != std::errc{} || next == end || *next != ' ') {
         return {};
     }
-    place.visible.assign(next + 1, end);
-    return place;
+    locality.visible.assign(next + 1, end);
+    return locality;
 }
 
-status publish_place(launch::launcher &launcher) {
+status publish_locality(launch::launcher &launcher) {
     if (launcher.info().size == 1) {
         return {};
     }
-    return launcher.put(key, to_text(look_at_own_place()));
+    return launcher.put(key, to_text(detect_locality()));
 }
 
-std::vector<rank_place> learn_places(launch::launcher &launcher) {
+std::vector<rank_locality> read_localities(launch::launcher &launcher) {
     launch::job_info const &job = launcher.info();
     if (job.size == 1) {
-        return {look_at_own_place()};
+        return {detect_locality()};
     }
-    std::vector<rank_place> places;
+    std::vector<rank_locality> localities;
     for (world_rank const rank : job.local_ranks) {
         auto const text = launcher.get(rank, key);
-        places.push_back(text ? place_from(text.value()) : rank_place{});
+        localities.push_back(text ? locality_from(text.value()) : rank_locality{});
     }
-    return places;
+    return localities;
 }
 
 result<device_rows> divide_devices(const settings &values, const std::vector<int> &rank_nodes,
@@ -171,15 +171,15 @@ result<device_rows> divide_devices(const settings &values, const std::vector<int
 }
 
 result<std::vector<int>> choose_devices(const settings &values,
-                                        const std::vector<rank_place> &places, std::size_t own,
-                                        const std::vector<openmp_device> &devices,
+                                        const std::vector<rank_locality> &localities,
+                                        std::size_t own, const std::vector<openmp_device> &devices,
                                         const node_query &nodes) {
     std::vector<int> rank_nodes;
     std::size_t row = 0;
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
-        if (places[rank].visible == places[own].visible) {
+    for (std::size_t rank = 0; rank < localities.size(); ++rank) {
+        if (localities[rank].visible == localities[own].visible) {
             row += rank < own ? 1 : 0;
-            rank_nodes.push_back(places[rank].numa_node);
+            rank_nodes.push_back(localities[rank].numa_node);
         }
     }
     auto all = divide_devices(values, rank_nodes, devices, nodes);

@@ -11,22 +11,22 @@
 
 namespace diomp::runtime {
 
-void statistics::record(const char *function, const char *way, std::size_t nbytes,
+void statistics::record(const char *function, const char *path, std::size_t nbytes,
                         std::chrono::nanoseconds time, const void *site) {
     auto const nanoseconds = static_cast<std::uint64_t>(time.count());
     std::lock_guard const guard(mutex_);
-    totals &entry = totals_[{function, way, mode_ == stats_mode::callsites ? site : nullptr}];
+    totals &entry = totals_[{function, path, mode_ == stats_mode::callsites ? site : nullptr}];
     ++entry.calls;
     entry.nbytes += nbytes;
     entry.nanoseconds += nanoseconds;
     entry.longest_ns = std::max(entry.longest_ns, nanoseconds);
 }
 
-void statistics::record_all(const char *function, const char *way, std::uint64_t calls,
+void statistics::record_all(const char *function, const char *path, std::uint64_t calls,
                             std::size_t nbytes, std::chrono::nanoseconds total,
                             std::chrono::nanoseconds longest) {
     std::lock_guard const guard(mutex_);
-    totals &entry = totals_[{function, way, nullptr}];
+    totals &entry = totals_[{function, path, nullptr}];
     entry.calls += calls;
     entry.nbytes += nbytes;
     entry.nanoseconds += static_cast<std::uint64_t>(total.count());
@@ -49,13 +49,13 @@ std::string statistics::table(const std::string &heading,
     }
     for (auto const &[which, sum] : rows) {
         text += fmt::format("  {:<26} {:<20} {:>10} {:>14} {:>12.3f} {:>12.3f} {:>12.3f}\n",
-                            which.function, which.way, sum.calls, sum.nbytes,
+                            which.function, which.path, sum.calls, sum.nbytes,
                             static_cast<double>(sum.nanoseconds) * 1e-6,
                             static_cast<double>(sum.nanoseconds) * 1e-3 /
                                 static_cast<double>(std::max<std::uint64_t>(sum.calls, 1)),
                             static_cast<double>(sum.longest_ns) * 1e-3);
         if (which.site != nullptr && names) {
-            // Of the call itself, not of what comes after it.
+            // An address inside the call instruction; the return address may be on the next line.
             auto const call = reinterpret_cast<std::uintptr_t>(which.site) - 1;
             text += fmt::format("    at {}\n", names->describe(call));
         }

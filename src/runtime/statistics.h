@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// DIOMP_STATS: how often each call was made, its bytes and time, by path and (callsites) by place
-// in the program.
+// DIOMP_STATS: number, bytes and time of calls, by function, path and (callsites) call site in the
+// program.
 #pragma once
 
 #include "base/settings.h"
@@ -14,20 +14,20 @@
 
 namespace diomp::runtime {
 
-/// Any thread. Costs nothing when off: callers ask enabled() first.
+/// Any thread. Costs nothing when off: callers check enabled() first.
 class statistics {
 public:
     explicit statistics(stats_mode mode) : mode_(mode) {}
 
     [[nodiscard]] bool enabled() const { return mode_ != stats_mode::off; }
 
-    /// One finished call. `function` and `way` are string literals; `way` may be "". `site` is the
-    /// return address.
-    void record(const char *function, const char *way, std::size_t nbytes,
+    /// One finished call. `function` and `path` are string literals; `path` may be "". `site` is
+    /// the return address.
+    void record(const char *function, const char *path, std::size_t nbytes,
                 std::chrono::nanoseconds time, const void *site);
 
-    /// Many of them: their number, and the sum and the longest of their times.
-    void record_all(const char *function, const char *way, std::uint64_t calls, std::size_t nbytes,
+    /// Adds many finished calls: their number, and the sum and the longest of their times.
+    void record_all(const char *function, const char *path, std::uint64_t calls, std::size_t nbytes,
                     std::chrono::nanoseconds total, std::chrono::nanoseconds longest);
 
     struct extra {
@@ -41,7 +41,7 @@ public:
 private:
     struct key {
         const char *function;
-        const char *way;
+        const char *path;
         const void *site;
         auto operator<=>(const key &) const = default;
     };

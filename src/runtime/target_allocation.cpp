@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collective allocation on devices, as that on hosts: take, then agree, else give back.
+// Collective allocation on devices, with the host's protocol (allocation.cpp): allocate, agree,
+// free on disagreement.
 #include "runtime/runtime.h"
 
 #include <fmt/core.h>
@@ -7,13 +8,13 @@
 namespace diomp::runtime {
 namespace {
 
-/// `place`: of the device among those that the rank drives; -1: it is none of them.
-sync::call_signature signature_of(sync::operation what, int device, int place,
+/// `local_index`: index of the device among those that the rank drives; -1 for other devices.
+sync::call_signature signature_of(sync::operation what, int device, int local_index,
                                   std::uint64_t amount) {
     sync::call_signature call;
     call.what = what;
     call.type = static_cast<std::uint32_t>(device) << 24;
-    call.reduction = static_cast<std::uint8_t>(place + 1);
+    call.reduction = static_cast<std::uint8_t>(local_index + 1);
     call.amount = amount;
     return call;
 }
@@ -23,22 +24,23 @@ sync::call_signature signature_of(sync::operation what, int device, int place,
 result<void *> runtime::allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes) {
     bool const asymmetric = kind == OMPX_MEM_ASYMMETRIC;
     std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
-    auto taken = devices_->take(device, kind, nbytes, number);
+    auto taken = devices_->allocate_kind(device, kind, nbytes, number);
     if (kind != OMPX_MEM_LOCAL) {
-        int const place = devices_->place_of(device);
-        auto call =
-            asymmetric
-                ? signature_of(sync::operation::target_alloc_asymmetric, device, place, 0)
-                : signature_of(sync::operation::target_alloc_symmetric, device, place, nbytes);
-        if (taken && !asymmetric) { // devices with different numbers may have different pasts
-            call.type |= sync::call_signature::fold(taken.value());
+        int const local_index = devices_->device_index_of(device);
+        auto call = asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device,
+                                              local_index, 0)
+                               : signature_of(sync::operation::target_alloc_symmetric, device,
+                                              local_index, nbytes);
+        if (taken &&
+            !asymmetric) { // devices with different numbers may differ in their call history
+            call.type |= sync::call_signature::hash_offset(taken.value());
         }
         if (status agreed = agree_on_allocation(call, nbytes, taken,
                                                 "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");
             !agreed) {
             if (taken) {
                 DIOMP_TRY(
-                    devices_->give_back(*devices_->segment_of(device).value(), taken.value()));
+                    devices_->deallocate(*devices_->segment_of(device).value(), taken.value()));
             }
             return agreed.take_failure();
         }
@@ -54,7 +56,7 @@ status runtime::free_on_device(int device, void *ptr) {
     }
     auto segment = devices_->segment_of(device);
     DIOMP_TRY(segment);
-    auto const found = devices_->find_start(device, ptr);
+    auto const found = devices_->find_allocation_at(device, ptr);
     if (!found) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("no allocation of device {} starts there: it was freed before, or "
@@ -71,13 +73,13 @@ status runtime::free_on_device(int device, void *ptr) {
     }
     if (found->kind != OMPX_MEM_LOCAL) {
         DIOMP_TRY(transfers_->fence());
-        // Own parts of asymmetric memory lie anywhere, their numbers are the same.
-        auto const turn = groups_->world().enter();
-        DIOMP_TRY(groups_->world().meet(
-            signature_of(sync::operation::target_free, device, devices_->place_of(device),
+        // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
+        auto const call_lock = groups_->world().lock_calls();
+        DIOMP_TRY(groups_->world().arrive_and_wait(
+            signature_of(sync::operation::target_free, device, devices_->device_index_of(device),
                          found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
-    return devices_->give_back(*segment.value(), found->offset);
+    return devices_->deallocate(*segment.value(), found->offset);
 }
 
 } // namespace diomp::runtime

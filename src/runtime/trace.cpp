@@ -20,9 +20,9 @@ std::int64_t count_ns(trace::time_point when) {
 
 double microseconds(std::int64_t time_ns) { return static_cast<double>(time_ns) * 1e-3; }
 
-/// From the steady clock, which starts with the machine, to the time of day: hosts then share it as
-/// well as their clocks agree. Counted from midnight (UTC), for a number of microseconds that a
-/// double holds to the nanosecond.
+/// From the steady clock, which starts with the machine, to the time of day, so that traces of
+/// several hosts align as well as their clocks do. Counted from midnight (UTC): a double then holds
+/// the microseconds to the nanosecond.
 std::int64_t offset_to_time_of_day_ns() {
     auto const steady = std::chrono::steady_clock::now();
     auto const now = std::chrono::system_clock::now();
@@ -32,7 +32,7 @@ std::int64_t offset_to_time_of_day_ns() {
 
 } // namespace
 
-void trace::add(const event &happened) {
+void trace::add(const trace_event &happened) {
     std::lock_guard const guard(mutex_);
     if (events_.size() >= max_events) {
         ++num_dropped_;
@@ -41,15 +41,15 @@ void trace::add(const event &happened) {
     events_.push_back(happened);
 }
 
-void trace::slice(const char *function, const char *way, std::size_t nbytes, time_point begin,
+void trace::slice(const char *function, const char *path, std::size_t nbytes, time_point begin,
                   time_point end) {
     thread_local std::int32_t const thread = ::gettid();
-    add({function, way, count_ns(begin), count_ns(end) - count_ns(begin), nbytes, thread, -1});
+    add({function, path, count_ns(begin), count_ns(end) - count_ns(begin), nbytes, thread, -1});
 }
 
-void trace::flight(const char *way, int peer, std::size_t nbytes, time_point begin,
+void trace::flight(const char *path, int peer, std::size_t nbytes, time_point begin,
                    time_point end) {
-    add({way, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
+    add({path, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
 }
 
 void trace::interval(const char *name, std::size_t nbytes, time_point begin, time_point end) {
@@ -57,14 +57,14 @@ void trace::interval(const char *name, std::size_t nbytes, time_point begin, tim
 }
 
 void trace::take_from(trace &other) {
-    std::vector<event> taken;
+    std::vector<trace_event> taken;
     std::uint64_t num_dropped = 0;
     {
         std::lock_guard const guard(other.mutex_);
         taken.swap(other.events_);
         num_dropped = std::exchange(other.num_dropped_, 0);
     }
-    for (event const &each : taken) {
+    for (trace_event const &each : taken) {
         add(each);
     }
     std::lock_guard const guard(mutex_);
@@ -84,7 +84,7 @@ std::string trace::path_of(world_rank rank, int num_ranks) const {
     return path;
 }
 
-std::string trace::describe(const event &each, int rank, std::int64_t offset_ns,
+std::string trace::describe(const trace_event &each, int rank, std::int64_t offset_ns,
                             std::uint64_t number) {
     double const begin_us = microseconds(each.begin_ns + offset_ns);
     if (each.peer == -1) {
@@ -92,7 +92,7 @@ std::string trace::describe(const event &each, int rank, std::int64_t offset_ns,
                            R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
                            R"("dur":{:.3f},"args":{{"bytes":{},"path":"{}"}}}})",
                            each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds),
-                           each.nbytes, each.way);
+                           each.nbytes, each.path);
     }
     return fmt::format(",\n"
                        R"({{"ph":"b","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
@@ -118,7 +118,7 @@ status trace::write(const launch::job_info &job) {
         R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})", rank,
         rank, job.host));
     std::uint64_t num_flights = 0;
-    for (event const &each : events_) {
+    for (trace_event const &each : events_) {
         num_flights += each.peer == -1 ? 0 : 1;
         file.value().write(describe(each, rank, offset_ns, num_flights));
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// DIOMP_TRACE: when each call was made and how long it took, and how long transfers were on their
-// way, as a file in the Chrome trace format, which Perfetto opens (ui.perfetto.dev).
+// DIOMP_TRACE: begin and duration of each call, and of transfers in flight, as a file in the Chrome
+// trace format, which Perfetto opens (ui.perfetto.dev).
 //
-// Glossary: slice: a call of one thread, from entry to return. flight: a transfer from its start to
-// the moment at which this rank knew that it was complete; it may cover many calls, and computation
-// between them: what is under a flight and in no slice is communication that was hidden.
+// Terms: a slice is a call of one thread, from entry to return. A flight is a transfer from its
+// start until this rank observed its completion; it may span many calls and the computation between
+// them. Time in a flight but in no slice is communication overlapped with computation.
 #pragma once
 
 #include "launch/launch.h"
@@ -18,54 +18,54 @@
 
 namespace diomp::runtime {
 
-/// Any thread. Costs nothing when off: callers ask enabled() first.
+/// Any thread. Costs nothing when off: callers check enabled() first.
 class trace {
 public:
     using time_point = std::chrono::steady_clock::time_point;
-    /// Beyond this many events of a rank, further ones are counted and left out (some 60 bytes
-    /// each).
+    /// Further events of a rank are counted but not kept (some 60 bytes each).
     static constexpr std::size_t max_events = std::size_t{4} << 20;
 
-    /// Empty path: off. "%r" in it is the rank; without, the rank is put before the extension.
+    /// An empty path disables the trace. "%r" in it is replaced by the rank; a path without "%r"
+    /// gets the rank before its extension.
     explicit trace(std::string path) : path_(std::move(path)) {}
 
     [[nodiscard]] bool enabled() const { return !path_.empty(); }
 
-    /// Names are string literals; `way` may be "".
-    void slice(const char *function, const char *way, std::size_t nbytes, time_point begin,
+    /// Names are string literals; `path` may be "".
+    void slice(const char *function, const char *path, std::size_t nbytes, time_point begin,
                time_point end);
-    /// `way` is "put to" or "get from".
-    void flight(const char *way, int peer, std::size_t nbytes, time_point begin, time_point end);
+    /// `path` is "put to" or "get from".
+    void flight(const char *path, int peer, std::size_t nbytes, time_point begin, time_point end);
 
-    /// Anything else that takes a time and belongs to no thread.
+    /// Adds any other interval that belongs to no thread.
     void interval(const char *name, std::size_t nbytes, time_point begin, time_point end);
-    /// Takes all that another one has.
+    /// Moves all events of another trace into this one.
     void take_from(trace &other);
 
-    /// Writes the file of this rank. Blocks.
+    /// Writes the file of this rank. Blocks. Errors: the file cannot be written.
     status write(const launch::job_info &job);
 
 private:
-    struct event {
+    struct trace_event {
         const char *name;
-        const char *way;
+        const char *path;
         std::int64_t begin_ns;
         std::int64_t nanoseconds;
         std::uint64_t nbytes;
-        std::int32_t thread; ///< system's number of it; of a flight 0
-        std::int32_t peer;   ///< of a flight, else -1; of an interval: no_peer
+        std::int32_t thread; ///< system's thread id; 0 for a flight
+        std::int32_t peer;   ///< -1 for a slice, no_peer for an interval
     };
     static constexpr std::int32_t no_peer = -2;
 
-    void add(const event &happened);
-    /// `number` distinguishes flights.
-    static std::string describe(const event &each, int rank, std::int64_t offset_ns,
+    void add(const trace_event &happened);
+    /// The JSON of an event; `number` is the id of a flight.
+    static std::string describe(const trace_event &each, int rank, std::int64_t offset_ns,
                                 std::uint64_t number);
     [[nodiscard]] std::string path_of(world_rank rank, int num_ranks) const;
 
     std::string path_;
-    std::mutex mutex_; ///< leaf lock over the rest
-    std::vector<event> events_;
+    std::mutex mutex_; ///< leaf lock; guards the members below
+    std::vector<trace_event> events_;
     std::uint64_t num_dropped_ = 0;
 };
 

@@ -21,37 +21,37 @@ namespace {
 namespace vendor = collective::vendor;
 using sync::operation;
 
-/// The libraries take ranks for which their user has set this to different values to be on
-/// different hosts, even with one GPU. 0: not set.
-std::uint64_t host_by_user() {
+/// The libraries treat ranks with different values of NCCL_HOSTID as ranks on different hosts, even
+/// if they share a GPU. 0: not set.
+std::uint64_t nccl_host_id() {
     const char *const set = std::getenv("NCCL_HOSTID");
     return set == nullptr ? 0 : std::hash<std::string_view>()(set);
 }
 
-/// Below, a way by host memory is quicker than kernels of several processes that take turns on a
-/// GPU, and than parts of a call inside nodes and between them.
+/// For smaller calls, the path through host memory is faster than kernels of several processes
+/// time-sliced on a GPU, and than a call split into phases within and between nodes.
 constexpr std::size_t large_from_bytes = std::size_t{32} << 10;
 
-/// Releases that differ in their last number only speak the same protocol.
+/// Releases that differ in their last number only have the same protocol.
 int release_of(int version) { return version / 100; }
 
 } // namespace
 
-/// What a member tells of one of its endpoints.
+/// Sent by a member for each of its endpoints.
 struct vendor_choice::endpoint_facts {
     std::uint32_t made_by = 0; ///< an offload::vendor
-    std::int32_t version = 0;  ///< of the library; 0: this member has none
+    std::int32_t version = 0;  ///< of the library; 0: not found on this member
     std::array<std::byte, 16> uuid{};
-    std::uint64_t host_by_user = 0;
-    std::uint64_t takes_turns = 0;            ///< kernels of several processes do
-    std::uint64_t direct_from_bytes = chosen; ///< what its user has set
+    std::uint64_t nccl_host_id = 0;
+    std::uint64_t is_time_sliced = 0;         ///< the GPU time-slices kernels of several processes
+    std::uint64_t direct_from_bytes = chosen; ///< the user's setting
 
     static constexpr std::uint64_t chosen = UINT64_MAX;
 };
 
 namespace {
 
-/// Calls look(rank, device, facts) for every endpoint until it says why not; "" if it never does.
+/// Calls look(rank, device, facts) for every endpoint until it returns a reason; "" if none does.
 template <typename Facts, typename Look>
 std::string first_obstacle(const group::group &members, const std::vector<Facts> &facts,
                            Look &&look) {
@@ -59,7 +59,7 @@ std::string first_obstacle(const group::group &members, const std::vector<Facts>
     for (std::size_t member = 0; member < members.size(); ++member) {
         for (std::size_t i = 0; i < all.of(member).size(); ++i) {
             std::string why = look(members.members()[member].value(), all[all.of(member)[i]].device,
-                                   facts[member * all.most_per_member() + i]);
+                                   facts[member * all.max_per_member() + i]);
             if (!why.empty()) {
                 return why;
             }
@@ -74,20 +74,20 @@ std::string device_obstacle(const group::group &members, const std::vector<Facts
     return first_obstacle(
         members, facts, [&](int rank, int device, const Facts &each) -> std::string {
             if (each.made_by == 0) {
-                return fmt::format("device {} of rank {} is no GPU", device, rank);
+                return fmt::format("device {} of rank {} is not a GPU", device, rank);
             }
             return each.made_by != facts.front().made_by ? "the devices are of several vendors"
                                                          : "";
         });
 }
 
-/// Of the nodes the one that has most.
-std::size_t most_endpoints_on_a_node(group::group &members) {
+/// The largest number of endpoints on one node.
+std::size_t max_endpoints_per_node(group::group &members) {
     group::endpoint_list const &all = members.endpoints();
-    if (members.across() == nullptr) {
+    if (members.internode() == nullptr) {
         return all.size();
     }
-    group::node_layout const &layout = members.across()->layout();
+    group::node_layout const &layout = members.internode()->layout();
     std::vector<std::size_t> on_node(layout.num_nodes());
     for (std::size_t index = 0; index < all.size(); ++index) {
         ++on_node[layout.node(all[index].member)];
@@ -97,17 +97,17 @@ std::size_t most_endpoints_on_a_node(group::group &members) {
 
 } // namespace
 
-/// Small calls would feel the lock and the search, so each thread remembers its last group.
-struct vendor_choice::answers {
+/// Per thread, for its last group: the lock and the lookup would slow small calls down.
+struct vendor_choice::thread_cache {
     const vendor_choice *by = nullptr;
     std::uint64_t version = 0;
     const group::group *about = nullptr;
-    std::optional<bool> concerned;
-    std::optional<ways> found;
+    std::optional<bool> may_use_library;
+    std::optional<paths> found;
 };
 
-vendor_choice::answers &vendor_choice::answers_about(const group::group &members) const {
-    answers &last = per_thread<answers>::get();
+vendor_choice::thread_cache &vendor_choice::thread_cache_of(const group::group &members) const {
+    thread_cache &last = per_thread<thread_cache>::get();
     std::uint64_t const version = version_.load(std::memory_order_acquire);
     if (last.by != this || last.version != version || last.about != &members) {
         last = {this, version, &members, {}, {}};
@@ -131,7 +131,8 @@ std::shared_ptr<vendor::vendor_library> vendor_choice::load(offload::vendor of) 
     return libraries_[of] = loaded ? loaded.take() : nullptr;
 }
 
-std::vector<vendor_choice::own_endpoint> vendor_choice::look_at_own(const group::group &members) {
+std::vector<vendor_choice::own_endpoint>
+vendor_choice::find_own_endpoints(const group::group &members) {
     std::vector<own_endpoint> own;
     for (std::uint32_t const index : members.endpoints().of(members.self().index())) {
         own_endpoint &each = own.emplace_back();
@@ -141,18 +142,19 @@ std::vector<vendor_choice::own_endpoint> vendor_choice::look_at_own(const group:
     return own;
 }
 
-bool vendor_choice::concerns(const group::group &members) {
+bool vendor_choice::may_use_library(const group::group &members) {
     if (options_.wanted == ccl_choice::native || members.endpoints().empty()) {
         return false;
     }
-    std::optional<bool> &last = answers_about(members).concerned;
+    std::optional<bool> &last = thread_cache_of(members).may_use_library;
     if (!last) {
         std::unique_lock guard(mutex_);
-        std::optional<bool> &known = known_[&members].concerned;
+        std::optional<bool> &known = known_[&members].may_use_library;
         if (!known) {
             guard.unlock(); // devices may have to be started
-            bool const has_gpu = std::ranges::any_of(
-                look_at_own(members), [](const own_endpoint &each) { return each.on != nullptr; });
+            bool const has_gpu =
+                std::ranges::any_of(find_own_endpoints(members),
+                                    [](const own_endpoint &each) { return each.on != nullptr; });
             guard.lock();
             known = has_gpu;
         }
@@ -165,29 +167,29 @@ result<std::unique_ptr<vendor::vendor_group>>
 vendor_choice::connect(group::group &members, const std::vector<own_endpoint> &own,
                        std::shared_ptr<vendor::vendor_library> library) {
     // The first byte says whether there is one: all must learn of a failure.
-    std::array<std::byte, sizeof(vendor::unique_id) + 1> told{};
+    std::array<std::byte, sizeof(vendor::unique_id) + 1> sent{};
     std::optional<error> failure;
     if (members.self().index() == 0) {
         auto made = library->make_unique_id();
         if (made) {
-            told.front() = std::byte{1};
-            std::memcpy(told.data() + 1, &made.value(), sizeof(vendor::unique_id));
+            sent.front() = std::byte{1};
+            std::memcpy(sent.data() + 1, &made.value(), sizeof(vendor::unique_id));
         } else {
             failure = made.take_failure();
         }
     }
     DIOMP_TRY(collectives_.run_among_ranks(
-        members, {.what = operation::bcast, .dst = told.data(), .amount = told.size(), .root = 0}));
+        members, {.what = operation::bcast, .dst = sent.data(), .amount = sent.size(), .root = 0}));
     if (failure) {
         return std::move(*failure);
     }
-    if (told.front() == std::byte{0}) {
+    if (sent.front() == std::byte{0}) {
         return error(OMPX_ERR_SYSTEM, fmt::format("rank {} could not make an id for the group",
                                                   members.members().front().value()));
     }
     vendor::vendor_group::options chosen;
     chosen.library = std::move(library);
-    std::memcpy(&chosen.id, told.data() + 1, sizeof(chosen.id));
+    std::memcpy(&chosen.id, sent.data() + 1, sizeof(chosen.id));
     chosen.num_endpoints = static_cast<int>(members.count());
     for (const own_endpoint &each : own) {
         chosen.own.push_back({each.on->backend, each.on->id, static_cast<int>(each.index)});
@@ -197,17 +199,17 @@ vendor_choice::connect(group::group &members, const std::vector<own_endpoint> &o
 
 std::string vendor_choice::direct_obstacle(group::group &members,
                                            const std::vector<endpoint_facts> &facts) {
-    std::size_t const most = most_endpoints_on_a_node(members);
-    if (members.across() != nullptr && most == 1) {
+    std::size_t const max_count = max_endpoints_per_node(members);
+    if (members.internode() != nullptr && max_count == 1) {
         return "its ranks are on several nodes, with one device on each";
     }
-    if (most > device::queue::most_sources) {
-        return fmt::format("it has more than {} endpoints{}", device::queue::most_sources,
-                           members.across() == nullptr ? "" : " on a node");
+    if (max_count > device::queue::max_sources) {
+        return fmt::format("it has more than {} endpoints{}", device::queue::max_sources,
+                           members.internode() == nullptr ? "" : " on a node");
     }
     std::string why = device_obstacle(members, facts);
-    if (why.empty() && members.across() != nullptr) {
-        if (status const divided = groups_.divide(members); !divided) {
+    if (why.empty() && members.internode() != nullptr) {
+        if (status const divided = groups_.make_subgroups(members); !divided) {
             why = divided.failure().message();
         }
     }
@@ -232,44 +234,45 @@ std::string vendor_choice::library_obstacle(const group::group &members,
                 return fmt::format("rank {} has another release of the library than rank {}", rank,
                                    members.members().front().value());
             }
-            return devices.emplace(each.host_by_user, each.uuid).second
+            return devices.emplace(each.nccl_host_id, each.uuid).second
                        ? ""
                        : fmt::format("device {} of rank {} is in the group twice", device, rank);
         });
-    bool const is_others =
+    bool const is_other_vendor =
         (options_.wanted == ccl_choice::nccl || options_.wanted == ccl_choice::rccl) &&
         facts.front().made_by != static_cast<std::uint32_t>(options_.wanted == ccl_choice::nccl
                                                                 ? offload::vendor::cuda
                                                                 : offload::vendor::hip);
-    return why.empty() && is_others ? "the devices are another vendor's" : why;
+    return why.empty() && is_other_vendor ? "the devices are another vendor's" : why;
 }
 
 result<std::vector<vendor_choice::endpoint_facts>>
 vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &own,
                         decision &made) {
-    std::size_t const most = members.endpoints().most_per_member();
-    std::vector<endpoint_facts> told(most);
+    std::size_t const max_count = members.endpoints().max_per_member();
+    std::vector<endpoint_facts> sent(max_count);
     for (std::size_t i = 0; i < own.size(); ++i) {
-        told[i].direct_from_bytes = options_.direct_from_bytes.value_or(endpoint_facts::chosen);
+        sent[i].direct_from_bytes = options_.direct_from_bytes.value_or(endpoint_facts::chosen);
         if (own[i].on == nullptr) {
             continue;
         }
         if (options_.wanted != ccl_choice::native) {
             made.library = load(own[i].on->made_by);
         }
-        told[i].host_by_user = host_by_user();
-        told[i].made_by = static_cast<std::uint32_t>(own[i].on->made_by);
-        told[i].version = made.library == nullptr ? 0 : made.library->version();
+        sent[i].nccl_host_id = nccl_host_id();
+        sent[i].made_by = static_cast<std::uint32_t>(own[i].on->made_by);
+        sent[i].version = made.library == nullptr ? 0 : made.library->version();
         if (auto const about = own[i].on->backend->describe(own[i].on->id)) {
-            told[i].uuid = about.value().uuid;
-            told[i].takes_turns = about.value().is_shared_by_service ? 0 : 1;
+            sent[i].uuid = about.value().uuid;
+            sent[i].is_time_sliced = about.value().is_shared_by_service ? 0 : 1;
         }
     }
-    std::vector<endpoint_facts> all(most * members.size());
-    DIOMP_TRY(collectives_.run_among_ranks(members, {.what = operation::allgather,
-                                                     .dst = all.data(),
-                                                     .src = told.data(),
-                                                     .amount = most * sizeof(endpoint_facts)}));
+    std::vector<endpoint_facts> all(max_count * members.size());
+    DIOMP_TRY(
+        collectives_.run_among_ranks(members, {.what = operation::allgather,
+                                               .dst = all.data(),
+                                               .src = sent.data(),
+                                               .amount = max_count * sizeof(endpoint_facts)}));
     return all;
 }
 
@@ -279,7 +282,7 @@ void vendor_choice::choose_sizes(const group::group &members,
     std::optional<std::uint64_t> set_by_users;
     bool is_shared = false;
     first_obstacle(members, facts, [&](int, int, const endpoint_facts &each) {
-        is_shared = (!devices.insert(each.uuid).second && each.takes_turns != 0) || is_shared;
+        is_shared = (!devices.insert(each.uuid).second && each.is_time_sliced != 0) || is_shared;
         if (each.direct_from_bytes != endpoint_facts::chosen) {
             set_by_users = std::max(set_by_users.value_or(0), each.direct_from_bytes);
         }
@@ -291,7 +294,7 @@ void vendor_choice::choose_sizes(const group::group &members,
 }
 
 result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
-    std::vector<own_endpoint> const own = look_at_own(members);
+    std::vector<own_endpoint> const own = find_own_endpoints(members);
     decision made;
     auto facts = exchange(members, own, made);
     DIOMP_TRY(facts);
@@ -330,20 +333,20 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
     return made;
 }
 
-result<vendor_choice::ways> vendor_choice::find(group::group &members) {
+result<vendor_choice::paths> vendor_choice::find(group::group &members) {
     if (members.endpoints().empty()) {
-        return ways{};
+        return paths{};
     }
-    if (auto const last = answers_about(members).found) {
+    if (auto const last = thread_cache_of(members).found) {
         return *last;
     }
     auto found = find_or_decide(members);
     DIOMP_TRY(found);
-    answers_about(members).found = found.value();
+    thread_cache_of(members).found = found.value();
     return found;
 }
 
-result<vendor_choice::ways> vendor_choice::find_or_decide(group::group &members) {
+result<vendor_choice::paths> vendor_choice::find_or_decide(group::group &members) {
     {
         std::lock_guard const guard(mutex_);
         if (auto const &known = known_[&members].made) {
@@ -356,10 +359,10 @@ result<vendor_choice::ways> vendor_choice::find_or_decide(group::group &members)
     return known_[&members].made.emplace(made.take()).found();
 }
 
-void vendor_choice::give_up_direct(const group::group &members) {
+void vendor_choice::disable_device_to_device(const group::group &members) {
     std::lock_guard const guard(mutex_);
     if (auto &known = known_[&members].made) {
-        known->direct_from_bytes = known->reduce_from_bytes = ways::never;
+        known->direct_from_bytes = known->reduce_from_bytes = paths::never;
     }
     version_.fetch_add(1, std::memory_order_acq_rel);
 }

@@ -20,17 +20,17 @@ struct thread_list {
     };
     std::mutex mutex; ///< leaf lock
     std::vector<entry> entries;
-    const thread_list *of_parent = nullptr; ///< of the process that has forked this one
+    const thread_list *parent_list = nullptr; ///< list of the process that forked this one
 };
 
-/// Never destroyed: threads end after static objects.
+/// Never destroyed: threads may end after static objects.
 thread_list *&current_list() {
     static auto *current = new thread_list;
     return current;
 }
 thread_list &threads() { return *current_list(); }
 
-/// Takes a thread off the list before its thread-local memory goes.
+/// Removes a thread from the list before its thread-local memory is freed.
 struct listed_thread {
     explicit listed_thread(const caller &calls) : calls_(&calls) {
         std::lock_guard const guard(threads().mutex);
@@ -47,7 +47,7 @@ private:
     const caller *calls_;
 };
 
-/// Where the kernel has no barrier: much longer than a store waits in a core's buffer.
+/// Delay where the kernel has no barrier: much longer than a store stays in a core's store buffer.
 constexpr std::chrono::milliseconds stores_are_visible{10};
 
 } // namespace
@@ -59,7 +59,7 @@ void public_call::list_thread() {
     t_caller.is_listed = true;
 }
 
-void await_visibility() {
+void wait_for_visibility() {
     if (!process_barrier()) {
         std::this_thread::sleep_for(stores_are_visible);
     }
@@ -79,10 +79,10 @@ std::optional<call_elsewhere> find_call_elsewhere() {
 
 void leave_calls() { public_call::t_caller.function.store(nullptr, std::memory_order_release); }
 
-void forget_other_threads() {
-    // A thread that is not here may have locked the parent's list.
+void reset_after_fork() {
+    // A thread that does not exist in this process may have locked the parent's list.
     auto *const own = new thread_list;
-    own->of_parent = current_list();
+    own->parent_list = current_list();
     current_list() = own;
 }
 

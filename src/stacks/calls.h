@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which threads are inside public calls, for the thread that ends the runtime.
+// The threads inside public calls, for the thread that ends the runtime.
 //
-// A call stores its name in thread-local memory, then reads whether the runtime is there: plain
+// A call stores its name in thread-local memory, then reads whether the runtime exists: plain
 // stores and loads. The thread that ends the runtime first makes it unavailable, then waits until
-// all cores have seen that (await_visibility), then looks at the names: a call that it does not
-// find has found no runtime.
+// all cores see that (wait_for_visibility), then reads the names: a call that is not found did not
+// find the runtime either.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,18 @@ struct call_elsewhere {
     const char *function; ///< a literal
 };
 
-/// Returns when every thread sees what the caller has stored before, and the caller sees the public
-/// calls that began before they did.
-void await_visibility();
+/// Returns when every thread sees the caller's earlier stores, and the caller sees the public calls
+/// that began before that.
+void wait_for_visibility();
 
-/// A public call that another thread is in; nothing if there is none.
+/// A public call that another thread is in; nullopt if there is none.
 [[nodiscard]] std::optional<call_elsewhere> find_call_elsewhere();
 
-/// The calling thread's public calls count as over although they never return: it does not touch
-/// the runtime any more.
+/// Marks the calling thread's public calls as ended although they never return. The thread must not
+/// use the runtime any more.
 void leave_calls();
 
-/// In a forked child: the other threads are not there.
-void forget_other_threads();
+/// To be called in a forked child, where the other threads do not exist.
+void reset_after_fork();
 
 } // namespace diomp::stacks

@@ -21,10 +21,10 @@
 namespace diomp::stacks {
 namespace {
 
-/// Different stacks that are shown; threads beyond are counted.
+/// Limit of different stacks in the output; the threads of further stacks are counted.
 constexpr std::size_t max_shown = 32;
-/// For the launcher to end the job, after which this rank goes on its own. It needs two seconds.
-constexpr int end_limit_ms = 4000;
+/// Time for the launcher to end the job, which takes two seconds. After it this rank exits itself.
+constexpr int end_timeout_ms = 4000;
 
 std::span<const std::uintptr_t> frames_of(const thread_stack &stack) {
     return {stack.frames.data(), stack.num_frames};
@@ -85,20 +85,20 @@ void write_all(std::string_view text) {
 
 } // namespace
 
-void show(const launch::job_info &job) noexcept {
+void print_stacks(const launch::job_info &job) noexcept {
     static std::atomic<bool> is_done{false};
     if (is_done.exchange(true)) {
         return;
     }
-    all_stacks const found = collect();
+    all_stacks const found = collect_stacks();
     std::string text = fmt::format("diomp: stacks of rank {} on {} (pid {}):\n", job.rank.value(),
                                    job.host, ::getpid());
-    append_threads(text, found.there);
+    append_threads(text, found.recorded);
     for (const thread_stack *const each : found.silent) {
-        text += fmt::format("  thread {} ({}) does not answer\n", each->thread, each->name);
+        text += fmt::format("  thread {} ({}) does not respond\n", each->thread, each->name);
     }
     if (!found.had_signal) {
-        text += "  no signal is free to ask the threads with: the program uses them all\n";
+        text += "  no stacks of other threads: the program uses all real-time signals\n";
     }
     write_all(text);
 }
@@ -106,17 +106,17 @@ void show(const launch::job_info &job) noexcept {
 void give_up(launch::launcher &launcher, int code, std::string_view message, bool own) noexcept {
     if (launcher.give_up(code, message)) {
         pollfd end{launcher.watch_fd(), POLLIN, 0};
-        while (::poll(&end, 1, end_limit_ms) < 0 && errno == EINTR) {
+        while (::poll(&end, 1, end_timeout_ms) < 0 && errno == EINTR) {
         }
         return;
     }
     if (own) {
-        show(launcher.info());
+        print_stacks(launcher.info());
     }
     launcher.abort(code, message);
 }
 
-std::unique_ptr<watch> watch::start(launch::launcher &launcher) {
+std::unique_ptr<stack_reporter> stack_reporter::start(launch::launcher &launcher) {
     if (launcher.stacks_fd() < 0) {
         return nullptr;
     }
@@ -124,19 +124,19 @@ std::unique_ptr<watch> watch::start(launch::launcher &launcher) {
     if (stop_fd < 0) {
         return nullptr;
     }
-    std::unique_ptr<watch> made(new watch(launcher, stop_fd));
+    std::unique_ptr<stack_reporter> made(new stack_reporter(launcher, stop_fd));
     made->thread_ = start_service_thread("diomp-stacks", [self = made.get()] { self->serve(); });
     launcher.stacks_ready();
     return made;
 }
 
-watch::~watch() {
+stack_reporter::~stack_reporter() {
     ::eventfd_write(stop_fd_, 1);
     thread_.join();
     ::close(stop_fd_);
 }
 
-void watch::serve() {
+void stack_reporter::serve() {
     std::array<pollfd, 2> ready{pollfd{launcher_.stacks_fd(), POLLIN, 0},
                                 pollfd{stop_fd_, POLLIN, 0}};
     while (::poll(ready.data(), ready.size(), -1) < 0) {
@@ -145,7 +145,7 @@ void watch::serve() {
         }
     }
     if (ready[1].revents == 0) {
-        show(launcher_.info());
+        print_stacks(launcher_.info());
         launcher_.stacks_shown();
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where every rank of a job is, for a job that has waited in vain.
+// Prints the call stacks of the ranks of a job after a timeout.
 #pragma once
 
 #include "launch/launch.h"
@@ -11,26 +11,27 @@
 
 namespace diomp::stacks {
 
-/// The call stacks of all threads of the program as one block of text on standard error, once per
-/// process: later calls do nothing. Any thread.
-void show(const launch::job_info &job) noexcept;
+/// Prints the call stacks of all threads of the program as one block of text on standard error,
+/// once per process: later calls do nothing. Any thread.
+void print_stacks(const launch::job_info &job) noexcept;
 
-/// Ends this rank's part in a job that has waited in vain: lets the launcher ask all ranks for
-/// their stacks and end the job, or, where it cannot, shows this rank's own and aborts the job.
-/// `own`: whether it shows its own then. The caller exits afterwards.
+/// Gives up after a timeout: the launcher requests the stacks of all ranks and ends the job. A
+/// launcher that cannot do that aborts the job, after this rank's own stacks are printed if `own`.
+/// The caller exits afterwards.
 void give_up(launch::launcher &launcher, int code, std::string_view message, bool own) noexcept;
 
-/// Shows the stacks when the launcher asks for it, in a thread that sleeps until then.
-class watch {
+/// Prints the stacks when the launcher requests them, in a thread that sleeps until then.
+class stack_reporter {
 public:
-    /// nullptr if this launcher never asks.
-    static std::unique_ptr<watch> start(launch::launcher &launcher);
-    ~watch();
-    watch(const watch &) = delete;
-    watch &operator=(const watch &) = delete;
+    /// nullptr if this launcher never requests stacks.
+    static std::unique_ptr<stack_reporter> start(launch::launcher &launcher);
+    ~stack_reporter();
+    stack_reporter(const stack_reporter &) = delete;
+    stack_reporter &operator=(const stack_reporter &) = delete;
 
 private:
-    watch(launch::launcher &launcher, int stop_fd) : launcher_(launcher), stop_fd_(stop_fd) {}
+    stack_reporter(launch::launcher &launcher, int stop_fd)
+        : launcher_(launcher), stop_fd_(stop_fd) {}
     void serve();
 
     launch::launcher &launcher_;

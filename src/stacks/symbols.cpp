@@ -29,7 +29,7 @@ std::string demangle(const char *name) {
 
 } // namespace
 
-/// An ELF file of this machine's kind, mapped for reading. What is no such file has no symbols.
+/// An ELF file of this machine's kind, mapped for reading. Other files have no symbols.
 class symbols::file {
 public:
     explicit file(const std::string &path) {
@@ -45,7 +45,7 @@ public:
         }
         content_ = {static_cast<const char *>(bytes), size};
         view_ = elf_view(content_);
-        table_ = view_.section_of_type(SHT_SYMTAB); // has more than the other one, if it is there
+        table_ = view_.section_of_type(SHT_SYMTAB); // has more than the dynamic table
         table_ = table_ ? table_ : view_.section_of_type(SHT_DYNSYM);
         names_ = table_ ? view_.section(table_->sh_link) : std::nullopt;
     }
@@ -57,12 +57,12 @@ public:
     file(const file &) = delete;
     file &operator=(const file &) = delete;
 
-    /// The address that the file itself has for a place in it.
+    /// The link-time address of an offset in the file.
     [[nodiscard]] std::uint64_t link_address(std::uint64_t offset) const {
-        for (std::uint32_t i = 0; auto const part = view_.segment(i); ++i) {
-            if (part->p_type == PT_LOAD && offset >= part->p_offset &&
-                offset - part->p_offset < part->p_filesz) {
-                return offset - part->p_offset + part->p_vaddr;
+        for (std::uint32_t i = 0; auto const header = view_.segment(i); ++i) {
+            if (header->p_type == PT_LOAD && offset >= header->p_offset &&
+                offset - header->p_offset < header->p_filesz) {
+                return offset - header->p_offset + header->p_vaddr;
             }
         }
         return offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Names of functions by code address, from the symbol tables of the files that are mapped: also
-// those that are not exported, which the dynamic linker does not know.
+// Names of functions by code address, from the symbol tables of the mapped files. Includes
+// functions that are not exported, which the dynamic linker cannot find.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace diomp::stacks {
 
-/// Knows what was mapped when it was made. One thread.
+/// Resolves addresses in the mappings at its construction. One thread.
 class symbols {
 public:
     symbols();
@@ -19,8 +19,8 @@ public:
     symbols(const symbols &) = delete;
     symbols &operator=(const symbols &) = delete;
 
-    /// "main+0x1f (/path/program+0x11f3)": the second offset is what addr2line -e wants. Without
-    /// the name where the file has none for it; "(unknown code)" outside of files.
+    /// "main+0x1f (/path/program+0x11f3)": the second offset is the argument of addr2line -e. The
+    /// name is missing if the file has none for the address; "(unknown code)" outside of files.
     std::string describe(std::uintptr_t address);
 
 private:

@@ -23,11 +23,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds answer_limit{300};
-constexpr milliseconds description_limit{200};
-constexpr milliseconds look_interval{1};
+constexpr milliseconds reply_timeout{300};
+constexpr milliseconds description_timeout{200};
+constexpr milliseconds poll_interval{1};
 
-/// Where handlers may write. Set before the signal is sent, and never freed.
+/// The memory that handlers may write to. Set before the signal is sent, and never freed.
 std::atomic<thread_stack *> g_first{nullptr};
 std::atomic<std::size_t> g_num{0};
 
@@ -60,7 +60,7 @@ thread_facts read_facts(pid_t thread) {
     return facts;
 }
 
-/// All but the runtime's own, which block all signals.
+/// All threads except the runtime's own, which block all signals.
 std::vector<thread_facts> list_threads() {
     std::vector<thread_facts> all;
     std::unique_ptr<DIR, int (*)(DIR *)> const folder(::opendir("/proc/self/task"), ::closedir);
@@ -93,12 +93,12 @@ void on_signal(int /*signal*/, siginfo_t *info, void *context) {
     thread_stack *const first = g_first.load(std::memory_order_acquire);
     bool const is_ours = info->si_code == SI_QUEUE && info->si_pid == ::getpid() && to >= first &&
                          to < first + g_num.load(std::memory_order_acquire);
-    if (is_ours && !to->is_there.load(std::memory_order_relaxed)) {
+    if (is_ours && !to->is_recorded.load(std::memory_order_relaxed)) {
         to->num_frames = unwind(to->frames, context);
         const public_call *const call = public_call::innermost();
         to->function = call != nullptr ? call->function() : nullptr;
-        to->waits = waiting::ask(*to);
-        to->is_there.store(true, std::memory_order_release);
+        to->waits = waiting::request_description(*to);
+        to->is_recorded.store(true, std::memory_order_release);
     }
     errno = before;
 }
@@ -109,8 +109,8 @@ bool is_free(int signal) {
            now.sa_handler == SIG_DFL;
 }
 
-/// A signal that nobody uses, which calls on_signal() from now on; 0 if there is none. The handler
-/// stays: the signal may reach a thread late, and would end the process without it.
+/// Installs on_signal() for an unused signal and returns the signal; 0 if all are in use. The
+/// handler stays: the signal may reach a thread late, and would end the process without it.
 int install_handler(const std::vector<thread_facts> &threads) {
     auto const num_blocking = [&](int signal) {
         return std::ranges::count_if(threads,
@@ -142,7 +142,7 @@ template <typename Condition>
 void wait_for(milliseconds limit, Condition is_over) {
     auto const end = std::chrono::steady_clock::now() + limit;
     while (!is_over() && std::chrono::steady_clock::now() < end) {
-        std::this_thread::sleep_for(look_interval);
+        std::this_thread::sleep_for(poll_interval);
     }
 }
 
@@ -153,7 +153,7 @@ void thread_stack::describe_wait(std::string_view what) {
     is_described.store(true, std::memory_order_release);
 }
 
-all_stacks collect() {
+all_stacks collect_stacks() {
     std::vector<thread_facts> const threads = list_threads();
     auto *const stacks = new thread_stack[threads.size()];
     g_first.store(stacks, std::memory_order_release);
@@ -161,28 +161,28 @@ all_stacks collect() {
     int const signal = install_handler(threads);
     all_stacks found;
     found.had_signal = signal != 0;
-    std::vector<const thread_stack *> asked;
+    std::vector<const thread_stack *> signalled;
     for (std::size_t i = 0; i < threads.size(); ++i) {
         stacks[i].thread = threads[i].thread;
         stacks[i].name = threads[i].name;
         if (threads[i].thread == ::gettid()) {
             stacks[i].num_frames = unwind(stacks[i].frames, nullptr);
-            stacks[i].is_there.store(true, std::memory_order_release);
-            asked.push_back(&stacks[i]);
+            stacks[i].is_recorded.store(true, std::memory_order_release);
+            signalled.push_back(&stacks[i]);
         } else if (signal != 0 && !blocks(threads[i], signal) &&
                    send_signal(threads[i].thread, signal, stacks[i])) {
-            asked.push_back(&stacks[i]);
+            signalled.push_back(&stacks[i]);
         }
     }
-    auto const is_there = [](const thread_stack *each) {
-        return each->is_there.load(std::memory_order_acquire);
+    auto const is_recorded = [](const thread_stack *each) {
+        return each->is_recorded.load(std::memory_order_acquire);
     };
-    wait_for(answer_limit, [&] { return std::ranges::all_of(asked, is_there); });
-    for (const thread_stack *const each : asked) {
-        (is_there(each) ? found.there : found.silent).push_back(each);
+    wait_for(reply_timeout, [&] { return std::ranges::all_of(signalled, is_recorded); });
+    for (const thread_stack *const each : signalled) {
+        (is_recorded(each) ? found.recorded : found.silent).push_back(each);
     }
-    wait_for(description_limit, [&] {
-        return std::ranges::all_of(found.there, [](const thread_stack *each) {
+    wait_for(description_timeout, [&] {
+        return std::ranges::all_of(found.recorded, [](const thread_stack *each) {
             return !each->waits || each->is_described.load(std::memory_order_acquire);
         });
     });

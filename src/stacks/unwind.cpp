@@ -23,19 +23,19 @@ std::uintptr_t program_counter(const void *context) {
 #elif defined(__aarch64__)
     return machine.pc;
 #else
-#error "where does this processor keep the program counter?"
+#error "unsupported processor: read the program counter from its context here"
 #endif
 }
 
-_Unwind_Reason_Code take_frame(_Unwind_Context *frame, void *argument) {
+_Unwind_Reason_Code record_frame(_Unwind_Context *frame, void *argument) {
     auto &now = *static_cast<progress *>(argument);
-    int is_exact = 0; // not the address after a call
+    int is_exact = 0; // nonzero: not the address after a call
     std::uintptr_t const address = _Unwind_GetIPInfo(frame, &is_exact);
     if (address == 0) {
         return _URC_END_OF_STACK;
     }
     if (address == now.interrupted_at) {
-        now.num = 0; // what came before is the handler
+        now.num = 0; // the frames so far belong to the handler
         now.interrupted_at = 0;
     }
     if (now.num == now.into.size()) {
@@ -49,9 +49,9 @@ _Unwind_Reason_Code take_frame(_Unwind_Context *frame, void *argument) {
 
 std::size_t unwind(std::span<std::uintptr_t> into, const void *interrupted) {
     progress now{into, program_counter(interrupted)};
-    _Unwind_Backtrace(take_frame, &now);
+    _Unwind_Backtrace(record_frame, &now);
     if (now.interrupted_at != 0 && !into.empty()) {
-        into[0] = now.interrupted_at; // no way from the handler to what it interrupted
+        into[0] = now.interrupted_at; // the handler's frames could not be unwound
         return 1;
     }
     return now.num;

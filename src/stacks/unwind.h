@@ -7,10 +7,10 @@
 
 namespace diomp::stacks {
 
-/// Code addresses of the calling thread's frames, innermost first: of the interrupted instruction,
-/// and of the calls that led there (their last byte, so that they belong to the call's line).
-/// `interrupted` is the context that a signal handler got; then the handler's own frames are left
-/// out. nullptr: from the caller of this function on. Async-signal-safe. Returns their number.
+/// Stores the code addresses of the calling thread's frames, innermost first: the interrupted
+/// instruction, then the calls that led there (their last byte, which belongs to the call's source
+/// line). `interrupted` is the context of a signal handler, whose own frames are left out; nullptr:
+/// starts at the caller of this function. Async-signal-safe. Returns the number of frames.
 std::size_t unwind(std::span<std::uintptr_t> into, const void *interrupted);
 
 } // namespace diomp::stacks

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a thread knows of itself when its stack is to be shown: the public call it is in and what it
-// waits for. Only the thread itself can put that into words, so it is asked and answers when its
-// wait looks at the clock next.
+// The state of a thread that is printed with its stack: its public call and the object of its wait.
+// Only the thread itself can describe its wait, so a request is stored, and the thread answers it
+// when its wait checks the clock next.
 #pragma once
 
 #include "base/function_ref.h"
@@ -14,13 +14,13 @@ namespace diomp::stacks {
 
 struct thread_stack;
 
-/// What other threads see of a thread (calls.h).
+/// The state of a thread that other threads read (calls.h).
 struct caller {
-    std::atomic<const char *> function{nullptr}; ///< of its innermost public call; null: outside
-    bool is_listed = false;                      ///< others can find it
+    std::atomic<const char *> function{nullptr}; ///< innermost public call; null: outside of calls
+    bool is_listed = false;                      ///< other threads can find it
 };
 
-/// A public call, on the stack of its thread. Costs three stores each way.
+/// A public call, on the stack of its thread. Entry and exit cost three stores each.
 class public_call {
 public:
     /// `function` is a literal; `arguments` outlives the object.
@@ -31,7 +31,7 @@ public:
         }
         t_innermost = this;
         t_caller.function.store(function, std::memory_order_relaxed);
-        // The thread that ends the runtime sees this call, or what follows here sees its end.
+        // Either the thread that ends the runtime sees this call, or this call sees the end.
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     ~public_call() {
@@ -42,7 +42,7 @@ public:
     public_call(const public_call &) = delete;
     public_call &operator=(const public_call &) = delete;
 
-    /// Of the calling thread; nullptr outside of calls.
+    /// The calling thread's innermost call; nullptr outside of calls.
     static const public_call *innermost() { return t_innermost; }
     [[nodiscard]] const char *function() const { return function_; }
     [[nodiscard]] std::string arguments() const { return arguments_(); }
@@ -59,7 +59,7 @@ private:
     const public_call *outer_;
 };
 
-/// A wait of the calling thread that will answer.
+/// A wait of the calling thread that answers requests for its description.
 class waiting {
 public:
     waiting() { ++t_depth; }
@@ -67,17 +67,18 @@ public:
     waiting(const waiting &) = delete;
     waiting &operator=(const waiting &) = delete;
 
-    /// Whether somebody wants to know what this thread waits for.
-    [[nodiscard]] bool is_asked() const { return t_asker.load(std::memory_order_relaxed); }
-    /// "waiting for rank 1 in ompx_barrier()". Adds the public call.
-    void answer(std::string_view text) noexcept;
+    /// Whether a description of this thread's wait is requested.
+    [[nodiscard]] bool is_requested() const { return t_requester.load(std::memory_order_relaxed); }
+    /// Answers the request with `text` ("waiting for rank 1 ...") and the public call.
+    void describe_to_requester(std::string_view text) noexcept;
 
-    /// For the signal handler: asks the thread that it interrupts. False if it does not wait.
-    static bool ask(thread_stack &asker);
+    /// Called by the signal handler: stores a request. False if the interrupted thread does not
+    /// wait.
+    static bool request_description(thread_stack &requester);
 
 private:
     constinit static thread_local int t_depth;
-    constinit static thread_local std::atomic<thread_stack *> t_asker;
+    constinit static thread_local std::atomic<thread_stack *> t_requester;
 };
 
 } // namespace diomp::stacks

@@ -8,7 +8,7 @@
 namespace diomp::sync {
 namespace {
 
-/// What the fields of a signature are called in the C interface.
+/// Names of a signature's fields in the C interface.
 struct operation_row {
     const char *name;
     const char *amount; ///< nullptr: the call has none
@@ -16,7 +16,7 @@ struct operation_row {
 };
 
 constexpr std::array<operation_row, 28> rows{{
-    {"calls that its endpoints disagree about", nullptr, nullptr},
+    {"different calls by its endpoints", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
     {"ompx_reduce", "count", nullptr},
@@ -80,21 +80,22 @@ std::string operator_name(ompx_op_t op) {
 
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
 
-bool call_signature::mean_the_same(const call_signature &left, const call_signature &right) {
+bool call_signature::are_equivalent(const call_signature &left, const call_signature &right) {
     bool const same_device = left.device() == right.device() ||
                              (left.reduction != 0 && left.reduction == right.reduction);
-    bool const same_offset =
-        left.folded() == right.folded() || left.folded() == 0 || right.folded() == 0;
+    bool const same_offset = left.offset_hash() == right.offset_hash() || left.offset_hash() == 0 ||
+                             right.offset_hash() == 0;
     return left.what == right.what && left.amount == right.amount && same_device && same_offset;
 }
 
 /// "symmetric ompx_target_alloc(device=1, nbytes=8)".
 static std::string describe_on_device(const call_signature &call, const operation_row &row) {
-    std::string const place =
+    std::string const device_index =
         call.reduction == 0 ? "" : fmt::format(", number {} of its own", call.reduction - 1);
-    return row.amount == nullptr ? fmt::format("{}(device={}{})", row.name, call.device(), place)
-                                 : fmt::format("{}(device={}{}, {}={})", row.name, call.device(),
-                                               place, row.amount, call.amount);
+    return row.amount == nullptr
+               ? fmt::format("{}(device={}{})", row.name, call.device(), device_index)
+               : fmt::format("{}(device={}{}, {}={})", row.name, call.device(), device_index,
+                             row.amount, call.amount);
 }
 
 std::string describe(const call_signature &call) {
@@ -113,8 +114,8 @@ std::string describe(const call_signature &call) {
     if (call.root != call_signature::no_root) {
         add(fmt::format("root={}", call.root));
     }
-    if (row.type == nullptr && call.root_place() != 0) {
-        add(fmt::format("the root's endpoint={}", call.root_place()));
+    if (row.type == nullptr && call.root_endpoint() != 0) {
+        add(fmt::format("the root's endpoint={}", call.root_endpoint()));
     }
     if (row.amount != nullptr) {
         add(fmt::format("{}={}", row.amount, call.amount));
@@ -130,8 +131,8 @@ std::string describe(const call_signature &call) {
     return fmt::format("{}({})", row.name, arguments);
 }
 
-error disagreement(world_rank one, const call_signature &made, world_rank other,
-                   const call_signature &made_by_other) {
+error mismatch_error(world_rank one, const call_signature &made, world_rank other,
+                     const call_signature &made_by_other) {
     return {OMPX_ERR_MISMATCH,
             fmt::format("ranks disagree about a collective call: rank {} made {}, rank {} made {}",
                         one.value(), describe(made), other.value(), describe(made_by_other)),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The word of a lock, in the slot of the rank where the lock lives. 0: free. Otherwise it says
-// which rank holds it, and whether others wait in the queue of the lock's own rank. Ranks that map
-// the slot take a free lock and give it back with one compare-and-swap; while somebody is in the
-// queue, only the lock's own rank changes the word.
+// The word of a lock, in the slot of the rank where the lock resides. 0: free. Otherwise it names
+// the rank that holds it, and has a bit that says whether requests wait in the queue of the lock's
+// own rank. Ranks that map the slot acquire a free lock, and release it, with one
+// compare-and-swap each; while the queue is not empty, only the lock's own rank changes the word.
 #pragma once
 
 #include "base/ids.h"
@@ -17,14 +17,14 @@ class lock_word {
 public:
     explicit lock_word(std::atomic<std::uint64_t> &word) : word_(word) {}
 
-    bool try_take(world_rank taker) const {
+    bool try_take(world_rank rank) const {
         std::uint64_t none = 0;
         return word_.load(std::memory_order_relaxed) == 0 &&
-               word_.compare_exchange_strong(none, held_by(taker), std::memory_order_acquire,
+               word_.compare_exchange_strong(none, held_by(rank), std::memory_order_acquire,
                                              std::memory_order_relaxed);
     }
-    /// By the holder. false: somebody is in the queue, tell the lock's own rank.
-    bool try_give_back(world_rank holder) const {
+    /// Called by the holder. false: the queue is not empty, send a release to the lock's own rank.
+    bool try_release(world_rank holder) const {
         std::uint64_t expected = held_by(holder);
         return word_.compare_exchange_strong(expected, 0, std::memory_order_release,
                                              std::memory_order_relaxed);
@@ -38,24 +38,24 @@ public:
                         : std::optional(world_rank{static_cast<std::int32_t>(now >> 1) - 1});
     }
 
-    // The lock's own rank only, which keeps the queue.
+    // Called by the lock's own rank only, which keeps the queue.
 
-    /// true: taken. false: somebody has it, who will ask for the next one on giving it back.
-    bool take_or_queue(world_rank taker) const {
+    /// true: taken. false: it is held; its holder will send a release, since the queue bit is set.
+    bool take_or_queue(world_rank rank) const {
         std::uint64_t now = word_.load(std::memory_order_relaxed);
         for (;;) {
-            std::uint64_t const next = now == 0 ? held_by(taker) : now | queued;
+            std::uint64_t const next = now == 0 ? held_by(rank) : now | queued;
             if (word_.compare_exchange_weak(now, next, std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
                 return now == 0;
             }
         }
     }
-    /// The last one has left the queue without having been granted the lock.
+    /// The last request has left the queue without having been granted.
     void stop_queueing() const { word_.fetch_and(~queued, std::memory_order_relaxed); }
-    /// In place of the holder, who has asked for it.
-    void make_free() const { word_.store(0, std::memory_order_release); }
-    void hand_to(world_rank next, bool more_wait) const {
+    /// On behalf of the holder, which has sent a release.
+    void set_free() const { word_.store(0, std::memory_order_release); }
+    void grant_to(world_rank next, bool more_wait) const {
         word_.store(held_by(next) | (more_wait ? queued : 0), std::memory_order_release);
     }
 

@@ -189,7 +189,7 @@ TEST_F(misuse, running_out_says_what_to_set) {
     EXPECT_EQ(hog != nullptr, me == 0);
     EXPECT_EQ(ompx_alloc(1 << 20, 0, OMPX_MEM_SYMMETRIC), nullptr);
     if (me != 0) {
-        EXPECT_THAT(text(), HasSubstr("rank 0 has no room"));
+        EXPECT_THAT(text(), HasSubstr("rank 0 has no space"));
     }
     EXPECT_EQ(ompx_free(hog), 0);
     ompx_segment_info_t after;

@@ -14,7 +14,7 @@ using bytes = std::vector<std::byte>;
 using test::fields;
 using test::float_format;
 
-class kernels_test : public ::testing::TestWithParam<instructions> {
+class kernels_test : public ::testing::TestWithParam<instruction_set> {
 protected:
     /// All pairs of zeros, numbers, infinities, and quiet and signalling NaNs, of both signs.
     static std::vector<fields> all_kinds(float_format of) {
@@ -125,8 +125,8 @@ TEST_P(kernels_test, every_type_and_operator_in_place_of_either_operand) {
                 continue;
             }
             bytes expected(count * unit);
-            find_kernel(type, op, instructions::baseline)(expected.data(), a.data(), b.data(),
-                                                          count);
+            find_kernel(type, op, instruction_set::baseline)(expected.data(), a.data(), b.data(),
+                                                             count);
             bytes apart(count * unit);
             bytes left = a;
             bytes right = b;
@@ -146,9 +146,9 @@ TEST_P(kernels_test, every_type_and_operator_in_place_of_either_operand) {
 }
 
 INSTANTIATE_TEST_SUITE_P(versions, kernels_test,
-                         ::testing::Values(instructions::best, instructions::baseline),
+                         ::testing::Values(instruction_set::best, instruction_set::baseline),
                          [](auto const &of) {
-                             return of.param == instructions::best ? "best" : "baseline";
+                             return of.param == instruction_set::best ? "best" : "baseline";
                          });
 
 } // namespace

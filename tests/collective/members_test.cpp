@@ -91,7 +91,7 @@ TEST_P(member_calls, random_calls_match_the_reference) {
         for (bool const oversubscribed : {false, true}) {
             options chosen = options_for(job, oversubscribed);
             if (oversubscribed && self.value() == 1) { // as on a core with another cache
-                chosen.shared_bcast_from_bytes *= 2;
+                chosen.shared_bcast_min_bytes *= 2;
             }
             collectives all(chosen);
             storage memory(job, self, workspace_bytes);

@@ -119,7 +119,7 @@ TEST_F(failure_test, call_completes_only_when_asked_and_only_one_at_a_time) {
     status const second = own_->group().start(sum_of_four, with);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.failure().code(), OMPX_ERR_STATE);
-    EXPECT_THAT(second.failure().message(), HasSubstr("under way"));
+    EXPECT_THAT(second.failure().message(), HasSubstr("is running"));
     int questions = 0;
     while (!own_->group().test().value()) {
         ASSERT_LT(++questions, 100);

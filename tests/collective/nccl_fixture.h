@@ -129,7 +129,7 @@ inline trial draw_possible(std::mt19937_64 &random, int count, std::size_t most_
     trial t;
     do {
         t = draw(random, count, most_bytes, test::num_without_scans);
-    } while (!vendor::can_do(request_of(t)));
+    } while (!vendor::supports(request_of(t)));
     return t;
 }
 

@@ -16,11 +16,11 @@ namespace diomp::test {
 inline collective::options options_for(thread_groups &job, bool oversubscribed = false,
                                        bool check_all_members = false) {
     collective::options chosen;
-    chosen.window_base = reinterpret_cast<std::uintptr_t>(job.ranks().arena().base());
-    chosen.window_span = job.ranks().arena().span();
+    chosen.arena_base = reinterpret_cast<std::uintptr_t>(job.ranks().arena().base());
+    chosen.arena_span = job.ranks().arena().span();
     chosen.oversubscribed = oversubscribed;
-    chosen.stage_room_bytes = oversubscribed ? 0 : std::size_t{600} << 10;
-    chosen.shared_bcast_from_bytes = std::size_t{64} << 10;
+    chosen.stage_buffer_half_bytes = oversubscribed ? 0 : std::size_t{600} << 10;
+    chosen.shared_bcast_min_bytes = std::size_t{64} << 10;
     chosen.check_all_members = check_all_members;
     return chosen;
 }

@@ -57,7 +57,7 @@ TEST_P(collective_sizes, random_calls_match_the_reference) {
         job.run([&](world_rank self) {
             options chosen = options_for(job, oversubscribed);
             if (oversubscribed && self.value() == 1) { // as on a core with another cache
-                chosen.shared_bcast_from_bytes *= 2;
+                chosen.shared_bcast_min_bytes *= 2;
             }
             collectives all(chosen);
             storage memory(job, self, workspace_bytes);

@@ -44,8 +44,8 @@ TEST(core_monitor, polls_as_long_as_no_other_thread_runs_in_its_yields) {
         EXPECT_FALSE(monitor.yield(true));
     }
     EXPECT_EQ(monitor.polls(), most);
-    EXPECT_FALSE(monitor.is_wanted());
-    EXPECT_FALSE(monitor.is_to_sleep());
+    EXPECT_FALSE(monitor.is_contended());
+    EXPECT_FALSE(monitor.should_sleep());
 }
 
 // A switch there and back takes a microsecond, as does a yield without one from cold caches.
@@ -57,7 +57,7 @@ TEST(core_monitor, yields_at_once_after_a_few_waits_beside_a_rank_on_its_core) {
         EXPECT_FALSE(monitor.yield(true));
     }
     EXPECT_EQ(monitor.polls(), 0);
-    EXPECT_TRUE(monitor.is_wanted());
+    EXPECT_TRUE(monitor.is_contended());
     for (int wait = 0; wait < 1000; ++wait) {
         EXPECT_FALSE(monitor.yield(true));
         EXPECT_EQ(monitor.polls(), 0);
@@ -103,13 +103,13 @@ TEST(core_monitor, sleeps_after_a_lost_slice_for_16_times_as_long) {
     core_monitor monitor(most, false, scripted());
     g_core.yield_lasts = 4ms;
     g_core.others_run = true;
-    EXPECT_FALSE(monitor.is_to_sleep());
+    EXPECT_FALSE(monitor.should_sleep());
     EXPECT_TRUE(monitor.yield(true));
-    EXPECT_TRUE(monitor.is_to_sleep());
+    EXPECT_TRUE(monitor.should_sleep());
     g_core.now += 63ms;
-    EXPECT_TRUE(monitor.is_to_sleep());
+    EXPECT_TRUE(monitor.should_sleep());
     g_core.now += 1ms;
-    EXPECT_FALSE(monitor.is_to_sleep()) << "one wait tries a yield again";
+    EXPECT_FALSE(monitor.should_sleep()) << "one wait tries a yield again";
 }
 
 // Of a program in another control group, which the yield does not prefer: its turn comes anyway.
@@ -122,7 +122,7 @@ TEST(core_monitor, goes_on_yielding_where_few_yields_take_a_slice) {
         }
         g_core.yield_lasts = 4ms;
         EXPECT_FALSE(monitor.yield(false));
-        EXPECT_FALSE(monitor.is_to_sleep());
+        EXPECT_FALSE(monitor.should_sleep());
     }
     g_core.yield_lasts = 2us;
     for (int yield = 0; yield < 150; ++yield) {
@@ -141,7 +141,7 @@ TEST(core_monitor, a_part_of_a_slice_is_enough_to_go_on_sleeping) {
     g_core.now += 1s;
     g_core.yield_lasts = 500us;
     EXPECT_TRUE(monitor.yield(true));
-    EXPECT_TRUE(monitor.is_to_sleep());
+    EXPECT_TRUE(monitor.should_sleep());
 }
 
 TEST(core_monitor, yields_again_when_the_other_program_has_gone) {
@@ -151,7 +151,7 @@ TEST(core_monitor, yields_again_when_the_other_program_has_gone) {
     g_core.now += 64ms;
     g_core.yield_lasts = 200ns;
     EXPECT_FALSE(monitor.yield(true));
-    EXPECT_FALSE(monitor.is_to_sleep());
+    EXPECT_FALSE(monitor.should_sleep());
     g_core.yield_lasts = 500us;
     EXPECT_FALSE(monitor.yield(true)) << "short ones count for nothing again";
 }
@@ -181,9 +181,9 @@ TEST(core_monitor, sleeps_no_longer_than_a_second_before_it_tries_again) {
     g_core.yield_lasts = 1h;
     EXPECT_TRUE(monitor.yield(true));
     g_core.now += 999ms;
-    EXPECT_TRUE(monitor.is_to_sleep());
+    EXPECT_TRUE(monitor.should_sleep());
     g_core.now += 1ms;
-    EXPECT_FALSE(monitor.is_to_sleep());
+    EXPECT_FALSE(monitor.should_sleep());
 }
 
 TEST(core_monitor, never_polls_where_the_user_has_said_so) {

@@ -12,14 +12,14 @@
 namespace {
 
 using namespace diomp_test;
-using diomp::conduit::memory_ends;
 using diomp::conduit::memory_kind;
+using diomp::conduit::memory_kinds;
 
 constexpr std::size_t sizes[] = {1, 8, 8192, 8193, 262144, 300000, std::size_t{64} << 20};
-constexpr memory_ends ends[] = {{memory_kind::cuda, memory_kind::host},
-                                {memory_kind::host, memory_kind::cuda},
-                                {memory_kind::cuda, memory_kind::cuda},
-                                {memory_kind::hip, memory_kind::hip}};
+constexpr memory_kinds ends[] = {{memory_kind::cuda, memory_kind::host},
+                                 {memory_kind::host, memory_kind::cuda},
+                                 {memory_kind::cuda, memory_kind::cuda},
+                                 {memory_kind::hip, memory_kind::hip}};
 
 int next() { return (ours().rank() + 1) % ours().size(); }
 int previous() { return (ours().rank() + ours().size() - 1) % ours().size(); }
@@ -29,31 +29,31 @@ std::uint64_t address_of(const std::byte *place) { return reinterpret_cast<std::
 class device_memory : public testing::Test {
 protected:
     void SetUp() override {
-        if (!ours().conduit().reaches(memory_kind::cuda) || ours().is_direct(next())) {
+        if (!ours().conduit().supports_memory_kind(memory_kind::cuda) || ours().is_direct(next())) {
             GTEST_SKIP() << "this conduit does not reach memory of devices";
         }
     }
-    static void put(std::byte *remote, const void *source, std::size_t nbytes, memory_ends of,
+    static void put(std::byte *remote, const void *source, std::size_t nbytes, memory_kinds of,
                     completion &source_free) {
-        EXPECT_TRUE(
-            ours()
-                .conduit()
-                .put_between(rank_of(next()), address_of(remote), source, nbytes, of, source_free)
-                .ok());
+        EXPECT_TRUE(ours()
+                        .conduit()
+                        .put_device_memory(rank_of(next()), address_of(remote), source, nbytes, of,
+                                           source_free)
+                        .ok());
     }
-    static void get(const std::byte *remote, void *destination, std::size_t nbytes, memory_ends of,
+    static void get(const std::byte *remote, void *destination, std::size_t nbytes, memory_kinds of,
                     completion &done) {
-        EXPECT_TRUE(
-            ours()
-                .conduit()
-                .get_between(rank_of(next()), address_of(remote), destination, nbytes, of, done)
-                .ok());
+        EXPECT_TRUE(ours()
+                        .conduit()
+                        .get_device_memory(rank_of(next()), address_of(remote), destination, nbytes,
+                                           of, done)
+                        .ok());
     }
 };
 
 TEST_F(device_memory, puts_are_there_after_flush) {
     int round = 0;
-    for (memory_ends const of : ends) {
+    for (memory_kinds const of : ends) {
         for (std::size_t const nbytes : sizes) {
             auto const sent = pattern(ours().rank(), next(), round, nbytes);
             std::byte *const here = ours().memory_of(ours().rank());
@@ -76,7 +76,7 @@ TEST_F(device_memory, puts_are_there_after_flush) {
 
 TEST_F(device_memory, gets) {
     int round = 0;
-    for (memory_ends const of : ends) {
+    for (memory_kinds const of : ends) {
         for (std::size_t const nbytes : sizes) {
             auto const mine = pattern(ours().rank(), 0, round, nbytes);
             std::memcpy(ours().memory_of(ours().rank()), mine.data(), nbytes);
@@ -112,7 +112,7 @@ TEST_F(device_memory, many_in_flight_among_others) {
                 completion source_free;
                 for (std::size_t i = 0; i < num_puts; ++i) {
                     std::byte *const there = place(next(), thread * num_puts + i);
-                    memory_ends const of = i % 3 == 0 ? memory_ends{} : ends[i % std::size(ends)];
+                    memory_kinds const of = i % 3 == 0 ? memory_kinds{} : ends[i % std::size(ends)];
                     if (of.are_host()) {
                         ours().put(next(), there, sent.data(), nbytes);
                     } else {
@@ -135,7 +135,7 @@ TEST_F(device_memory, many_in_flight_among_others) {
 // The vendor's library is there for each call of the network, and gone when it has been withdrawn.
 TEST_F(device_memory, threads_work_in_the_scope_that_was_given) {
     std::atomic<int> num_entered{0};
-    ours().conduit().work_in([&]() -> std::shared_ptr<void> {
+    ours().conduit().bind_device_context([&]() -> std::shared_ptr<void> {
         num_entered.fetch_add(1);
         return nullptr;
     });
@@ -145,7 +145,7 @@ TEST_F(device_memory, threads_work_in_the_scope_that_was_given) {
     ours().flush(next());
     ours().wait(source_free);
     EXPECT_GT(num_entered.load(), 0);
-    ours().conduit().work_in({});
+    ours().conduit().bind_device_context({});
     int const before = num_entered.load();
     put(ours().memory_of(next()), &value, sizeof(value), ends[0], source_free);
     ours().flush(next());

@@ -82,22 +82,23 @@ protected:
     [[nodiscard]] place place_at(int owner, memory_kind of) const {
         return {of, of == memory_kind::host ? ours().memory_of(owner) : device_of(owner)};
     }
-    [[nodiscard]] static bool joins(int peer, const place &there, const place &here,
-                                    std::size_t nbytes) {
-        return ours().conduit().joins(rank_of(peer), there.range(nbytes), here.range(nbytes));
+    [[nodiscard]] static bool can_transfer(int peer, const place &there, const place &here,
+                                           std::size_t nbytes) {
+        return ours().conduit().can_transfer(rank_of(peer), there.range(nbytes),
+                                             here.range(nbytes));
     }
     static void put(int peer, const place &there, const place &here, std::size_t nbytes,
                     completion &source_free) {
         auto const started =
-            ours().conduit().put_between(rank_of(peer), there.range(0).address, here.base, nbytes,
-                                         {there.kind, here.kind}, source_free);
+            ours().conduit().put_device_memory(rank_of(peer), there.range(0).address, here.base,
+                                               nbytes, {there.kind, here.kind}, source_free);
         ASSERT_TRUE(started.ok()) << started.failure().message();
     }
     static void get(int peer, const place &there, const place &here, std::size_t nbytes,
                     completion &done) {
         auto const started =
-            ours().conduit().get_between(rank_of(peer), there.range(0).address, here.base, nbytes,
-                                         {there.kind, here.kind}, done);
+            ours().conduit().get_device_memory(rank_of(peer), there.range(0).address, here.base,
+                                               nbytes, {there.kind, here.kind}, done);
         ASSERT_TRUE(started.ok()) << started.failure().message();
     }
     /// Calls action(kind there, kind here) for all that need put_between.
@@ -133,7 +134,7 @@ TEST_F(devices_of_ranks, puts_are_there_after_flush) {
                 place const from{here, source.base + half_bytes + round % 3};
                 place const to{there, target.base + 3}; // at an odd place
                 from.write(sent);
-                EXPECT_TRUE(joins(next(), to, from, nbytes));
+                EXPECT_TRUE(can_transfer(next(), to, from, nbytes));
                 completion source_free;
                 put(next(), to, from, nbytes, source_free);
                 ours().flush(next());
@@ -226,7 +227,7 @@ TEST_F(devices_of_ranks, what_the_network_was_not_given_is_not_joined) {
     std::byte *const mine = ours().devices().base();
     place const host = place_at(ours().rank(), memory_kind::host);
     auto const reaches = [&](std::byte *at, std::size_t nbytes) {
-        return ours().conduit().reaches_range(place{kind(), at}.range(nbytes));
+        return ours().conduit().supports_memory_range(place{kind(), at}.range(nbytes));
     };
     if (mine != nullptr) {
         EXPECT_TRUE(reaches(mine, device_ranges::num_bytes));
@@ -234,33 +235,35 @@ TEST_F(devices_of_ranks, what_the_network_was_not_given_is_not_joined) {
         EXPECT_FALSE(reaches(mine - 1, 2));
         std::byte *const unknown = ours().devices().unknown();
         EXPECT_FALSE(reaches(unknown, 8));
-        EXPECT_FALSE(joins(next(), place_at(next(), memory_kind::host), {kind(), unknown}, 8));
+        EXPECT_FALSE(
+            can_transfer(next(), place_at(next(), memory_kind::host), {kind(), unknown}, 8));
     }
     completion none;
     memory_range outside = place_at(next(), kind()).range(8);
     outside.address += device_ranges::num_bytes - 4;
     auto &conduit = ours().conduit();
-    EXPECT_FALSE(conduit.joins(rank_of(next()), outside, host.range(8)));
-    auto const refused = conduit.put_between(rank_of(next()), outside.address, host.base, 8,
-                                             {kind(), memory_kind::host}, none);
+    EXPECT_FALSE(conduit.can_transfer(rank_of(next()), outside, host.range(8)));
+    auto const refused = conduit.put_device_memory(rank_of(next()), outside.address, host.base, 8,
+                                                   {kind(), memory_kind::host}, none);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.failure().code(), OMPX_ERR_UNSUPPORTED);
     EXPECT_TRUE(none.is_done());
     outside.nbytes = 4; // just inside
-    EXPECT_EQ(conduit.joins(rank_of(next()), outside, host.range(4)), device_of(next()) != nullptr);
+    EXPECT_EQ(conduit.can_transfer(rank_of(next()), outside, host.range(4)),
+              device_of(next()) != nullptr);
     ours().meet();
 }
 
 // The vendor's library is there for each call of the network, and gone when it has been withdrawn.
 TEST_F(devices_of_ranks, threads_work_in_the_scope_that_was_given) {
     std::atomic<int> num_entered{0};
-    ours().conduit().work_in([&]() -> std::shared_ptr<void> {
+    ours().conduit().bind_device_context([&]() -> std::shared_ptr<void> {
         num_entered.fetch_add(1);
         return nullptr;
     });
     ours().poll();
     EXPECT_GT(num_entered.load(), 0);
-    ours().conduit().work_in({});
+    ours().conduit().bind_device_context({});
     int const before = num_entered.load();
     ours().poll();
     EXPECT_EQ(num_entered.load(), before);

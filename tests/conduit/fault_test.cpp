@@ -35,7 +35,7 @@ std::string network() {
 
 /// One end of the pair.
 struct end {
-    std::unique_ptr<diomp::conduit::window> window;
+    std::unique_ptr<diomp::conduit::arena> arena;
     std::unique_ptr<diomp::conduit::conduit> conduit;
     std::mutex mutex;
     std::string told; ///< by the failure sink
@@ -43,12 +43,12 @@ struct end {
     std::atomic<int> num_messages{0};
 
     end(diomp::launch::launcher &launcher, double timeout_s) {
-        window = diomp::conduit::window::create(
-                     launcher, {0, memory_bytes, diomp::conduit::control_bytes_per_rank()})
-                     .take();
+        arena = diomp::conduit::arena::create(
+                    launcher, {0, memory_bytes, diomp::conduit::control_bytes_per_rank()})
+                    .take();
         diomp::conduit::conduit_options options;
         options.dead_peer_timeout_s = timeout_s;
-        auto made = diomp::conduit::create(network(), launcher, *window, options);
+        auto made = diomp::conduit::create(network(), launcher, *arena, options);
         if (!made) {
             std::fprintf(stderr, "set-up: %s\n", made.failure().message().c_str());
             std::_Exit(8);
@@ -60,7 +60,7 @@ struct end {
             ++num_told;
         });
     }
-    std::uint64_t remote() { return reinterpret_cast<std::uint64_t>(window->slot(world_rank{1})); }
+    std::uint64_t remote() { return reinterpret_cast<std::uint64_t>(arena->slot(world_rank{1})); }
     void poll() {
         conduit->poll([&](const message &) { ++num_messages; });
     }

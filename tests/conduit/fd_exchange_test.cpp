@@ -124,7 +124,7 @@ TEST_F(fd_exchange, a_name_that_another_user_has_taken_is_an_error) {
     EXPECT_THAT(listener.failure().message(), testing::HasSubstr(name));
     int const fd = file.get();
     std::byte const text{1};
-    EXPECT_FALSE(conduit::deliver(name, {&text, 1}, {&fd, 1}).ok());
+    EXPECT_FALSE(conduit::send_descriptors(name, {&text, 1}, {&fd, 1}).ok());
     ::close(over[1]);
     EXPECT_TRUE(other.succeeds());
     for (int const each : {ready[0], ready[1], over[0]}) {
@@ -143,8 +143,8 @@ TEST_F(fd_exchange, another_user_delivers_nothing) {
     // Its packet is there, and would come first.
     std::byte const text{8};
     int const fd = file.get();
-    ASSERT_TRUE(conduit::deliver(name, {&text, 1}, {&fd, 1}).ok());
-    auto got = conduit::accept_delivery(listener.value().get(), limit_ms);
+    ASSERT_TRUE(conduit::send_descriptors(name, {&text, 1}, {&fd, 1}).ok());
+    auto got = conduit::receive_descriptors(listener.value().get(), limit_ms);
     ASSERT_TRUE(got.ok());
     EXPECT_THAT(got.value().bytes, testing::ElementsAre(std::byte{8}));
     EXPECT_EQ(got.value().fds.size(), 1);

@@ -195,15 +195,15 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     constexpr std::size_t payload_bytes = 128;
     std::atomic<std::size_t> received{0};
     std::atomic<std::size_t> wrong{0};
-    ours().conduit().receive_bulk_with(
+    ours().conduit().set_am_long_handler(
         [&](const message &each) {
             auto const payload = pattern(previous(), each.handler, 1, payload_bytes);
-            auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
+            auto const data = pattern(previous(), each.handler, 2, each.long_payload.size());
             bool const right =
                 each.source == world_rank{previous()} &&
                 std::ranges::equal(std::as_bytes(std::span(payload)), each.payload) &&
-                std::ranges::equal(std::as_bytes(std::span(data)), each.bulk) &&
-                sizes[each.handler] == each.bulk.size();
+                std::ranges::equal(std::as_bytes(std::span(data)), each.long_payload) &&
+                sizes[each.handler] == each.long_payload.size();
             wrong += right ? 0 : 1;
             ++received;
         },
@@ -215,7 +215,7 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
         auto const payload = pattern(ours().rank(), number, 1, payload_bytes);
         auto const data = pattern(ours().rank(), number, 2, sizes[i]);
         completion free;
-        auto const started = ours().conduit().send_bulk(
+        auto const started = ours().conduit().send_long(
             world_rank{next()}, static_cast<handler_id>(i), std::as_bytes(std::span(payload)),
             std::as_bytes(std::span(data)), free);
         ASSERT_TRUE(started.ok());
@@ -235,10 +235,10 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     EXPECT_EQ(wrong, 0u);
     std::vector<std::byte> const too_large(diomp_test::world::memory_bytes);
     completion never;
-    EXPECT_FALSE(ours().conduit().send_bulk(world_rank{next()}, 0, {}, too_large, never).value());
+    EXPECT_FALSE(ours().conduit().send_long(world_rank{next()}, 0, {}, too_large, never).value());
     EXPECT_TRUE(never.is_done());
     ours().meet();
-    ours().conduit().receive_bulk_with({}, {});
+    ours().conduit().set_am_long_handler({}, {});
     ours().meet();
 }
 
@@ -252,16 +252,17 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     std::atomic<int> received{0};
     std::atomic<int> num_straight{0};
     std::atomic<int> wrong{0};
-    ours().conduit().receive_bulk_with(
+    ours().conduit().set_am_long_handler(
         [&](const message &each) {
-            auto const data = pattern(previous(), each.handler, 2, each.bulk.size());
-            bool const is_right = std::ranges::equal(std::as_bytes(std::span(data)), each.bulk);
-            wrong += is_right && each.bulk.size() == nbytes ? 0 : 1;
-            num_straight += each.bulk.data() == place.data() ? 1 : 0;
+            auto const data = pattern(previous(), each.handler, 2, each.long_payload.size());
+            bool const is_right =
+                std::ranges::equal(std::as_bytes(std::span(data)), each.long_payload);
+            wrong += is_right && each.long_payload.size() == nbytes ? 0 : 1;
+            num_straight += each.long_payload.data() == place.data() ? 1 : 0;
             ++received;
         },
         [&](const message &announced, std::size_t announced_bytes) {
-            wrong += announced.bulk.empty() && announced.payload.size() == 8 &&
+            wrong += announced.long_payload.empty() && announced.payload.size() == 8 &&
                              announced_bytes == nbytes && announced.source == world_rank{previous()}
                          ? 0
                          : 1;
@@ -269,14 +270,14 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
         });
     ours().meet();
     // Those that do can always send so much.
-    bool const chooses_places = ours().conduit().sure_bulk_bytes(world_rank{previous()}) >= nbytes;
+    bool const chooses_places = ours().conduit().max_am_long(world_rank{previous()}) >= nbytes;
     int sent = 0;
     for (int round = 0; round < num_rounds; ++round) {
         auto const data = pattern(ours().rank(), round, 2, nbytes);
         std::array<std::byte, 8> const payload{};
         completion free;
         auto const started =
-            ours().conduit().send_bulk(world_rank{next()}, static_cast<handler_id>(round), payload,
+            ours().conduit().send_long(world_rank{next()}, static_cast<handler_id>(round), payload,
                                        std::as_bytes(std::span(data)), free);
         ASSERT_TRUE(started.ok());
         sent += started.value() ? 1 : 0;
@@ -287,7 +288,7 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
         if (round == num_rounds / 2) {
             // Some of it may be on its way to the place now.
             wants_it = false;
-            ours().conduit().divert_bulk(place.data());
+            ours().conduit().revoke_recv_buffer(place.data());
             std::ranges::fill(place, std::byte{0xee});
         }
         ours().wait(free);
@@ -300,11 +301,11 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     ours().wait_until([&] { return received == expected; }, "all bulk messages");
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(std::ranges::count(place, std::byte{0xee}), static_cast<std::ptrdiff_t>(nbytes));
-    if (ours().conduit().sure_bulk_bytes(world_rank{next()}) >= nbytes) {
+    if (ours().conduit().max_am_long(world_rank{next()}) >= nbytes) {
         EXPECT_EQ(sent, num_rounds);
     }
     ours().meet();
-    ours().conduit().receive_bulk_with({}, {});
+    ours().conduit().set_am_long_handler({}, {});
     ours().meet();
 }
 
@@ -326,8 +327,8 @@ TEST(messages, a_napping_rank_is_woken_by_the_network) {
     for (;;) {
         std::uint32_t const seen = conduit.activity();
         if (ours().poll() == 0 && !has_come) {
-            conduit.nap(diomp::conduit::awaited::message, seen, microseconds{20'000'000},
-                        [&] { return has_come; });
+            conduit.idle_wait(diomp::conduit::wait_kind::message, seen, microseconds{20'000'000},
+                              [&] { return has_come; });
         }
         if (has_come) {
             break;
@@ -355,8 +356,8 @@ TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
         auto const has_come = [&] { return word_of(ours().rank()).load() >= number; };
         for (;;) {
             std::uint32_t const seen = conduit.activity();
-            if (conduit.nap(diomp::conduit::awaited::store, seen, microseconds{20'000'000},
-                            has_come)) {
+            if (conduit.idle_wait(diomp::conduit::wait_kind::store, seen, microseconds{20'000'000},
+                                  has_come)) {
                 return;
             }
         }
@@ -385,10 +386,10 @@ TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
 TEST(messages, a_nap_asks_first_and_does_not_sleep_if_all_is_there) {
     auto &conduit = ours().conduit();
     auto const begin = std::chrono::steady_clock::now();
-    for (auto const what : {diomp::conduit::awaited::store, diomp::conduit::awaited::message}) {
+    for (auto const what : {diomp::conduit::wait_kind::store, diomp::conduit::wait_kind::message}) {
         int asked = 0;
-        EXPECT_TRUE(conduit.nap(what, conduit.activity(), microseconds{20'000'000},
-                                [&] { return ++asked > 0; }));
+        EXPECT_TRUE(conduit.idle_wait(what, conduit.activity(), microseconds{20'000'000},
+                                      [&] { return ++asked > 0; }));
         EXPECT_EQ(asked, 1);
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
@@ -397,16 +398,16 @@ TEST(messages, a_nap_asks_first_and_does_not_sleep_if_all_is_there) {
 
 TEST(messages, wake_napping_ends_naps_of_either_kind) {
     auto &conduit = ours().conduit();
-    for (auto const what : {diomp::conduit::awaited::store, diomp::conduit::awaited::message}) {
+    for (auto const what : {diomp::conduit::wait_kind::store, diomp::conduit::wait_kind::message}) {
         std::atomic<bool> has_come{false};
         std::thread helper;
         auto const begin = std::chrono::steady_clock::now();
         while (!has_come) {
-            conduit.nap(what, conduit.activity(), microseconds{20'000'000}, [&] {
+            conduit.idle_wait(what, conduit.activity(), microseconds{20'000'000}, [&] {
                 if (!helper.joinable()) { // the nap has been announced
                     helper = std::thread([&] {
                         has_come = true;
-                        conduit.wake_napping();
+                        conduit.wake_idle_waiters();
                     });
                 }
                 return has_come.load();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Small puts of the TCP conduit: adjacent ones become one frame, those of several threads wait
 // apart, and whatever way they take, each byte arrives and each put is counted.
-#include "conduit/tcp/gathering.h"
-#include "conduit/tcp/link.h"
+#include "conduit/tcp/coalescer.h"
+#include "conduit/tcp/connection.h"
 #include "conduit/tcp/peer.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ tcp::frame put_to(std::uint64_t address, std::size_t nbytes) {
 }
 
 /// (address, data) of each frame.
-std::vector<std::pair<std::uint64_t, std::string>> frames_in(tcp::gathering &from) {
+std::vector<std::pair<std::uint64_t, std::string>> frames_in(tcp::coalescer &from) {
     auto const bytes = from.take({});
     std::vector<std::pair<std::uint64_t, std::string>> found;
     for (std::size_t at = 0; at < bytes.size();) {
@@ -46,7 +46,7 @@ std::vector<std::pair<std::uint64_t, std::string>> frames_in(tcp::gathering &fro
 }
 
 TEST(tcp_gathering, adjacent_puts_become_one) {
-    tcp::gathering here;
+    tcp::coalescer here;
     here.append_put(put_to(1000, 2), "ab", most);
     here.append_put(put_to(1002, 3), "cde", most);
     here.append_put(put_to(1005, 1), "f", most);
@@ -54,7 +54,7 @@ TEST(tcp_gathering, adjacent_puts_become_one) {
 }
 
 TEST(tcp_gathering, others_do_not) {
-    tcp::gathering here;
+    tcp::coalescer here;
     here.append_put(put_to(1000, 2), "ab", most);
     here.append_put(put_to(1003, 1), "d", most); // a gap
     here.append_put(put_to(1003, 1), "D", most); // again
@@ -65,7 +65,7 @@ TEST(tcp_gathering, others_do_not) {
 }
 
 TEST(tcp_gathering, not_beyond_the_limit) {
-    tcp::gathering here;
+    tcp::coalescer here;
     std::string const half(most / 2, 'x');
     here.append_put(put_to(0, half.size()), half.data(), most);
     here.append_put(put_to(half.size(), half.size()), half.data(), most);
@@ -74,7 +74,7 @@ TEST(tcp_gathering, not_beyond_the_limit) {
 }
 
 TEST(tcp_gathering, not_across_another_frame_or_what_has_left) {
-    tcp::gathering here;
+    tcp::coalescer here;
     tcp::frame const flush{.what = tcp::kind::flush, .number = 1};
     here.append_put(put_to(1000, 1), "a", most);
     here.append(&flush, sizeof(flush));
@@ -92,16 +92,16 @@ TEST(tcp_gathering, not_across_another_frame_or_what_has_left) {
 }
 
 /// Writes puts to memory; addresses count from its beginning. Answers nothing.
-class memory final : public tcp::frame_taker {
+class memory final : public tcp::frame_handler {
 public:
     explicit memory(std::size_t nbytes) : bytes(nbytes) {}
 
-    std::byte *place_body(tcp::link & /*on*/, const tcp::frame &head,
-                          std::span<const std::byte> /*front*/) override {
+    std::byte *find_body_buffer(tcp::connection & /*on*/, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
         return head.address + head.nbytes <= bytes.size() ? bytes.data() + head.address : nullptr;
     }
-    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
-              const std::byte * /*body*/) override {
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte * /*body*/) override {
         num_frames += head.what == tcp::kind::put ? 1 : 0;
         return true;
     }
@@ -120,7 +120,7 @@ protected:
         here = unique_fd(ends[0]);
         there = unique_fd(ends[1]);
     }
-    void put(tcp::link &by, std::uint64_t address, std::byte value) {
+    void put(tcp::connection &by, std::uint64_t address, std::byte value) {
         by.send_put(put_to(address, 1), &value, source_free_, num_puts_, false);
     }
 
@@ -131,49 +131,49 @@ protected:
 };
 
 TEST_F(tcp_puts, of_one_thread_have_their_place_at_once) {
-    tcp::link sender(std::move(here_), peer_);
-    tcp::link receiver(std::move(there_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
+    tcp::connection receiver(std::move(there_), peer_);
     memory taker(100);
     for (std::size_t i = 0; i < 100; ++i) {
         put(sender, i, static_cast<std::byte>(i));
     }
     EXPECT_EQ(num_puts_, 100);
-    EXPECT_TRUE(sender.has_waiting());
-    sender.ship();
+    EXPECT_TRUE(sender.has_queued_data());
+    sender.transmit();
     receiver.receive(taker);
     EXPECT_EQ(taker.num_frames, 1);
     EXPECT_EQ(taker.bytes[99], std::byte{99});
 }
 
 TEST_F(tcp_puts, of_a_second_thread_wait_until_they_are_collected) {
-    tcp::link sender(std::move(here_), peer_);
-    tcp::link receiver(std::move(there_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
+    tcp::connection receiver(std::move(there_), peer_);
     memory taker(100);
     put(sender, 0, std::byte{1});
     std::thread([&] {
         put(sender, 50, std::byte{2});
         put(sender, 51, std::byte{3});
     }).join();
-    sender.ship();
+    sender.transmit();
     receiver.receive(taker);
     EXPECT_EQ(num_puts_, 1);
     EXPECT_EQ(taker.bytes[50], std::byte{0}) << "left before it was wanted";
-    sender.collect_puts();
+    sender.drain_coalescers();
     EXPECT_EQ(num_puts_, 3);
-    sender.ship();
+    sender.transmit();
     receiver.receive(taker);
     EXPECT_EQ(taker.bytes[0], std::byte{1});
     EXPECT_EQ(taker.bytes[50], std::byte{2});
     EXPECT_EQ(taker.bytes[51], std::byte{3});
     EXPECT_EQ(taker.num_frames, 2);
-    sender.collect_puts();
-    EXPECT_FALSE(sender.has_waiting());
+    sender.drain_coalescers();
+    EXPECT_FALSE(sender.has_queued_data());
     EXPECT_TRUE(source_free_.is_done());
 }
 
 TEST_F(tcp_puts, many_leave_without_being_wanted) {
-    tcp::link sender(std::move(here_), peer_);
-    tcp::link receiver(std::move(there_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
+    tcp::connection receiver(std::move(there_), peer_);
     constexpr std::size_t num = 40000;
     memory taker(2 * num);
     put(sender, 0, std::byte{1});
@@ -188,8 +188,8 @@ TEST_F(tcp_puts, many_leave_without_being_wanted) {
 }
 
 TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
-    tcp::link sender(std::move(here_), peer_);
-    tcp::link receiver(std::move(there_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
+    tcp::connection receiver(std::move(there_), peer_);
     constexpr std::size_t num_threads = 10; // more than nests
     constexpr std::size_t each = 5000;
     memory taker(num_threads * each);
@@ -200,16 +200,16 @@ TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
             for (std::size_t i = 0; i < each; ++i) {
                 put(sender, thread * each + i, static_cast<std::byte>(thread + 1));
                 if (i % 512 == 511) {
-                    sender.collect_puts();
-                    sender.ship();
+                    sender.drain_coalescers();
+                    sender.transmit();
                 }
             }
-            sender.collect_puts();
+            sender.drain_coalescers();
             ++num_done;
         });
     }
-    while (num_done < num_threads || sender.has_waiting()) {
-        sender.ship();
+    while (num_done < num_threads || sender.has_queued_data()) {
+        sender.transmit();
         receiver.receive(taker);
     }
     for (std::thread &thread : threads) {
@@ -226,8 +226,8 @@ TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
 
 // A flush covers what another thread has put before, also while a third one gives it its place.
 TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
-    tcp::link sender(std::move(here_), peer_);
-    tcp::link receiver(std::move(there_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
+    tcp::connection receiver(std::move(there_), peer_);
     constexpr std::uint64_t num = 3000;
     memory taker(1);
     put(sender, 0, std::byte{1});
@@ -244,8 +244,8 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
     });
     std::thread poller([&] {
         while (seen_so_far < num) {
-            sender.collect_puts();
-            sender.ship();
+            sender.drain_coalescers();
+            sender.transmit();
             receiver.receive(taker);
         }
     });
@@ -254,7 +254,7 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
         while (put_so_far < i) {
             std::this_thread::yield();
         }
-        sender.collect_puts();
+        sender.drain_coalescers();
         num_missing += num_puts_ < i + 1 ? 1 : 0;
         seen_so_far = i;
     }
@@ -264,20 +264,20 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
 }
 
 TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
-    tcp::link held(peer_);
+    tcp::connection held(peer_);
     unique_fd other_here;
     unique_fd other_there;
     connect(other_here, other_there);
-    tcp::link next(std::move(other_here), peer_);
-    tcp::link receiver(std::move(other_there), peer_);
+    tcp::connection next(std::move(other_here), peer_);
+    tcp::connection receiver(std::move(other_there), peer_);
     memory taker(10);
     put(held, 0, std::byte{1});
     std::thread([&] { put(held, 1, std::byte{2}); }).join();
-    ASSERT_TRUE(held.give_way_to(next));
+    ASSERT_TRUE(held.supersede_by(next));
     std::thread([&] { put(held, 2, std::byte{3}); }).join(); // who still knows that one
-    held.collect_puts();
-    next.collect_puts();
-    next.ship();
+    held.drain_coalescers();
+    next.drain_coalescers();
+    next.transmit();
     receiver.receive(taker);
     EXPECT_EQ(num_puts_, 3);
     EXPECT_EQ(taker.bytes[0], std::byte{1});
@@ -286,15 +286,15 @@ TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
 }
 
 TEST_F(tcp_puts, to_a_lost_peer_are_counted_and_forgotten) {
-    tcp::link sender(std::move(here_), peer_);
+    tcp::connection sender(std::move(here_), peer_);
     put(sender, 0, std::byte{1});
     std::thread([&] { put(sender, 1, std::byte{2}); }).join();
-    sender.break_off("for the test");
-    sender.collect_puts();
+    sender.disconnect("for the test");
+    sender.drain_coalescers();
     std::thread([&] { put(sender, 2, std::byte{3}); }).join();
-    sender.collect_puts();
+    sender.drain_coalescers();
     EXPECT_EQ(num_puts_, 3);
-    EXPECT_FALSE(sender.has_waiting());
+    EXPECT_FALSE(sender.has_queued_data());
     EXPECT_EQ(sender.copied_bytes(), 0);
 }
 

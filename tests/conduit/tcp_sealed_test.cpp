@@ -2,7 +2,7 @@
 // Encrypted connections of the TCP conduit: what both ends see, what the wire shows, and what
 // becomes of changed bytes.
 #include "base/secure/pairing.h"
-#include "conduit/tcp/link.h"
+#include "conduit/tcp/connection.h"
 #include "conduit/tcp/peer.h"
 
 #include <gmock/gmock.h>
@@ -29,15 +29,15 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// Accepts messages, and stores the data of puts where their address says.
-class recorder final : public tcp::frame_taker {
+class recorder final : public tcp::frame_handler {
 public:
-    std::byte *place_body(tcp::link &on, const tcp::frame &head,
-                          std::span<const std::byte> /*front*/) override {
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
         return head.what == tcp::kind::put ? reinterpret_cast<std::byte *>(head.address)
                                            : on.scratch(head.nbytes);
     }
-    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
-              const std::byte *body) override {
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte *body) override {
         bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
         return true;
     }
@@ -87,8 +87,8 @@ public:
         auto [right, far] = connected();
         near_ = std::move(near);
         far_ = std::move(far);
-        sender.emplace(std::move(left), peer_, stream(initiator.take_session()));
-        receiver.emplace(std::move(right), peer_, stream(responder.take_session()));
+        sender.emplace(std::move(left), peer_, stream(initiator.take_session_keys()));
+        receiver.emplace(std::move(right), peer_, stream(responder.take_session_keys()));
     }
 
     void send(const std::string &body, tcp::kind what = tcp::kind::message, void *to = nullptr) {
@@ -99,7 +99,7 @@ public:
     /// Carries bytes on until neither end has any. At most `step` at a time.
     void carry(std::size_t step = std::size_t{1} << 16) {
         for (int idle = 0; idle < 3; ++idle) {
-            if (sender->ship()) {
+            if (sender->transmit()) {
                 idle = 0;
             }
             std::string bytes(step, '\0');
@@ -110,7 +110,8 @@ public:
                 change(bytes, seen.size());
                 seen += bytes;
                 std::string_view rest = bytes;
-                while (!rest.empty() && receiver->condition() == tcp::link::state::good) {
+                while (!rest.empty() &&
+                       receiver->current_state() == tcp::connection::state::connected) {
                     ssize_t const sent =
                         ::send(far_.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
                     rest.remove_prefix(sent > 0 ? static_cast<std::size_t>(sent) : 0);
@@ -125,12 +126,12 @@ public:
     std::function<void(std::string &bytes, std::size_t position)> change =
         [](std::string & /*bytes*/, std::size_t /*position*/) {};
     recorder taker;
-    std::optional<tcp::link> sender;
-    std::optional<tcp::link> receiver;
+    std::optional<tcp::connection> sender;
+    std::optional<tcp::connection> receiver;
     diomp::conduit::completion source_free;
 
 private:
-    static std::unique_ptr<tcp::sealed_stream> stream(secure::session proven) {
+    static std::unique_ptr<tcp::sealed_stream> stream(secure::session_keys proven) {
         return proven.mode == secure::protection::sealed
                    ? std::make_unique<tcp::sealed_stream>(std::move(proven))
                    : nullptr;
@@ -190,7 +191,7 @@ TEST(tcp_sealed, frames_of_all_sizes_arrive_however_the_wire_cuts_them) {
         }
         between.carry(step);
         EXPECT_EQ(between.taker.bodies, bodies) << step;
-        EXPECT_FALSE(between.sender->has_waiting());
+        EXPECT_FALSE(between.sender->has_queued_data());
         EXPECT_EQ(between.sender->copied_bytes(), 0);
         EXPECT_TRUE(between.source_free.is_done());
         EXPECT_EQ(between.source_free.failure, 0);
@@ -215,9 +216,9 @@ TEST_P(tcp_sealed_change, ends_the_connection_with_a_reason_and_no_wrong_data) {
     };
     between.send(body, tcp::kind::put, target.data());
     between.carry();
-    EXPECT_EQ(between.receiver->condition(), tcp::link::state::broken);
-    EXPECT_THAT(between.receiver->what_is_wrong(),
-                testing::AnyOf(HasSubstr("changed, left out or added"), HasSubstr("closed")));
+    EXPECT_EQ(between.receiver->current_state(), tcp::connection::state::broken);
+    EXPECT_THAT(between.receiver->failure_reason(),
+                testing::AnyOf(HasSubstr("changed, removed or added"), HasSubstr("closed")));
     EXPECT_THAT(between.taker.bodies, ElementsAre(before)) << "the put must not count as arrived";
     for (std::size_t i = 0; i < target.size(); ++i) {
         ASSERT_TRUE(target[i] == '.' || target[i] == body[i]) << "wrong data at " << i;
@@ -240,7 +241,7 @@ TEST(tcp_sealed, bytes_that_are_left_out_repeated_or_added_end_it) {
         between.carry();
         between.send(pattern(40000));
         between.carry();
-        EXPECT_EQ(between.receiver->condition(), tcp::link::state::broken);
+        EXPECT_EQ(between.receiver->current_state(), tcp::connection::state::broken);
         EXPECT_LE(between.taker.bodies.size(), 1);
     }
 }
@@ -253,7 +254,7 @@ TEST(tcp_sealed, a_record_that_is_sent_again_ends_it) {
     between.change = [&](std::string &bytes, std::size_t /*position*/) { bytes = recorded; };
     between.send(payload);
     between.carry();
-    EXPECT_EQ(between.receiver->condition(), tcp::link::state::broken);
+    EXPECT_EQ(between.receiver->current_state(), tcp::connection::state::broken);
     EXPECT_THAT(between.taker.bodies, ElementsAre(payload));
 }
 
@@ -265,17 +266,17 @@ TEST(tcp_sealed, what_waited_for_the_connection_is_sealed) {
     secure::testing::run(initiator, responder);
     auto [here, there] = connected();
     tcp::peer peer(world_rank(1), "there");
-    tcp::link held(peer);
+    tcp::connection held(peer);
     held.send(head_of(payload), payload.data(), payload.size(), nullptr);
-    ASSERT_TRUE(
-        held.open(std::move(here), std::make_unique<tcp::sealed_stream>(initiator.take_session())));
-    EXPECT_TRUE(held.release());
+    ASSERT_TRUE(held.open(std::move(here),
+                          std::make_unique<tcp::sealed_stream>(initiator.take_session_keys())));
+    EXPECT_TRUE(held.confirm());
     std::string bytes(1000, '\0');
     ssize_t const got = ::recv(there.get(), bytes.data(), bytes.size(), MSG_PEEK);
     ASSERT_GT(got, 0);
     EXPECT_EQ(bytes.find(payload), std::string::npos);
-    tcp::link receiver(std::move(there), peer,
-                       std::make_unique<tcp::sealed_stream>(responder.take_session()));
+    tcp::connection receiver(std::move(there), peer,
+                             std::make_unique<tcp::sealed_stream>(responder.take_session_keys()));
     recorder taker;
     receiver.receive(taker);
     EXPECT_THAT(taker.bodies, ElementsAre(payload));
@@ -285,16 +286,16 @@ TEST(tcp_sealed, what_has_been_sealed_is_forgotten_when_the_connection_breaks) {
     wire between(both_sealed);
     std::string const much = pattern(std::size_t{8} << 20);
     between.send(much);
-    between.sender->ship();
-    EXPECT_TRUE(between.sender->has_waiting());
+    between.sender->transmit();
+    EXPECT_TRUE(between.sender->has_queued_data());
     std::atomic<int> unsettled{0};
-    between.sender->count_in(unsettled);
+    between.sender->count_busy_in(unsettled);
     EXPECT_EQ(unsettled, 1);
-    between.sender->break_off("a test");
+    between.sender->disconnect("a test");
     EXPECT_TRUE(between.source_free.is_done());
     EXPECT_EQ(between.source_free.failure, OMPX_ERR_PEER);
-    EXPECT_FALSE(between.sender->has_waiting());
-    EXPECT_TRUE(between.sender->bury());
+    EXPECT_FALSE(between.sender->has_queued_data());
+    EXPECT_TRUE(between.sender->mark_closed());
     EXPECT_EQ(unsettled, 0);
 }
 
@@ -304,7 +305,7 @@ TEST(tcp_sealed, a_source_is_free_when_it_has_been_sealed) {
     std::string const right = body;
     between.send(body);
     while (!between.source_free.is_done()) {
-        between.sender->ship();
+        between.sender->transmit();
     }
     std::fill(body.begin(), body.end(), 'x');
     between.carry();

@@ -2,7 +2,7 @@
 // Connections of the TCP conduit by themselves: what comes in any pieces, and what must not come;
 // and which addresses are tried in which order.
 #include "conduit/tcp/address.h"
-#include "conduit/tcp/link.h"
+#include "conduit/tcp/connection.h"
 #include "conduit/tcp/peer.h"
 #include "conduit/tcp/tuning.h"
 
@@ -35,14 +35,14 @@ std::string pattern(std::size_t nbytes) {
 }
 
 /// Accepts messages.
-class recorder final : public tcp::frame_taker {
+class recorder final : public tcp::frame_handler {
 public:
-    std::byte *place_body(tcp::link &on, const tcp::frame &head,
-                          std::span<const std::byte> /*front*/) override {
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
         return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
     }
-    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
-              const std::byte *body) override {
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte *body) override {
         bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
         return head.what == tcp::kind::message;
     }
@@ -82,7 +82,7 @@ protected:
     tcp::peer peer_{world_rank(1), "there"};
     recorder taker_;
     int here_ = -1;
-    std::optional<tcp::link> there_;
+    std::optional<tcp::connection> there_;
 };
 
 TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
@@ -92,7 +92,7 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
         int ends[2] = {-1, -1};
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
         unique_fd const source(ends[0]);
-        tcp::link other(unique_fd(ends[1]), peer_);
+        tcp::connection other(unique_fd(ends[1]), peer_);
         taker_.bodies.clear();
         for (std::size_t at = 0; at < all.size(); at += piece) {
             std::size_t const nbytes = std::min(piece, all.size() - at);
@@ -107,8 +107,8 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
 TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_);
-    tcp::link receiver(unique_fd(ends[1]), peer_);
+    tcp::connection sender(unique_fd(ends[0]), peer_);
+    tcp::connection receiver(unique_fd(ends[1]), peer_);
     std::vector<std::string> bodies;
     diomp::conduit::completion source_free;
     // Copied and not copied in turn, more than the socket holds.
@@ -118,14 +118,14 @@ TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
     for (auto const &body : bodies) {
         sender.send(message(body.size()), body.data(), body.size(), &source_free);
     }
-    EXPECT_TRUE(sender.has_waiting());
+    EXPECT_TRUE(sender.has_queued_data());
     EXPECT_FALSE(source_free.is_done());
     for (int round = 0; round < 100000 && taker_.bodies.size() < bodies.size(); ++round) {
-        sender.ship();
+        sender.transmit();
         receiver.receive(taker_);
     }
     EXPECT_EQ(taker_.bodies, bodies);
-    EXPECT_FALSE(sender.has_waiting());
+    EXPECT_FALSE(sender.has_queued_data());
     EXPECT_EQ(sender.copied_bytes(), 0);
     EXPECT_TRUE(source_free.is_done());
     EXPECT_EQ(source_free.failure, 0);
@@ -134,19 +134,19 @@ TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
 TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    tcp::link sender(unique_fd(ends[0]), peer_);
+    tcp::connection sender(unique_fd(ends[0]), peer_);
     std::string const much = pattern(std::size_t{8} << 20);
     diomp::conduit::completion source_free;
     sender.send(message(much.size()), much.data(), much.size(), &source_free);
     EXPECT_FALSE(source_free.is_done());
     ::close(ends[1]);
-    sender.ship();
-    EXPECT_EQ(sender.condition(), tcp::link::state::broken);
+    sender.transmit();
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::broken);
     EXPECT_TRUE(source_free.is_done());
     EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
     EXPECT_EQ(sender.copied_bytes(), 0);
     sender.send(message(1), "x", 1, nullptr); // is lost, like the peer
-    EXPECT_FALSE(sender.has_waiting());
+    EXPECT_FALSE(sender.has_queued_data());
 }
 
 /// Two connected descriptors that do not block.
@@ -158,53 +158,53 @@ std::pair<unique_fd, unique_fd> connected() {
 
 TEST_F(tcp_link, nothing_leaves_before_it_is_open_and_released) {
     auto [here, there] = connected();
-    tcp::link sender(peer_);
-    tcp::link receiver(std::move(there), peer_);
+    tcp::connection sender(peer_);
+    tcp::connection receiver(std::move(there), peer_);
     std::string const large = pattern(20000);
     diomp::conduit::completion source_free;
     sender.send(message(1), "a", 1, nullptr);
     sender.send(message(large.size()), large.data(), large.size(), &source_free);
-    EXPECT_FALSE(sender.ship());
+    EXPECT_FALSE(sender.transmit());
     EXPECT_FALSE(sender.receive(taker_));
-    EXPECT_EQ(sender.condition(), tcp::link::state::opening);
-    EXPECT_FALSE(sender.has_waiting()) << "what may not leave does not wait for room";
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::opening);
+    EXPECT_FALSE(sender.has_queued_data()) << "what may not leave does not wait for room";
     EXPECT_TRUE(sender.open(std::move(here)));
-    EXPECT_EQ(sender.condition(), tcp::link::state::good);
-    EXPECT_FALSE(sender.ship());
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
+    EXPECT_FALSE(sender.transmit());
     EXPECT_FALSE(receiver.receive(taker_));
     EXPECT_FALSE(source_free.is_done());
 
-    EXPECT_TRUE(sender.release());
+    EXPECT_TRUE(sender.confirm());
     while (taker_.bodies.size() < 2) {
         receiver.receive(taker_);
-        sender.ship();
+        sender.transmit();
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
     EXPECT_TRUE(source_free.is_done());
-    EXPECT_FALSE(sender.release()) << "twice";
+    EXPECT_FALSE(sender.confirm()) << "twice";
     EXPECT_FALSE(sender.open(unique_fd())) << "twice";
 }
 
 TEST_F(tcp_link, sources_are_free_when_it_cannot_be_opened) {
-    tcp::link sender(peer_);
+    tcp::connection sender(peer_);
     std::string const large = pattern(20000);
     diomp::conduit::completion source_free;
     sender.send(message(large.size()), large.data(), large.size(), &source_free);
-    sender.break_off("no way");
+    sender.disconnect("no way");
     EXPECT_TRUE(source_free.is_done());
     EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
     EXPECT_FALSE(sender.open(unique_fd()));
-    EXPECT_EQ(sender.what_is_wrong(), "no way");
+    EXPECT_EQ(sender.failure_reason(), "no way");
 }
 
 TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
     for (bool const is_open : {false, true}) {
         auto [here, there] = connected();
         auto [other_here, other_there] = connected();
-        tcp::link held(peer_);
-        tcp::link next(std::move(other_here), peer_);
-        tcp::link receiver(std::move(other_there), peer_);
-        tcp::link unused(std::move(there));
+        tcp::connection held(peer_);
+        tcp::connection next(std::move(other_here), peer_);
+        tcp::connection receiver(std::move(other_there), peer_);
+        tcp::connection unused(std::move(there));
         std::string const large = pattern(20000);
         diomp::conduit::completion source_free;
         taker_.bodies.clear();
@@ -215,68 +215,69 @@ TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
         held.send(message(1), "a", 1, nullptr);
         held.send(message(large.size()), large.data(), large.size(), &source_free);
         held.send(message(1), "b", 1, nullptr);
-        EXPECT_TRUE(held.give_way_to(next));
+        EXPECT_TRUE(held.supersede_by(next));
         EXPECT_EQ(held.target(), nullptr);
         held.send(message(1), "c", 1, nullptr);
         next.send(message(1), "d", 1, nullptr);
         while (taker_.bodies.size() < 5) {
-            held.ship();
+            held.transmit();
             receiver.receive(taker_);
         }
         EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c", "d"));
         EXPECT_TRUE(source_free.is_done());
         EXPECT_EQ(source_free.failure, 0);
         EXPECT_EQ(next.copied_bytes(), 0);
-        EXPECT_FALSE(held.give_way_to(next)) << "twice";
+        EXPECT_FALSE(held.supersede_by(next)) << "twice";
         unused.receive(taker_);
-        EXPECT_EQ(unused.condition(), tcp::link::state::broken) << "its other end is gone";
+        EXPECT_EQ(unused.current_state(), tcp::connection::state::broken)
+            << "its other end is gone";
     }
 }
 
 TEST_F(tcp_link, one_that_is_not_held_does_not_give_way) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_);
-    EXPECT_FALSE(sender.give_way_to(*there_));
-    EXPECT_EQ(sender.condition(), tcp::link::state::good);
+    tcp::connection sender(std::move(here), peer_);
+    EXPECT_FALSE(sender.supersede_by(*there_));
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
 }
 
 // The lower rank's own connection counts; the other one is there until its other end closes it.
 TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
     auto [here, there] = connected();
-    tcp::link unused(std::move(there));
+    tcp::connection unused(std::move(there));
     std::string const all = conversation({"hello"});
     ASSERT_EQ(::send(here.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
     unused.receive(taker_);
     EXPECT_TRUE(taker_.bodies.empty());
-    EXPECT_EQ(unused.condition(), tcp::link::state::broken);
+    EXPECT_EQ(unused.current_state(), tcp::connection::state::broken);
 }
 
 TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
-    EXPECT_TRUE(there_->may_leave_alone(7));
-    EXPECT_TRUE(there_->may_leave_alone(7));
-    EXPECT_FALSE(there_->may_leave_alone(7));
-    EXPECT_FALSE(there_->may_leave_alone(7));
-    EXPECT_TRUE(there_->may_leave_alone(8));
+    EXPECT_TRUE(there_->may_transmit_immediately(7));
+    EXPECT_TRUE(there_->may_transmit_immediately(7));
+    EXPECT_FALSE(there_->may_transmit_immediately(7));
+    EXPECT_FALSE(there_->may_transmit_immediately(7));
+    EXPECT_TRUE(there_->may_transmit_immediately(8));
 }
 
 // Who polls asks the system which connections have something only where another thread writes.
 TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_);
+    tcp::connection sender(std::move(here), peer_);
     EXPECT_FALSE(sender.is_written_by_others()) << "by nobody yet";
-    std::thread([&] { sender.ship(); }).join();
+    std::thread([&] { sender.transmit(); }).join();
     EXPECT_TRUE(sender.is_written_by_others());
-    sender.ship();
+    sender.transmit();
     EXPECT_FALSE(sender.is_written_by_others());
 }
 
 // While one thread writes, another one's word is enough.
 /// Until the threads, each of which counts itself done, have sent everything.
-void take_all(tcp::link &sender, tcp::link &receiver, tcp::frame_taker &taker,
+void take_all(tcp::connection &sender, tcp::connection &receiver, tcp::frame_handler &taker,
               std::vector<std::thread> &threads, const std::atomic<int> &num_done) {
-    while (num_done < static_cast<int>(threads.size()) || sender.has_waiting()) {
+    while (num_done < static_cast<int>(threads.size()) || sender.has_queued_data()) {
         receiver.receive(taker);
-        sender.ship();
+        sender.transmit();
     }
     for (std::thread &each : threads) {
         each.join();
@@ -287,8 +288,8 @@ void take_all(tcp::link &sender, tcp::link &receiver, tcp::frame_taker &taker,
 
 TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_);
-    tcp::link receiver(std::move(there), peer_);
+    tcp::connection sender(std::move(here), peer_);
+    tcp::connection receiver(std::move(there), peer_);
     constexpr int num_threads = 4;
     constexpr int each_sends = 500;
     std::vector<std::thread> threads;
@@ -298,7 +299,7 @@ TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
             for (int i = 0; i < each_sends; ++i) {
                 std::string const text = std::to_string(thread) + " " + std::to_string(i);
                 sender.send(message(text.size()), text.data(), text.size(), nullptr);
-                sender.ship();
+                sender.transmit();
             }
             ++num_done;
         });
@@ -314,14 +315,14 @@ TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
 }
 
 /// Counts puts; a flush must name exactly those before it.
-class put_counter final : public tcp::frame_taker {
+class put_counter final : public tcp::frame_handler {
 public:
-    std::byte *place_body(tcp::link &on, const tcp::frame &head,
-                          std::span<const std::byte> /*front*/) override {
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
         return on.scratch(head.nbytes);
     }
-    bool take(tcp::link & /*on*/, const tcp::frame &head, std::span<const std::byte> /*front*/,
-              const std::byte * /*body*/) override {
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte * /*body*/) override {
         num_puts += head.what == tcp::kind::put ? 1 : 0;
         if (head.what == tcp::kind::flush) {
             ++num_flushes;
@@ -336,8 +337,8 @@ public:
 
 TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before_it) {
     auto [here, there] = connected();
-    tcp::link sender(std::move(here), peer_);
-    tcp::link receiver(std::move(there), peer_);
+    tcp::connection sender(std::move(here), peer_);
+    tcp::connection receiver(std::move(there), peer_);
     constexpr int num_threads = 3;
     constexpr int each_sends = 400;
     std::string const data = pattern(9000);
@@ -353,7 +354,7 @@ TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before
                 std::uint64_t const asked =
                     sender.send_put(head, data.data(), source_free, num_puts, brings_flush);
                 EXPECT_EQ(asked != 0, brings_flush);
-                sender.ship();
+                sender.transmit();
             }
             ++num_done;
         });
@@ -371,28 +372,28 @@ TEST(tcp_peer, puts_bring_their_flush_only_after_puts_that_were_flushed_one_by_o
     auto const put = [&] { return ++there.num_puts(); };
     std::uint64_t asked = 0;
     diomp::conduit::completion done;
-    EXPECT_FALSE(there.flushes_ahead()); // nothing is known
+    EXPECT_FALSE(there.should_piggyback_flush()); // nothing is known
     put();
     EXPECT_TRUE(there.begin_flush(done, asked));
     there.end_flush(asked);
-    ASSERT_TRUE(there.flushes_ahead());
+    ASSERT_TRUE(there.should_piggyback_flush());
     // The put asks; who waits for it later does not.
-    there.note_asked(put());
-    EXPECT_FALSE(there.flushes_ahead()); // one is on its way
+    there.note_flush_requested(put());
+    EXPECT_FALSE(there.should_piggyback_flush()); // one is on its way
     EXPECT_FALSE(there.begin_flush(done, asked));
     EXPECT_EQ(asked, 2);
     EXPECT_FALSE(done.is_done());
     there.end_flush(asked);
     EXPECT_TRUE(done.is_done());
     // The answer may come before anybody waits: then there is nothing to wait for.
-    ASSERT_TRUE(there.flushes_ahead());
-    there.note_asked(put());
+    ASSERT_TRUE(there.should_piggyback_flush());
+    there.note_flush_requested(put());
     there.end_flush(3);
     EXPECT_FALSE(there.begin_flush(done, asked));
     EXPECT_TRUE(done.is_done());
-    EXPECT_TRUE(there.flushes_ahead());
+    EXPECT_TRUE(there.should_piggyback_flush());
     // A put behind one that has asked must be asked for; then two had one flush.
-    there.note_asked(put());
+    there.note_flush_requested(put());
     put();
     EXPECT_TRUE(there.begin_flush(done, asked));
     EXPECT_EQ(asked, 5);
@@ -400,7 +401,7 @@ TEST(tcp_peer, puts_bring_their_flush_only_after_puts_that_were_flushed_one_by_o
     EXPECT_FALSE(done.is_done());
     there.end_flush(5);
     EXPECT_TRUE(done.is_done());
-    EXPECT_FALSE(there.flushes_ahead());
+    EXPECT_FALSE(there.should_piggyback_flush());
 }
 
 TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
@@ -412,19 +413,19 @@ TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
     write(all.data(), all.size());
     there_->receive(taker_);
     EXPECT_THAT(taker_.bodies, ElementsAre("good"));
-    EXPECT_EQ(there_->condition(), tcp::link::state::broken);
-    EXPECT_EQ(there_->what_is_wrong(), "it sends what no rank of this job would");
+    EXPECT_EQ(there_->current_state(), tcp::connection::state::broken);
+    EXPECT_EQ(there_->failure_reason(), "it has sent an invalid frame");
 }
 
 TEST_F(tcp_link, a_closed_connection_is_noticed_after_what_it_brought) {
     std::string const all = conversation({"last words"});
     write(all.data(), all.size());
     ::shutdown(here_, SHUT_WR);
-    while (there_->condition() == tcp::link::state::good) {
+    while (there_->current_state() == tcp::connection::state::connected) {
         there_->receive(taker_);
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("last words"));
-    EXPECT_EQ(there_->what_is_wrong(), "the connection has been closed");
+    EXPECT_EQ(there_->failure_reason(), "the connection has been closed");
 }
 
 /// A connection to ourselves, and what the other end has accepted.
@@ -505,49 +506,51 @@ tcp::address make(const char *number, int prefix_bits) {
     return made;
 }
 
-std::vector<std::string> ways(const tcp::card &there, const tcp::card &here) {
+std::vector<std::string> ways(const tcp::address_blob &there, const tcp::address_blob &here) {
     std::vector<std::string> found;
-    for (in6_addr const &each : tcp::ways_to(there, here)) {
+    for (in6_addr const &each : tcp::candidate_addresses(there, here)) {
         found.push_back(tcp::to_text(each));
     }
     return found;
 }
 
 TEST(tcp_address, those_in_a_network_of_ours_come_first) {
-    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
-    tcp::card const there{"b",
-                          2,
-                          {make("::ffff:192.168.3.4", 120), make("::ffff:10.1.200.7", 112),
-                           make("2001:db8:6::2", 64), make("2001:db8:5::2", 64)}};
+    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
+    tcp::address_blob const there{"b",
+                                  2,
+                                  {make("::ffff:192.168.3.4", 120), make("::ffff:10.1.200.7", 112),
+                                   make("2001:db8:6::2", 64), make("2001:db8:5::2", 64)}};
     EXPECT_THAT(ways(there, here),
                 ElementsAre("10.1.200.7", "2001:db8:5::2", "192.168.3.4", "2001:db8:6::2"));
 }
 
 TEST(tcp_address, a_rank_of_the_same_host_is_reached_by_loopback_first) {
-    tcp::card const card{"a", 1, {make("::ffff:10.1.0.1", 112)}};
-    EXPECT_THAT(ways(card, card), ElementsAre("127.0.0.1", "10.1.0.1"));
+    tcp::address_blob const address_blob{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    EXPECT_THAT(ways(address_blob, address_blob), ElementsAre("127.0.0.1", "10.1.0.1"));
 }
 
 // A bridge of containers has the same address on every host; another program may listen there.
 TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one) {
-    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
-    tcp::card const there{"b",
-                          2,
-                          {make("::ffff:172.17.0.1", 112), make("::ffff:127.0.0.1", 104),
-                           make("::1", 128), make("::ffff:10.1.0.2", 112)}};
+    tcp::address_blob const here{
+        "a", 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
+    tcp::address_blob const there{"b",
+                                  2,
+                                  {make("::ffff:172.17.0.1", 112), make("::ffff:127.0.0.1", 104),
+                                   make("::1", 128), make("::ffff:10.1.0.2", 112)}};
     EXPECT_THAT(ways(there, here), ElementsAre("10.1.0.2"));
-    tcp::card same_host = there;
+    tcp::address_blob same_host = there;
     same_host.node = "a";
     EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
 }
 
 // The bridge may be down here, or not be offered, and be up at the other host.
 TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_either) {
-    tcp::card const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
-    tcp::card const there{"b", 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
+    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::address_blob const there{
+        "b", 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
     in6_addr const bridge = make("::ffff:172.17.0.1", 112).number;
     std::vector<std::string> found;
-    for (in6_addr const &each : tcp::ways_to(there, here, {&bridge, 1})) {
+    for (in6_addr const &each : tcp::candidate_addresses(there, here, {&bridge, 1})) {
         found.push_back(tcp::to_text(each));
     }
     EXPECT_THAT(found, ElementsAre("10.1.0.2"));
@@ -559,7 +562,7 @@ TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_eit
 
 TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
     std::uint16_t port = 0;
-    auto listener = tcp::listen(port, {}, tcp::reach::loopback);
+    auto listener = tcp::listen(port, {}, tcp::listen_scope::loopback);
     ASSERT_TRUE(listener.ok());
     sockaddr_in bound{};
     socklen_t size = sizeof(bound);
@@ -570,12 +573,12 @@ TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
 }
 
 TEST(tcp_address, a_card_survives_the_launcher) {
-    tcp::card const card{
+    tcp::address_blob const address_blob{
         "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};
-    tcp::card const read = tcp::read_card(tcp::write_card(card));
-    EXPECT_EQ(read.node, card.node);
-    EXPECT_EQ(read.port, card.port);
-    EXPECT_EQ(tcp::write_card(read), tcp::write_card(card));
+    tcp::address_blob const read = tcp::decode_address_blob(tcp::encode_address_blob(address_blob));
+    EXPECT_EQ(read.node, address_blob.node);
+    EXPECT_EQ(read.port, address_blob.port);
+    EXPECT_EQ(tcp::encode_address_blob(read), tcp::encode_address_blob(address_blob));
 }
 
 TEST(tcp_address, interfaces_that_do_not_exist_are_errors) {

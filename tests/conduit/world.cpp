@@ -38,7 +38,7 @@ world::world() {
     if (values.node_size > 0) {
         launcher_ = diomp::launch::split_nodes(std::move(launcher_), values.node_size);
     }
-    window_ = demand(diomp::conduit::window::create(
+    arena_ = demand(diomp::conduit::arena::create(
         *launcher_, {0, memory_bytes, diomp::conduit::control_bytes_per_rank()}));
     diomp::conduit::conduit_options options;
     options.network = values.network;
@@ -55,7 +55,7 @@ world::world() {
     if (values.timeout_s > 0) {
         options.dead_peer_timeout_s = values.timeout_s;
     }
-    conduit_ = demand(diomp::conduit::create(values.conduit, *launcher_, *window_, options));
+    conduit_ = demand(diomp::conduit::create(values.conduit, *launcher_, *arena_, options));
     g_ours = this;
     expect_no_message();
 }
@@ -70,7 +70,7 @@ void world::finish() {
     }
 }
 
-std::byte *world::memory_of(int owner) const { return window_->slot(world_rank{owner}); }
+std::byte *world::memory_of(int owner) const { return arena_->slot(world_rank{owner}); }
 
 void world::abort(const std::string &why) {
     std::fprintf(stderr, "rank %d: %s\n", rank(), why.c_str());

@@ -62,7 +62,7 @@ public:
 
 private:
     std::unique_ptr<diomp::launch::launcher> launcher_;
-    std::unique_ptr<diomp::conduit::window> window_;
+    std::unique_ptr<diomp::conduit::arena> arena_;
     std::unique_ptr<device_ranges> devices_;
     std::unique_ptr<diomp::conduit::conduit> conduit_;
     std::function<void(const message &)> handler_;

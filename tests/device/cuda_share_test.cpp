@@ -47,7 +47,7 @@ void open_and_follow(int socket) {
     require(receive_handle(socket, handle), "handle");
     auto opened = of->open_shared(child_device, handle);
     require(opened.ok(), "opened");
-    handle.parts.clear(); // the descriptors are not needed any more
+    handle.extents.clear(); // the descriptors are not needed any more
     peer_memory &peer = *opened.value();
     require(peer.mapped_bytes() == 4 * mebibyte, "two parts");
     char text[8] = {};
@@ -58,7 +58,7 @@ void open_and_follow(int socket) {
     say_word(socket);
 
     require(receive_handle(socket, handle), "added handle");
-    require(handle.parts.size() == 1, "only what was added");
+    require(handle.extents.size() == 1, "only what was added");
     require(peer.map_more(handle).ok(), "map_more");
     require(!peer.map_more(handle).ok(), "the same again");
     require(peer.base() == base && peer.mapped_bytes() == 6 * mebibyte, "grown in place");
@@ -76,17 +76,17 @@ TEST_F(cuda_test, memory_is_shared_with_another_process_and_grows_there) {
     ASSERT_TRUE(segment->commit(0, 2 * mebibyte).ok());
     ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     put(zero, segment->base() + 2 * mebibyte - 3, "across");
-    auto shared = segment->share(0, memory::all_parts);
+    auto shared = segment->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok());
     EXPECT_EQ(shared.value().reserved_bytes, 16 * mebibyte);
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     ASSERT_TRUE(child.await_word());
     EXPECT_EQ(get(zero, segment->base() + 100, 6), "answer");
 
-    std::size_t const before = segment->num_parts();
+    std::size_t const before = segment->num_extents();
     ASSERT_TRUE(segment->commit(0, 6 * mebibyte).ok());
     put(zero, segment->base() + 5 * mebibyte, "later");
-    auto added = segment->share(before, memory::all_parts);
+    auto added = segment->share(before, memory::all_extents);
     ASSERT_TRUE(added.ok());
     ASSERT_TRUE(send_handle(child.socket(), added.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -97,8 +97,8 @@ TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
         auto const of = create_in_child();
         shared_handle handle;
         require(receive_handle(socket, handle), "handle");
-        require(handle.parts.size() == 3, "three stretches");
-        std::swap(handle.parts[0], handle.parts[2]);
+        require(handle.extents.size() == 3, "three stretches");
+        std::swap(handle.extents[0], handle.extents[2]);
         auto opened = of->open_shared(child_device, handle);
         require(opened.ok(), "opened");
         char text[8] = {};
@@ -109,10 +109,10 @@ TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
     auto segment = reserve(zero, 16 * mebibyte);
     ASSERT_TRUE(segment->commit(8 * mebibyte, 1).ok());
     ASSERT_TRUE(segment->commit(6 * mebibyte, 6 * mebibyte).ok()); // around it
-    EXPECT_EQ(segment->num_parts(), 3U);
+    EXPECT_EQ(segment->num_extents(), 3U);
     EXPECT_EQ(segment->committed_bytes(), 6 * mebibyte);
     put(zero, segment->base() + 8 * mebibyte - 3, "across");
-    auto shared = segment->share(0, memory::all_parts);
+    auto shared = segment->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -121,9 +121,9 @@ TEST_F(cuda_test, parts_may_be_committed_and_opened_in_any_order) {
 TEST_F(cuda_test, memory_that_is_not_committed_is_shared_as_nothing) {
     create();
     auto segment = reserve(zero, 4 * mebibyte);
-    auto shared = segment->share(0, memory::all_parts);
+    auto shared = segment->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok());
-    EXPECT_TRUE(shared.value().parts.empty());
+    EXPECT_TRUE(shared.value().extents.empty());
     auto opened = backend_->open_shared(one, shared.value());
     ASSERT_TRUE(opened.ok());
     EXPECT_EQ(opened.value()->mapped_bytes(), 0U);
@@ -136,17 +136,17 @@ TEST_F(cuda_test, handle_that_makes_no_sense_is_refused_and_leaves_nothing) {
     ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok());
     int const before = alive();
     auto const refuse = [&](auto spoil) {
-        auto shared = segment->share(0, memory::all_parts);
+        auto shared = segment->share(0, memory::all_extents);
         ASSERT_TRUE(shared.ok());
         spoil(shared.value());
         EXPECT_FALSE(backend_->open_shared(zero, shared.value()).ok());
         EXPECT_EQ(alive(), before);
     };
-    refuse([](shared_handle &of) { of.parts[1].offset_bytes = 0; });
-    refuse([](shared_handle &of) { of.parts[1].offset_bytes += 2 * mebibyte; });
+    refuse([](shared_handle &of) { of.extents[1].offset_bytes = 0; });
+    refuse([](shared_handle &of) { of.extents[1].offset_bytes += 2 * mebibyte; });
     refuse([](shared_handle &of) { of.reserved_bytes = 2 * mebibyte; });
-    refuse([](shared_handle &of) { of.parts[1].fd = unique_fd(); });
-    refuse([](shared_handle &of) { of.parts[1].fd = unique_fd(::dup(0)); });
+    refuse([](shared_handle &of) { of.extents[1].fd = unique_fd(); });
+    refuse([](shared_handle &of) { of.extents[1].fd = unique_fd(::dup(0)); });
     refuse([](shared_handle &) { ::setenv("FAKE_CUDA_FAIL", "cuMemSetAccess#2=999", 1); });
 }
 
@@ -159,12 +159,12 @@ TEST_F(cuda_test, parts_that_nobody_asks_for_are_not_exported) {
     auto const first = segment->share(0, 1);
     ::unsetenv("FAKE_CUDA_FAIL");
     ASSERT_TRUE(first.ok());
-    ASSERT_EQ(first.value().parts.size(), 1U);
-    EXPECT_EQ(first.value().parts[0].offset_bytes, 0U);
+    ASSERT_EQ(first.value().extents.size(), 1U);
+    EXPECT_EQ(first.value().extents[0].offset_bytes, 0U);
     auto const second = segment->share(1, 5);
     ASSERT_TRUE(second.ok());
-    ASSERT_EQ(second.value().parts.size(), 1U);
-    EXPECT_EQ(second.value().parts[0].offset_bytes, 2 * mebibyte);
+    ASSERT_EQ(second.value().extents.size(), 1U);
+    EXPECT_EQ(second.value().extents[0].offset_bytes, 2 * mebibyte);
 }
 
 TEST_F(cuda_test, export_that_fails_closes_what_it_had) {
@@ -175,7 +175,7 @@ TEST_F(cuda_test, export_that_fails_closes_what_it_had) {
     int const next = ::dup(0); // the lowest free number
     ::close(next);
     ::setenv("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle#2=999", 1);
-    auto const shared = segment->share(0, memory::all_parts);
+    auto const shared = segment->share(0, memory::all_extents);
     ASSERT_FALSE(shared.ok());
     EXPECT_THAT(shared.failure().message(), HasSubstr("cuMemExportToShareableHandle"));
     int const now = ::dup(0);
@@ -213,7 +213,7 @@ TEST_F(plain_cuda_test, other_device_reaches_it) {
     create();
     auto segment = reserve(zero, mebibyte);
     EXPECT_FALSE(may_touch(one, segment->base()));
-    EXPECT_TRUE(backend_->can_reach(one, zero).value());
+    EXPECT_TRUE(backend_->can_access(one, zero).value());
     put(one, segment->base(), "peer");
     EXPECT_EQ(get(zero, segment->base(), 4), "peer");
 }
@@ -239,14 +239,14 @@ TEST_F(plain_cuda_test, memory_is_shared_by_token) {
     create();
     auto segment = reserve(zero, 2 * mebibyte);
     put(zero, segment->base() + 7, "token");
-    auto shared = segment->share(0, memory::all_parts);
+    auto shared = segment->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok());
-    ASSERT_EQ(shared.value().parts.size(), 1U);
-    EXPECT_FALSE(shared.value().parts[0].fd.valid());
+    ASSERT_EQ(shared.value().extents.size(), 1U);
+    EXPECT_FALSE(shared.value().extents[0].fd.valid());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
     EXPECT_EQ(get(zero, segment->base(), 6), "answer");
-    EXPECT_TRUE(segment->share(1, memory::all_parts).value().parts.empty());
+    EXPECT_TRUE(segment->share(1, memory::all_extents).value().extents.empty());
 }
 
 } // namespace

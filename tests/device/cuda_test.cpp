@@ -210,7 +210,7 @@ TEST_F(cuda_test, other_device_reaches_memory_once_it_was_asked_for) {
     put(zero, segment->base(), "early");
     EXPECT_FALSE(may_touch(one, segment->base()));
 
-    EXPECT_TRUE(backend_->can_reach(one, zero).value());
+    EXPECT_TRUE(backend_->can_access(one, zero).value());
     EXPECT_EQ(get(one, segment->base(), 5), "early");
     ASSERT_TRUE(segment->commit(0, 4 * mebibyte).ok()); // what comes later too
     put(one, segment->base() + 3 * mebibyte, "late");
@@ -223,9 +223,9 @@ TEST_F(cuda_test, other_device_reaches_memory_once_it_was_asked_for) {
     ASSERT_TRUE(opposite->commit(0, 2 * mebibyte).ok());
     EXPECT_FALSE(may_touch(zero, opposite->base()));
 
-    EXPECT_TRUE(backend_->can_reach(one, zero).value());
-    EXPECT_TRUE(backend_->can_reach(zero, zero).value());
-    EXPECT_EQ(backend_->can_reach(zero, device_id(2)).failure().code(), OMPX_ERR_ARG);
+    EXPECT_TRUE(backend_->can_access(one, zero).value());
+    EXPECT_TRUE(backend_->can_access(zero, zero).value());
+    EXPECT_EQ(backend_->can_access(zero, device_id(2)).failure().code(), OMPX_ERR_ARG);
 }
 
 // (The address sanitizer sees it if the context still knows the memory.)
@@ -237,25 +237,25 @@ TEST_F(cuda_test, memory_that_is_gone_is_not_opened_to_other_devices) {
     }
     auto second = reserve(zero, 4 * mebibyte);
     ASSERT_TRUE(second->commit(0, 2 * mebibyte).ok());
-    EXPECT_TRUE(backend_->can_reach(one, zero).value());
+    EXPECT_TRUE(backend_->can_access(one, zero).value());
     EXPECT_TRUE(may_touch(one, second->base()));
 }
 
 TEST_F(cuda_test, devices_without_peer_access_do_not_reach_each_other) {
     ::setenv("FAKE_CUDA_PEERS", "none", 1);
     create();
-    auto const answer = backend_->can_reach(zero, one);
+    auto const answer = backend_->can_access(zero, one);
     ASSERT_TRUE(answer.ok());
     EXPECT_FALSE(answer.value());
-    EXPECT_TRUE(backend_->can_reach(one, one).value());
+    EXPECT_TRUE(backend_->can_access(one, one).value());
 }
 
 TEST_F(cuda_test, peer_access_that_the_program_has_enabled_is_no_error) {
     create();
     ::setenv("FAKE_CUDA_FAIL", "cuCtxEnablePeerAccess=704", 1);
-    EXPECT_TRUE(backend_->can_reach(zero, one).value());
+    EXPECT_TRUE(backend_->can_access(zero, one).value());
     ::setenv("FAKE_CUDA_FAIL", "cuCtxEnablePeerAccess=999", 1);
-    EXPECT_FALSE(backend_->can_reach(one, zero).ok());
+    EXPECT_FALSE(backend_->can_access(one, zero).ok());
 }
 
 TEST_F(cuda_test, addresses_have_owners) {

@@ -185,13 +185,13 @@ TEST_F(hip_test, other_device_reaches_memory_once_it_was_asked_for) {
     ASSERT_TRUE(reserved.ok());
     std::byte *const base = reserved.value()->base();
     EXPECT_FALSE(copy(*backend_, one, base, "peer", 4).ok());
-    EXPECT_TRUE(backend_->can_reach(one, zero).value());
-    EXPECT_TRUE(backend_->can_reach(one, zero).value()); // enabled already
+    EXPECT_TRUE(backend_->can_access(one, zero).value());
+    EXPECT_TRUE(backend_->can_access(one, zero).value()); // enabled already
     EXPECT_TRUE(copy(*backend_, one, base, "peer", 4).ok());
     char text[5] = {};
     EXPECT_TRUE(copy(*backend_, zero, text, base, 4).ok());
     EXPECT_STREQ(text, "peer");
-    EXPECT_EQ(backend_->can_reach(zero, device_id(2)).failure().code(), OMPX_ERR_ARG);
+    EXPECT_EQ(backend_->can_access(zero, device_id(2)).failure().code(), OMPX_ERR_ARG);
 }
 
 TEST_F(hip_test, pinned_memory_is_host_memory) {
@@ -224,7 +224,7 @@ TEST_F(hip_test, memory_is_shared_with_another_process) {
     ASSERT_TRUE(reserved.ok());
     std::byte *const base = reserved.value()->base();
     ASSERT_TRUE(copy(*backend_, zero, base + 9, "token", 5).ok());
-    auto shared = reserved.value()->share(0, memory::all_parts);
+    auto shared = reserved.value()->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok());
     ASSERT_TRUE(send_handle(child.socket(), shared.value()));
     EXPECT_EQ(child.exit_code(), 0);
@@ -232,7 +232,7 @@ TEST_F(hip_test, memory_is_shared_with_another_process) {
     ASSERT_TRUE(copy(*backend_, zero, text, base, 6).ok());
     EXPECT_STREQ(text, "answer");
 
-    EXPECT_TRUE(reserved.value()->share(1, memory::all_parts).value().parts.empty());
+    EXPECT_TRUE(reserved.value()->share(1, memory::all_extents).value().extents.empty());
     EXPECT_EQ(backend_->open_shared(one, {}).failure().code(), OMPX_ERR_ARG);
 }
 

@@ -81,11 +81,12 @@ TEST_F(host_test, addresses_have_owners) {
 }
 
 TEST_F(host_test, every_device_reaches_every_other_but_nothing_is_shared) {
-    EXPECT_TRUE(backend_->can_reach(zero, one).value());
-    EXPECT_TRUE(backend_->can_reach(one, one).value());
+    EXPECT_TRUE(backend_->can_access(zero, one).value());
+    EXPECT_TRUE(backend_->can_access(one, one).value());
     auto reserved = backend_->reserve(zero, 4096);
     ASSERT_TRUE(reserved.ok());
-    EXPECT_EQ(reserved.value()->share(0, memory::all_parts).failure().code(), OMPX_ERR_UNSUPPORTED);
+    EXPECT_EQ(reserved.value()->share(0, memory::all_extents).failure().code(),
+              OMPX_ERR_UNSUPPORTED);
     EXPECT_EQ(backend_->open_shared(zero, {}).failure().code(), OMPX_ERR_UNSUPPORTED);
 }
 
@@ -122,8 +123,8 @@ TEST_F(host_test, unknown_devices_are_errors_of_every_call) {
         EXPECT_EQ(backend_->describe(bad).failure().code(), OMPX_ERR_ARG);
         EXPECT_EQ(backend_->reserve(bad, 64).failure().code(), OMPX_ERR_ARG);
         EXPECT_EQ(backend_->open_shared(bad, {}).failure().code(), OMPX_ERR_ARG);
-        EXPECT_EQ(backend_->can_reach(zero, bad).failure().code(), OMPX_ERR_ARG);
-        EXPECT_EQ(backend_->can_reach(bad, zero).failure().code(), OMPX_ERR_ARG);
+        EXPECT_EQ(backend_->can_access(zero, bad).failure().code(), OMPX_ERR_ARG);
+        EXPECT_EQ(backend_->can_access(bad, zero).failure().code(), OMPX_ERR_ARG);
         EXPECT_EQ(backend_->make_queue(bad).failure().code(), OMPX_ERR_ARG);
     }
     EXPECT_THAT(backend_->describe(device_id(2)).failure().message(),

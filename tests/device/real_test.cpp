@@ -111,8 +111,8 @@ TEST(device_real_test, addresses_have_owners) {
 }
 
 TEST(device_real_test, devices_that_reach_each_other_copy) {
-    EXPECT_TRUE(cuda->can_reach(zero, zero).value());
-    if (cuda->num_devices() < 2 || !cuda->can_reach(zero, device_id(1)).value()) {
+    EXPECT_TRUE(cuda->can_access(zero, zero).value());
+    if (cuda->num_devices() < 2 || !cuda->can_access(zero, device_id(1)).value()) {
         GTEST_SKIP() << "there are not two devices that reach each other";
     }
     auto reserved = cuda->reserve(device_id(1), 4 * mebibyte);
@@ -137,7 +137,7 @@ void serve(int socket) {
     test::require(made.ok(), "backend");
     auto opened = made.value()->open_shared(zero, handle);
     test::require(opened.ok(), opened.ok() ? "" : opened.failure().message().c_str());
-    handle.parts.clear();
+    handle.extents.clear();
     peer_memory &peer = *opened.value();
     auto const expected = pattern(2 * mebibyte / sizeof(std::uint64_t), 3);
     words into(expected.size());
@@ -211,7 +211,7 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     expect_ok(segment->commit(0, 4 * mebibyte));
     auto const sent = pattern(2 * mebibyte / sizeof(std::uint64_t), 3);
     expect_ok(copy_and_wait(*cuda, segment->base() + mebibyte, sent.data(), bytes(sent)));
-    auto shared = segment->share(0, memory::all_parts);
+    auto shared = segment->share(0, memory::all_extents);
     ASSERT_TRUE(shared.ok()) << shared.failure().message();
     ASSERT_TRUE(test::send_handle(neighbour->socket(), shared.value()));
     ASSERT_TRUE(neighbour->await_word());
@@ -219,11 +219,11 @@ TEST(device_real_test, another_process_maps_the_memory_and_follows_its_growth) {
     expect_ok(copy_and_wait(*cuda, answer.data(), segment->base(), bytes(answer)));
     EXPECT_EQ(answer, pattern(1000, 4));
     if (of.memory_grows) {
-        std::size_t const known = segment->num_parts();
+        std::size_t const known = segment->num_extents();
         expect_ok(segment->commit(0, 8 * mebibyte));
         auto const later = pattern(1000, 5);
         expect_ok(copy_and_wait(*cuda, segment->base() + 4 * mebibyte, later.data(), bytes(later)));
-        auto added = segment->share(known, memory::all_parts);
+        auto added = segment->share(known, memory::all_extents);
         ASSERT_TRUE(added.ok()) << added.failure().message();
         ASSERT_TRUE(test::send_handle(neighbour->socket(), added.value()));
         ASSERT_TRUE(neighbour->await_word());

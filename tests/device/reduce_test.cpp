@@ -271,7 +271,7 @@ TEST_P(device_reduce_test, arguments_that_make_no_sense_are_errors) {
     reduction const how{OMPX_FLOAT, OMPX_SUM};
     EXPECT_EQ(queue_->reduce(how, nullptr, {&source, 1}, 1).failure().code(), OMPX_ERR_ARG);
     EXPECT_EQ(queue_->reduce(how, memory_->base(), {}, 1).failure().code(), OMPX_ERR_ARG);
-    std::vector<const void *> const many(queue::most_sources + 1, source);
+    std::vector<const void *> const many(queue::max_sources + 1, source);
     EXPECT_EQ(queue_->reduce(how, memory_->base(), many, 1).failure().code(), OMPX_ERR_ARG);
     EXPECT_TRUE(queue_->reduce(how, nullptr, {}, 0).ok());
     EXPECT_FALSE(backend_->can_reduce(device_id(7), how));

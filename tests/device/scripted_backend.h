@@ -199,7 +199,7 @@ public:
     open_shared(device::device_id /*on*/, const device::shared_handle & /*handle*/) override {
         return none();
     }
-    result<bool> can_reach(device::device_id /*on*/, device::device_id /*other*/) override {
+    result<bool> can_access(device::device_id /*on*/, device::device_id /*other*/) override {
         return none();
     }
     result<device::pinned_memory> allocate_pinned(std::size_t /*nbytes*/) override {

@@ -17,12 +17,12 @@ namespace diomp::test {
 inline bool send_handle(int socket, const device::shared_handle &handle) {
     struct words {
         std::uint64_t reserved;
-        std::uint64_t num_parts;
-    } const head{handle.reserved_bytes, handle.parts.size()};
+        std::uint64_t num_extents;
+    } const head{handle.reserved_bytes, handle.extents.size()};
     if (::send(socket, &head, sizeof(head), 0) != sizeof(head)) {
         return false;
     }
-    for (device::shared_part const &part : handle.parts) {
+    for (device::shared_extent const &part : handle.extents) {
         struct {
             std::uint64_t offset, size;
             std::array<std::byte, 64> token;
@@ -54,7 +54,7 @@ inline bool receive_handle(int socket, device::shared_handle &into) {
         return false;
     }
     into.reserved_bytes = head[0];
-    into.parts.clear();
+    into.extents.clear();
     for (std::uint64_t i = 0; i < head[1]; ++i) {
         struct {
             std::uint64_t offset, size;
@@ -70,12 +70,12 @@ inline bool receive_handle(int socket, device::shared_handle &into) {
         if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof(text)) {
             return false;
         }
-        device::shared_part part{
+        device::shared_extent part{
             .offset_bytes = text.offset, .size_bytes = text.size, .fd = {}, .token = text.token};
         if (cmsghdr const *const rights = CMSG_FIRSTHDR(&message)) {
             part.fd = unique_fd(*reinterpret_cast<const int *>(CMSG_DATA(rights)));
         }
-        into.parts.push_back(std::move(part));
+        into.extents.push_back(std::move(part));
     }
     return true;
 }

@@ -15,12 +15,12 @@ TEST(call_queue, runs_calls_in_order_and_blocking_ones_after_them) {
         queue.submit([&order, i] { order.push_back(i); });
     }
     {
-        auto const turn = queue.enter();
+        auto const call_lock = queue.lock_calls();
         EXPECT_EQ(order.size(), 100U);
         order.push_back(100);
     }
     queue.submit([&order] { order.push_back(101); });
-    auto const turn = queue.enter();
+    auto const call_lock = queue.lock_calls();
     ASSERT_EQ(order.size(), 102U);
     for (int i = 0; i < 102; ++i) {
         EXPECT_EQ(order[static_cast<std::size_t>(i)], i);

@@ -36,8 +36,8 @@ group &expect_group(group_registry &registry, const result<ompx_group_t> &handle
 }
 
 void expect_meets(group &own, world_rank self) {
-    auto const turn = own.enter();
-    EXPECT_TRUE(own.meet(barrier, {self.index(), own.size()}).ok());
+    auto const call_lock = own.lock_calls();
+    EXPECT_TRUE(own.arrive_and_wait(barrier, {self.index(), own.size()}).ok());
     for (std::size_t member = 0; member < own.size(); ++member) {
         EXPECT_EQ(own.payload_of(member)[0], own.members()[member].index());
         EXPECT_EQ(own.payload_of(member)[1], own.size());
@@ -286,8 +286,9 @@ TEST(group_registry, disagreement_in_split_leaks_nothing) {
         if (self.value() == 0) {
             EXPECT_EQ(registry.split(ompx_group_world, 0, 0).failure().code(), OMPX_ERR_MISMATCH);
         } else {
-            auto const turn = registry.world().enter();
-            EXPECT_EQ(registry.world().meet(barrier).failure().code(), OMPX_ERR_MISMATCH);
+            auto const call_lock = registry.world().lock_calls();
+            EXPECT_EQ(registry.world().arrive_and_wait(barrier).failure().code(),
+                      OMPX_ERR_MISMATCH);
         }
         EXPECT_EQ(job.space(self).num_blocks(), 1U);
     });

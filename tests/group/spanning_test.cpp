@@ -53,14 +53,14 @@ std::vector<int> ranks_of(const group &of) {
 
 /// With payloads, and plain.
 void expect_meets(group &own, world_rank self) {
-    auto const turn = own.enter();
-    status const met = own.meet(barrier, {self.index(), own.size()});
+    auto const call_lock = own.lock_calls();
+    status const met = own.arrive_and_wait(barrier, {self.index(), own.size()});
     ASSERT_TRUE(met.ok()) << met.failure().message();
     for (std::size_t member = 0; member < own.size(); ++member) {
         EXPECT_EQ(own.payload_of(member)[0], own.members()[member].index());
         EXPECT_EQ(own.payload_of(member)[1], own.size());
     }
-    EXPECT_TRUE(own.meet(barrier).ok());
+    EXPECT_TRUE(own.arrive_and_wait(barrier).ok());
 }
 
 TEST_P(spanning, nobody_leaves_a_barrier_before_all_have_come) {
@@ -70,7 +70,7 @@ TEST_P(spanning, nobody_leaves_a_barrier_before_all_have_come) {
         group &world = job.registry(self).world();
         for (int round = 1; round <= 200; ++round) {
             entered.fetch_add(1);
-            ASSERT_TRUE(world.meet(barrier).ok());
+            ASSERT_TRUE(world.arrive_and_wait(barrier).ok());
             EXPECT_GE(entered.load(), round * job.size());
         }
     });
@@ -99,8 +99,8 @@ TEST_P(spanning, different_calls_are_told_on_all_in_the_same_words) {
         group &world = job.registry(self).world();
         for (int odd = 0; odd < job.size(); ++odd) {
             bool const is_odd = self.value() == odd;
-            status const met =
-                world.meet({.what = operation::free_memory, .amount = is_odd ? 8U : 16U});
+            status const met = world.arrive_and_wait(
+                {.what = operation::free_memory, .amount = is_odd ? 8U : 16U});
             ASSERT_FALSE(met.ok());
             EXPECT_EQ(met.failure().code(), OMPX_ERR_MISMATCH);
             EXPECT_EQ(met.failure().message(),
@@ -122,7 +122,7 @@ TEST_P(spanning, who_is_late_is_named_on_all_and_meets_later) {
     job.run([&](world_rank self) {
         group &world = job.registry(self).world();
         if (self.value() != last()) {
-            status const met = world.meet(barrier);
+            status const met = world.arrive_and_wait(barrier);
             ASSERT_FALSE(met.ok());
             EXPECT_EQ(met.failure().code(), OMPX_ERR_TIMEOUT);
             EXPECT_THAT(met.failure().message(),
@@ -132,7 +132,7 @@ TEST_P(spanning, who_is_late_is_named_on_all_and_meets_later) {
             while (gave_up.load() < last()) {
                 std::this_thread::yield();
             }
-            EXPECT_TRUE(world.meet(barrier).ok());
+            EXPECT_TRUE(world.arrive_and_wait(barrier).ok());
         }
         expect_meets(world, self);
     });

@@ -11,8 +11,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(agent_protocol, an_invitation_survives_the_wire) {
-    agent_invitation const sent{3, "aa", 2.5, "1,2", {{"10.0.0.1", "77"}, {"::1", "77"}}};
-    auto const received = decode_invitation(encode_invitation(sent));
+    agent_bootstrap const sent{3, "aa", 2.5, "1,2", {{"10.0.0.1", "77"}, {"::1", "77"}}};
+    auto const received = decode_bootstrap(encode_bootstrap(sent));
     ASSERT_TRUE(received.ok()) << received.failure().message();
     EXPECT_EQ(received.value().index, 3);
     EXPECT_EQ(received.value().secret, "aa");
@@ -23,20 +23,20 @@ TEST(agent_protocol, an_invitation_survives_the_wire) {
 
 TEST(agent_protocol, an_invitation_may_have_no_signals_to_ignore) {
     auto const received =
-        decode_invitation(encode_invitation({3, "aa", 2.5, "", {{"10.0.0.1", "77"}}}));
+        decode_bootstrap(encode_bootstrap({3, "aa", 2.5, "", {{"10.0.0.1", "77"}}}));
     ASSERT_TRUE(received.ok()) << received.failure().message();
     EXPECT_EQ(received.value().ignored_signals, "");
 }
 
 TEST(agent_protocol, an_invitation_cut_short_is_an_error) {
-    std::string const whole = encode_invitation({0, "aa", 1, "1", {{"10.0.0.1", "77"}}});
+    std::string const whole = encode_bootstrap({0, "aa", 1, "1", {{"10.0.0.1", "77"}}});
     for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
-        EXPECT_FALSE(decode_invitation(whole.substr(0, size)).ok()) << size;
+        EXPECT_FALSE(decode_bootstrap(whole.substr(0, size)).ok()) << size;
     }
 }
 
 TEST(agent_protocol, an_invitation_of_another_version_names_both) {
-    auto const received = decode_invitation("diomp-run 999\nend\n");
+    auto const received = decode_bootstrap("diomp-run 999\nend\n");
     ASSERT_FALSE(received.ok());
     EXPECT_THAT(
         received.failure().message(),
@@ -103,10 +103,10 @@ TEST(agent_protocol, a_setup_with_ranks_outside_the_world_is_an_error) {
 }
 
 TEST(agent_protocol, the_limit_of_silence_comes_from_the_settings_of_ranks) {
-    EXPECT_DOUBLE_EQ(lost_after({}), 30);
-    EXPECT_DOUBLE_EQ(lost_after({{"DIOMP_TIMEOUT", "5.5"}}), 5.5);
-    EXPECT_DOUBLE_EQ(lost_after({{"DIOMP_TIMEOUT", "0"}}), 30);
-    EXPECT_DOUBLE_EQ(lost_after({{"DIOMP_TIMEOUT", "x"}}), 30);
+    EXPECT_DOUBLE_EQ(peer_timeout({}), 30);
+    EXPECT_DOUBLE_EQ(peer_timeout({{"DIOMP_TIMEOUT", "5.5"}}), 5.5);
+    EXPECT_DOUBLE_EQ(peer_timeout({{"DIOMP_TIMEOUT", "0"}}), 30);
+    EXPECT_DOUBLE_EQ(peer_timeout({{"DIOMP_TIMEOUT", "x"}}), 30);
     EXPECT_LE(heartbeat_interval(30), 5);
     EXPECT_LE(heartbeat_interval(3), 1);
 }

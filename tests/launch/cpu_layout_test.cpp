@@ -43,28 +43,28 @@ TEST(group_by_core, without_topology_each_cpu_is_a_core) {
     EXPECT_THAT(group_by_core({4, 5}, siblings), ElementsAre(ElementsAre(4), ElementsAre(5)));
 }
 
-TEST(place_ranks, shares_cores_out_without_overlap) {
-    auto const placed = place_ranks(3, binding::automatic, single_cpu_cores(8));
+TEST(assign_cores, shares_cores_out_without_overlap) {
+    auto const placed = assign_cores(3, binding::automatic, single_cpu_cores(8));
     ASSERT_TRUE(placed.ok());
     EXPECT_THAT(placed.value(),
                 ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3, 4), ElementsAre(5, 6, 7)));
 }
 
-TEST(place_ranks, more_ranks_than_cores_are_unbound) {
-    auto const placed = place_ranks(3, binding::automatic, single_cpu_cores(2));
+TEST(assign_cores, more_ranks_than_cores_are_unbound) {
+    auto const placed = assign_cores(3, binding::automatic, single_cpu_cores(2));
     ASSERT_TRUE(placed.ok());
     EXPECT_THAT(placed.value(), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
 }
 
-TEST(place_ranks, asking_for_too_many_cores_is_an_error_with_both_numbers) {
-    auto const placed = place_ranks(3, binding::core, single_cpu_cores(2));
+TEST(assign_cores, asking_for_too_many_cores_is_an_error_with_both_numbers) {
+    auto const placed = assign_cores(3, binding::core, single_cpu_cores(2));
     ASSERT_FALSE(placed.ok());
     EXPECT_THAT(placed.failure().message(),
                 testing::AllOf(testing::HasSubstr("3 ranks"), testing::HasSubstr("2 cores")));
 }
 
-TEST(place_ranks, none_is_none) {
-    auto const placed = place_ranks(1, binding::none, single_cpu_cores(2));
+TEST(assign_cores, none_is_none) {
+    auto const placed = assign_cores(1, binding::none, single_cpu_cores(2));
     ASSERT_TRUE(placed.ok());
     EXPECT_THAT(placed.value(), ElementsAre(IsEmpty()));
 }

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 using hosts = std::vector<host_slots>;
-using shares = std::vector<host_share>;
+using shares = std::vector<rank_block>;
 
 TEST(host_list, names_and_slots) {
     EXPECT_EQ(parse_hosts("a").value(), (hosts{{"a", 0}}));
@@ -42,32 +42,32 @@ TEST(host_list, a_file_has_comments_and_three_forms) {
 
 TEST(host_list, without_slots_blocks_are_equal) {
     hosts const three{{"a", 0}, {"b", 0}, {"c", 0}};
-    EXPECT_EQ(place_on_hosts(three, 6, false).value(),
+    EXPECT_EQ(assign_to_hosts(three, 6, false).value(),
               (shares{{"a", 0, 2}, {"b", 2, 2}, {"c", 4, 2}}));
-    EXPECT_EQ(place_on_hosts(three, 7, false).value(),
+    EXPECT_EQ(assign_to_hosts(three, 7, false).value(),
               (shares{{"a", 0, 3}, {"b", 3, 2}, {"c", 5, 2}}));
-    EXPECT_EQ(place_on_hosts(three, 2, false).value(), (shares{{"a", 0, 1}, {"b", 1, 1}}));
-    EXPECT_EQ(place_on_hosts(three, 0, false).value(),
+    EXPECT_EQ(assign_to_hosts(three, 2, false).value(), (shares{{"a", 0, 1}, {"b", 1, 1}}));
+    EXPECT_EQ(assign_to_hosts(three, 0, false).value(),
               (shares{{"a", 0, 1}, {"b", 1, 1}, {"c", 2, 1}}));
 }
 
 TEST(host_list, with_slots_hosts_are_filled_in_turn) {
     hosts const given{{"a", 2}, {"b", 0}, {"c", 3}};
-    EXPECT_EQ(place_on_hosts(given, 0, false).value(),
+    EXPECT_EQ(assign_to_hosts(given, 0, false).value(),
               (shares{{"a", 0, 2}, {"b", 2, 1}, {"c", 3, 3}}));
-    EXPECT_EQ(place_on_hosts(given, 2, false).value(), (shares{{"a", 0, 2}}));
-    EXPECT_EQ(place_on_hosts(given, 4, false).value(),
+    EXPECT_EQ(assign_to_hosts(given, 2, false).value(), (shares{{"a", 0, 2}}));
+    EXPECT_EQ(assign_to_hosts(given, 4, false).value(),
               (shares{{"a", 0, 2}, {"b", 2, 1}, {"c", 3, 1}}));
 }
 
 TEST(host_list, more_ranks_than_slots_must_be_wanted) {
     hosts const given{{"a", 2}, {"b", 1}};
-    auto const refused = place_on_hosts(given, 4, false);
+    auto const refused = assign_to_hosts(given, 4, false);
     ASSERT_FALSE(refused.ok());
     EXPECT_THAT(refused.failure().message(),
                 HasSubstr("4 ranks do not fit the 3 slots of 2 hosts"));
     EXPECT_THAT(refused.failure().remedy(), HasSubstr("--oversubscribe"));
-    EXPECT_EQ(place_on_hosts(given, 8, true).value(), (shares{{"a", 0, 6}, {"b", 6, 2}}));
+    EXPECT_EQ(assign_to_hosts(given, 8, true).value(), (shares{{"a", 0, 6}, {"b", 6, 2}}));
 }
 
 } // namespace

@@ -32,11 +32,11 @@ protected:
         ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
         stacks_ = unique_fd(ends[0]);
         stacks_writer_ = unique_fd(ends[1]);
-        welcome_.rank = 1;
-        welcome_.size = 3;
-        welcome_.node_size = 3;
-        welcome_.job_id = "job";
-        welcome_.host = "node";
+        rank_info_.rank = 1;
+        rank_info_.size = 3;
+        rank_info_.node_size = 3;
+        rank_info_.job_id = "job";
+        rank_info_.host = "node";
         environment_ = {{fd_variable, std::to_string(rank_fd_)},
                         {rank_variable, "1"},
                         {size_variable, "3"},
@@ -44,9 +44,10 @@ protected:
     }
     void TearDown() override { close(rank_fd_); }
 
-    void send_welcome() {
+    void send_rank_info() {
         ASSERT_TRUE(
-            send_first(ours_.get(), encode_welcome(welcome_), watch_.get(), stacks_.get()).ok());
+            send_first(ours_.get(), encode_rank_info(rank_info_), watch_.get(), stacks_.get())
+                .ok());
     }
     result<std::unique_ptr<launcher>> join_with_environment() {
         return join([this](const char *name) {
@@ -72,12 +73,12 @@ protected:
     unique_fd stacks_;
     unique_fd stacks_writer_;
     int rank_fd_ = -1;
-    welcome_packet welcome_;
+    rank_info_packet rank_info_;
     std::map<std::string, std::string> environment_;
 };
 
 TEST_F(join_test, gives_the_job_that_the_launcher_describes) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok()) << joined.failure().message();
     const job_info &info = joined.value()->info();
@@ -93,13 +94,13 @@ TEST_F(join_test, gives_the_job_that_the_launcher_describes) {
 }
 
 TEST_F(join_test, knows_the_ranks_of_its_node) {
-    welcome_.size = 7;
+    rank_info_.size = 7;
     environment_[size_variable] = "7";
-    welcome_.rank = 4;
+    rank_info_.rank = 4;
     environment_[rank_variable] = "4";
-    welcome_.node_first = 3;
-    welcome_.node_size = 2;
-    send_welcome();
+    rank_info_.node_first = 3;
+    rank_info_.node_size = 2;
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok()) << joined.failure().message();
     const job_info &info = joined.value()->info();
@@ -110,8 +111,8 @@ TEST_F(join_test, knows_the_ranks_of_its_node) {
 }
 
 TEST_F(join_test, values_of_another_node_are_asked_for_once) {
-    welcome_.node_size = 2;
-    send_welcome();
+    rank_info_.node_size = 2;
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     launcher &rank = *joined.value();
@@ -146,7 +147,7 @@ TEST_F(join_test, values_of_another_node_are_asked_for_once) {
 }
 
 TEST_F(join_test, says_hello_with_its_pid) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     std::string const bytes = receive();
@@ -156,7 +157,7 @@ TEST_F(join_test, says_hello_with_its_pid) {
 }
 
 TEST_F(join_test, values_come_with_the_fence_and_not_before) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     launcher &rank = *joined.value();
@@ -182,7 +183,7 @@ TEST_F(join_test, values_come_with_the_fence_and_not_before) {
 }
 
 TEST_F(join_test, a_value_too_long_for_a_packet_is_refused) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     EXPECT_EQ(joined.value()->put("k", std::string(max_entry_bytes, 'x')).failure().code(),
@@ -190,7 +191,7 @@ TEST_F(join_test, a_value_too_long_for_a_packet_is_refused) {
 }
 
 TEST_F(join_test, fence_fails_when_the_launcher_is_gone) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     ours_.reset();
@@ -200,7 +201,7 @@ TEST_F(join_test, fence_fails_when_the_launcher_is_gone) {
 }
 
 TEST_F(join_test, fence_fails_and_watch_fd_is_readable_when_the_job_ends) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     pollfd ready{joined.value()->watch_fd(), POLLIN, 0};
@@ -211,7 +212,7 @@ TEST_F(join_test, fence_fails_and_watch_fd_is_readable_when_the_job_ends) {
 }
 
 TEST_F(join_test, abort_sends_code_and_message) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     joined.value()->abort(17, "reason");
@@ -224,12 +225,12 @@ TEST_F(join_test, abort_sends_code_and_message) {
 }
 
 TEST_F(join_test, the_loss_of_a_peer_is_reported) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     receive(); // hello
-    joined.value()->report_loss(world_rank(5));
-    joined.value()->report_loss(std::nullopt);
+    joined.value()->report_peer_failure(world_rank(5));
+    joined.value()->report_peer_failure(std::nullopt);
     for (std::uint32_t const expected : {5U, unknown_peer}) {
         std::string const bytes = receive();
         packet_reader packet(bytes);
@@ -239,7 +240,7 @@ TEST_F(join_test, the_loss_of_a_peer_is_reported) {
 }
 
 TEST_F(join_test, who_shows_stacks_asks_for_the_others) {
-    send_welcome();
+    send_rank_info();
     auto joined = join_with_environment();
     ASSERT_TRUE(joined.ok());
     launcher &rank = *joined.value();
@@ -302,7 +303,7 @@ TEST_F(join_test, a_descriptor_that_is_no_launcher_socket_is_left_alone) {
 }
 
 TEST_F(join_test, an_environment_of_another_rank_is_an_error) {
-    send_welcome();
+    send_rank_info();
     environment_[rank_variable] = "2";
     auto const joined = join_with_environment();
     ASSERT_FALSE(joined.ok());

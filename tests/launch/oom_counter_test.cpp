@@ -36,7 +36,7 @@ TEST_F(oom_counter_files, version_2) {
     write("/sys/fs/cgroup/jobs/memory.max", "67108864\n");
     auto const counter = oom_counter::of_this_process(root_);
     EXPECT_EQ(counter.kills(), 3U);
-    EXPECT_EQ(counter.describe_place(), "the cgroup /jobs/7, which may use 64.0 MiB");
+    EXPECT_EQ(counter.describe_scope(), "the cgroup /jobs/7, which may use 64.0 MiB");
     write("/sys/fs/cgroup/jobs/7/memory.events", "oom_kill 4\noom_group_kill 1\n");
     EXPECT_EQ(counter.kills(), 4U);
 }
@@ -47,7 +47,7 @@ TEST_F(oom_counter_files, version_2_in_a_container) {
     write("/sys/fs/cgroup/memory.events", "oom_kill 0\n");
     auto const counter = oom_counter::of_this_process(root_);
     EXPECT_EQ(counter.kills(), 0U);
-    EXPECT_EQ(counter.describe_place(), "this machine or of the cgroup /");
+    EXPECT_EQ(counter.describe_scope(), "this machine or of the cgroup /");
 }
 
 TEST_F(oom_counter_files, a_part_of_the_hierarchy_is_mounted) {
@@ -67,7 +67,7 @@ TEST_F(oom_counter_files, version_1_beside_an_empty_version_2) {
     write("/sys/fs/cgroup/memory/batch/7/memory.limit_in_bytes", "9223372036854771712\n");
     auto const counter = oom_counter::of_this_process(root_);
     EXPECT_EQ(counter.kills(), 1U);
-    EXPECT_EQ(counter.describe_place(), "this machine or of the cgroup /batch/7");
+    EXPECT_EQ(counter.describe_scope(), "this machine or of the cgroup /batch/7");
 }
 
 TEST_F(oom_counter_files, without_a_cgroup_the_machine_counts) {
@@ -76,7 +76,7 @@ TEST_F(oom_counter_files, without_a_cgroup_the_machine_counts) {
     write("/proc/vmstat", "nr_free_pages 5\noom_kill 6\n");
     auto const counter = oom_counter::of_this_process(root_);
     EXPECT_EQ(counter.kills(), 6U);
-    EXPECT_EQ(counter.describe_place(), "this machine");
+    EXPECT_EQ(counter.describe_scope(), "this machine");
 }
 
 TEST_F(oom_counter_files, files_that_are_missing_or_odd) {

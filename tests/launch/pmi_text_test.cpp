@@ -63,7 +63,7 @@ std::string join(const std::vector<std::string> &pieces, std::size_t limit) {
     for (std::string const &piece : pieces) {
         EXPECT_LE(piece.size(), limit);
     }
-    auto const first = read_first(pieces.front());
+    auto const first = parse_first_chunk(pieces.front());
     EXPECT_TRUE(first.has_value());
     EXPECT_EQ(static_cast<std::size_t>(first->first), pieces.size());
     std::string whole(first->second);
@@ -79,17 +79,17 @@ TEST(pmi_text, values_are_cut_and_joined) {
         for (std::size_t i = 0; i < size; ++i) {
             value += static_cast<char>('a' + i % 23);
         }
-        EXPECT_EQ(join(cut(value, 40), 40), value) << size;
+        EXPECT_EQ(join(split_value(value, 40), 40), value) << size;
     }
-    EXPECT_THAT(cut("", 40), ElementsAre("1:"));
-    EXPECT_THAT(cut(std::string(32, 'x'), 40), SizeIs(1));
-    EXPECT_THAT(cut(std::string(33, 'x'), 40), SizeIs(2));
+    EXPECT_THAT(split_value("", 40), ElementsAre("1:"));
+    EXPECT_THAT(split_value(std::string(32, 'x'), 40), SizeIs(1));
+    EXPECT_THAT(split_value(std::string(33, 'x'), 40), SizeIs(2));
 }
 
 TEST(pmi_text, a_first_piece_says_how_many) {
-    EXPECT_EQ(read_first("12:a:b"), std::pair(12, std::string_view("a:b")));
+    EXPECT_EQ(parse_first_chunk("12:a:b"), std::pair(12, std::string_view("a:b")));
     for (const char *const text : {"", ":", "0:", "-1:a", "a:b", "3"}) {
-        EXPECT_EQ(read_first(text), std::nullopt) << text;
+        EXPECT_EQ(parse_first_chunk(text), std::nullopt) << text;
     }
 }
 

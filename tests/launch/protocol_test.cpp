@@ -18,14 +18,14 @@ std::vector<entry> decode_all(const std::vector<std::string> &packets) {
 }
 
 TEST(protocol, welcome_survives_the_wire) {
-    welcome_packet sent;
+    rank_info_packet sent;
     sent.rank = 3;
     sent.size = 7;
     sent.node_first = 2;
     sent.node_size = 4;
     sent.job_id = "host-12-abc";
     sent.host = "host";
-    auto const received = decode_welcome(encode_welcome(sent));
+    auto const received = decode_rank_info(encode_rank_info(sent));
     ASSERT_TRUE(received.ok()) << received.failure().message();
     EXPECT_EQ(received.value().rank, 3U);
     EXPECT_EQ(received.value().size, 7U);
@@ -36,9 +36,9 @@ TEST(protocol, welcome_survives_the_wire) {
 }
 
 TEST(protocol, welcome_of_another_version_names_both) {
-    welcome_packet sent;
+    rank_info_packet sent;
     sent.version = protocol_version + 5;
-    auto const received = decode_welcome(encode_welcome(sent));
+    auto const received = decode_rank_info(encode_rank_info(sent));
     ASSERT_FALSE(received.ok());
     EXPECT_THAT(received.failure().message(),
                 testing::AllOf(testing::HasSubstr(std::to_string(protocol_version)),
@@ -46,20 +46,20 @@ TEST(protocol, welcome_of_another_version_names_both) {
 }
 
 TEST(protocol, welcome_cut_short_is_an_error_at_every_length) {
-    welcome_packet sent;
+    rank_info_packet sent;
     sent.job_id = "job";
     sent.host = "host";
-    std::string const whole = encode_welcome(sent);
+    std::string const whole = encode_rank_info(sent);
     for (std::size_t size = 0; size < whole.size(); ++size) {
-        EXPECT_FALSE(decode_welcome(std::string_view(whole).substr(0, size)).ok()) << size;
+        EXPECT_FALSE(decode_rank_info(std::string_view(whole).substr(0, size)).ok()) << size;
     }
 }
 
 TEST(protocol, welcome_with_rank_outside_the_world_is_an_error) {
-    welcome_packet sent;
+    rank_info_packet sent;
     sent.rank = 4;
     sent.size = 4;
-    EXPECT_FALSE(decode_welcome(encode_welcome(sent)).ok());
+    EXPECT_FALSE(decode_rank_info(encode_rank_info(sent)).ok());
 }
 
 TEST(protocol, welcome_with_a_node_that_cannot_be_is_an_error) {
@@ -69,12 +69,12 @@ TEST(protocol, welcome_with_a_node_that_cannot_be_is_an_error) {
     } const cases[] = {{2, 2, true},  {0, 4, true},  {3, 1, true},          {0, 2, false},
                        {4, 1, false}, {2, 3, false}, {2, 0xffffffff, false}};
     for (auto const &each : cases) {
-        welcome_packet sent;
+        rank_info_packet sent;
         sent.rank = 3;
         sent.size = 4;
         sent.node_first = each.first;
         sent.node_size = each.size;
-        EXPECT_EQ(decode_welcome(encode_welcome(sent)).ok(), each.fine)
+        EXPECT_EQ(decode_rank_info(encode_rank_info(sent)).ok(), each.fine)
             << each.first << " " << each.size;
     }
 }

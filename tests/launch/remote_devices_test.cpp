@@ -55,7 +55,7 @@ TEST(remote_devices, each_rank_needs_one) {
     EXPECT_TRUE(check_devices(hosts, 3).ok());
     EXPECT_TRUE(check_devices({}, 3).ok());                           // nobody has asked for any
     EXPECT_TRUE(check_devices({{"a", 0, "cuda"}, {"b", 1}}, 3).ok()); // not known before it runs
-    EXPECT_THAT(share_devices({{"h", 1, 2}}, 3).failure().message(),
+    EXPECT_THAT(assign_devices({{"h", 1, 2}}, 3).failure().message(),
                 HasSubstr("2 devices for 3 ranks"));
     auto const fit = check_devices(hosts, 4);
     ASSERT_FALSE(fit.ok());
@@ -64,10 +64,10 @@ TEST(remote_devices, each_rank_needs_one) {
 
 TEST(remote_devices, shares_are_blocks) {
     std::vector<device_service> const services{{"10.0.0.1", 7, 2}, {"fe80::1", 8, 3}};
-    EXPECT_THAT(share_devices(services, 1).value(), ElementsAre("10.0.0.1:7@0*2,[fe80::1]:8@0*3"));
-    EXPECT_THAT(share_devices(services, 2).value(),
+    EXPECT_THAT(assign_devices(services, 1).value(), ElementsAre("10.0.0.1:7@0*2,[fe80::1]:8@0*3"));
+    EXPECT_THAT(assign_devices(services, 2).value(),
                 ElementsAre("10.0.0.1:7@0*2,[fe80::1]:8@0*1", "[fe80::1]:8@1*2"));
-    EXPECT_THAT(share_devices(services, 5).value(),
+    EXPECT_THAT(assign_devices(services, 5).value(),
                 ElementsAre("10.0.0.1:7@0*1", "10.0.0.1:7@1*1", "[fe80::1]:8@0*1",
                             "[fe80::1]:8@1*1", "[fe80::1]:8@2*1"));
 }
@@ -84,7 +84,7 @@ TEST(remote_devices, shares_differ_by_one_device_at_most) {
     for (int devices = 1; devices <= 9; ++devices) {
         for (int ranks = 1; ranks <= devices; ++ranks) {
             int next = 0;
-            auto const shares = share_devices({{"h", 1, devices}}, ranks);
+            auto const shares = assign_devices({{"h", 1, devices}}, ranks);
             for (const std::string &share : shares.value()) {
                 int first = -1;
                 int count = 0;

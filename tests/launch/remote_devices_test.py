@@ -98,7 +98,7 @@ class remote_devices_test(job_case):
         self.check_devices(self.devices(out), {0: 4})
         status, _, err = self.lent("a:host:9")
         self.assertEqual(status, 1)
-        self.assertIn("host a has 4 host devices, 9 are asked for", err)
+        self.assertIn("host a has 4 host devices, 9 are requested", err)
 
     def test_ranks_on_other_hosts(self):
         status, out, err = self.lent("c:2,d:2", "--hosts", "a,b")
@@ -311,7 +311,7 @@ class remote_devices_test(job_case):
         service = os.path.join(os.path.dirname(RUN), "diomp-deviced")
         done = self.run_job("-n", "1", "--", service, "--attached", "--port", "0")
         self.assertEqual(done[0], 1)
-        self.assertIn("standard input has ended before the settings did", done[2])
+        self.assertIn("standard input ended before the end of the settings", done[2])
 
 
 if __name__ == "__main__":

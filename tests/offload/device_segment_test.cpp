@@ -62,29 +62,29 @@ TEST_F(segment_of_a_device, one_past_the_end_of_full_granules_belongs_to_the_blo
 TEST_F(segment_of_a_device, asymmetric_parts_are_found_by_number) {
     take(OMPX_MEM_LOCAL, 1000);
     auto const offset = take(OMPX_MEM_ASYMMETRIC, 10, 3);
-    auto const told = segment_.tell_asymmetric(3, world_rank{1}, true);
+    auto const told = segment_.find_and_share_asymmetric(3, world_rank{1}, true);
     ASSERT_TRUE(told);
     EXPECT_EQ(told->offset, offset);
     EXPECT_EQ(segment_.find(offset)->kind, OMPX_MEM_ASYMMETRIC);
     ASSERT_TRUE(segment_.release(offset));
-    EXPECT_FALSE(segment_.tell_asymmetric(3, world_rank{1}, true));
+    EXPECT_FALSE(segment_.find_and_share_asymmetric(3, world_rank{1}, true));
 }
 
 TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retirement) {
     auto const offset = take(OMPX_MEM_LOCAL, 64);
-    EXPECT_TRUE(segment_.tell(offset, world_rank{4}, false));
-    EXPECT_TRUE(segment_.tell(offset + 8, world_rank{4}, false));
-    EXPECT_TRUE(segment_.tell(offset, world_rank{2}, true));
+    EXPECT_TRUE(segment_.find_and_share(offset, world_rank{4}, false));
+    EXPECT_TRUE(segment_.find_and_share(offset + 8, world_rank{4}, false));
+    EXPECT_TRUE(segment_.find_and_share(offset, world_rank{2}, true));
     segment_.find_and_use(offset);
-    auto const known_by = segment_.retire(offset);
-    ASSERT_TRUE(known_by);
-    EXPECT_TRUE(known_by->mapped_ranks);
-    EXPECT_TRUE(known_by->is_used);
-    ASSERT_EQ(known_by->others.size(), 1u);
-    EXPECT_EQ(known_by->others.front(), world_rank{4});
-    EXPECT_FALSE(segment_.tell(offset, world_rank{5}, false));
+    auto const sharers = segment_.begin_release(offset);
+    ASSERT_TRUE(sharers);
+    EXPECT_TRUE(sharers->mapped_ranks);
+    EXPECT_TRUE(sharers->is_used);
+    ASSERT_EQ(sharers->others.size(), 1u);
+    EXPECT_EQ(sharers->others.front(), world_rank{4});
+    EXPECT_FALSE(segment_.find_and_share(offset, world_rank{5}, false));
     EXPECT_TRUE(segment_.find(offset)); // the owner itself may still use it
-    EXPECT_FALSE(segment_.retire(offset));
+    EXPECT_FALSE(segment_.begin_release(offset));
     EXPECT_TRUE(segment_.release(offset));
     EXPECT_FALSE(segment_.release(offset));
 }
@@ -144,7 +144,7 @@ TEST_F(segment_of_a_device, says_when_data_is_mapped_again_whose_copy_is_used) {
     ASSERT_TRUE(segment_.find_and_use(*offset + 10));
     EXPECT_TRUE(map_again(data + 99, 20));
     EXPECT_FALSE(map_again(data + 100, 20));
-    ASSERT_TRUE(segment_.retire(*offset));
+    ASSERT_TRUE(segment_.begin_release(*offset));
     EXPECT_FALSE(segment_.find_and_use(*offset));
     EXPECT_TRUE(map_again(data, 8)); // until it is free
     ASSERT_TRUE(segment_.release(*offset));
@@ -174,10 +174,10 @@ TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
             std::size_t const which = random() % 4 != 0 ? held.size() - 1 : random() % held.size();
             std::uint64_t const offset = held[which].offset;
             ASSERT_TRUE(plain.release(offset - half));
-            ASSERT_TRUE(segment_.release_unknown(offset, size_bytes)) << step;
+            ASSERT_TRUE(segment_.release_unshared(offset, size_bytes)) << step;
             ASSERT_FALSE(segment_.find(offset).has_value() &&
                          segment_.find(offset)->offset == offset);
-            ASSERT_FALSE(segment_.release_unknown(offset, size_bytes));
+            ASSERT_FALSE(segment_.release_unshared(offset, size_bytes));
             rested += which + 1 == held.size() ? 1 : 0;
             held.erase(held.begin() + static_cast<std::ptrdiff_t>(which));
         }
@@ -185,7 +185,7 @@ TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
     }
     EXPECT_GT(rested, 1000);
     for (block const &each : held) {
-        ASSERT_TRUE(segment_.release_unknown(each.offset, size_bytes));
+        ASSERT_TRUE(segment_.release_unshared(each.offset, size_bytes));
     }
     EXPECT_EQ(segment_.used_bytes(), 0u);
 }
@@ -195,10 +195,10 @@ TEST_F(segment_of_a_device, what_somebody_knows_is_not_released_in_passing) {
     auto const used = take(OMPX_MEM_LOCAL, 64);
     auto const large = take(OMPX_MEM_LOCAL, 4096);
     auto const together = take(OMPX_MEM_SYMMETRIC, 64);
-    segment_.tell(told, world_rank{1}, true);
+    segment_.find_and_share(told, world_rank{1}, true);
     segment_.find_and_use(used);
     for (auto const offset : {told, used, large, together}) {
-        EXPECT_FALSE(segment_.release_unknown(offset, 4096));
+        EXPECT_FALSE(segment_.release_unshared(offset, 4096));
         EXPECT_TRUE(segment_.find(offset));
     }
 }

@@ -314,7 +314,7 @@ static void mistakes(void) {
                                 all) == OMPX_ERR_RANGE);
     CHECK(ompx_target_allreduce(field, field, 3, LENGTH, OMPX_DOUBLE, OMPX_SUM, all) ==
           OMPX_ERR_ARG);
-    CHECK(strstr(ompx_last_error(), "none of this rank's endpoints") != NULL);
+    CHECK(strstr(ompx_last_error(), "not one of this rank's endpoints") != NULL);
     CHECK(ompx_target_bcast(field, OMPX_GROUP_DEVICES, 8, ranks * DEVICES, all) == OMPX_ERR_RANK);
     CHECK(ompx_bcast(other, 8, all) == OMPX_ERR_ARG);
     CHECK(ompx_target_allreduce(NULL, NULL, OMPX_GROUP_DEVICES, 0, OMPX_DOUBLE, OMPX_SUM, all) ==

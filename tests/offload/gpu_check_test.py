@@ -75,7 +75,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual({figure["what"] for figure in tests["figures.collectives.np2"]["figures"]},
                          {"allreduce-per-rank", "bcast-per-rank", "copy-on-device", "device-to-global", "device-to-malloc",
                           "global-to-device", "malloc-to-device"})
-        self.assertRegex(done.stdout, r"\| collectives of a group of 2 endpoints: native, since device 0 of rank 0 is no GPU")
+        self.assertRegex(done.stdout, r"\| collectives of a group of 2 endpoints: native, since device 0 of rank 0 is not a GPU")
 
     def test_what_fails_or_hangs_stops_nothing_and_is_told(self):
         (self.bundle / "bin/offload_plain").write_text("#!/bin/sh\nprintf 'a \"word\"\\\\\\tand a tab\\n'\nexit 3\n")

@@ -29,7 +29,7 @@ static void arguments(void) {
     CHECK(ompx_target_alloc(8, host, ompx_local_mem_alloc) == NULL);
     CHECK(strstr(ompx_last_error(), "is the host") != NULL);
     CHECK(ompx_target_alloc(8, 0, omp_default_mem_alloc) == NULL);
-    CHECK(strstr(ompx_last_error(), "no allocator of DiOMP") != NULL);
+    CHECK(strstr(ompx_last_error(), "is not an allocator of DiOMP") != NULL);
     CHECK(ompx_target_alloc(8, 77, ompx_local_mem_alloc) == NULL);
     CHECK(strstr(ompx_last_error(), "device is 77") != NULL);
 }
@@ -222,7 +222,7 @@ static void out_of_segment(void) {
     CHECK(strstr(ompx_last_error(), "DIOMP_DEVICE_SEGMENT_SIZE") != NULL);
     /* One rank alone has no room: all fail. */
     CHECK(ompx_target_alloc(me == 0 ? nbytes : 64, 0, ompx_asymmetric_mem_alloc) == NULL);
-    CHECK(strstr(ompx_last_error(), me == 0 ? "no room" : "rank 0 has no room") != NULL);
+    CHECK(strstr(ompx_last_error(), me == 0 ? "no space" : "rank 0 has no space") != NULL);
     CHECK(ompx_target_alloc(me == 0 ? 64 : 128, 0, ompx_symmetric_mem_alloc) == NULL);
     CHECK(strstr(ompx_last_error(), "ranks disagree") != NULL);
 }

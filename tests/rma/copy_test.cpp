@@ -53,7 +53,7 @@ void expect_all_sizes(const copy_function &copy, std::size_t least) {
 
 TEST(copy, every_size_and_alignment) {
     expect_all_sizes([](void *to, const void *from,
-                        std::size_t nbytes) { copy_bytes(to, from, nbytes, learned_threshold); },
+                        std::size_t nbytes) { copy_bytes(to, from, nbytes, auto_threshold); },
                      0);
 }
 
@@ -63,7 +63,7 @@ TEST(copy, past_the_caches) { expect_all_sizes(copy_streaming, 0); }
 
 TEST(copy, every_loop_of_vectors_that_the_processor_has) {
     for (loops::detail::loop const each : loops::vector_loops()) {
-        for (std::size_t nbytes = loops::least_vectors; nbytes <= loops::least_vectors + 700;
+        for (std::size_t nbytes = loops::min_vector_bytes; nbytes <= loops::min_vector_bytes + 700;
              nbytes += 1 + nbytes % 3) {
             expect_copied(each, nbytes, nbytes % 65, nbytes % 7);
         }
@@ -108,18 +108,19 @@ std::chrono::duration<double> time_of_copy(std::size_t nbytes, std::size_t to, s
     constexpr std::size_t page_bytes = 4096;
     std::vector<unsigned char> source(nbytes + 2 * page_bytes, 1);
     std::vector<unsigned char> target(nbytes + 2 * page_bytes, 2);
-    auto const place = [](std::vector<unsigned char> &in, std::size_t offset) {
+    auto const location = [](std::vector<unsigned char> &in, std::size_t offset) {
         auto const address = reinterpret_cast<std::uintptr_t>(in.data());
         return in.data() + (page_bytes - address % page_bytes) + offset;
     };
     auto best = std::chrono::duration<double>::max();
     for (int round = 0; round < 30; ++round) {
         auto const begin = std::chrono::steady_clock::now();
-        copy_bytes(place(target, to), place(source, from), nbytes, learned_threshold);
+        copy_bytes(location(target, to), location(source, from), nbytes, auto_threshold);
         best =
             std::min<std::chrono::duration<double>>(best, std::chrono::steady_clock::now() - begin);
     }
-    EXPECT_TRUE(std::equal(place(target, to), place(target, to) + nbytes, place(source, from)));
+    EXPECT_TRUE(
+        std::equal(location(target, to), location(target, to) + nbytes, location(source, from)));
     return best;
 }
 
@@ -129,9 +130,9 @@ TEST(copy, takes_the_same_time_wherever_the_ends_lie_in_their_pages) {
         GTEST_SKIP() << "the thread sanitizer gets the C library's";
     }
     for (std::size_t const nbytes : {65536UL, 300000UL, 524288UL, 900000UL}) {
-        auto const usual = time_of_copy(nbytes, 0, 0);
+        auto const typical_bytes = time_of_copy(nbytes, 0, 0);
         for (std::size_t const behind : {1UL, 8UL, 15UL}) {
-            EXPECT_LT(time_of_copy(nbytes, behind, 0), 6 * usual)
+            EXPECT_LT(time_of_copy(nbytes, behind, 0), 6 * typical_bytes)
                 << nbytes << " bytes, " << behind << " behind";
         }
     }
@@ -146,7 +147,7 @@ TEST(copy, a_threshold_of_one_byte) {
 TEST(copy, ranges_that_overlap) {
     for (std::size_t const nbytes : {3UL, 48UL, 100UL, 200UL, 4096UL, 40000UL, 3000000UL}) {
         for (std::size_t const distance : {1UL, 32UL, 64UL, 129UL}) {
-            for (std::size_t const threshold : {learned_threshold, std::size_t{1}}) {
+            for (std::size_t const threshold : {auto_threshold, std::size_t{1}}) {
                 std::vector<unsigned char> bytes(nbytes + distance);
                 for (std::size_t i = 0; i < bytes.size(); ++i) {
                     bytes[i] = pattern(i);
@@ -170,7 +171,7 @@ TEST(copy, while_it_learns) {
         std::vector<std::uint64_t> target(source.size());
         for (std::uint64_t round = 1; round <= 40; ++round) {
             std::ranges::fill(source, round * 0x0101010101010101U);
-            copy_bytes(target.data(), source.data(), nbytes, learned_threshold);
+            copy_bytes(target.data(), source.data(), nbytes, auto_threshold);
             ASSERT_EQ(std::memcmp(target.data(), source.data(), nbytes), 0) << "round " << round;
         }
     }

@@ -190,11 +190,12 @@ TEST(remote, continuations_run_once_when_the_transfer_is_complete) {
     }
     for (int i = 0; i < count; ++i) {
         auto const index = static_cast<std::size_t>(i);
-        std::byte *const place = area + index * 1000;
-        expect_path(ranks[0].transfers.put_then(world_rank{1}, place, sent[index].data(), 1000,
-                                                [&, index, place](status outcome) {
+        std::byte *const location = area + index * 1000;
+        expect_path(ranks[0].transfers.put_then(world_rank{1}, location, sent[index].data(), 1000,
+                                                [&, index, location](status outcome) {
                                                     EXPECT_TRUE(outcome.ok());
-                                                    expect_bytes(ranks.at(1, place), sent[index]);
+                                                    expect_bytes(ranks.at(1, location),
+                                                                 sent[index]);
                                                     complete.fetch_add(1);
                                                 }),
                     rma::path::conduit);
@@ -425,9 +426,9 @@ TEST(remote, ranges_are_checked_as_for_local_ranks) {
     EXPECT_NE(failure(2, area, data.size()).find("symmetric memory"), std::string::npos);
     EXPECT_NE(failure(2, ranks.at(3, area), 8).find("segment of rank 3, not of rank 2"),
               std::string::npos);
-    std::byte *const slot = ranks.window().slot(world_rank{2});
+    std::byte *const slot = ranks.arena().slot(world_rank{2});
     EXPECT_NE(failure(2, slot + 64, 8).find("programs use"), std::string::npos);
-    EXPECT_NE(failure(2, slot + ranks.window().usable_bytes() - 8, 16).find("rank 2's segment"),
+    EXPECT_NE(failure(2, slot + ranks.arena().usable_bytes() - 8, 16).find("rank 2's segment"),
               std::string::npos);
 }
 

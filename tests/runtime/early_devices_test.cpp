@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Segments that are made before the network, on CUDA's stand-in with two devices of 64 MiB.
-#include "runtime/early_devices.h"
+#include "runtime/preregistered_devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,12 +24,12 @@ protected:
         values_.device_segment_size_bytes = std::size_t{4} << 20;
     }
     void TearDown() override { // what nobody has taken stays
-        made_.take(*device(0));
-        made_.take(*device(1));
+        made_.claim(*device(0));
+        made_.claim(*device(1));
     }
     std::vector<conduit::device_range> make(std::span<const memory_kind> kinds) {
         testing::internal::CaptureStderr();
-        auto ranges = make_early_segments(values_, *launcher_, made_)(kinds);
+        auto ranges = make_preregistered_segments(values_, *launcher_, made_)(kinds);
         said_ = testing::internal::GetCapturedStderr();
         return ranges;
     }
@@ -37,7 +37,7 @@ protected:
 
     std::unique_ptr<launch::launcher> launcher_;
     settings values_;
-    offload::early_segments made_{{FAKE_CUDA_LIBRARY, "/nowhere/libhip.so", 4}};
+    offload::preregistered_segments made_{{FAKE_CUDA_LIBRARY, "/nowhere/libhip.so", 4}};
     std::string said_;
     static constexpr std::array both{memory_kind::cuda, memory_kind::hip};
 };
@@ -52,12 +52,12 @@ TEST_F(early_devices, are_those_that_the_rank_drives) {
         EXPECT_EQ(of, number);
         EXPECT_EQ(range.kind, memory_kind::cuda);
         EXPECT_EQ(range.nbytes, values_.device_segment_size_bytes);
-        auto const taken = made_.take(*device(number));
+        auto const taken = made_.claim(*device(number));
         ASSERT_NE(taken, nullptr);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken->base()), range.address);
         EXPECT_EQ(taken->committed_bytes(), range.nbytes);
-        EXPECT_TRUE(taken->is_kept());
-        EXPECT_EQ(made_.take(*device(number)), nullptr);
+        EXPECT_TRUE(taken->is_permanent());
+        EXPECT_EQ(made_.claim(*device(number)), nullptr);
     }
 }
 
@@ -66,7 +66,7 @@ TEST_F(early_devices, without_a_size_get_a_share_of_the_device) {
     auto const ranges = make(both);
     ASSERT_THAT(ranges, SizeIs(1));
     EXPECT_EQ(ranges[0].range.nbytes, std::size_t{32} << 20);
-    EXPECT_EQ(made_.take(*device(1)), nullptr);
+    EXPECT_EQ(made_.claim(*device(1)), nullptr);
 }
 
 TEST_F(early_devices, are_none_of_other_kinds_and_nobody_minds) {
@@ -80,9 +80,9 @@ TEST_F(early_devices, are_none_of_other_kinds_and_nobody_minds) {
 TEST_F(early_devices, without_room_get_a_warning_and_another_segment_later) {
     values_.device_segment_size_bytes = std::size_t{80} << 20;
     EXPECT_THAT(make(both), IsEmpty());
-    EXPECT_THAT(said_, HasSubstr("the network does not know cuda device 0"));
+    EXPECT_THAT(said_, HasSubstr("cuda device 0 is not registered with the network"));
     EXPECT_THAT(said_, HasSubstr("set DIOMP_DEVICE_SEGMENT_SIZE"));
-    EXPECT_EQ(made_.take(*device(0)), nullptr);
+    EXPECT_EQ(made_.claim(*device(0)), nullptr);
 }
 
 TEST_F(early_devices, more_than_there_are_get_a_warning) {

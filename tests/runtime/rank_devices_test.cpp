@@ -36,7 +36,7 @@ protected:
     }
 
     settings values_;
-    std::vector<rank_place> places_{4};
+    std::vector<rank_locality> places_{4};
     std::map<std::string, std::vector<int>> vendors_;
 };
 
@@ -102,23 +102,23 @@ TEST_F(choice, tests_may_share_host_devices) {
     EXPECT_THAT(of_rank(host, 2), ElementsAre(2));
 }
 
-TEST(place, travels_as_text) {
-    rank_place const sent{3, "CUDA_VISIBLE_DEVICES=0,1;"};
-    rank_place const got = place_from(to_text(sent));
+TEST(locality, travels_as_text) {
+    rank_locality const sent{3, "CUDA_VISIBLE_DEVICES=0,1;"};
+    rank_locality const got = locality_from(to_text(sent));
     EXPECT_EQ(got.numa_node, 3);
     EXPECT_EQ(got.visible, sent.visible);
-    EXPECT_EQ(place_from(to_text({})).numa_node, -1);
-    EXPECT_EQ(place_from("").numa_node, -1);
-    EXPECT_EQ(place_from("5x y").numa_node, -1);
+    EXPECT_EQ(locality_from(to_text({})).numa_node, -1);
+    EXPECT_EQ(locality_from("").numa_node, -1);
+    EXPECT_EQ(locality_from("5x y").numa_node, -1);
 }
 
-TEST(place, names_what_hides_devices) {
+TEST(locality, names_what_hides_devices) {
     ::setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     ::setenv("ROCR_VISIBLE_DEVICES", "", 1); // hides all: not the same as unset
-    EXPECT_EQ(look_at_own_place().visible, "CUDA_VISIBLE_DEVICES=1;ROCR_VISIBLE_DEVICES=;");
+    EXPECT_EQ(detect_locality().visible, "CUDA_VISIBLE_DEVICES=1;ROCR_VISIBLE_DEVICES=;");
     ::unsetenv("CUDA_VISIBLE_DEVICES");
     ::unsetenv("ROCR_VISIBLE_DEVICES");
-    EXPECT_EQ(look_at_own_place().visible, "");
+    EXPECT_EQ(detect_locality().visible, "");
 }
 
 } // namespace

@@ -28,11 +28,11 @@ public:
                     world_rank self, const traits &given)
         : thread_conduit(arena, boxes, self), arena_(arena), self_(self), traits_(given),
           random_(given.seed * 1000 + static_cast<unsigned>(self.value())),
-          abilities_(thread_conduit::abilities()) {
-        abilities_.has_atomics = given.has_atomics;
+          caps_(thread_conduit::caps()) {
+        caps_.has_atomics = given.has_atomics;
     }
 
-    const diomp::conduit::capabilities &abilities() const override { return abilities_; }
+    const diomp::conduit::capabilities &caps() const override { return caps_; }
     status atomic(world_rank, std::uint64_t remote, const diomp::conduit::atomic_call &call,
                   void *result, diomp::conduit::completion &) override {
         using diomp::conduit::atomic_op;
@@ -141,7 +141,7 @@ public:
         num_sent_behind_.fetch_add(1);
         return true;
     }
-    int poll(diomp::conduit::message_sink sink) override {
+    int poll(diomp::conduit::message_handler sink) override {
         // One thread at a time, else messages would overtake each other.
         std::unique_lock const turn(polling_, std::try_to_lock);
         if (!turn.owns_lock()) {
@@ -281,7 +281,7 @@ private:
     std::mutex polling_; ///< taken before mutex_
     std::mutex mutex_;   ///< over the rest
     std::mt19937 random_;
-    diomp::conduit::capabilities abilities_; ///< immutable
+    diomp::conduit::capabilities caps_; ///< immutable
     std::list<operation> operations_;
     bool held_ = false;
     world_rank lost_;

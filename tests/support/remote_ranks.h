@@ -44,12 +44,12 @@ private:
 
 /// The rooms up to rma of one rank.
 struct remote_rank {
-    remote_rank(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
-                const conduit::window &window, world_rank self, int num_ranks,
+    remote_rank(const thread_arena &thread_memory, std::vector<std::unique_ptr<mailbox>> &boxes,
+                const conduit::arena &arena, world_rank self, int num_ranks,
                 const delayed_conduit::traits &traits, const conduit::engine_options &options)
-        : transport(arena, boxes, self, traits), engine(transport, options), calls(engine),
-          segment(window, self, local_rank{0}), directory(segment, engine, calls, self),
-          space(self, window, engine, segment, directory, false),
+        : transport(thread_memory, boxes, self, traits), engine(transport, options), calls(engine),
+          segment(arena, self, local_rank{0}), directory(segment, engine, calls, self),
+          space(self, arena, engine, segment, directory, false),
           transfers(space, segment, directory, engine, calls, {self, num_ranks, 0, {}}) {}
 
     delayed_conduit transport;
@@ -65,8 +65,8 @@ class remote_ranks {
 public:
     explicit remote_ranks(int num_ranks, const delayed_conduit::traits &traits = {},
                           double timeout_s = 20)
-        : launcher_(num_ranks), window_(make_window(launcher_)),
-          arena_(window_->slot(world_rank{0}), num_ranks, window_->slot_bytes()),
+        : launcher_(num_ranks), arena_(make_arena(launcher_)),
+          thread_memory_(arena_->slot(world_rank{0}), num_ranks, arena_->slot_bytes()),
           together_(num_ranks) {
         map_other_slots(num_ranks);
         for (int rank = 0; rank < num_ranks; ++rank) {
@@ -76,7 +76,7 @@ public:
             .spin_count = 20, .timeout_s = timeout_s, .warn_after_s = 100, .progress_thread = true};
         for (int rank = 0; rank < num_ranks; ++rank) {
             ranks_.push_back(std::make_unique<remote_rank>(
-                arena_, boxes_, *window_, world_rank{rank}, num_ranks, traits, options));
+                thread_memory_, boxes_, *arena_, world_rank{rank}, num_ranks, traits, options));
         }
         for (auto &each : ranks_) {
             each->engine.start();
@@ -94,7 +94,7 @@ public:
     [[nodiscard]] remote_rank &operator[](int rank) {
         return *ranks_[static_cast<std::size_t>(rank)];
     }
-    [[nodiscard]] const conduit::window &window() const { return *window_; }
+    [[nodiscard]] const conduit::arena &arena() const { return *arena_; }
 
     /// Symmetric memory: the address at rank 0; see at().
     std::byte *allocate(std::size_t nbytes) {
@@ -107,7 +107,7 @@ public:
     template <typename T>
     T *at(int rank, T *of_rank_0) const {
         return reinterpret_cast<T *>(reinterpret_cast<std::uintptr_t>(of_rank_0) +
-                                     static_cast<std::size_t>(rank) * window_->slot_bytes());
+                                     static_cast<std::size_t>(rank) * arena_->slot_bytes());
     }
 
     /// Calls body(rank) on a thread per rank and waits for all.
@@ -124,13 +124,12 @@ public:
     void meet() { together_.arrive_and_wait(); }
 
 private:
-    static std::unique_ptr<conduit::window> make_window(launch::launcher &launcher) {
+    static std::unique_ptr<conduit::arena> make_arena(launch::launcher &launcher) {
         // The test program is a world of its own, whose window lies at the default.
-        std::uint64_t const base =
-            conduit::window::default_base() + conduit::window::max_span() / 2 /
-                                                  conduit::window::max_alignment *
-                                                  conduit::window::max_alignment;
-        auto made = conduit::window::create(
+        std::uint64_t const base = conduit::arena::default_base() +
+                                   conduit::arena::max_span() / 2 / conduit::arena::max_alignment *
+                                       conduit::arena::max_alignment;
+        auto made = conduit::arena::create(
             launcher, {base, memory::internal_bytes + (std::size_t{32} << 20), 4096});
         if (!made) {
             throw std::runtime_error(made.failure().message());
@@ -140,18 +139,17 @@ private:
     /// The window has memory for rank 0 only: the others are elsewhere as a rule.
     void map_other_slots(int num_ranks) const {
         for (int rank = 1; rank < num_ranks; ++rank) {
-            if (::mmap(window_->slot(world_rank{rank}), window_->usable_bytes(),
-                       PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                       0) == MAP_FAILED) {
+            if (::mmap(
+                    arena_->slot(world_rank{rank}), arena_->usable_bytes(), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
                 throw std::bad_alloc();
             }
         }
     }
 
     lonely_launcher launcher_;
-    std::unique_ptr<conduit::window> window_;
-    thread_arena arena_;
+    std::unique_ptr<conduit::arena> arena_;
+    thread_arena thread_memory_;
     std::barrier<> together_;
     std::vector<std::unique_ptr<mailbox>> boxes_;
     std::vector<std::unique_ptr<remote_rank>> ranks_;

@@ -27,7 +27,7 @@ public:
         std::lock_guard const guard(mutex_);
         heap_.release(slot_offset);
     }
-    [[nodiscard]] bool holds(std::span<const std::byte>) const override { return false; }
+    [[nodiscard]] bool contains(std::span<const std::byte>) const override { return false; }
     [[nodiscard]] std::size_t num_blocks() {
         std::lock_guard const guard(mutex_);
         return heap_.num_blocks();

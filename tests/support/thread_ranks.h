@@ -82,10 +82,10 @@ public:
     thread_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
                    world_rank self)
         : arena_(arena), boxes_(boxes), self_(self) {
-        abilities_.name = "thread";
+        caps_.name = "thread";
     }
 
-    const diomp::conduit::capabilities &abilities() const override { return abilities_; }
+    const diomp::conduit::capabilities &caps() const override { return caps_; }
     std::byte *direct_base(world_rank peer) const override {
         bool const is_here = node_of.empty() || node_of[peer.index()] == node_of[self_.index()];
         return is_here ? arena_.slot(peer) : nullptr;
@@ -114,7 +114,7 @@ public:
         target.ring();
         return true;
     }
-    int poll(diomp::conduit::message_sink sink) override {
+    int poll(diomp::conduit::message_handler sink) override {
         mailbox &own = *boxes_[self_.index()];
         int handled = 0;
         for (;; ++handled) {
@@ -147,7 +147,7 @@ private:
     const thread_arena &arena_;
     std::vector<std::unique_ptr<mailbox>> &boxes_;
     world_rank self_;
-    diomp::conduit::capabilities abilities_;
+    diomp::conduit::capabilities caps_;
 };
 
 /// Conduit and engine of each rank, and threads to run as them.

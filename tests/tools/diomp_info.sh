@@ -52,7 +52,7 @@ assert {"DIOMP_SEGMENT_SIZE", "DIOMP_LOG"} <= {row["name"] for row in report["se
 END
 
 expect 0 '^A job can run here' "$bin/diomp-info" --doctor
-expect 0 '"check": "address window"' "$bin/diomp-info" --doctor --json
+expect 0 '"check": "address range"' "$bin/diomp-info" --doctor --json
 python3 -m json.tool "$work/out" >/dev/null || wrong "JSON of the doctor"
 expect 0 '^note +processors' "$bin/diomp-info" --doctor --ranks 4096
 expect 0 '^note +settings +DIOMP_SEGMNT_SIZE is set' env DIOMP_SEGMNT_SIZE=1G "$bin/diomp-info" --doctor
@@ -60,7 +60,7 @@ expect 1 '^BAD +settings +DIOMP_LOG=loud' env DIOMP_LOG=loud "$bin/diomp-info" -
 expect 1 '^BAD +memory files +ftruncate.*too large' bash -c "ulimit -f 1000; '$bin/diomp-info' --doctor"
 expect 1 'files are limited to .*remedy: .*ulimit -f' bash -c "ulimit -f 1000; '$bin/diomp-run' -n 2 '$bin/diomp-info'"
 expect 0 '^ +1: shm$' bash -c "ulimit -f 2000000; DIOMP_SEGMENT_SIZE=8M '$bin/diomp-run' -n 2 '$bin/diomp-info'"
-expect 1 '^BAD +address window' bash -c "ulimit -v 4000000; '$bin/diomp-info' --doctor"
+expect 1 '^BAD +address range' bash -c "ulimit -v 4000000; '$bin/diomp-info' --doctor"
 # The node without a GPU, then with two and four that a stand-in has.
 none=(env DIOMP_CUDA_LIBRARY=/nowhere/libcuda.so DIOMP_HIP_LIBRARY=/nowhere/libhip.so)
 expect 0 '^NUMA node +0: .* cpus 0' "${none[@]}" "$bin/diomp-info" --topology

@@ -153,7 +153,7 @@ class stacks_test(jobs.jobs):
             self.shows(blocks[rank], "sleep_for_ever", "sleep_in_thread")
         # Rank 1 uses every signal itself: none is taken from it.
         self.assertNotIn("#0", blocks[1])
-        self.assertIn("no signal is free", blocks[1])
+        self.assertIn("the program uses all real-time signals", blocks[1])
 
     def test_quit_shows_them(self):
         process = self.start(2, "endless")

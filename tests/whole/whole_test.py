@@ -108,7 +108,7 @@ class whole_test(jobs.jobs):
 
     def test_unknown_setting_is_warned_about_once(self):
         _, err = self.succeeds(3, "count_transfers", DIOMP_FOO="1")
-        self.assertRegex(err, r"^diomp: .*warning: DIOMP_FOO is no setting of DiOMP; .*--settings.*\n$")
+        self.assertRegex(err, r"^diomp: .*warning: DIOMP_FOO is not a setting of DiOMP; .*--settings.*\n$")
 
     def test_segment_size(self):
         out, _ = self.succeeds(2, "where", DIOMP_SEGMENT_SIZE="1M")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The benchmarks over DiOMP, through its public header as any program uses it. put is ompx_put,
+// The benchmarks' interface to DiOMP, through its public header like any program. put is ompx_put,
 // fence is ompx_fence, get is ompx_get; windows of gets use ompx_get_nb.
 #pragma once
 
@@ -17,7 +17,7 @@ public:
               symmetric(sizeof(double) * static_cast<std::size_t>(size_)))) {}
 
     static const char *name() { return "diomp"; }
-    /// How rank 0 reaches rank 1: nothing else is measured point to point.
+    /// The path from rank 0 to rank 1; other pairs are not measured point to point.
     [[nodiscard]] const char *conduit() const {
         if (size_ == 1) {
             return "self";
@@ -28,7 +28,7 @@ public:
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int size() const { return size_; }
     void barrier() const { check(ompx_barrier()); }
-    /// With puts and barriers alone, so that a benchmark of those needs no collectives.
+    /// Uses only puts and barriers, so that their benchmarks do not depend on collectives.
     double max_over_ranks(double mine) {
         for (int rank = 0; rank < size_; ++rank) {
             check(ompx_put(rank, &slots_[rank_], &mine, sizeof(mine)));
@@ -43,7 +43,7 @@ public:
         ompx_abort(1);
     }
 
-    /// Given back at the end of the process, with the segment.
+    /// Freed at the end of the process, with the segment.
     char *symmetric(std::size_t nbytes) const {
         auto *const memory = static_cast<char *>(allocate(nbytes, OMPX_MEM_SYMMETRIC));
         barrier();
@@ -129,11 +129,11 @@ private:
             fail_with(status);
         }
     }
-    /// Apart, so that check() becomes a part of its callers.
+    /// A separate function, so that check() is inlined.
     [[noreturn]] void fail_with(int status) const {
         fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
     }
-    /// Page-aligned, zeroed and touched, as private buffers are.
+    /// Allocates page-aligned, zeroed and touched memory, like private buffers.
     [[nodiscard]] void *allocate(std::size_t nbytes, ompx_mem_kind_t kind) const {
         void *const memory = ompx_alloc(nbytes, 4096, kind);
         if (memory == nullptr) {

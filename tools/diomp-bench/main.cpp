@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-bench: measures DiOMP. Each benchmark checks its data and ends the job if it is wrong.
+// diomp-bench: measures DiOMP. Each benchmark checks its data and ends the job on an error.
 #include "base/tool_main.h"
 #include "bench/memory_use.h"
 #include "diomp_library.h"
@@ -8,8 +8,9 @@
 
 namespace {
 
-/// One put and its fence to each of the next `count` ranks: what a peer costs that is spoken to.
-int contact(int count) {
+/// Puts to each of the next `count` ranks and enters a barrier: the memory that a peer costs once
+/// it is connected.
+int put_to_peers(int count) {
     auto *const word =
         static_cast<std::uint64_t *>(ompx_alloc(sizeof(std::uint64_t), 0, OMPX_MEM_SYMMETRIC));
     if (word == nullptr) {
@@ -27,27 +28,28 @@ int contact(int count) {
 int run(int argc, char **argv) {
     using namespace diomp::bench;
     int startup_ranks = 4;
-    int contacts = 0;
+    int num_peers = 0;
     options wanted = parse_benchmarks(
         "Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
         "Run it under diomp-run; rank 0 reports.",
         argc, argv,
         {.subcommands = {{"memcpy", "memcpy and streaming stores into and from rank 1's memory"},
                          {"startup", "start and end of a whole job of --startup-ranks ranks"},
-                         {"remote", "puts to a remote device, inside messages and straight; finds "
-                                    "DIOMP_SPLIT_THRESHOLD"},
-                         {"hello", "start, meet, end; prints the resident memory of each rank"}},
+                         {"remote",
+                          "puts to a remote device, inline in messages and zero-copy; finds "
+                          "DIOMP_SPLIT_THRESHOLD"},
+                         {"hello", "start, barrier, end; prints the resident memory of each rank"}},
          .numbers = {
              {"--startup-ranks", "ranks of the jobs that startup starts", &startup_ranks, 1, 4096},
-             {"--contacts", "of hello: ranks that each rank puts to before it prints", &contacts, 0,
-              1 << 20}}});
+             {"--contacts", "of hello: ranks that each rank puts to before it prints", &num_peers,
+              0, 1 << 20}}});
     if (wanted.all) {
         wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "startup"});
     }
     if (wanted.wants("hello")) {
         int status = ompx_barrier();
-        if (contacts > 0) {
-            status = contact(contacts);
+        if (num_peers > 0) {
+            status = put_to_peers(num_peers);
         }
         print_resident_memory();
         return status == OMPX_SUCCESS ? 0 : 1;
@@ -55,7 +57,7 @@ int run(int argc, char **argv) {
     diomp_library library;
     report results = make_report(library);
     run_suite(library, wanted, results);
-    // The jobs of this benchmark are worlds of their own; the other ranks of this one wait.
+    // This benchmark starts jobs of its own; the other ranks of this job wait.
     bool ok = true;
     if (wanted.wants("startup") && library.rank() == 0) {
         ok = measure_startup(startup_ranks, wanted.how.samples, results);

@@ -12,14 +12,14 @@
 namespace diomp::bench {
 namespace {
 
-/// diomp-run lies beside this program, in the build tree and where it is installed.
+/// diomp-run is in the directory of this program, in the build tree and in an installation.
 std::string find_launcher(const std::filesystem::path &self) {
     const std::filesystem::path beside = self.parent_path() / "diomp-run";
     std::error_code ignored;
     return std::filesystem::exists(beside, ignored) ? beside.string() : "diomp-run";
 }
 
-/// The exit status of the job, or -1 if it could not be started or died by a signal.
+/// Runs a job. Returns its exit status, or -1 if it could not be started or was ended by a signal.
 int run_job(std::vector<std::string> words) {
     std::vector<char *> arguments;
     arguments.reserve(words.size() + 1);
@@ -64,7 +64,7 @@ bool measure_startup(int ranks, int samples, report &into) {
                          ranks, status);
             return false;
         }
-        if (sample > 0) { // the first one reads the programs from disk
+        if (sample > 0) { // the first job reads the programs from disk
             samples_us.push_back(watch.seconds() * 1e6);
         }
     }

@@ -7,7 +7,7 @@
 
 namespace diomp::bench {
 
-/// Appends one row. False, with a message on standard error, if a job fails.
+/// Appends one row. If a job fails, prints a message to standard error and returns false.
 bool measure_startup(int ranks, int samples, report &into);
 
 } // namespace diomp::bench

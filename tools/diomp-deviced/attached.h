@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A service that diomp-run has started, here or by a remote shell: it lives as long as its standard
-// input.
+// A service started by diomp-run, on this host or through a remote shell: it ends when its standard
+// input closes.
 #pragma once
 
 #include "base/result.h"
@@ -11,19 +11,19 @@
 
 namespace diomp::deviced {
 
-struct handed_over {
-    unique_fd input;   ///< what is left of standard input: its end is diomp-run's
+struct received_settings {
+    unique_fd input;   ///< rest of standard input: closes when diomp-run ends
     std::string token; ///< DIOMP_TOKEN; the caller erases it
 };
-/// Takes settings from standard input into the environment: NAME=VALUE, each ended by a zero, and
-/// one zero more. The token is among them, which must not be seen on a command line; it does not
-/// get into the environment either, whose old values stay in memory.
-result<handed_over> take_settings();
+/// Reads settings from standard input into the environment: NAME=VALUE, each terminated by a zero
+/// byte, and another zero byte after the last. The token is one of them, since it must not appear
+/// on a command line. It is not stored in the environment, where overwritten values stay in memory.
+result<received_settings> receive_settings();
 
-/// The address of this host at which ssh's client has come; "" if ssh does not say.
-std::string address_of_ssh();
+/// The address of this host that the ssh client connected to; "" if SSH_CONNECTION is not set.
+std::string ssh_server_address();
 
-/// Readable when one of them is, or has ended; -1: none.
-result<unique_fd> either(int one, int other);
+/// A descriptor that is readable when either descriptor is readable or closed; -1: not used.
+result<unique_fd> combine_fds(int one, int other);
 
 } // namespace diomp::deviced

@@ -9,14 +9,14 @@ namespace diomp::deviced {
 
 command_line parse_command_line(int argc, char **argv) {
     CLI::App app("Lends this host's devices to OpenMP programs on other hosts. Clients name it in "
-                 "DIOMP_REMOTE_DEVICES and must know its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
+                 "DIOMP_REMOTE_DEVICES and must have its token: DIOMP_TOKEN, or DIOMP_TOKEN_FILE, "
                  "a file that only its owner can read; under systemd the credential diomp-token.",
                  "diomp-deviced");
     command_line chosen;
     app.add_option(
            "--listen", chosen.address,
-           "Address or name to listen at; :: is every one, ssh the one at which this log-in by "
-           "ssh has come. Whoever has the token can run programs here")
+           "Address or name to listen at: '::' for all addresses, 'ssh' for the one that the ssh "
+           "client connected to. Every process that has the token can run programs here")
         ->capture_default_str()
         ->type_name("ADDRESS");
     app.add_option("--port", chosen.port, "Port; 0: a free one")
@@ -24,40 +24,40 @@ command_line parse_command_line(int argc, char **argv) {
         ->capture_default_str();
     app.add_option(
            "--devices", chosen.devices,
-           "N: so many devices that share this host's processors, by NUMA node where there "
+           "N: number of devices that share this host's processors, by NUMA node if there "
            "are several; cuda, amdgpu: the GPUs that LLVM's plugin finds; host: LLVM's host "
-           "devices, in the same way as GPUs")
+           "devices, driven like GPUs")
         ->capture_default_str()
         ->type_name("N|cuda|amdgpu|host");
     app.add_option("--memory", chosen.memory,
-                   "Memory of each device for each client, as 4G. Default: its share of the "
+                   "Memory of each device for each client, as 4G. Default: an equal share of the "
                    "host's memory")
         ->type_name("SIZE");
-    app.add_option("--max-sessions", chosen.most_sessions,
-                   "Devices that all clients together may use at a time; at least as many as it "
-                   "lends")
+    app.add_option("--max-sessions", chosen.max_sessions,
+                   "Maximum number of devices that all clients together may use concurrently; at "
+                   "least the number of devices")
         ->check(CLI::Range(1, 65535))
         ->capture_default_str()
         ->type_name("N");
-    app.add_option("--greeting-timeout", chosen.greeting_timeout_s,
-                   "How long a connection may take to prove that it knows the token")
+    app.add_option("--greeting-timeout", chosen.handshake_timeout_s,
+                   "Time limit of a connection for authenticating with the token")
         ->check(CLI::Range(0.01, 3600.0))
         ->capture_default_str()
         ->type_name("SECONDS");
     app.add_option(
-           "--least-kernel-time", chosen.least_kernel_time_s,
-           "For measurements: a kernel that is over earlier sleeps for the rest of this time, so "
-           "that many devices on few cores scale like as many hosts")
+           "--least-kernel-time", chosen.min_kernel_time_s,
+           "For measurements: a shorter kernel sleeps for the rest of this time, so that many "
+           "devices on few cores scale like the same number of hosts")
         ->check(CLI::Range(0.0, 3600.0))
         ->type_name("SECONDS");
-    app.add_flag("--once", chosen.once, "End when the last session of the first clients ends");
+    app.add_flag("--once", chosen.once, "End when the last session has ended");
     app.add_flag("--end-with-parent", chosen.ends_with_parent,
                  "End when the process that started this one ends");
-    app.add_flag("--print-port", chosen.announces, "Print the port, once it listens");
+    app.add_flag("--print-port", chosen.prints_port, "Print the port when the service listens");
     app.add_flag("--attached", chosen.attached,
-                 "As diomp-run starts it: settings and token come by standard input, and the "
-                 "service ends when that does");
-    // From diomp-run: a remote shell does not pass on which signals are ignored.
+                 "For diomp-run: settings and token are read from standard input, and the service "
+                 "ends when standard input closes");
+    // Passed by diomp-run, since a remote shell does not preserve which signals are ignored.
     app.add_option("--ignore-signals", chosen.ignored_signals)->group("");
     app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What diomp-deviced is told when it starts.
+// Command line of diomp-deviced.
 #pragma once
 
 #include "offload/remote/protocol.h"
@@ -13,17 +13,17 @@ struct command_line {
     int port = offload::remote::default_port;
     std::string devices = "1";
     std::string memory;
-    std::string ignored_signals; ///< numbers with commas
-    double greeting_timeout_s = 10;
-    int most_sessions = 64;
-    double least_kernel_time_s = 0;
+    std::string ignored_signals; ///< numbers, separated by commas
+    double handshake_timeout_s = 10;
+    int max_sessions = 64;
+    double min_kernel_time_s = 0;
     bool once = false;
     bool ends_with_parent = false;
-    bool announces = false;
+    bool prints_port = false;
     bool attached = false;
 };
 
-/// Ends the program where the line is wrong or asks for help.
+/// Exits if the command line is invalid or requests help.
 command_line parse_command_line(int argc, char **argv);
 
 } // namespace diomp::deviced

@@ -24,7 +24,7 @@ constexpr std::uint32_t own_machine =
 #error "which ELF machine is this?"
 #endif
 
-/// Processors that this process may use, those of a NUMA node and of a core next to each other.
+/// Processors that this process may use, in the order of NUMA nodes and cores.
 std::vector<int> processors_in_order() {
     std::vector<int> found;
     hwloc_topology_t topology = nullptr;
@@ -56,8 +56,7 @@ std::string processor_name() {
 
 } // namespace
 
-std::vector<offload::service::lent_device> processors_of_this_host(int count,
-                                                                   std::size_t memory_bytes) {
+std::vector<offload::service::lent_device> cpu_devices(int count, std::size_t memory_bytes) {
     std::vector<int> const all = processors_in_order();
     auto const devices = static_cast<std::size_t>(count);
     if (memory_bytes == 0) {
@@ -65,14 +64,14 @@ std::vector<offload::service::lent_device> processors_of_this_host(int count,
                        static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / devices;
     }
     std::string const name = processor_name();
-    offload::remote::offer const host = offload::service::describe_host();
+    offload::remote::device_description const host = offload::service::describe_host();
     std::vector<offload::service::lent_device> lent(devices);
     for (std::size_t i = 0; i < devices; ++i) {
-        // More devices than processors take turns; else each has its own.
+        // With more devices than processors, devices share them; otherwise each has its own.
         std::size_t const begin = all.size() * i / devices;
         std::size_t const end = std::max(all.size() * (i + 1) / devices, begin + 1);
-        for (std::size_t place = begin; place < end && place < all.size(); ++place) {
-            lent[i].processors.push_back(all[place]);
+        for (std::size_t index = begin; index < end && index < all.size(); ++index) {
+            lent[i].processors.push_back(all[index]);
         }
         auto &about = lent[i].description = host;
         about.num_devices = static_cast<std::uint32_t>(count);
@@ -88,11 +87,11 @@ std::vector<offload::service::lent_device> processors_of_this_host(int count,
 
 result<std::vector<offload::service::lent_device>> plugin_devices(const std::string &plugin,
                                                                   std::size_t memory_bytes) {
-    auto found = offload::service::ask_plugin(plugin);
+    auto found = offload::service::query_plugin(plugin);
     DIOMP_TRY(found);
     auto const &architectures = found.value().architectures;
     std::vector<offload::service::lent_device> lent =
-        processors_of_this_host(static_cast<int>(architectures.size()), memory_bytes);
+        cpu_devices(static_cast<int>(architectures.size()), memory_bytes);
     for (std::size_t i = 0; i < lent.size(); ++i) {
         lent[i].number = static_cast<int>(i);
         lent[i].description.machine = found.value().machine;

@@ -32,7 +32,7 @@ namespace remote = diomp::offload::remote;
 namespace service = diomp::offload::service;
 using diomp::deviced::command_line;
 
-int complain(const diomp::error &why) {
+int print_error(const diomp::error &why) {
     std::fprintf(stderr, "diomp-deviced: %s%s\n", why.message().c_str(),
                  why.remedy().empty() ? "" : (" [remedy: " + why.remedy() + "]").c_str());
     return 1;
@@ -40,7 +40,8 @@ int complain(const diomp::error &why) {
 
 constexpr std::array<int, 3> termination_signals{SIGTERM, SIGINT, SIGHUP};
 
-/// Readable when the service is to end. Signals that were ignored at the start stay so.
+/// A descriptor that is readable when a termination signal is pending. Signals that were ignored at
+/// start-up stay ignored.
 diomp::unique_fd termination_events(const diomp::original_signals &original) {
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -53,7 +54,7 @@ diomp::unique_fd termination_events(const diomp::original_signals &original) {
     return diomp::unique_fd(::signalfd(-1, &wanted, SFD_CLOEXEC));
 }
 
-/// A signal for the end of the parent, which this process does not ignore.
+/// The signal to receive when the parent ends: one that this process does not ignore.
 int parent_death_signal(const diomp::original_signals &original) {
     auto const *const found = std::ranges::find_if(
         termination_signals, [&original](int signal) { return !original.ignores(signal); });
@@ -73,23 +74,23 @@ diomp::result<std::vector<service::lent_device>> find_devices(const std::string 
         return diomp::error(OMPX_ERR_ARG, "--devices " + text,
                             "give a number from 1 to 4096, or one of host, cuda, amdgpu");
     }
-    return diomp::deviced::processors_of_this_host(count, memory_bytes);
+    return diomp::deviced::cpu_devices(count, memory_bytes);
 }
 
-struct door {
+struct listening_socket {
     std::string address;
     int port = 0;
     diomp::unique_fd listener;
 };
 
-diomp::result<door> open_door(const command_line &chosen) {
-    door made;
-    made.address = chosen.address == "ssh" ? diomp::deviced::address_of_ssh() : chosen.address;
+diomp::result<listening_socket> open_listener(const command_line &chosen) {
+    listening_socket made;
+    made.address = chosen.address == "ssh" ? diomp::deviced::ssh_server_address() : chosen.address;
     if (made.address.empty()) {
         return diomp::error(OMPX_ERR_ARG,
-                            "the remote shell does not say by which address it has reached this "
-                            "host (SSH_CONNECTION)",
-                            "name the host as other hosts resolve it");
+                            "--listen ssh: the address that the ssh client connected to is "
+                            "unknown (SSH_CONNECTION is not set)",
+                            "name the host by a name that other hosts can resolve");
     }
     auto listener = remote::listen_at(made.address, chosen.port);
     DIOMP_TRY(listener);
@@ -100,18 +101,19 @@ diomp::result<door> open_door(const command_line &chosen) {
     return made;
 }
 
-void announce(const command_line &chosen, const door &open, std::size_t devices) {
+void print_address(const command_line &chosen, const listening_socket &listening,
+                   std::size_t devices) {
     if (chosen.attached) {
-        bool const brackets = open.address.find(':') != std::string::npos;
+        bool const brackets = listening.address.find(':') != std::string::npos;
         fmt::print("diomp-deviced lends {} at {}{}{}:{}\n", devices, brackets ? "[" : "",
-                   open.address, brackets ? "]" : "", open.port);
-    } else if (chosen.announces) {
-        fmt::print("{}\n", open.port);
+                   listening.address, brackets ? "]" : "", listening.port);
+    } else if (chosen.prints_port) {
+        fmt::print("{}\n", listening.port);
     }
     std::fflush(stdout);
 }
 
-/// `text` from diomp-run or the environment is erased.
+/// Erases `text`, which came from diomp-run or the environment.
 diomp::result<diomp::secure::secret> make_token(std::string &text) {
     auto token = remote::read_token({.text = text.c_str(),
                                      .file = std::getenv("DIOMP_TOKEN_FILE"),
@@ -121,21 +123,21 @@ diomp::result<diomp::secure::secret> make_token(std::string &text) {
 }
 
 diomp::status run(const command_line &chosen) {
-    // Before anything copies the environment. Regions of clients must not read the token.
+    // First, before the environment is copied. Regions of clients must not read the token.
     std::string token_text = diomp::take_secret_variable("DIOMP_TOKEN");
     diomp::ignore_signals(chosen.ignored_signals);
     auto const original = diomp::original_signals::of_this_process();
-    std::signal(SIGCHLD, SIG_DFL); // if it is ignored, ends of sessions are not reported
+    std::signal(SIGCHLD, SIG_DFL); // if ignored, the ends of sessions would not be reported
     diomp::unique_fd input;
     if (chosen.attached) {
-        auto taken = diomp::deviced::take_settings();
+        auto taken = diomp::deviced::receive_settings();
         DIOMP_TRY(taken);
         input = std::move(taken.value().input);
         if (!taken.value().token.empty()) {
             diomp::secure::erase(token_text);
             token_text = std::move(taken.value().token);
         }
-        // A closed pipe of output must end neither the service nor its sessions.
+        // A closed output pipe must end neither the service nor its sessions.
         std::signal(SIGPIPE, SIG_IGN);
     }
     std::vector<std::string> unknown;
@@ -156,22 +158,22 @@ diomp::status run(const command_line &chosen) {
         ::prctl(PR_SET_PDEATHSIG, parent_death_signal(original));
     }
     diomp::unique_fd const termination = termination_events(original);
-    auto stop = diomp::deviced::either(termination.get(), input.get());
+    auto stop = diomp::deviced::combine_fds(termination.get(), input.get());
     DIOMP_TRY(stop);
-    auto open = open_door(chosen);
-    DIOMP_TRY(open);
+    auto listening = open_listener(chosen);
+    DIOMP_TRY(listening);
     auto devices = find_devices(chosen.devices, memory_bytes);
     DIOMP_TRY(devices);
     options.devices = devices.take();
-    options.handshake_timeout_s = chosen.greeting_timeout_s;
-    options.most_sessions = chosen.most_sessions;
+    options.handshake_timeout_s = chosen.handshake_timeout_s;
+    options.max_sessions = chosen.max_sessions;
     options.once = chosen.once;
-    options.least_kernel_time_s = chosen.least_kernel_time_s;
+    options.min_kernel_time_s = chosen.min_kernel_time_s;
     options.network_device_memory = settings.value().network_device_memory;
-    announce(chosen, open.value(), options.devices.size());
-    service::server server(std::move(open.value().listener), token.take(), std::move(options));
+    print_address(chosen, listening.value(), options.devices.size());
+    service::server server(std::move(listening.value().listener), token.take(), std::move(options));
     diomp::status served = server.run(stop.value().get());
-    if (chosen.attached) { // diomp-run says what that means for the job
+    if (chosen.attached) { // diomp-run interprets the number
         fmt::print("diomp-deviced has had {} sessions\n", server.num_sessions());
         std::fflush(stdout);
     }
@@ -184,6 +186,6 @@ int main(int argc, char **argv) {
     diomp::fill_standard_descriptors();
     return diomp::run_tool("diomp-deviced", [argc, argv] {
         auto const served = run(diomp::deviced::parse_command_line(argc, argv));
-        return served ? 0 : complain(served.failure());
+        return served ? 0 : print_error(served.failure());
     });
 }

@@ -11,13 +11,13 @@
 namespace diomp::info {
 namespace {
 
-const char *word(verdict is) {
-    switch (is) {
-    case verdict::fine:
+const char *severity_name(severity level) {
+    switch (level) {
+    case severity::fine:
         return "ok";
-    case verdict::note:
+    case severity::note:
         return "note";
-    case verdict::bad:
+    case severity::bad:
         return "BAD";
     }
     return "?";
@@ -25,24 +25,24 @@ const char *word(verdict is) {
 
 std::vector<finding> examine_environment(const result<environment> &here) {
     if (!here) {
-        return {{"settings", verdict::bad, here.failure().message(), here.failure().remedy()}};
+        return {{"settings", severity::bad, here.failure().message(), here.failure().remedy()}};
     }
     std::vector<finding> findings;
     for (std::string const &name : here.value().unknown) {
-        findings.push_back({"settings", verdict::note,
-                            fmt::format("{} is set, but is no setting", name),
+        findings.push_back({"settings", severity::note,
+                            fmt::format("{} is set, but is not a setting", name),
                             "look for a misspelling: diomp-info lists all settings"});
     }
     if (findings.empty()) {
-        findings.push_back({"settings", verdict::fine, "all DIOMP_ variables are understood", ""});
+        findings.push_back({"settings", severity::fine, "all DIOMP_ variables are understood", ""});
     }
     return findings;
 }
 
 void print_text(const std::vector<finding> &findings) {
     for (finding const &each : findings) {
-        fmt::print("{:<5} {:<18} {}\n", word(each.is), each.what, each.detail);
-        if (each.is != verdict::fine && !each.remedy.empty()) {
+        fmt::print("{:<5} {:<18} {}\n", severity_name(each.level), each.what, each.detail);
+        if (each.level != severity::fine && !each.remedy.empty()) {
             fmt::print("{:24} -> {}\n", "", each.remedy);
         }
     }
@@ -52,7 +52,7 @@ void print_json(const std::vector<finding> &findings) {
     nlohmann::json list = nlohmann::json::array();
     for (finding const &each : findings) {
         list.push_back({{"check", each.what},
-                        {"verdict", word(each.is)},
+                        {"verdict", severity_name(each.level)},
                         {"detail", each.detail},
                         {"remedy", each.remedy}});
     }
@@ -66,26 +66,26 @@ int run_doctor(const doctor_options &options) {
     settings const values = here ? here.value().values : settings{};
     std::vector<finding> findings = examine_environment(here);
     for (auto const &part :
-         {examine_system(values, look_at_machine(), options.ranks), examine_installation()}) {
+         {examine_system(values, inspect_machine(), options.ranks), examine_installation()}) {
         findings.insert(findings.end(), part.begin(), part.end());
     }
-    auto const count = [&](verdict wanted) {
+    auto const count = [&](severity wanted) {
         return std::count_if(findings.begin(), findings.end(),
-                             [&](const finding &each) { return each.is == wanted; });
+                             [&](const finding &each) { return each.level == wanted; });
     };
     if (options.as_json) {
         print_json(findings);
     } else {
         print_text(findings);
-        if (count(verdict::bad) > 0) {
-            fmt::print("\nA job cannot run here: {} of {} checks failed.\n", count(verdict::bad),
+        if (count(severity::bad) > 0) {
+            fmt::print("\nA job cannot run here: {} of {} checks failed.\n", count(severity::bad),
                        findings.size());
         } else {
             fmt::print("\nA job can run here ({} checks, {} notes).\n", findings.size(),
-                       count(verdict::note));
+                       count(severity::note));
         }
     }
-    return count(verdict::bad) > 0 ? 1 : 0;
+    return count(severity::bad) > 0 ? 1 : 0;
 }
 
 } // namespace diomp::info

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-info --doctor: can a job run here, and if not, what is to be done?
+// diomp-info --doctor: checks whether a job can run on this machine, and suggests remedies.
 #pragma once
 
 #include "base/settings.h"
@@ -10,33 +10,34 @@
 
 namespace diomp::info {
 
-enum class verdict {
+enum class severity {
     fine,
-    note, ///< a job runs, but slower or smaller than it could
+    note, ///< a job can run, but slower or with less memory than possible
     bad   ///< a job cannot run
 };
 
 struct finding {
     std::string what;
-    verdict is = verdict::fine;
+    severity level = severity::fine;
     std::string detail;
     std::string remedy; ///< empty when fine
 };
 
 struct doctor_options {
-    int ranks = 2; ///< of the job that is thought of
+    int ranks = 2; ///< ranks per node of the assumed job
     bool as_json = false;
 };
 
-/// Prints all findings; exit status 1 if one of them is bad.
+/// Prints all findings. Returns the exit status: 1 if one of them is bad.
 int run_doctor(const doctor_options &options);
 
-/// The system: memory files, addresses, limits, sockets, access to other processes.
+/// Checks the system: memory files, addresses, limits, sockets, access to other processes.
 std::vector<finding> examine_system(const settings &values, const machine &here, int ranks);
-/// The installation: libraries, launcher, compiler, and a job of two ranks.
+/// Checks the installation: libraries, launcher, compiler, and a job of two ranks.
 std::vector<finding> examine_installation();
 
-/// Run as a rank of the doctor's own job: starts, meets the other ranks, ends. Exit status.
+/// Runs as a rank of the job that --doctor starts: init, barrier, finalize. Returns the exit
+/// status.
 int run_probe_rank();
 
 } // namespace diomp::info

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Is the installation whole, and does a small job run? What could end the process is tried in
-// another one.
+// Checks the installation and runs a small job. Checks that could end the process are made in
+// another process.
 #include "base/unique_fd.h"
 #include "doctor.h"
 #include "runtime_library.h"
@@ -24,10 +24,10 @@ namespace {
 
 struct command_result {
     int exit_status = -1; ///< 128 + n if signal n ended it
-    std::string output;   ///< of both streams
+    std::string output;   ///< standard output and standard error
 };
 
-/// Runs a program to its end, with no input.
+/// Runs a program without input and waits for its end.
 command_result run(const std::vector<std::string> &words) {
     command_result done;
     std::array<int, 2> ends{};
@@ -69,7 +69,7 @@ command_result run(const std::vector<std::string> &words) {
 
 std::string first_line(const std::string &text) { return text.substr(0, text.find('\n')); }
 
-/// Warnings of the runtime come before a program's own words.
+/// Returns the last line: the runtime's warnings come before the program's own output.
 std::string last_line(std::string text) {
     while (text.ends_with('\n')) {
         text.pop_back();
@@ -82,89 +82,92 @@ std::filesystem::path own_path() {
     return std::filesystem::read_symlink("/proc/self/exe", ignored);
 }
 
-/// diomp-run beside this program, where both are installed; else along PATH.
+/// Returns the diomp-run in this program's directory, or else the one in PATH.
 std::string launcher_path() {
     auto const beside = own_path().parent_path() / "diomp-run";
     return access(beside.c_str(), X_OK) == 0 ? beside.string() : "diomp-run";
 }
 
-finding launcher() {
+finding check_launcher() {
     std::string const path = launcher_path();
-    auto const asked = run({path, "--version"});
-    if (asked.exit_status != 0) {
-        return {"launcher", verdict::bad, fmt::format("{}: {}", path, first_line(asked.output)),
+    auto const version_run = run({path, "--version"});
+    if (version_run.exit_status != 0) {
+        return {"launcher", severity::bad,
+                fmt::format("{}: {}", path, first_line(version_run.output)),
                 "put the bin directory of the installation on PATH"};
     }
-    std::istringstream words(asked.output);
+    std::istringstream words(version_run.output);
     std::string version;
     for (std::string word; words >> word;) {
         version = word;
     }
     if (version != DIOMP_VERSION) {
-        return {"launcher", verdict::bad,
+        return {"launcher", severity::bad,
                 fmt::format("{} is version {}, diomp-info {}", path, version, DIOMP_VERSION),
-                "two installations are mixed; look at PATH"};
+                "two installations are mixed; check PATH"};
     }
-    return {"launcher", verdict::fine, fmt::format("{} {}", path, version), ""};
+    return {"launcher", severity::fine, fmt::format("{} {}", path, version), ""};
 }
 
-/// This program again, as a world of one: it opens the library and says which, or why not.
+/// Starts this program as a job of one rank, which opens the library and prints its path and
+/// version, or an error.
 finding library() {
     auto const probe = run({own_path().string(), "--probe-rank"});
     std::string const text = last_line(probe.output);
     if (probe.exit_status != 0) {
-        return {"library", verdict::bad, text.empty() ? "the runtime does not start" : text,
-                "the message above says what is in the way"};
+        return {"library", severity::bad, text.empty() ? "the runtime does not start" : text,
+                "the message above names the reason"};
     }
     std::string const version = text.substr(text.rfind(' ') + 1);
     if (version != DIOMP_VERSION) {
-        return {"library", verdict::bad,
+        return {"library", severity::bad,
                 fmt::format("{}, but diomp-info is {}", text, DIOMP_VERSION),
-                "two installations are mixed; look at LD_LIBRARY_PATH"};
+                "two installations are mixed; check LD_LIBRARY_PATH"};
     }
-    return {"library", verdict::fine, text, ""};
+    return {"library", severity::fine, text, ""};
 }
 
-finding small_job() {
+finding check_job() {
     if (inside_job()) {
-        return {"job", verdict::fine, "running in one now", ""};
+        return {"job", severity::fine, "running in one now", ""};
     }
     auto const job = run(
         {launcher_path(), "-n", "2", "--timeout", "30", "--", own_path().string(), "--probe-rank"});
     if (job.exit_status != 0) {
-        return {"job", verdict::bad,
+        return {"job", severity::bad,
                 fmt::format("two ranks do not run: {}", first_line(job.output)),
-                "see the other findings; DIOMP_LOG=debug says more"};
+                "see the other findings; DIOMP_LOG=debug prints more"};
     }
-    return {"job", verdict::fine, "two ranks start, meet and end", ""};
+    return {"job", severity::fine, "two ranks start, pass a barrier and end", ""};
 }
 
-finding openmp_library() {
+finding check_openmp() {
     for (const char *name : {"libomp.so.5", "libomp.so", "libgomp.so.1"}) {
         if (void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL); handle != nullptr) {
-            return {"OpenMP", verdict::fine, fmt::format("{} is found", name), ""};
+            return {"OpenMP", severity::fine, fmt::format("{} is found", name), ""};
         }
     }
-    return {"OpenMP", verdict::note, "neither libomp nor libgomp is found by the dynamic linker",
-            "install libomp5-19; programs built by diompcc may know its place themselves"};
+    return {"OpenMP", severity::note, "neither libomp nor libgomp is found by the dynamic linker",
+            "install libomp5-19; programs built by diompcc may have its path built in"};
 }
 
-finding compiler() {
+finding check_compiler() {
     auto const wrapper = own_path().parent_path() / "diompcc";
-    auto const asked = run({wrapper.string(), "--version"});
-    if (asked.exit_status != 0) {
-        return {"compiler", verdict::note, fmt::format("diompcc: {}", first_line(asked.output)),
+    auto const version_run = run({wrapper.string(), "--version"});
+    if (version_run.exit_status != 0) {
+        return {"compiler", severity::note,
+                fmt::format("diompcc: {}", first_line(version_run.output)),
                 "needed only where programs are compiled: install clang-19 or set DIOMP_CC"};
     }
-    std::string const rest =
-        asked.output.substr(std::min(asked.output.find('\n') + 1, asked.output.size()));
-    return {"compiler", verdict::fine, fmt::format("diompcc runs {}", first_line(rest)), ""};
+    std::string const rest = version_run.output.substr(
+        std::min(version_run.output.find('\n') + 1, version_run.output.size()));
+    return {"compiler", severity::fine, fmt::format("diompcc runs {}", first_line(rest)), ""};
 }
 
 } // namespace
 
 std::vector<finding> examine_installation() {
-    return {library(), launcher(), openmp_library(), compiler(), small_job()};
+    return {library(), check_launcher(), check_openmp(), check_compiler(), check_job()};
 }
 
 int run_probe_rank() {

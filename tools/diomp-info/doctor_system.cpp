@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Each function tries the thing itself where it can: what a container or a security module forbids
-// shows nowhere else.
+// Each check tries the operation itself if possible: restrictions by containers and security
+// modules are not visible otherwise.
 #include "base/descriptor_message.h"
 #include "base/unique_fd.h"
-#include "conduit/window.h"
+#include "conduit/arena.h"
 #include "doctor.h"
 
 #include <fmt/core.h>
@@ -28,112 +28,113 @@
 namespace diomp::info {
 namespace {
 
-std::string reason() { return std::strerror(errno); }
+std::string errno_text() { return std::strerror(errno); }
 
-/// A shared file of 1 GiB without disk behind it, of which one page is touched.
-finding memory_file() {
-    finding found{"memory files", verdict::fine, "memfd_create gives shared memory", ""};
+/// Creates a memory file of 1 GiB, maps it shared and touches one page.
+finding check_memory_files() {
+    finding found{"memory files", severity::fine, "memfd_create gives shared memory", ""};
     constexpr std::size_t size_bytes = std::size_t{1} << 30;
     unique_fd const file(memfd_create("diomp-doctor", MFD_CLOEXEC));
     std::string failed;
-    std::signal(SIGXFSZ, SIG_IGN); // under ulimit -f ftruncate() tells
+    std::signal(SIGXFSZ, SIG_IGN); // under ulimit -f, ftruncate() returns the error
     if (file.get() < 0) {
-        failed = "memfd_create: " + reason();
+        failed = "memfd_create: " + errno_text();
     } else if (ftruncate(file.get(), size_bytes) != 0) {
-        failed = "ftruncate to 1 GiB: " + reason();
+        failed = "ftruncate to 1 GiB: " + errno_text();
     } else {
         void *memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                             file.get(), 0);
         if (memory == MAP_FAILED) {
-            failed = "mmap of 1 GiB: " + reason();
+            failed = "mmap of 1 GiB: " + errno_text();
         } else {
             *static_cast<volatile char *>(memory) = 1;
             munmap(memory, size_bytes);
         }
     }
     if (!failed.empty()) {
-        found = {"memory files", verdict::bad, failed,
-                 "segments are memory files: allow memfd_create in the container, look at ulimit "
+        found = {"memory files", severity::bad, failed,
+                 "segments are memory files: allow memfd_create in the container, check ulimit "
                  "-v and -f"};
     }
     return found;
 }
 
-/// Where the segments would lie. Only this process's own mappings can be in the way.
-finding address_window(const settings &values, const machine &here, int ranks) {
+/// Checks the address range of the segments. Only mappings of this process can occupy it.
+finding check_address_range(const settings &values, const machine &here, int ranks) {
     std::uint64_t const base =
-        values.segment_base != 0 ? values.segment_base : conduit::window::default_base();
+        values.segment_base != 0 ? values.segment_base : conduit::arena::default_base();
     std::size_t const per_rank =
         values.segment_size_bytes != 0 ? values.segment_size_bytes : here.memory_bytes;
     auto const wanted = static_cast<double>(per_rank) * ranks;
     std::size_t const span =
-        values.segment_size_bytes != 0 || wanted < static_cast<double>(conduit::window::max_span())
+        values.segment_size_bytes != 0 || wanted < static_cast<double>(conduit::arena::max_span())
             ? static_cast<std::size_t>(wanted)
-            : conduit::window::max_span();
-    void *wish = reinterpret_cast<void *>(
-        base); // NOLINT(performance-no-int-to-ptr): an address is what is asked about
-    void *got = mmap(wish, span, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got == wish) {
-        munmap(got, span);
-        return {"address window", verdict::fine,
+            : conduit::arena::max_span();
+    void *hint =
+        reinterpret_cast<void *>(base); // NOLINT(performance-no-int-to-ptr): mmap takes an address
+    void *mapped = mmap(hint, span, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (mapped == hint) {
+        munmap(mapped, span);
+        return {"address range", severity::fine,
                 fmt::format("{} from {:#x} are free", format_size(span), base), ""};
     }
-    std::string const why = got == MAP_FAILED ? reason() : "the system chose another place";
-    if (got != MAP_FAILED) {
-        munmap(got, span);
+    std::string const why =
+        mapped == MAP_FAILED ? errno_text() : "the system chose another address";
+    if (mapped != MAP_FAILED) {
+        munmap(mapped, span);
     }
     return {
-        "address window", verdict::bad,
+        "address range", severity::bad,
         fmt::format("{} from {:#x}: {}", format_size(span), base, why),
-        "set DIOMP_SEGMENT_BASE to a free place or DIOMP_SEGMENT_SIZE to less; look at ulimit -v"};
+        "set DIOMP_SEGMENT_BASE to a free address or DIOMP_SEGMENT_SIZE to less; check ulimit -v"};
 }
 
-/// Resource limits below what a job of this size needs.
-std::vector<finding> limits(int ranks) {
+/// Checks resource limits for a job of this size.
+std::vector<finding> check_limits(int ranks) {
     std::vector<finding> findings;
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         findings.push_back(
-            {"address space", verdict::note,
+            {"address space", severity::note,
              fmt::format("limited to {} per process (ulimit -v)", format_size(limit.rlim_cur)),
              "ulimit -v unlimited; segments only reserve addresses"});
     } else {
-        findings.push_back({"address space", verdict::fine, "no limit (ulimit -v)", ""});
+        findings.push_back({"address space", severity::fine, "no limit (ulimit -v)", ""});
     }
     if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
         std::string const amount =
             limit.rlim_cur == RLIM_INFINITY ? "no limit" : format_size(limit.rlim_cur);
-        findings.push_back({"locked memory", verdict::fine,
-                            fmt::format("{} (ulimit -l); ranks on one machine lock none", amount),
-                            ""});
+        findings.push_back(
+            {"locked memory", severity::fine,
+             fmt::format("{} (ulimit -l); ranks on one machine do not lock memory", amount), ""});
     }
     auto const files_needed =
-        4 * static_cast<rlim_t>(ranks) + 64; // diomp-run: pipes and a socket per rank
+        4 * static_cast<rlim_t>(ranks) + 64; // for diomp-run: pipes and a socket per rank
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < files_needed) {
-        findings.push_back({"open files", verdict::bad,
+        findings.push_back({"open files", severity::bad,
                             fmt::format("{} allowed, diomp-run needs {} for {} ranks",
                                         limit.rlim_cur, files_needed, ranks),
                             fmt::format("ulimit -n {}", files_needed)});
     }
     auto const overcommit = read_number("/proc/sys/vm/overcommit_memory");
     if (overcommit == 2) {
-        findings.push_back({"overcommit", verdict::note,
+        findings.push_back({"overcommit", severity::note,
                             "vm.overcommit_memory is 2: reservations may count as use",
                             "set it to 0 or 1, or DIOMP_SEGMENT_SIZE to what the program needs"});
     } else {
-        findings.push_back({"overcommit", verdict::fine,
+        findings.push_back({"overcommit", severity::fine,
                             fmt::format("vm.overcommit_memory is {}", overcommit.value_or(0)), ""});
     }
     constexpr long long maps_wanted = 4096;
     auto const maps = read_number("/proc/sys/vm/max_map_count").value_or(maps_wanted);
-    findings.push_back({"mappings", maps < maps_wanted ? verdict::note : verdict::fine,
+    findings.push_back({"mappings", maps < maps_wanted ? severity::note : severity::fine,
                         fmt::format("vm.max_map_count is {}", maps),
                         maps < maps_wanted ? "sysctl vm.max_map_count=65530" : ""});
     return findings;
 }
 
-finding processors(const machine &here, int ranks) {
+finding check_processors(const machine &here, int ranks) {
     double usable = here.usable_threads;
     std::string detail =
         fmt::format("{} ranks on {} usable hardware threads", ranks, here.usable_threads);
@@ -142,13 +143,13 @@ finding processors(const machine &here, int ranks) {
         detail += fmt::format(", of which the control group grants {:.1f}", usable);
     }
     if (ranks > usable) {
-        return {"processors", verdict::note, detail,
-                "ranks will take turns; start at most as many as there are cores"};
+        return {"processors", severity::note, detail,
+                "ranks will share cores; start at most as many ranks as there are cores"};
     }
-    return {"processors", verdict::fine, detail, ""};
+    return {"processors", severity::fine, detail, ""};
 }
 
-finding memory_amount(const machine &here) {
+finding check_memory(const machine &here) {
     std::size_t usable = here.available_bytes;
     std::string detail = fmt::format("{} available", format_size(here.available_bytes));
     if (here.memory_limit_bytes && *here.memory_limit_bytes < here.memory_bytes) {
@@ -158,45 +159,45 @@ finding memory_amount(const machine &here) {
     }
     constexpr std::size_t wanted_bytes = std::size_t{256} << 20;
     bool const little = usable < wanted_bytes;
-    return {"memory", little ? verdict::note : verdict::fine, detail,
+    return {"memory", little ? severity::note : severity::fine, detail,
             little ? "a job of a few ranks needs about 256 MiB; free some" : ""};
 }
 
-/// Sends a descriptor through a socket pair, as ranks do with their segments.
-finding unix_sockets() {
+/// Sends a descriptor through a socket pair, as ranks do with those of their segments.
+finding check_unix_sockets() {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-        return {"Unix sockets", verdict::bad, "socketpair: " + reason(),
+        return {"Unix sockets", severity::bad, "socketpair: " + errno_text(),
                 "allow Unix sockets in the container"};
     }
-    unique_fd const near(ends[0]);
-    unique_fd const far(ends[1]);
+    unique_fd const sender(ends[0]);
+    unique_fd const receiver(ends[1]);
     char byte = 'd';
-    descriptor_message leaving(&byte, 1);
-    leaving.attach(near.get());
-    if (sendmsg(near.get(), leaving.header(), MSG_NOSIGNAL) != 1) {
-        return {"Unix sockets", verdict::bad, "a descriptor cannot be sent: " + reason(),
+    descriptor_message outgoing(&byte, 1);
+    outgoing.attach(sender.get());
+    if (sendmsg(sender.get(), outgoing.header(), MSG_NOSIGNAL) != 1) {
+        return {"Unix sockets", severity::bad, "a descriptor cannot be sent: " + errno_text(),
                 "allow SCM_RIGHTS in the container"};
     }
-    descriptor_message arriving(&byte, 1);
-    if (recvmsg(far.get(), arriving.header(), MSG_CMSG_CLOEXEC) != 1 || !arriving.take()) {
-        return {"Unix sockets", verdict::bad, "a descriptor does not arrive: " + reason(),
+    descriptor_message incoming(&byte, 1);
+    if (recvmsg(receiver.get(), incoming.header(), MSG_CMSG_CLOEXEC) != 1 || !incoming.take()) {
+        return {"Unix sockets", severity::bad, "a descriptor does not arrive: " + errno_text(),
                 "allow SCM_RIGHTS in the container"};
     }
-    return {"Unix sockets", verdict::fine, "descriptors travel between processes", ""};
+    return {"Unix sockets", severity::fine, "descriptors can be passed between processes", ""};
 }
 
-/// One child reads the other's memory: siblings, as ranks are, since a parent may always read its
-/// child.
-finding cross_memory_attach() {
+/// Lets one child process read another one's memory. The processes are siblings, as ranks are: a
+/// parent may always read its child.
+finding check_memory_attach() {
     constexpr const char *what = "memory attach";
     constexpr const char *remedy =
-        "registered memory goes through messages, which is slower; sysctl "
+        "transfers of registered memory use messages, which is slower; sysctl "
         "kernel.yama.ptrace_scope=1 or less, or CAP_SYS_PTRACE in the container";
     static const std::array<char, 16> secret{"diomp-doctor"};
     std::array<int, 2> ready{};
     if (pipe(ready.data()) != 0) {
-        return {what, verdict::note, "pipe: " + reason(), ""};
+        return {what, severity::note, "pipe: " + errno_text(), ""};
     }
     unique_fd const read_end(ready[0]);
     unique_fd write_end(ready[1]);
@@ -235,25 +236,25 @@ finding cross_memory_attach() {
     std::string const scope = read_line("/proc/sys/kernel/yama/ptrace_scope");
     std::string const yama = scope.empty() ? "no yama" : "yama ptrace_scope " + scope;
     if (error_number != 0) {
-        return {what, verdict::note,
+        return {what, severity::note,
                 fmt::format("process_vm_readv: {} ({})", std::strerror(error_number), yama),
                 remedy};
     }
-    return {what, verdict::fine,
+    return {what, severity::fine,
             fmt::format("a rank can read another's registered memory ({})", yama), ""};
 }
 
 } // namespace
 
 std::vector<finding> examine_system(const settings &values, const machine &here, int ranks) {
-    std::vector<finding> findings{memory_file(), address_window(values, here, ranks)};
-    for (finding &each : limits(ranks)) {
+    std::vector<finding> findings{check_memory_files(), check_address_range(values, here, ranks)};
+    for (finding &each : check_limits(ranks)) {
         findings.push_back(std::move(each));
     }
-    findings.push_back(processors(here, ranks));
-    findings.push_back(memory_amount(here));
-    findings.push_back(unix_sockets());
-    findings.push_back(cross_memory_attach());
+    findings.push_back(check_processors(here, ranks));
+    findings.push_back(check_memory(here));
+    findings.push_back(check_unix_sockets());
+    findings.push_back(check_memory_attach());
     return findings;
 }
 

@@ -19,7 +19,7 @@ void count_with_hwloc(machine &into) {
     if (hwloc_topology_init(&topology) != 0) {
         return;
     }
-    // The whole machine, not only what this process may use: both numbers are shown.
+    // Includes resources that this process may not use: both numbers are printed.
     hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (hwloc_topology_load(topology) == 0) {
         into.cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
@@ -42,7 +42,8 @@ std::size_t meminfo_bytes(const std::string &key) {
     return 0;
 }
 
-/// The limit of the narrowest control group (version 2) above this process; version 1 as fallback.
+/// Reads the lowest limits of the control groups (version 2) that contain this process; version 1
+/// as fallback.
 void read_control_group(machine &into) {
     std::string group;
     std::ifstream file("/proc/self/cgroup");
@@ -74,7 +75,7 @@ void read_control_group(machine &into) {
         into.cpu_quota = static_cast<double>(*quota) / static_cast<double>(*period);
     }
     auto const limit = read_number(root + "/memory/memory.limit_in_bytes");
-    // "No limit" is a huge number in version 1.
+    // Version 1 expresses "no limit" by a huge number.
     if (!into.memory_limit_bytes && limit && *limit < (1ll << 60)) {
         into.memory_limit_bytes = static_cast<std::size_t>(*limit);
     }
@@ -99,7 +100,7 @@ std::optional<long long> read_number(const std::string &path) {
     return value;
 }
 
-machine look_at_machine() {
+machine inspect_machine() {
     machine here;
     utsname names{};
     if (uname(&names) == 0) {
@@ -112,7 +113,7 @@ machine look_at_machine() {
     if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
         here.usable_threads = CPU_COUNT(&mask);
     } else {
-        // More processors than a cpu_set_t holds.
+        // The machine has more processors than a cpu_set_t can hold.
         here.usable_threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
     }
     here.memory_bytes = meminfo_bytes("MemTotal");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the machine offers to a job: cores, memory, limits.
+// The machine's resources for a job: cores, memory, limits.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ struct machine {
     int numa_nodes = 0;
     std::size_t memory_bytes = 0;
     std::size_t available_bytes = 0;
-    std::optional<double> cpu_quota; ///< cores' worth of time that the control group may use
+    std::optional<double> cpu_quota; ///< CPU time that the control group may use, in cores
     std::optional<std::size_t> memory_limit_bytes; ///< of the control group
 };
 
-machine look_at_machine();
+machine inspect_machine();
 
-/// First line of a file of /proc or /sys, "" if it cannot be read.
+/// Returns the first line of a file in /proc or /sys, "" if it cannot be read.
 std::string read_line(const std::string &path);
-/// The number in such a file; nullopt if there is none ("max").
+/// Returns the number in such a file; nullopt if there is none ("max").
 std::optional<long long> read_number(const std::string &path);
 
 } // namespace diomp::info

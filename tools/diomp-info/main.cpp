@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-info: what this installation is, what it finds here, what it can be told.
+// diomp-info: shows the installation, the machine and the settings.
 #include "base/tool_main.h"
 #include "doctor.h"
 #include "report.h"
@@ -27,28 +27,28 @@ int run(int argc, char **argv) {
     diomp::info::doctor_options options;
     app.set_version_flag("--version", "diomp-info (DiOMP) " DIOMP_VERSION);
     app.add_flag("--json", as_json, "Print JSON");
-    auto *doctor_flag = app.add_flag("--doctor", doctor,
-                                     "Check what a job needs here; status 1 if one could not run");
-    app.add_option("--ranks", options.ranks, "Ranks per node that --doctor should think of")
+    auto *doctor_flag = app.add_flag(
+        "--doctor", doctor, "Check the requirements of a job; status 1 if a job cannot run");
+    app.add_option("--ranks", options.ranks, "Ranks per node that --doctor assumes")
         ->check(CLI::Range(1, 4096))
         ->needs(doctor_flag)
         ->capture_default_str();
     auto *topology_flag =
         app.add_flag("--topology", topology,
-                     "Show the node, its devices, how data gets from one to another, and with -n "
+                     "Show the node, its devices, the transfer paths between them, and with -n "
                      "which rank would drive which device")
             ->excludes(doctor_flag);
-    app.add_option("-n,--np", shape.ranks, "Ranks of this node that --topology should bind")
+    app.add_option("-n,--np", shape.ranks, "Ranks of this node that --topology assumes")
         ->check(CLI::Range(1, 4096))
         ->needs(topology_flag);
     app.add_option("--devices-per-rank", shape.devices_per_rank,
-                   "Devices that each of them drives. Default: DIOMP_DEVICES_PER_RANK, or 1")
+                   "Devices that each rank drives. Default: DIOMP_DEVICES_PER_RANK, or 1")
         ->check(CLI::Range(1, 1024))
         ->needs(topology_flag);
     auto *settings_flag = app.add_flag("--settings", settings, "Print only the settings");
     settings_flag->excludes(doctor_flag);
     app.add_flag("--settings-markdown", markdown, "Print docs/settings.md")->excludes(doctor_flag);
-    // Not for people: --doctor starts itself so, as the ranks of a small job.
+    // Internal: --doctor starts this program with it as the ranks of a small job.
     app.add_flag("--probe-rank", probe)->group("");
     CLI11_PARSE(app, argc, argv);
 

@@ -15,7 +15,7 @@ namespace {
 using make_backend =
     std::function<result<std::unique_ptr<device::backend>>(const device::library_path_option &)>;
 
-device_list ask(const char *name, const make_backend &make, const std::string &library) {
+device_list query_backend(const char *name, const make_backend &make, const std::string &library) {
     device_list list;
     list.backend = name;
     auto made = make({.path = library});
@@ -28,22 +28,23 @@ device_list ask(const char *name, const make_backend &make, const std::string &l
     for (int number = 0; number < count; ++number) {
         listed_device each;
         if (auto found = backend.describe(device::device_id(number)); found) {
-            each.of = found.take();
+            each.details = found.take();
         } else {
             each.failure = found.failure().message();
         }
         list.devices.push_back(std::move(each));
         std::vector<bool> row;
         for (int other = 0; other < count; ++other) {
-            auto const can = backend.can_reach(device::device_id(number), device::device_id(other));
+            auto const can =
+                backend.can_access(device::device_id(number), device::device_id(other));
             row.push_back(can.ok() && can.value());
         }
-        list.reaches.push_back(std::move(row));
+        list.peer_access.push_back(std::move(row));
     }
     return list;
 }
 
-/// LLVM's host devices are there where DiOMP's libomptarget is.
+/// Lists LLVM's host devices, which exist if DiOMP's libomptarget is installed.
 device_list find_host_devices() {
     device_list list;
     list.backend = "host";
@@ -52,35 +53,36 @@ device_list find_host_devices() {
     auto const library =
         (self.parent_path() / DIOMP_BIN_TO_LIB / "diomp/libomptarget.so.19.1").lexically_normal();
     if (!std::filesystem::exists(library, failure)) {
-        list.missing = "DiOMP's libomptarget is not there: " + library.string();
+        list.missing = "DiOMP's libomptarget is not installed: " + library.string();
         return list;
     }
     listed_device each;
-    each.of.name = "LLVM's host plugin";
-    each.of.host_loadable = true;
+    each.details.name = "LLVM's host plugin";
+    each.details.host_loadable = true;
     list.devices.assign(offload::devices::num_host_devices, each);
-    list.reaches.assign(list.devices.size(), std::vector<bool>(list.devices.size(), true));
+    list.peer_access.assign(list.devices.size(), std::vector<bool>(list.devices.size(), true));
     return list;
 }
 
 constexpr const char *bounce = "bounce through pinned host memory";
 constexpr const char *bounce_and_conduit = "bounce, then the conduit";
 
-path_row row_within(const device_list &list, device_ways allowed, bool is_same, bool reaches,
-                    bool shares) {
+path_row row_within(const device_list &list, device_path_set allowed, bool is_same,
+                    bool peer_access, bool has_ipc) {
     path_row row;
     row.from = list.backend + " device";
-    row.to = is_same ? "itself" : fmt::format("one it {}", reaches ? "reaches" : "cannot reach");
-    bool const by_peer = reaches && allows(allowed, device_ways::peer);
-    bool const by_ipc = reaches && shares && allows(allowed, device_ways::ipc);
+    row.to =
+        is_same ? "itself" : fmt::format("one it {}", peer_access ? "reaches" : "cannot reach");
+    bool const by_peer = peer_access && allows(allowed, device_path_set::peer);
+    bool const by_ipc = peer_access && has_ipc && allows(allowed, device_path_set::ipc);
     row.in_rank = is_same ? "the device copies" : by_peer ? "peer access" : bounce;
     row.between_ranks = !by_ipc ? bounce : is_same ? "IPC" : "IPC and peer access";
     row.between_nodes = bounce_and_conduit;
     return row;
 }
 
-/// Kinds of pairs of one vendor's devices, each once.
-void add_gpu_rows(const device_list &list, device_ways allowed, std::vector<path_row> &rows) {
+/// Adds the kinds of pairs among one vendor's devices, each once.
+void add_gpu_rows(const device_list &list, device_path_set allowed, std::vector<path_row> &rows) {
     auto const add = [&rows](path_row row) {
         for (path_row const &known : rows) {
             if (known.from == row.from && known.to == row.to &&
@@ -92,13 +94,13 @@ void add_gpu_rows(const device_list &list, device_ways allowed, std::vector<path
     };
     std::size_t const count = list.devices.size();
     for (std::size_t from = 0; from < count; ++from) {
-        add(row_within(list, allowed, true, true, list.devices[from].of.memory_shares));
+        add(row_within(list, allowed, true, true, list.devices[from].details.memory_shares));
     }
     for (std::size_t from = 0; from < count; ++from) {
         for (std::size_t to = 0; to < count; ++to) {
             if (from != to) {
-                add(row_within(list, allowed, false, list.reaches[from][to],
-                               list.devices[to].of.memory_shares));
+                add(row_within(list, allowed, false, list.peer_access[from][to],
+                               list.devices[to].details.memory_shares));
             }
         }
     }
@@ -109,18 +111,18 @@ void add_gpu_rows(const device_list &list, device_ways allowed, std::vector<path
 } // namespace
 
 std::vector<device_list> list_devices(const settings &values) {
-    return {find_host_devices(), ask("cuda", device::create_cuda, values.cuda_library),
-            ask("hip", device::create_hip, values.hip_library)};
+    return {find_host_devices(), query_backend("cuda", device::create_cuda, values.cuda_library),
+            query_backend("hip", device::create_hip, values.hip_library)};
 }
 
-std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_ways allowed) {
+std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_path_set allowed) {
     std::vector<path_row> rows{{"host memory", "host memory", "the processor copies",
                                 "the processor copies", "the conduit"}};
     for (device_list const &list : lists) {
         if (list.devices.empty()) {
             continue;
         }
-        if (list.devices.front().of.host_loadable) {
+        if (list.devices.front().details.host_loadable) {
             rows.push_back({list.backend + " device", "host memory, others of its kind",
                             "the processor copies", "the processor copies", "the conduit"});
         } else {
@@ -130,7 +132,7 @@ std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_w
     for (std::size_t first = 0; first < lists.size(); ++first) {
         for (std::size_t second = first + 1; second < lists.size(); ++second) {
             if (!lists[first].devices.empty() && !lists[second].devices.empty() &&
-                !lists[first].devices.front().of.host_loadable) {
+                !lists[first].devices.front().details.host_loadable) {
                 rows.push_back({lists[first].backend + " device", lists[second].backend + " device",
                                 bounce, bounce, bounce_and_conduit});
             }

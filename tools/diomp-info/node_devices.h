@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Devices of this machine as the backends find them, and how data gets from one to another.
+// Devices of this machine as the backends find them, and the transfer paths between them.
 #pragma once
 
 #include "base/settings.h"
@@ -11,32 +11,32 @@
 namespace diomp::info {
 
 struct listed_device {
-    device::properties of;
-    std::string failure; ///< not empty: it is there, but does not say what it is
+    device::properties details;
+    std::string failure; ///< not empty: the device exists, but its properties cannot be read
 };
 
-/// Of one vendor, or LLVM's host devices.
+/// The devices of one vendor, or LLVM's host devices.
 struct device_list {
     std::string backend; ///< "host", "cuda", "hip"
-    std::string missing; ///< why there are none, in one line
+    std::string missing; ///< reason why there are none, in one line
     std::vector<listed_device> devices;
-    /// [from][to] queues of the first copy from and to memory of the second.
-    std::vector<std::vector<bool>> reaches;
+    /// [from][to] Queues of the first device can access memory of the second.
+    std::vector<std::vector<bool>> peer_access;
 };
 
-/// Host devices, CUDA and HIP. Opens a context on each GPU for a moment.
+/// Lists host devices, CUDA and HIP. Opens a context on each GPU for a short time.
 std::vector<device_list> list_devices(const settings &values);
 
-/// What a transfer between two kinds of memory goes through.
+/// Transfer paths between two kinds of memory.
 struct path_row {
     std::string from;
     std::string to;
-    std::string in_rank;       ///< both of one rank
-    std::string between_ranks; ///< of two ranks of the node
+    std::string in_rank;       ///< within one rank
+    std::string between_ranks; ///< between two ranks of the node
     std::string between_nodes;
 };
-/// Each kind of pair that occurs among the devices, and host memory: what the devices, their
-/// drivers and DIOMP_DEVICE_PATHS allow. Pure.
-std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_ways allowed);
+/// Returns a row for each kind of pair among the devices and host memory, with the paths that the
+/// devices, their drivers and DIOMP_DEVICE_PATHS allow. Depends on the arguments only.
+std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_path_set allowed);
 
 } // namespace diomp::info

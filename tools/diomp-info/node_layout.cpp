@@ -54,7 +54,7 @@ void collect(hwloc_topology_t topology, hwloc_const_cpuset_t usable, node_layout
 
 } // namespace
 
-node_layout look_at_node() {
+node_layout read_node_layout() {
     node_layout node;
     hwloc_topology_t topology = nullptr;
     if (hwloc_topology_init(&topology) != 0) {
@@ -68,7 +68,7 @@ node_layout look_at_node() {
     }
     std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> const usable(
         hwloc_bitmap_alloc_full(), hwloc_bitmap_free);
-    hwloc_get_cpubind(topology, usable.get(), HWLOC_CPUBIND_PROCESS); // else all of them
+    hwloc_get_cpubind(topology, usable.get(), HWLOC_CPUBIND_PROCESS); // on failure: all cpus
     collect(topology, usable.get(), node);
     return node;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Packages, NUMA nodes and cores of this machine, and which cores diomp-run would give to ranks.
+// Packages, NUMA nodes and cores of this machine, and the cores to which diomp-run would bind
+// ranks.
 //
-// Glossary: cpu: what the system schedules on (a hardware thread). core: the cpus that share one.
+// Glossary: cpu: a hardware thread, the unit that the system schedules on. core: the cpus that
+// share a processor core.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +14,7 @@ namespace diomp::info {
 
 struct package {
     int number = 0;
-    std::string model; ///< empty: not known
+    std::string model; ///< empty: unknown
 };
 struct numa_node {
     int number = 0;
@@ -21,27 +23,27 @@ struct numa_node {
 };
 struct core {
     int package = -1;
-    int numa_node = -1; ///< -1: not known
+    int numa_node = -1; ///< -1: unknown
     std::vector<int> cpus;
-    bool is_usable = true; ///< this process may run there
+    bool is_usable = true; ///< this process may run on the core
 };
 struct node_layout {
     std::vector<package> packages;
     std::vector<numa_node> numa_nodes;
-    std::vector<core> cores; ///< by their first cpu
+    std::vector<core> cores; ///< sorted by their first cpu
 };
 
-/// Empty where hwloc finds nothing.
-node_layout look_at_node();
+/// Reads the layout with hwloc; empty if hwloc finds nothing.
+node_layout read_node_layout();
 
 struct rank_cores {
     std::vector<int> cpus; ///< empty: unbound
-    int numa_node = -1;    ///< of all its cores; -1: of several, or not known
+    int numa_node = -1;    ///< of all its cores; -1: several nodes, or unknown
 };
-/// As diomp-run binds without --bind-to: block by block, unbound where ranks outnumber cores.
+/// Binds ranks as diomp-run does without --bind-to: in blocks, unbound with more ranks than cores.
 std::vector<rank_cores> bind_ranks(const node_layout &node, int ranks);
 
-/// {0, 1, 2, 5} -> "0-2,5".
+/// Formats {0, 1, 2, 5} as "0-2,5".
 std::string format_numbers(const std::vector<int> &numbers);
 
 } // namespace diomp::info

@@ -19,7 +19,7 @@
 namespace diomp::info {
 namespace {
 
-/// One rank's row; travels by put, hence plain bytes.
+/// A rank's row. Trivially copyable, since it is sent by a put.
 struct rank_row {
     std::array<char, 64> host{};
     int pid = 0;
@@ -36,9 +36,9 @@ rank_row own_row(const runtime_library &library, const machine &here) {
     return row;
 }
 
-/// How rank 0 reaches each rank: known after a first transfer.
-std::vector<std::string> look_at_paths(const runtime_library &library, const rank_row *shared,
-                                       std::size_t num_ranks) {
+/// Returns the path from rank 0 to each rank, which is known after a first transfer.
+std::vector<std::string> query_paths(const runtime_library &library, const rank_row *shared,
+                                     std::size_t num_ranks) {
     std::vector<std::string> paths;
     for (std::size_t rank = 0; rank < num_ranks; ++rank) {
         rank_row ignored;
@@ -114,7 +114,7 @@ void print_ranks(const std::vector<rank_row> &rows) {
     }
 }
 
-/// Ranks that are reached alike share a line.
+/// Prints one line for all ranks with the same path.
 void print_paths(const std::vector<std::string> &paths, const std::string &setting) {
     fmt::print("conduit    {} (DIOMP_CONDUIT); from rank 0 to\n", setting);
     for (std::size_t rank = 0; rank < paths.size(); ++rank) {
@@ -151,12 +151,12 @@ int print_report(bool as_json) {
     runtime_library const &runtime = library.value();
     auto environment = read_environment();
     if (runtime.init() != OMPX_SUCCESS || !environment) {
-        return 1; // the runtime has said why
+        return 1; // the runtime has printed the reason
     }
-    machine const here = look_at_machine();
+    machine const here = inspect_machine();
     rank_row const own = own_row(runtime, here);
     auto const num_ranks = static_cast<std::size_t>(runtime.num_ranks());
-    // Rank 0 collects the rows in global memory, which is there as soon as the runtime is.
+    // Rank 0 collects the rows in global memory, which is available as soon as the runtime is.
     auto *shared = static_cast<rank_row *>(
         runtime.alloc(num_ranks * sizeof(rank_row), alignof(rank_row), OMPX_MEM_SYMMETRIC));
     if (shared == nullptr ||
@@ -167,7 +167,7 @@ int print_report(bool as_json) {
     if (runtime.rank() == 0) {
         std::vector<rank_row> const rows(shared, shared + num_ranks);
         settings const &values = environment.value().values;
-        std::vector<std::string> const paths = look_at_paths(runtime, shared, num_ranks);
+        std::vector<std::string> const paths = query_paths(runtime, shared, num_ranks);
         if (as_json) {
             nlohmann::json const json = {
                 {"version", DIOMP_VERSION},

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What diomp-info shows without --doctor.
+// The output of diomp-info without --doctor.
 #pragma once
 
 namespace diomp::info {
 
-/// Starts the runtime and prints what it found; in a job, rank 0 prints for all. Exit status.
+/// Starts the runtime and prints the installation, machine, ranks and settings; in a job, rank 0
+/// prints for all ranks. Collective. Returns the exit status.
 int print_report(bool as_json);
 
 } // namespace diomp::info

@@ -13,9 +13,9 @@
 namespace diomp::info {
 namespace {
 
-/// Looks up one call; remembers the first that is missing.
+/// Looks up a function; `missing` keeps the first name that is not found.
 template <typename Function>
-void find(void *handle, const char *name, Function &into, std::string &missing) {
+void resolve_symbol(void *handle, const char *name, Function &into, std::string &missing) {
     into = reinterpret_cast<Function>(dlsym(handle, name));
     if (into == nullptr && missing.empty()) {
         missing = name;
@@ -32,18 +32,18 @@ result<runtime_library> open_runtime() {
     }
     runtime_library library;
     std::string missing;
-    find(handle, "ompx_init", library.init, missing);
-    find(handle, "ompx_get_rank_num", library.rank, missing);
-    find(handle, "ompx_get_num_ranks", library.num_ranks, missing);
-    find(handle, "ompx_get_local_rank_num", library.local_rank, missing);
-    find(handle, "ompx_get_num_local_ranks", library.num_local_ranks, missing);
-    find(handle, "ompx_segment_info", library.segment_info, missing);
-    find(handle, "ompx_path_info", library.path_info, missing);
-    find(handle, "ompx_get", library.get, missing);
-    find(handle, "ompx_alloc", library.alloc, missing);
-    find(handle, "ompx_put", library.put, missing);
-    find(handle, "ompx_barrier_group", library.barrier, missing);
-    find(handle, "ompx_finalize", library.finalize, missing);
+    resolve_symbol(handle, "ompx_init", library.init, missing);
+    resolve_symbol(handle, "ompx_get_rank_num", library.rank, missing);
+    resolve_symbol(handle, "ompx_get_num_ranks", library.num_ranks, missing);
+    resolve_symbol(handle, "ompx_get_local_rank_num", library.local_rank, missing);
+    resolve_symbol(handle, "ompx_get_num_local_ranks", library.num_local_ranks, missing);
+    resolve_symbol(handle, "ompx_segment_info", library.segment_info, missing);
+    resolve_symbol(handle, "ompx_path_info", library.path_info, missing);
+    resolve_symbol(handle, "ompx_get", library.get, missing);
+    resolve_symbol(handle, "ompx_alloc", library.alloc, missing);
+    resolve_symbol(handle, "ompx_put", library.put, missing);
+    resolve_symbol(handle, "ompx_barrier_group", library.barrier, missing);
+    resolve_symbol(handle, "ompx_finalize", library.finalize, missing);
     link_map *map = nullptr;
     if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void *>(&map)) == 0 && map != nullptr) {
         std::error_code ignored;
@@ -55,7 +55,7 @@ result<runtime_library> open_runtime() {
     }
     if (!missing.empty()) {
         return error(OMPX_ERR_SYSTEM, fmt::format("{} has no {}", library.path, missing),
-                     "another version of the library stands in the way; look at LD_LIBRARY_PATH");
+                     "another version of the library is found first; check LD_LIBRARY_PATH");
     }
     return library;
 }

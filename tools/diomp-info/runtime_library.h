@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// libdiomp.so, opened at run time: opening it starts the runtime, which --doctor wants to see fail
-// without failing itself.
+// libdiomp.so, opened at run time: opening it starts the runtime, which may fail without ending
+// --doctor.
 #pragma once
 
 #include "base/result.h"
@@ -10,7 +10,7 @@
 
 namespace diomp::info {
 
-/// The calls that diomp-info needs. The library stays open until the process ends.
+/// Function pointers for diomp-info. The library stays open until the process ends.
 struct runtime_library {
     std::string path;    ///< the file, links resolved
     std::string version; ///< from its name
@@ -28,10 +28,11 @@ struct runtime_library {
     decltype(&ompx_finalize) finalize = nullptr;
 };
 
-/// Opens the library and so starts the runtime, which may end this process with its own message.
+/// Opens the library, which starts the runtime. The runtime may end this process with a message.
 result<runtime_library> open_runtime();
 
-/// True in a rank of a job, where every rank has to take part in start-up and exit.
+/// Returns whether this process is a rank of a job, where all ranks must start and finalize the
+/// runtime.
 bool inside_job();
 
 } // namespace diomp::info

@@ -27,14 +27,14 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
     return lines;
 }
 
-/// A bar would end the cell of a Markdown table.
+/// Escapes bars, which would end the cell of a Markdown table.
 std::string cell(std::string_view text) {
     std::string escaped;
-    for (char const letter : text) {
-        if (letter == '|') {
+    for (char const character : text) {
+        if (character == '|') {
             escaped += '\\';
         }
-        escaped += letter;
+        escaped += character;
     }
     return escaped;
 }

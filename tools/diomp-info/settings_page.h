@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The table of settings, for people, for docs/settings.md and for programs.
+// The table of settings as text, as docs/settings.md and as JSON.
 #pragma once
 
 #include "base/result.h"
@@ -12,18 +12,18 @@
 
 namespace diomp::info {
 
-/// Settings as the environment has them, and the DIOMP_ variables that nobody knows.
+/// Settings from the environment, and the DIOMP_ variables that are not settings.
 struct environment {
     settings values;
     std::vector<std::string> unknown;
 };
 result<environment> read_environment();
 
-/// docs/settings.md, from the table alone: the same on every machine.
+/// Returns docs/settings.md, made from the table only, so it is equal on all machines.
 std::string settings_markdown();
 std::string settings_text(const settings &values);
 nlohmann::json settings_json(const settings &values);
-/// Without starting the runtime. Exit status.
+/// Prints the settings without starting the runtime. Returns the exit status.
 int print_settings(bool as_json);
 
 } // namespace diomp::info

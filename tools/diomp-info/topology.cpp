@@ -28,30 +28,30 @@ struct topology {
     std::vector<device_list> lists;
     std::vector<path_row> paths;
     int devices_per_rank = 1;
-    std::vector<bound_rank> ranks; ///< none if nobody asked
+    std::vector<bound_rank> ranks; ///< empty if not requested
 };
 
-bool are_shared(const device_list &list) { return list.backend != "host"; }
+bool shared_by_ranks(const device_list &list) { return list.backend != "host"; }
 
-/// As the runtime does it for a program with images for all that is there. It has OpenMP's numbers
-/// to go by; here the devices are numbered as they are listed.
-result<std::vector<bound_rank>> bind(const topology &of, settings values, int ranks) {
-    values.devices_per_rank = of.devices_per_rank;
+/// Assigns devices to ranks as the runtime does for a program with images for all devices. The
+/// runtime has OpenMP's device numbers; here devices are numbered in the order of the list.
+result<std::vector<bound_rank>> bind_devices(const topology &details, settings values, int ranks) {
+    values.devices_per_rank = details.devices_per_rank;
     std::vector<runtime::openmp_device> devices;
     std::vector<std::string> names;
     std::map<std::string, std::vector<int>> nodes;
-    for (device_list const &list : of.lists) {
+    for (device_list const &list : details.lists) {
         std::string const plugin = list.backend == "hip" ? "amdgpu" : list.backend;
         for (listed_device const &each : list.devices) {
             int const number = static_cast<int>(nodes[plugin].size());
             devices.push_back({plugin, number});
             names.push_back(fmt::format("{} {}", list.backend, number));
-            nodes[plugin].push_back(each.of.numa_node);
+            nodes[plugin].push_back(each.details.numa_node);
         }
     }
     std::vector<bound_rank> bound;
     std::vector<int> rank_nodes;
-    for (rank_cores const &where : bind_ranks(of.node, ranks)) {
+    for (rank_cores const &where : bind_ranks(details.node, ranks)) {
         bound.push_back({where, {}});
         rank_nodes.push_back(where.numa_node);
     }
@@ -78,32 +78,32 @@ void print_device(const device_list &list, std::size_t number) {
     }
     std::vector<std::string> reached;
     for (std::size_t other = 0; other < list.devices.size(); ++other) {
-        if (other != number && list.reaches[number][other]) {
+        if (other != number && list.peer_access[number][other]) {
             reached.push_back(fmt::format("{}", other));
         }
     }
     fmt::print("           {} {}: {}, {}, {} ({} free), NUMA node {}; {}; reaches {}\n",
-               list.backend, number, each.of.name, each.of.pci_bus_id,
-               format_size(each.of.total_bytes), format_size(each.of.free_bytes),
-               node_text(each.of.numa_node),
-               each.of.memory_shares ? "shared by IPC" : "not shared by IPC",
+               list.backend, number, each.details.name, each.details.pci_bus_id,
+               format_size(each.details.total_bytes), format_size(each.details.free_bytes),
+               node_text(each.details.numa_node),
+               each.details.memory_shares ? "shared by IPC" : "not shared by IPC",
                reached.empty() ? "no other" : fmt::format("{}", fmt::join(reached, ", ")));
 }
 
-void print_node(const topology &of) {
-    machine const here = look_at_machine();
+void print_node(const topology &details) {
+    machine const here = inspect_machine();
     fmt::print("machine    {}, Linux {}\n", here.host, here.kernel);
-    for (package const &each : of.node.packages) {
-        auto const cores = std::ranges::count(of.node.cores, each.number, &core::package);
+    for (package const &each : details.node.packages) {
+        auto const cores = std::ranges::count(details.node.cores, each.number, &core::package);
         fmt::print("package    {}: {} core{}{}{}\n", each.number, cores, cores == 1 ? "" : "s",
                    each.model.empty() ? "" : ", ", each.model);
     }
-    for (numa_node const &each : of.node.numa_nodes) {
+    for (numa_node const &each : details.node.numa_nodes) {
         fmt::print("NUMA node  {}: {}, cpus {}\n", each.number, format_size(each.memory_bytes),
                    each.cpus.empty() ? "none" : format_numbers(each.cpus));
     }
     std::vector<int> usable;
-    for (core const &each : of.node.cores) {
+    for (core const &each : details.node.cores) {
         if (each.is_usable) {
             usable.insert(usable.end(), each.cpus.begin(), each.cpus.end());
         }
@@ -112,15 +112,15 @@ void print_node(const topology &of) {
     fmt::print("usable     cpus {}\n", format_numbers(usable));
 }
 
-void print_text(const topology &of) {
-    print_node(of);
+void print_text(const topology &details) {
+    print_node(details);
     fmt::print("devices\n");
-    for (device_list const &list : of.lists) {
+    for (device_list const &list : details.lists) {
         if (!list.missing.empty()) {
             fmt::print("           {}: none: {}\n", list.backend, list.missing);
-        } else if (!are_shared(list)) {
+        } else if (!shared_by_ranks(list)) {
             fmt::print("           {}: {} of each rank's own ({})\n", list.backend,
-                       list.devices.size(), list.devices.front().of.name);
+                       list.devices.size(), list.devices.front().details.name);
         } else {
             for (std::size_t number = 0; number < list.devices.size(); ++number) {
                 print_device(list, number);
@@ -131,17 +131,18 @@ void print_text(const topology &of) {
                "{:<34} {:<34} "
                "{}\n",
                "from", "to", "in one rank", "between ranks of the node", "between nodes");
-    for (path_row const &row : of.paths) {
+    for (path_row const &row : details.paths) {
         fmt::print("  {:<12} {:<32} {:<34} {:<34} {}\n", row.from, row.to, row.in_rank,
                    row.between_ranks, row.between_nodes);
     }
-    if (!of.ranks.empty()) {
+    if (!details.ranks.empty()) {
         fmt::print("binding    {} rank{} on this node, {} per rank; the first is the default "
                    "device\n",
-                   of.ranks.size(), of.ranks.size() == 1 ? "" : "s", of.devices_per_rank);
+                   details.ranks.size(), details.ranks.size() == 1 ? "" : "s",
+                   details.devices_per_rank);
     }
-    for (std::size_t rank = 0; rank < of.ranks.size(); ++rank) {
-        bound_rank const &each = of.ranks[rank];
+    for (std::size_t rank = 0; rank < details.ranks.size(); ++rank) {
+        bound_rank const &each = details.ranks[rank];
         fmt::print("  rank {}: {} (cpus {}, NUMA node {})\n", rank,
                    each.devices.empty() ? "no device"
                                         : fmt::format("{}", fmt::join(each.devices, ", ")),
@@ -173,31 +174,31 @@ nlohmann::json node_json(const node_layout &node) {
 nlohmann::json list_json(const device_list &list) {
     nlohmann::json json = {{"backend", list.backend},
                            {"missing", list.missing},
-                           {"shared_by_ranks", are_shared(list)},
+                           {"shared_by_ranks", shared_by_ranks(list)},
                            {"devices", nlohmann::json::array()},
-                           {"reaches", list.reaches}};
+                           {"reaches", list.peer_access}};
     for (listed_device const &each : list.devices) {
-        json["devices"].push_back({{"name", each.of.name},
+        json["devices"].push_back({{"name", each.details.name},
                                    {"failure", each.failure},
-                                   {"pci_bus_id", each.of.pci_bus_id},
-                                   {"numa_node", each.of.numa_node},
-                                   {"total_bytes", each.of.total_bytes},
-                                   {"free_bytes", each.of.free_bytes},
-                                   {"memory_grows", each.of.memory_grows},
-                                   {"memory_shares", each.of.memory_shares}});
+                                   {"pci_bus_id", each.details.pci_bus_id},
+                                   {"numa_node", each.details.numa_node},
+                                   {"total_bytes", each.details.total_bytes},
+                                   {"free_bytes", each.details.free_bytes},
+                                   {"memory_grows", each.details.memory_grows},
+                                   {"memory_shares", each.details.memory_shares}});
     }
     return json;
 }
 
-void print_json(const topology &of) {
-    nlohmann::json json = node_json(of.node);
-    json["devices_per_rank"] = of.devices_per_rank;
+void print_json(const topology &details) {
+    nlohmann::json json = node_json(details.node);
+    json["devices_per_rank"] = details.devices_per_rank;
     json["backends"] = nlohmann::json::array();
-    for (device_list const &list : of.lists) {
+    for (device_list const &list : details.lists) {
         json["backends"].push_back(list_json(list));
     }
     json["paths"] = nlohmann::json::array();
-    for (path_row const &row : of.paths) {
+    for (path_row const &row : details.paths) {
         json["paths"].push_back({{"from", row.from},
                                  {"to", row.to},
                                  {"in_rank", row.in_rank},
@@ -205,7 +206,7 @@ void print_json(const topology &of) {
                                  {"between_nodes", row.between_nodes}});
     }
     json["ranks"] = nlohmann::json::array();
-    for (bound_rank const &each : of.ranks) {
+    for (bound_rank const &each : details.ranks) {
         json["ranks"].push_back({{"devices", each.devices},
                                  {"cpus", each.where.cpus},
                                  {"numa_node", each.where.numa_node}});
@@ -213,7 +214,7 @@ void print_json(const topology &of) {
     fmt::print("{}\n", json.dump(2));
 }
 
-int complain(const error &why) {
+int report_error(const error &why) {
     fmt::print(stderr, "diomp-info: {}\n", why.message());
     if (!why.remedy().empty()) {
         fmt::print(stderr, "  {}\n", why.remedy());
@@ -224,19 +225,19 @@ int complain(const error &why) {
 int print_here(const topology_options &options) {
     auto environment = read_environment();
     if (!environment) {
-        return complain(environment.failure());
+        return report_error(environment.failure());
     }
     settings const &values = environment.value().values;
     topology found;
-    found.node = look_at_node();
+    found.node = read_node_layout();
     found.lists = list_devices(values);
     found.paths = list_paths(found.lists, values.device_paths);
     found.devices_per_rank =
         options.devices_per_rank > 0 ? options.devices_per_rank : values.devices_per_rank;
     if (options.ranks > 0) {
-        auto bound = bind(found, values, options.ranks);
+        auto bound = bind_devices(found, values, options.ranks);
         if (!bound) {
-            return complain(bound.failure());
+            return report_error(bound.failure());
         }
         found.ranks = bound.take();
     }
@@ -257,11 +258,11 @@ int print_topology(topology_options options) {
     }
     auto library = open_runtime();
     if (!library) {
-        return complain(library.failure());
+        return report_error(library.failure());
     }
     runtime_library const &runtime = library.value();
     if (runtime.init() != OMPX_SUCCESS) {
-        return 1; // the runtime has said why
+        return 1; // the runtime has printed the reason
     }
     int status = 0;
     if (runtime.rank() == 0) {

@@ -17,8 +17,8 @@ namespace {
 
 namespace local = launch::local;
 
-/// How long the head may take to close the connection after everything has been said.
-constexpr double farewell_s = 10;
+/// Limit for the head to close the connection after the agent has sent its last frame.
+constexpr double shutdown_limit_s = 10;
 
 std::vector<shared_packet> value_packet(const std::string *value) {
     frame_writer packet(local::packet_type::value);
@@ -39,7 +39,7 @@ int agent::run() {
         std::fprintf(stderr, "diomp-run: %s\n", describe(ready.failure()).c_str());
         return 1;
     }
-    while (!over_ || (node_ && !node_->over())) {
+    while (!stopping_ || (node_ && !node_->finished())) {
         if (!loop_->run_once()) {
             break;
         }
@@ -53,11 +53,11 @@ int agent::run() {
 
 status agent::set_up() {
     fill_standard_descriptors();
-    auto invitation = read_invitation();
-    DIOMP_TRY(invitation);
-    invitation_ = invitation.take();
-    ignore_signals(invitation_.ignored_signals); // a remote shell passes no dispositions on
-    auto connection = connect_to_head(invitation_);
+    auto bootstrap = read_bootstrap();
+    DIOMP_TRY(bootstrap);
+    bootstrap_ = bootstrap.take();
+    ignore_signals(bootstrap_.ignored_signals); // a remote shell does not pass dispositions on
+    auto connection = connect_to_head(bootstrap_);
     DIOMP_TRY(connection);
     unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
     dup2(null.get(), STDIN_FILENO);
@@ -69,12 +69,12 @@ status agent::set_up() {
     DIOMP_TRY(signals);
     signals_ = signals.take();
     auto link = frame_link::create(*loop_, *this, std::move(connection.value().socket),
-                                   std::move(connection.value().proven), invitation_.timeout_s);
+                                   std::move(connection.value().proven), bootstrap_.timeout_s);
     DIOMP_TRY(link);
     head_ = link.take();
-    double const interval_s = heartbeat_interval(invitation_.timeout_s);
+    double const interval_s = heartbeat_interval(bootstrap_.timeout_s);
     auto alive = add_timer(*loop_, [this, interval_s] {
-        // What waits already will tell as much.
+        // A queued frame serves as a heartbeat too.
         if (head_->flushed()) {
             head_->send(small_frame(frame_type::alive));
         }
@@ -82,22 +82,22 @@ status agent::set_up() {
     });
     DIOMP_TRY(alive);
     alive_ = alive.take();
-    auto farewell = add_timer(*loop_, [this] { head_->close(); });
-    DIOMP_TRY(farewell);
+    auto shutdown_timer = add_timer(*loop_, [this] { head_->close(); });
+    DIOMP_TRY(shutdown_timer);
     alive_->arm(interval_s);
-    farewell_ = farewell.take();
+    shutdown_timer_ = shutdown_timer.take();
     return {};
 }
 
 void agent::clean_up() {
-    // The head counts on being told the truth about what is left.
+    // `done` reports whether processes are left, so the clean-up comes first.
     bool const clean = !node_ || node_->clean_up();
     if (output_) {
         output_->finish();
     }
     head_->send(small_frame(frame_type::done, static_cast<std::uint8_t>(clean ? 1 : 0)));
     head_->finish_sending();
-    farewell_->arm(farewell_s);
+    shutdown_timer_->arm(shutdown_limit_s);
 }
 
 void agent::on_signal(const signalfd_siginfo &info) {
@@ -112,26 +112,26 @@ void agent::on_signal(const signalfd_siginfo &info) {
     case SIGTERM:
     case SIGHUP:
     case SIGQUIT: {
-        // Somebody on this host, or the remote shell's end of the session.
+        // Sent by a user of this host, or by the remote shell when its session ends.
         frame_writer frame(frame_type::start_failed);
         frame.number(static_cast<std::uint8_t>(status_signal_base + signal));
         frame.text(fmt::format("diomp-run on {} (pid {}) got {}",
                                setup_.host.empty() ? launch::host_name() : setup_.host, getpid(),
                                signal_name(signal)));
         head_->send(frame.take());
-        over_ = true;
-        if (node_ && !ending_) {
-            ending_ = true;
+        stopping_ = true;
+        if (node_ && !termination_sent_) {
+            termination_sent_ = true;
             node_->end(SIGTERM, true);
         }
         return;
     }
     default:
-        return; // SIGUSR1 and the like come from the head
+        return; // the head forwards SIGUSR1 and similar signals
     }
 }
 
-// ---- From the head
+// ---- Frames from the head
 
 void agent::on_frame(frame_link & /*from*/, std::string_view bytes) {
     frame_reader frame(bytes);
@@ -143,7 +143,7 @@ void agent::on_frame(frame_link & /*from*/, std::string_view bytes) {
         return;
     }
     case frame_type::go:
-        if (!over_) {
+        if (!stopping_) {
             report_start(start_ranks());
         }
         return;
@@ -153,9 +153,9 @@ void agent::on_frame(frame_link & /*from*/, std::string_view bytes) {
     case frame_type::value:
         on_value(frame);
         return;
-    case frame_type::output_taken:
+    case frame_type::output_ack:
         if (output_) {
-            output_->taken(frame.number<std::uint32_t>());
+            output_->on_ack(frame.number<std::uint32_t>());
         }
         return;
     case frame_type::output_closed:
@@ -177,24 +177,24 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
     auto const number = static_cast<int>(frame.number<std::uint8_t>());
     switch (type) {
     case frame_type::end:
-        over_ = true;
-        ending_ = true;
+        stopping_ = true;
+        termination_sent_ = true;
         if (node_) {
             node_->end(number, frame.number<std::uint8_t>() != 0);
         }
         return;
     case frame_type::kill:
-        over_ = true;
-        ending_ = true;
+        stopping_ = true;
+        termination_sent_ = true;
         if (node_) {
             node_->kill();
         }
         return;
     case frame_type::show_stacks:
         if (node_) {
-            node_->ask_stacks();
+            node_->request_stacks();
         } else {
-            on_stacks_over({});
+            on_stacks_done({});
         }
         return;
     case frame_type::signal:
@@ -202,44 +202,44 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
             node_->signal(number);
         }
         return;
-    case frame_type::look:
+    case frame_type::poll:
         if (node_) {
-            node_->look();
+            node_->poll();
         }
-        head_->send(small_frame(frame_type::looked));
+        head_->send(small_frame(frame_type::polled));
         return;
     default:
         std::fprintf(stderr, "diomp-run: unknown frame %d from the head\n", static_cast<int>(type));
     }
 }
 
-void agent::on_link_end(frame_link & /*from*/, const std::string & /*why*/) {
-    // Nobody is there to hear; without the head there is no job.
-    over_ = true;
+void agent::on_disconnect(frame_link & /*from*/, const std::string & /*why*/) {
+    // The job cannot go on without the head.
+    stopping_ = true;
     if (node_) {
         node_->kill();
     }
 }
 
-void agent::on_fence_done(bool forget) {
-    if (forget) {
+void agent::on_fence_done(bool invalidate) {
+    if (invalidate) {
         cache_.clear();
     }
     if (node_) {
-        node_->send_to_all(release_packets(held_, forget));
+        node_->send_to_all(release_packets(deferred_entries_, invalidate));
     }
-    held_.clear();
+    deferred_entries_.clear();
 }
 
 void agent::on_value(frame_reader &frame) {
     auto const owner = static_cast<int>(frame.number<std::uint32_t>());
-    name const key(owner, std::string(frame.text()));
+    value_key const key(owner, std::string(frame.text()));
     bool const found = frame.number<std::uint8_t>() != 0;
     std::string const value(frame.text());
     if (found) {
         cache_.insert_or_assign(key, value);
     }
-    auto const waiting = asked_.extract(key);
+    auto const waiting = pending_gets_.extract(key);
     if (!waiting.empty() && node_) {
         for (int const rank : waiting.mapped()) {
             node_->send(rank, value_packet(found ? &value : nullptr));
@@ -247,7 +247,7 @@ void agent::on_value(frame_reader &frame) {
     }
 }
 
-// ---- From the ranks
+// ---- Packets from the ranks
 
 void agent::send_rank(frame_type type, int rank) {
     head_->send(small_frame(type, static_cast<std::uint32_t>(rank),
@@ -267,8 +267,8 @@ void agent::on_fence(int rank) {
     if (!complete) {
         on_protocol_error(rank, complete.failure().message());
     } else if (complete.value()) {
-        held_ = exchange_->take_entries();
-        for (const std::string &frame : entry_frames(held_)) {
+        deferred_entries_ = exchange_->take_entries();
+        for (const std::string &frame : entry_frames(deferred_entries_)) {
             head_->send(frame);
         }
         head_->send(small_frame(frame_type::fence));
@@ -276,17 +276,17 @@ void agent::on_fence(int rank) {
 }
 
 void agent::on_get(int rank, int owner, std::string key) {
-    name wanted(owner, std::move(key));
+    value_key wanted(owner, std::move(key));
     if (auto const known = cache_.find(wanted); known != cache_.end()) {
         node_->send(rank, value_packet(&known->second));
         return;
     }
-    auto const [place, is_new] = asked_.try_emplace(std::move(wanted));
-    place->second.push_back(rank);
+    auto const [item, is_new] = pending_gets_.try_emplace(std::move(wanted));
+    item->second.push_back(rank);
     if (is_new) {
         frame_writer frame(frame_type::get);
         frame.number(static_cast<std::uint32_t>(owner));
-        frame.text(place->first.second);
+        frame.text(item->first.second);
         head_->send(frame.take());
     }
 }
@@ -296,7 +296,7 @@ void agent::on_abort(int rank, int code) { send_abort(frame_type::aborted, rank,
 void agent::on_give_up(int rank, int code) { send_abort(frame_type::gave_up, rank, code); }
 
 void agent::send_abort(frame_type type, int rank, int code) {
-    node_->look_for_killed(rank);
+    node_->handle_killed(rank);
     if (output_) {
         output_->collect(rank);
     }
@@ -317,16 +317,16 @@ void agent::on_stacks_shown(int rank) {
     if (output_) {
         output_->collect(rank);
     }
-    node_->look_for_stacks();
+    node_->check_stacks();
 }
 
-void agent::on_stacks_over(const std::vector<std::string> &silent) {
+void agent::on_stacks_done(const std::vector<std::string> &silent) {
     for (const std::string &sentence : silent) {
         frame_writer frame(frame_type::message);
         frame.text(sentence);
         head_->send(frame.take());
     }
-    head_->send(small_frame(frame_type::stacks_over));
+    head_->send(small_frame(frame_type::stacks_done));
 }
 
 void agent::on_protocol_error(int rank, const std::string &what) {
@@ -348,8 +348,8 @@ void agent::on_exit(int rank, const exit_info &how) {
     frame.number(static_cast<std::uint8_t>(how.core_dumped ? 1 : 0));
     frame.text(how.reason);
     head_->send(frame.take());
-    if (node_->over()) {
-        over_ = true;
+    if (node_->finished()) {
+        stopping_ = true;
     }
 }
 

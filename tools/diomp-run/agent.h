@@ -22,11 +22,11 @@ public:
     agent();
     ~agent() override;
 
-    /// Blocks until the job is over here. The exit status.
+    /// Runs the agent until its part of the job has ended. Blocks. Returns the exit status.
     int run();
 
 private:
-    using name = std::pair<int, std::string>; ///< owner, key
+    using value_key = std::pair<int, std::string>; ///< owner, key
 
     status set_up();
     status prepare(agent_setup setup);
@@ -39,8 +39,8 @@ private:
 
     void on_frame(frame_link &from, std::string_view bytes) override;
     void on_control_frame(frame_type type, frame_reader &frame);
-    void on_link_end(frame_link &from, const std::string &why) override;
-    void on_fence_done(bool forget);
+    void on_disconnect(frame_link &from, const std::string &why) override;
+    void on_fence_done(bool invalidate);
     void on_value(frame_reader &frame);
 
     void on_hello(int rank, pid_t pid) override;
@@ -53,32 +53,34 @@ private:
     void on_loss(int rank, std::optional<int> peer) override;
     void on_closed(int rank) override;
     void on_stacks_shown(int rank) override;
-    void on_stacks_over(const std::vector<std::string> &silent) override;
+    void on_stacks_done(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
     void on_start_failure(int rank, const error &why) override;
     void send_rank(frame_type type, int rank);
     void send_abort(frame_type type, int rank, int code);
 
-    agent_invitation invitation_;
+    agent_bootstrap bootstrap_;
     agent_setup setup_;
     rlimit original_open_files_{};
     std::unique_ptr<event_loop> loop_;
     std::unique_ptr<signal_port> signals_;
     std::unique_ptr<frame_link> head_;
     std::unique_ptr<timer> alive_;
-    std::unique_ptr<timer> farewell_; ///< how long the head may take to say goodbye
+    std::unique_ptr<timer>
+        shutdown_timer_; ///< limits the wait for the head to close the connection
     std::unique_ptr<node> node_;
     std::unique_ptr<output_relay> output_;
     std::unique_ptr<input_pipe> input_;
     std::unique_ptr<exchange> exchange_;
     node_plan plan_;
-    std::vector<launch::local::entry> held_; ///< of the fence that is not complete on all hosts
-    std::map<name, std::string> cache_;      ///< values of other hosts' ranks
-    std::map<name, std::vector<int>> asked_; ///< the ranks that wait for each
-    int failure_status_ = 1;                 ///< diomp-run's if the host is not ready
-    bool ending_ = false;                    ///< ranks have been told to end
-    bool over_ = false;                      ///< nothing more will be started
+    std::vector<launch::local::entry> deferred_entries_; ///< published in a fence that other hosts
+                                                         ///< have not reached yet
+    std::map<value_key, std::string> cache_;             ///< values of other hosts' ranks
+    std::map<value_key, std::vector<int>> pending_gets_; ///< ranks that wait for a value
+    int failure_status_ = 1;        ///< diomp-run's exit status if the start fails
+    bool termination_sent_ = false; ///< the ranks have been sent a signal to end
+    bool stopping_ = false;         ///< no more ranks are started
 };
 
 /// The main function of `diomp-run --agent`.

@@ -10,22 +10,22 @@ namespace diomp::run {
 
 namespace local = launch::local;
 
-std::string encode_invitation(const agent_invitation &invitation) {
+std::string encode_bootstrap(const agent_bootstrap &bootstrap) {
     std::string text =
         fmt::format("diomp-run {}\nindex {}\nsecret {}\ntimeout {}\n", agent_protocol_version,
-                    invitation.index, invitation.secret, invitation.timeout_s);
-    if (!invitation.ignored_signals.empty()) {
-        text += fmt::format("ignore {}\n", invitation.ignored_signals);
+                    bootstrap.index, bootstrap.secret, bootstrap.timeout_s);
+    if (!bootstrap.ignored_signals.empty()) {
+        text += fmt::format("ignore {}\n", bootstrap.ignored_signals);
     }
-    for (const auto &[address, port] : invitation.addresses) {
+    for (const auto &[address, port] : bootstrap.addresses) {
         text += fmt::format("address {} {}\n", address, port);
     }
-    return text.append(invitation_end);
+    return text.append(bootstrap_end);
 }
 
-result<agent_invitation> decode_invitation(const std::string &text) {
+result<agent_bootstrap> decode_bootstrap(const std::string &text) {
     std::istringstream lines(text);
-    agent_invitation invitation;
+    agent_bootstrap bootstrap;
     std::string word;
     std::uint32_t version = 0;
     if (!(lines >> word >> version) || word != "diomp-run") {
@@ -33,33 +33,34 @@ result<agent_invitation> decode_invitation(const std::string &text) {
                      "to run on several hosts use diomp-run --hosts");
     }
     if (version != agent_protocol_version) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("this diomp-run speaks version {}, the one that has started it "
-                                 "version {}",
-                                 agent_protocol_version, version),
-                     "use the same installation on all hosts; --agent-program names it");
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("this diomp-run has protocol version {}, the one that has started it "
+                        "version {}",
+                        agent_protocol_version, version),
+            "use the same installation on all hosts; --agent-program names it");
     }
     while (lines >> word && word != "end") {
         if (word == "index") {
-            lines >> invitation.index;
+            lines >> bootstrap.index;
         } else if (word == "secret") {
-            lines >> invitation.secret;
+            lines >> bootstrap.secret;
         } else if (word == "timeout") {
-            lines >> invitation.timeout_s;
+            lines >> bootstrap.timeout_s;
         } else if (word == "ignore") {
-            lines >> invitation.ignored_signals;
+            lines >> bootstrap.ignored_signals;
         } else if (word == "address") {
             std::string address;
             std::string port;
             lines >> address >> port;
-            invitation.addresses.emplace_back(address, port);
+            bootstrap.addresses.emplace_back(address, port);
         }
     }
-    if (word != "end" || invitation.secret.empty() || invitation.addresses.empty()) {
+    if (word != "end" || bootstrap.secret.empty() || bootstrap.addresses.empty()) {
         return error(OMPX_ERR_SYSTEM, "standard input has ended before its end mark",
                      "the remote shell must pass its standard input on");
     }
-    return invitation;
+    return bootstrap;
 }
 
 std::string encode_setup(const agent_setup &setup) {
@@ -123,7 +124,8 @@ double heartbeat_interval(double timeout_s) { return std::clamp(timeout_s / 6, 0
 std::vector<std::string> entry_frames(const std::vector<local::entry> &items) {
     std::vector<std::string> frames = local::encode_entries(items);
     for (std::string &frame : frames) {
-        frame[0] = static_cast<char>(frame_type::entries); // the rest is the same in both protocols
+        frame[0] = static_cast<char>(
+            frame_type::entries); // both protocols have the same encoding after the type byte
     }
     return frames;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The part of an agent's work before its ranks run.
+// Start-up of an agent, until its ranks run.
 #include "agent.h"
 #include "program.h"
 #include "program_regions.h"
@@ -15,12 +15,13 @@ namespace diomp::run {
 
 namespace local = launch::local;
 
-/// Finds everything that the ranks need, so that no rank starts anywhere if something is missing.
+/// Checks and prepares what the ranks need, so that no rank starts on any host if something is
+/// missing.
 status agent::prepare(agent_setup setup) {
     setup_ = std::move(setup);
     original_open_files_ = raise_open_files(static_cast<std::size_t>(setup_.ranks) * 8 + 64);
     std::string const mark =
-        fmt::format("{}={}:{}", local::node_variable, setup_.job_id, invitation_.index);
+        fmt::format("{}={}:{}", local::node_variable, setup_.job_id, bootstrap_.index);
     auto made = node::create(*loop_, *this, mark);
     if (!made) {
         return made.take_failure();
@@ -42,8 +43,8 @@ status agent::prepare(agent_setup setup) {
         failure_status_ = status_usage;
         return usable;
     }
-    auto placement = place_ranks(static_cast<int>(setup_.ranks), setup_.bind,
-                                 group_by_core(allowed_cpus(), read_siblings));
+    auto placement = assign_cores(static_cast<int>(setup_.ranks), setup_.bind,
+                                  group_by_core(allowed_cpus(), read_siblings));
     if (!placement) {
         failure_status_ = status_usage;
         return placement.take_failure();
@@ -79,7 +80,7 @@ status agent::prepare(agent_setup setup) {
 
 status agent::start_ranks() {
     if (!node_ || plan_.ranks == 0) {
-        return error(OMPX_ERR_SYSTEM, "the head has said go before the set-up");
+        return error(OMPX_ERR_SYSTEM, "the head has sent go before setup");
     }
     DIOMP_TRY(node_->start(std::move(plan_), [this](int rank) { return open_descriptors(rank); }));
     for (int rank = node_->plan().first_rank;
@@ -95,7 +96,7 @@ result<rank_descriptors> agent::open_descriptors(int rank) {
     rank_descriptors descriptors;
     if (rank == 0) {
         auto made = input_pipe::create(*loop_, descriptors.in, [this](std::size_t bytes) {
-            head_->send(small_frame(frame_type::input_taken, static_cast<std::uint32_t>(bytes)));
+            head_->send(small_frame(frame_type::input_ack, static_cast<std::uint32_t>(bytes)));
         });
         if (!made) {
             return made.take_failure();
@@ -113,7 +114,7 @@ result<rank_descriptors> agent::open_descriptors(int rank) {
     return descriptors;
 }
 
-/// Tells the head of a failure; the head then ends the job everywhere.
+/// Reports a failure to the head, which then ends the job on all hosts.
 void agent::report_start(const status &started) {
     if (!started.ok()) {
         report_failure(failure_status_, started.failure());
@@ -129,7 +130,7 @@ void agent::report_failure(int exit_status, const error &why) {
 
 void agent::on_start_failure(int /*rank*/, const error &why) {
     report_failure(status_cannot_execute, why);
-    over_ = over_ || node_->over();
+    stopping_ = stopping_ || node_->finished();
 }
 
 } // namespace diomp::run

@@ -20,7 +20,7 @@ std::string read_siblings(int cpu) {
 }
 
 cpu_list allowed_cpus() {
-    // The kernel refuses a mask that is too small for the machine; grow until it fits.
+    // The kernel refuses a mask that is smaller than its own: double the size until it fits.
     for (std::size_t cpus = 1024; cpus <= (1U << 20U); cpus *= 2) {
         std::vector<cpu_set_t> mask(cpus / 1024);
         std::size_t const size_bytes = mask.size() * sizeof(cpu_set_t);
@@ -96,8 +96,8 @@ std::string format_cpu_list(const cpu_list &cpus) {
     return text;
 }
 
-result<std::vector<cpu_list>> place_ranks(int ranks, binding wanted,
-                                          const std::vector<cpu_list> &cores) {
+result<std::vector<cpu_list>> assign_cores(int ranks, binding wanted,
+                                           const std::vector<cpu_list> &cores) {
     auto const count = static_cast<std::size_t>(ranks);
     std::vector<cpu_list> placement(count);
     if (wanted == binding::core && cores.size() < count) {

@@ -24,15 +24,15 @@ namespace diomp::run {
 namespace {
 
 constexpr std::string_view program_name = "diomp-deviced";
-/// What a service says when it listens: "<announcement>N at ADDRESS:PORT". Shells of other hosts
-/// say things too.
+/// Start of the line that a service prints when it listens: "<announcement>N at ADDRESS:PORT".
+/// Remote shells print other lines.
 constexpr std::string_view announcement = "diomp-deviced lends ";
-/// What it says when it ends: how many sessions it has had.
-constexpr std::string_view account = "diomp-deviced has had ";
-/// Time to end in good order: it ends its sessions and removes its images.
+/// Start of the line that a service prints when it ends, followed by the number of its sessions.
+constexpr std::string_view session_report = "diomp-deviced has had ";
+/// Time for a service to end its sessions and to remove its images.
 constexpr double stop_limit_s = 2;
 
-/// "N at ADDRESS:PORT".
+/// Parses "N at ADDRESS:PORT".
 std::optional<device_service> parse_announcement(std::string_view text) {
     device_service found;
     constexpr std::string_view at = " at ";
@@ -55,7 +55,7 @@ std::optional<device_service> parse_announcement(std::string_view text) {
     return found;
 }
 
-std::string beside(const std::string &program) {
+std::string sibling_path(const std::string &program) {
     auto const slash = program.rfind('/');
     return slash == std::string::npos ? std::string(program_name)
                                       : program.substr(0, slash + 1).append(program_name);
@@ -88,9 +88,9 @@ status device_services::start(int &exit_status) {
     for (const device_host &host : plan_.hosts) {
         services_.push_back(std::make_unique<service>());
         services_.back()->host = host;
-        DIOMP_TRY(find_place(*services_.back()));
+        DIOMP_TRY(resolve_service(*services_.back()));
     }
-    if (!std::ranges::all_of(services_, [](auto const &each) { return each->here; })) {
+    if (!std::ranges::all_of(services_, [](auto const &each) { return each->is_local; })) {
         auto shell = find_remote_shell(plan_.remote_shell, exit_status);
         DIOMP_TRY(shell);
         shell_ = shell.take();
@@ -106,15 +106,16 @@ status device_services::start(int &exit_status) {
     return {};
 }
 
-status device_services::find_place(service &which) const {
+status device_services::resolve_service(service &which) const {
     const std::string &name = which.host.name;
     auto const at = name.rfind('@');
-    host_place place = find_host(name.substr(at == std::string::npos ? 0 : at + 1));
-    which.here = place.here && at == std::string::npos; // another user takes a log-in
-    which.address = std::move(place.address);
-    if (which.here && plan_.ranks_are_here) {
+    resolved_host resolved = resolve_host(name.substr(at == std::string::npos ? 0 : at + 1));
+    which.is_local =
+        resolved.is_local && at == std::string::npos; // another user's account needs a log-in
+    which.address = std::move(resolved.address);
+    if (which.is_local && plan_.ranks_are_local) {
         which.address = "127.0.0.1";
-    } else if (which.here && which.address.empty()) {
+    } else if (which.is_local && which.address.empty()) {
         return error(OMPX_ERR_ARG,
                      fmt::format("--remote-devices: ranks on other hosts cannot reach '{}'", name),
                      "name this machine by an address that they reach");
@@ -126,7 +127,7 @@ status device_services::start_one(service &which) {
     auto opened = open_pipe();
     DIOMP_TRY(opened);
     pipe_ends input = opened.take();
-    DIOMP_TRY(hand_over_settings(which, input));
+    DIOMP_TRY(send_settings(which, input));
     opened = open_pipe();
     DIOMP_TRY(opened);
     pipe_ends output = opened.take();
@@ -141,25 +142,27 @@ status device_services::start_one(service &which) {
     auto end = loop_.add(which.pidfd.get(), EPOLLIN, [this, &which](auto) { on_exit(which); });
     DIOMP_TRY(end);
     which.exit_token = end.value();
-    auto said = loop_.add(which.output.get(), EPOLLIN, [this, &which](auto) { on_output(which); });
-    DIOMP_TRY(said);
-    which.output_token = said.value();
+    auto on_text =
+        loop_.add(which.output.get(), EPOLLIN, [this, &which](auto) { on_output(which); });
+    DIOMP_TRY(on_text);
+    which.output_token = on_text.value();
     return {};
 }
 
-/// Before the start: they have to fit into the pipe.
-status device_services::hand_over_settings(service &which, const pipe_ends &input) const {
+/// Writes the settings before the service is started, so they must fit into the pipe.
+status device_services::send_settings(service &which, const pipe_ends &input) const {
     std::string const text = plan_.settings + '\0';
     DIOMP_TRY(stop_blocking(input.writing));
     if (write(input.writing.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("DIOMP_* and what -x names are too long for the service of {}",
-                                 which.host.name));
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("DIOMP_* variables and those of -x are too long for the service of {}",
+                        which.host.name));
     }
     return {};
 }
 
-std::vector<std::string> device_services::own_arguments(const service &which) const {
+std::vector<std::string> device_services::service_arguments(const service &which) const {
     bool const processors = which.host.kind == "cpu";
     std::vector<std::string> arguments{"--attached",
                                        "--port",
@@ -177,16 +180,16 @@ std::vector<std::string> device_services::own_arguments(const service &which) co
 
 result<spawned_process> device_services::spawn_one(const service &which, int input, int output) {
     spawn_request request;
-    if (which.here) {
-        request.path = beside(own_program());
-        request.arguments = own_arguments(which);
+    if (which.is_local) {
+        request.path = sibling_path(own_program());
+        request.arguments = service_arguments(which);
         request.arguments.insert(request.arguments.begin(), std::string(program_name));
     } else {
         request.path = shell_.path;
         request.arguments = shell_.words;
         request.arguments.push_back(which.host.name);
-        request.arguments.push_back(remote_command(beside(plan_.program), own_arguments(which),
-                                                   std::getenv("LD_LIBRARY_PATH")));
+        request.arguments.push_back(remote_command(
+            sibling_path(plan_.program), service_arguments(which), std::getenv("LD_LIBRARY_PATH")));
     }
     for (char **each = environ; *each != nullptr; ++each) {
         request.environment.emplace_back(*each);
@@ -214,7 +217,7 @@ bool device_services::owns(pid_t pid) const {
                                [pid](auto const &each) { return each->process.pid() == pid; });
 }
 
-// ---- What they say
+// ---- Output of the services
 
 void device_services::on_output(service &which) {
     std::array<char, 4096> buffer{};
@@ -233,27 +236,27 @@ void device_services::on_output(service &which) {
 }
 
 void device_services::on_line(service &which, std::string line) {
-    if (line.starts_with(account)) {
-        std::string_view const number = std::string_view(line).substr(account.size());
+    if (line.starts_with(session_report)) {
+        std::string_view const number = std::string_view(line).substr(session_report.size());
         long sessions = 0;
         std::from_chars(number.begin(), number.end(), sessions);
         which.sessions = sessions;
         return;
     }
     if (!line.starts_with(announcement) || which.port > 0) {
-        on_.said(fmt::format("{}: {}", which.host.name, line));
+        on_.on_text(fmt::format("{}: {}", which.host.name, line));
         return;
     }
     auto service = parse_announcement(std::string_view(line).substr(announcement.size()));
     if (!service) {
         fail(error(OMPX_ERR_SYSTEM,
-                   fmt::format("host {}: {} says '{}'", which.host.name, program_name, line),
+                   fmt::format("host {}: {} printed '{}'", which.host.name, program_name, line),
                    "use the same version on all hosts"));
         return;
     }
     if (service->devices < which.host.devices) {
         fail(
-            error(OMPX_ERR_ARG, fmt::format("host {} has {} {} device{}, {} are asked for",
+            error(OMPX_ERR_ARG, fmt::format("host {} has {} {} device{}, {} are requested",
                                             which.host.name, service->devices, which.host.kind,
                                             service->devices == 1 ? "" : "s", which.host.devices)));
         return;
@@ -270,9 +273,9 @@ bool device_services::unused() const {
     return std::ranges::all_of(services_, [](auto const &each) { return each->sessions == 0; });
 }
 
-// ---- Their ends
+// ---- End of the services
 
-void device_services::look() {
+void device_services::poll() {
     for (auto const &each : services_) {
         on_exit(*each);
     }
@@ -285,7 +288,7 @@ void device_services::on_exit(service &which) {
     }
     loop_.remove(which.exit_token);
     which.pidfd.reset();
-    on_output(which); // its last words first
+    on_output(which); // handles its remaining output first
     loop_.remove(which.output_token);
     waitpid(which.process.pid(), nullptr, 0);
     auto const gone = std::exchange(which.process, spawned_process());
@@ -302,20 +305,20 @@ std::string device_services::explain(const service &which, const exit_info &how)
     const std::string &name = which.host.name;
     if (which.port > 0) {
         return fmt::format("the device service of host {} is gone: {} {}", name,
-                           which.here ? program_name : shell_.words.front(), describe(how));
+                           which.is_local ? program_name : shell_.words.front(), describe(how));
     }
-    if (!which.here && how.signal == 0 && how.code == 255) {
+    if (!which.is_local && how.signal == 0 && how.code == 255) {
         return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
                            "true` works without a password",
                            name, shell_.words.front(), plan_.remote_shell, name);
     }
-    if (!which.here && how.signal == 0 && (how.code == 126 || how.code == 127)) {
+    if (!which.is_local && how.signal == 0 && (how.code == 126 || how.code == 127)) {
         return fmt::format("host {} cannot execute {} ({} exited with status {}); install DiOMP "
                            "there, or name diomp-run there with --agent-program",
-                           name, beside(plan_.program), shell_.words.front(), how.code);
+                           name, sibling_path(plan_.program), shell_.words.front(), how.code);
     }
     return fmt::format("host {}: {} {} before it lent devices", name,
-                       which.here ? program_name : shell_.words.front(), describe(how));
+                       which.is_local ? program_name : shell_.words.front(), describe(how));
 }
 
 void device_services::fail(error why) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The services of --remote-devices: a diomp-deviced on each host, started by diomp-run and gone
-// with the job. On this machine it is a child, elsewhere a remote shell's command. Each gets its
-// settings and the token by its standard input, says where it listens, and ends when that input
-// does: so it learns of diomp-run's end, however that comes.
+// The services of --remote-devices: diomp-run starts a diomp-deviced on each host and ends it with
+// the job. On this machine the service is a child process, on other hosts a command of the remote
+// shell. A service reads its settings and the token from standard input, prints where it listens,
+// and ends at the end of its input, which comes however diomp-run ends.
 #pragma once
 
 #include "event_loop.h"
@@ -24,10 +24,10 @@ namespace diomp::run {
 
 struct services_plan {
     std::vector<device_host> hosts;
-    bool ranks_are_here = true; ///< all of them: services of this machine listen at loopback
-    std::string remote_shell;   ///< command
-    std::string program;        ///< diomp-run, beside which diomp-deviced lies, on other hosts
-    std::string settings;       ///< NAME=VALUE, each ended by a zero, the token among them
+    bool ranks_are_local = true; ///< all ranks run here, so local services listen at loopback
+    std::string remote_shell;    ///< command
+    std::string program;         ///< diomp-run on other hosts; diomp-deviced is in its directory
+    std::string settings;        ///< NAME=VALUE, each ended by '\0', including the token
     original_signals signals;
     rlimit open_files{};
     double start_limit_s = 0;
@@ -36,10 +36,10 @@ struct services_plan {
 class device_services {
 public:
     struct handlers {
-        /// A service does not start, or is gone: the job is lost. Called once.
+        /// A service cannot be started or has ended, so the job must end. Called once.
         std::function<void(const error &)> failed;
-        /// A line for the user.
-        std::function<void(const std::string &)> said;
+        /// A line of output for the user.
+        std::function<void(const std::string &)> on_text;
     };
     static result<std::unique_ptr<device_services>> create(event_loop &loop, services_plan plan,
                                                            handlers on);
@@ -47,44 +47,46 @@ public:
     device_services(const device_services &) = delete;
     device_services &operator=(const device_services &) = delete;
 
-    /// After a failure some may run; `exit_status` is diomp-run's if it is not 1.
+    /// Starts all services without waiting for them. On failure some may run, and `exit_status` is
+    /// set where diomp-run's exit status is not 1.
     status start(int &exit_status);
-    /// All listen.
+    /// Returns whether all services listen.
     [[nodiscard]] bool ready() const { return listening_ == services_.size(); }
     [[nodiscard]] std::vector<device_service> listening() const;
-    /// Whether the child is one of theirs, which nobody else may reap.
+    /// Returns whether the child process is a service, which only this class may reap.
     [[nodiscard]] bool owns(pid_t pid) const;
-    /// Notices services that have ended, before the loop does.
-    void look();
-    /// Lets them end; over() tells when they have. Those that do not within a limit are killed.
+    /// Handles services that have ended, without waiting for the event loop.
+    void poll();
+    /// Asks the services to end and returns; finished() is true when they have. After a time limit
+    /// they are killed.
     void stop();
-    [[nodiscard]] bool over() const { return running_ == 0 || gave_up_; }
-    /// After that: whether all have reported that no client has connected.
+    [[nodiscard]] bool finished() const { return running_ == 0 || gave_up_; }
+    /// Returns, after finished(), whether every service has reported that no client connected.
     [[nodiscard]] bool unused() const;
 
 private:
     struct service {
         device_host host;
-        bool here = false;
-        std::string address;     ///< to listen at; empty: as the remote shell has reached it
-        int port = 0;            ///< 0: does not listen yet
-        spawned_process process; ///< it or its remote shell; leads a group
+        bool is_local = false;
+        std::string address; ///< to listen at; empty: the one that the remote shell connected to
+        int port = 0;        ///< 0: not listening yet
+        spawned_process process; ///< the service or its remote shell; leads a process group
         unique_fd pidfd;
         event_loop::token exit_token = event_loop::token::none;
         unique_fd input;
-        unique_fd output; ///< what it and its remote shell say
+        unique_fd output; ///< output of the service and of its remote shell
         event_loop::token output_token = event_loop::token::none;
-        std::string unfinished; ///< line
-        long sessions = -1;     ///< that it has had; -1: it has not said so
+        std::string unfinished; ///< an incomplete line
+        long sessions = -1;     ///< reported number of clients; -1: not reported yet
     };
 
     device_services(event_loop &loop, services_plan plan, handlers on)
         : loop_(loop), plan_(std::move(plan)), on_(std::move(on)) {}
-    status find_place(service &which) const;
+    status resolve_service(service &which) const;
     status start_one(service &which);
-    status hand_over_settings(service &which, const pipe_ends &input) const;
+    status send_settings(service &which, const pipe_ends &input) const;
     result<spawned_process> spawn_one(const service &which, int input, int output);
-    [[nodiscard]] std::vector<std::string> own_arguments(const service &which) const;
+    [[nodiscard]] std::vector<std::string> service_arguments(const service &which) const;
     void on_output(service &which);
     void on_line(service &which, std::string line);
     void on_exit(service &which);
@@ -103,7 +105,7 @@ private:
     bool stopping_ = false;
     bool killed_ = false;
     bool failed_ = false;
-    bool gave_up_ = false; ///< a process does not go away even after SIGKILL
+    bool gave_up_ = false; ///< a process is left even after SIGKILL
 };
 
 } // namespace diomp::run

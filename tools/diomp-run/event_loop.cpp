@@ -57,11 +57,11 @@ status event_loop::run_once() {
     }
     for (int i = 0; i < count; ++i) {
         auto const &event = events[static_cast<std::size_t>(i)];
-        // Copied, since the structure is packed: a reference to its member would be misaligned.
+        // A copy, since the structure is packed and a reference would be misaligned.
         std::uint64_t const id = event.data.u64;
         auto const found = registered_.find(id);
         if (found != registered_.end()) {
-            // A reference of our own: the handler may remove itself.
+            // A second reference: the handler may remove its own registration.
             auto const keep = found->second;
             keep->on_event(event.events);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// One epoll set with a function per descriptor. One thread.
+// An event loop: one epoll set with a handler per descriptor. For one thread.
 #pragma once
 
 #include "base/result.h"
@@ -15,17 +15,17 @@ namespace diomp::run {
 class event_loop {
 public:
     using handler = std::function<void(std::uint32_t events)>;
-    /// Names a registration. Not the descriptor, since its number may be used again while an event
-    /// of the old one is still in the batch.
+    /// Identifies a registration. A descriptor's number would not do: it may be reused while an
+    /// event of the closed descriptor is still in the batch.
     enum class token : std::uint64_t { none = 0 };
 
     static result<event_loop> create();
 
-    /// `on_event` may remove any registration, its own included. The descriptor must stay open
-    /// until it is removed. Level-triggered.
+    /// Registers a handler, level-triggered. `on_event` may remove any registration, its own
+    /// included. The descriptor must stay open until it is removed.
     result<token> add(int fd, std::uint32_t events, handler on_event);
     void modify(token which, std::uint32_t events);
-    /// Nothing happens for token::none; `which` becomes none.
+    /// Removes the registration and sets `which` to none. Does nothing for token::none.
     void remove(token &which);
     /// Waits for events and handles one batch.
     status run_once();
@@ -48,7 +48,7 @@ public:
     static result<timer> create();
     void arm(double seconds);
     void disarm();
-    /// To be called when the descriptor is readable.
+    /// Must be called when the descriptor is readable.
     void acknowledge();
     [[nodiscard]] bool armed() const { return armed_; }
     [[nodiscard]] int fd() const { return fd_.get(); }
@@ -60,7 +60,7 @@ private:
     bool armed_ = false;
 };
 
-/// A timer whose expiry calls a function. The loop must not outlive what the function refers to.
+/// Makes a timer that calls a function on expiry. The function's captures must outlive the loop.
 result<std::unique_ptr<timer>> add_timer(event_loop &loop, const std::function<void()> &on_expiry);
 
 } // namespace diomp::run

@@ -9,8 +9,8 @@
 namespace diomp::run {
 
 void exchange::add(std::vector<launch::local::entry> entries) {
-    fresh_.insert(fresh_.end(), std::make_move_iterator(entries.begin()),
-                  std::make_move_iterator(entries.end()));
+    new_entries_.insert(new_entries_.end(), std::make_move_iterator(entries.begin()),
+                        std::make_move_iterator(entries.end()));
 }
 
 result<bool> exchange::enter_fence(int rank) {
@@ -25,17 +25,17 @@ result<bool> exchange::enter_fence(int rank) {
 std::vector<launch::local::entry> exchange::take_entries() {
     in_fence_.assign(in_fence_.size(), false);
     waiting_ = 0;
-    return std::exchange(fresh_, {});
+    return std::exchange(new_entries_, {});
 }
 
 std::vector<shared_packet> release_packets(const std::vector<launch::local::entry> &entries,
-                                           bool forget) {
+                                           bool invalidate) {
     std::vector<shared_packet> release;
     for (std::string &packet : launch::local::encode_entries(entries)) {
         release.push_back(std::make_shared<const std::string>(std::move(packet)));
     }
     packet_writer done(launch::local::packet_type::fence_done);
-    done.number(static_cast<std::uint8_t>(forget ? 1 : 0));
+    done.number(static_cast<std::uint8_t>(invalidate ? 1 : 0));
     release.push_back(std::make_shared<const std::string>(done.take()));
     return release;
 }

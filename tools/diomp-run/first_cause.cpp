@@ -14,13 +14,13 @@ void first_cause::note_sign(rank_state &state) {
 }
 
 void first_cause::note_closed(int rank) {
-    if (!at(rank).is_settled) {
+    if (!at(rank).is_done) {
         note_sign(at(rank));
         closed_.push_back(rank);
     }
 }
 
-void first_cause::note_settled(int rank) { at(rank).is_settled = true; }
+void first_cause::note_done(int rank) { at(rank).is_done = true; }
 
 void first_cause::note_loss(int rank, std::optional<int> peer) {
     rank_state &state = at(rank);
@@ -36,7 +36,7 @@ void first_cause::note_failure(int rank, failure what) {
         return;
     }
     note_sign(state);
-    bool const is_own = !state.has_lost && !what.in_vain;
+    bool const is_own = !state.has_lost && !what.after_timeout;
     failures_.push_back({state.first_sign, is_own, std::move(what)});
 }
 
@@ -48,11 +48,11 @@ std::optional<int> first_cause::lost_by(int rank) const {
 bool first_cause::awaits_end_before(std::uint32_t sign) const {
     return std::ranges::any_of(closed_, [this, sign](int rank) {
         auto const &state = ranks_[static_cast<std::size_t>(rank)];
-        return !state.is_settled && !state.has_failed && !state.has_lost && state.first_sign < sign;
+        return !state.is_done && !state.has_failed && !state.has_lost && state.first_sign < sign;
     });
 }
 
-const failure *first_cause::find(patience left) const {
+const failure *first_cause::find(cause_wait allowed_wait) const {
     const entry *own = nullptr;
     for (const entry &each : failures_) {
         if (each.is_own && (own == nullptr || each.first_sign < own->first_sign)) {
@@ -60,12 +60,12 @@ const failure *first_cause::find(patience left) const {
         }
     }
     if (own != nullptr) {
-        bool const waits = left != patience::none && awaits_end_before(own->first_sign);
+        bool const waits = allowed_wait != cause_wait::none && awaits_end_before(own->first_sign);
         return waits ? nullptr : &own->what;
     }
-    bool const waits =
-        left == patience::reports ||
-        (left == patience::ends && awaits_end_before(std::numeric_limits<std::uint32_t>::max()));
+    bool const waits = allowed_wait == cause_wait::reports ||
+                       (allowed_wait == cause_wait::exits &&
+                        awaits_end_before(std::numeric_limits<std::uint32_t>::max()));
     return failures_.empty() || waits ? nullptr : &failures_.front().what;
 }
 

@@ -16,11 +16,13 @@ namespace diomp::run {
 namespace {
 
 void set_option(int socket, int level, int name, int value) {
-    setsockopt(socket, level, name, &value, sizeof value); // better without than not at all
+    setsockopt(socket, level, name, &value,
+               sizeof value); // works without it, so errors are ignored
 }
 
-/// Three questions of the kernel within the time, and no longer for data that is not acknowledged.
-void watch_connection(int socket, double timeout_s) {
+/// Sets keepalive so that three probes fit into the time, and limits unacknowledged data to the
+/// same time.
+void enable_keepalive(int socket, double timeout_s) {
     int const seconds = std::max(1, static_cast<int>(timeout_s / 4));
     set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
@@ -32,15 +34,16 @@ void watch_connection(int socket, double timeout_s) {
 } // namespace
 
 frame_link::frame_link(event_loop &loop, frame_events &events, unique_fd socket,
-                       secure::session proven)
+                       secure::session_keys proven)
     : loop_(loop), events_(events), socket_(std::move(socket)), encoder_(std::move(proven.sending)),
       decoder_(std::move(proven.receiving), max_frame_bytes) {}
 
 result<std::unique_ptr<frame_link>> frame_link::create(event_loop &loop, frame_events &events,
-                                                       unique_fd socket, secure::session proven,
+                                                       unique_fd socket,
+                                                       secure::session_keys proven,
                                                        double timeout_s) {
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-    watch_connection(socket.get(), timeout_s);
+    enable_keepalive(socket.get(), timeout_s);
     std::unique_ptr<frame_link> link(
         new frame_link(loop, events, std::move(socket), std::move(proven)));
     auto token = loop.add(link->socket_.get(), EPOLLIN, [self = link.get()](std::uint32_t ready) {
@@ -63,7 +66,7 @@ void frame_link::send(std::string_view frame) {
         return;
     }
     encoder_.append(out_, frame);
-    if (!waits_to_send_) {
+    if (!send_blocked_) {
         send_some();
     }
 }
@@ -84,7 +87,7 @@ void frame_link::close() {
 
 void frame_link::fail(const std::string &why) {
     close();
-    events_.on_link_end(*this, why);
+    events_.on_disconnect(*this, why);
 }
 
 void frame_link::send_some() {
@@ -96,7 +99,7 @@ void frame_link::send_some() {
         } else if (errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
-            // What the other end has sent before it went is still to be read, and then tells.
+            // Data from the peer may still be unread; reading detects the end of the connection.
             out_.clear();
             sent_ = 0;
         }
@@ -105,8 +108,8 @@ void frame_link::send_some() {
         return;
     }
     bool const blocked = !flushed();
-    if (blocked != waits_to_send_) {
-        waits_to_send_ = blocked;
+    if (blocked != send_blocked_) {
+        send_blocked_ = blocked;
         loop_.modify(token_, EPOLLIN | (blocked ? static_cast<std::uint32_t>(EPOLLOUT) : 0U));
     }
     if (!blocked) {
@@ -119,7 +122,7 @@ void frame_link::send_some() {
 }
 
 void frame_link::receive() {
-    // One read per event: the others have their turn too.
+    // One read per event, so that other descriptors are served too.
     auto const space = decoder_.space();
     ssize_t const size = recv(socket_.get(), space.data(), space.size(), MSG_DONTWAIT);
     if (size > 0) {
@@ -141,7 +144,7 @@ void frame_link::dispatch() {
         events_.on_frame(*this, *frame);
     }
     if (socket_ && decoder_.is_broken()) {
-        fail("the other end has not sent what came, or not in this order");
+        fail("a frame is not authentic or out of order");
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "guard.h"
 
+#include "orphans.h"
 #include "pipe.h"
-#include "strays.h"
 
 #include <cerrno>
 #include <csignal>
@@ -17,13 +17,13 @@
 namespace diomp::run {
 namespace {
 
-[[noreturn]] void keep_watch(int pipe, const std::string &mark) {
+[[noreturn]] void run_guard(int pipe, const std::string &mark) {
     prctl(PR_SET_NAME, "diomp-run-guard");
     setsid(); // out of reach of the terminal's signals
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
-    // Above all not the user's standard output: its reader waits for the end of the file.
+    // Most important is the user's standard output: its reader waits for end of file.
     if (pipe > 0) {
         close_range(0, static_cast<unsigned>(pipe) - 1, 0);
     }
@@ -56,7 +56,7 @@ result<guard> guard::start(const std::string &mark) {
         return system_error("fork", errno);
     }
     if (pid == 0) {
-        keep_watch(ends.reading.get(), mark);
+        run_guard(ends.reading.get(), mark);
     }
     return guard(pid, std::move(ends.writing));
 }
@@ -64,7 +64,7 @@ result<guard> guard::start(const std::string &mark) {
 guard::guard(guard &&other) noexcept
     : pid_(std::exchange(other.pid_, -1)), pipe_(std::move(other.pipe_)) {}
 
-guard::~guard() = default; // the end of the pipe is what it waits for
+guard::~guard() = default; // closes the pipe, which wakes the guard process
 
 void guard::dismiss() {
     if (pid_ > 0) {
@@ -73,7 +73,7 @@ void guard::dismiss() {
     }
 }
 
-void guard::watch(pid_t group) {
+void guard::monitor(pid_t group) {
     [[maybe_unused]] auto const size = write(pipe_.get(), &group, sizeof group);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is left to do when diomp-run itself is killed with SIGKILL. The kernel then kills its direct
-// children (the parent-death signal), but not their children. The guard is a small process that
-// holds one end of a pipe and wakes when the other end goes.
+// Cleans up when diomp-run itself is killed with SIGKILL. The kernel then kills the direct children
+// (parent-death signal), but not their children. The guard is a small process that reads from a
+// pipe and kills the job's processes when diomp-run's end of the pipe is closed.
 #pragma once
 
 #include "base/result.h"
@@ -14,19 +14,20 @@ namespace diomp::run {
 
 class guard {
 public:
-    /// Forks. Call it before ranks are started. `mark` (NAME=VALUE) is in their environment.
+    /// Forks the guard process. Call before ranks are started. `mark` (NAME=VALUE) is in the
+    /// environment of the ranks.
     static result<guard> start(const std::string &mark);
     guard(guard &&other) noexcept;
     guard &operator=(guard &&) = delete;
     guard(const guard &) = delete;
     guard &operator=(const guard &) = delete;
-    /// Lets it act, unless dismiss() has been called.
+    /// Closes the pipe, so the guard kills the job's processes unless dismiss() was called.
     ~guard();
-    /// Ends it without letting it act. Call when no process of the job is left.
+    /// Ends the guard process. Call when no process of the job is left.
     void dismiss();
 
-    /// Puts a rank's process group under guard.
-    void watch(pid_t group);
+    /// Adds a process group to those that the guard kills.
+    void monitor(pid_t group);
     [[nodiscard]] pid_t pid() const { return pid_; }
 
 private:

@@ -2,7 +2,7 @@
 #include "head.h"
 
 #include "node.h"
-#include "strays.h"
+#include "orphans.h"
 
 #include <fmt/format.h>
 
@@ -13,25 +13,24 @@
 namespace diomp::run {
 namespace {
 
-/// How much longer than its agents, which do the killing, the head waits at the end.
-constexpr double patience_s = 3;
-/// Time for remote shells to end after their agents have.
+/// Extra time for the agents, which kill the ranks, before the head gives up.
+constexpr double agent_margin_s = 3;
+/// Time for remote shells to end after their agents.
 constexpr double shell_limit_s = 1;
-/// For an agent to connect, at least: a log-in takes its time, however short DIOMP_TIMEOUT is.
+/// Minimum time for an agent to connect: a log-in takes time, however short DIOMP_TIMEOUT is.
 constexpr double min_start_limit_s = 10;
-/// For a connection to prove who it is.
 
 } // namespace
 
 const head::host &head::host_of(int rank) const {
     auto const after = std::ranges::upper_bound(
-        hosts_, rank, {}, [](const host &each) { return each.share.first_rank; });
+        hosts_, rank, {}, [](const host &each) { return each.block.first_rank; });
     return *(after - 1);
 }
 
-std::string head::name_rank(int rank) const {
+std::string head::describe_rank(int rank) const {
     pid_t const pid = pids_[static_cast<std::size_t>(rank)];
-    return fmt::format("rank {} on {} ({}{})", rank, host_of(rank).share.name,
+    return fmt::format("rank {} on {} ({}{})", rank, host_of(rank).block.name,
                        pid > 0 ? fmt::format("pid {}, ", pid) : "", options_.command.front());
 }
 
@@ -48,7 +47,7 @@ void head::send_to_all(std::string_view frame) {
 void head::on_frame(frame_link &from, std::string_view bytes) {
     frame_reader frame(bytes);
     host &which = hosts_[static_cast<std::size_t>(from.tag)];
-    which.heard = clock::now();
+    which.last_received = clock::now();
     auto const type = frame.type<frame_type>();
     switch (type) {
     case frame_type::alive:
@@ -68,32 +67,32 @@ void head::on_frame(frame_link &from, std::string_view bytes) {
         if (frame.number<std::uint8_t>() == 0) {
             output_->message(fmt::format("some processes of the job on {} do not end, not even by "
                                          "SIGKILL",
-                                         which.share.name));
+                                         which.block.name));
         }
-        leave(which);
+        mark_gone(which);
         return;
     default:
         on_rank_frame(which, type, frame);
     }
 }
 
-void head::on_link_end(frame_link &from, const std::string &why) {
+void head::on_disconnect(frame_link &from, const std::string &why) {
     host &which = hosts_[static_cast<std::size_t>(from.tag)];
     fail(1,
-         fmt::format("lost host {} (ranks {} to {}): {}", which.share.name, which.share.first_rank,
-                     which.share.first_rank + which.share.ranks - 1, why));
-    leave(which);
+         fmt::format("lost host {} (ranks {} to {}): {}", which.block.name, which.block.first_rank,
+                     which.block.first_rank + which.block.ranks - 1, why));
+    mark_gone(which);
 }
 
-/// Nothing more is expected of this host.
-void head::leave(host &which) {
-    if (which.at == stage::gone) {
+/// Ends the waiting for this host: its agent is done or lost.
+void head::mark_gone(host &which) {
+    if (which.state == stage::gone) {
         return;
     }
-    starting_ -= which.at == stage::starting ? 1 : 0;
-    which.at = stage::gone;
-    on_stacks_over(which);
-    on_looked(which);
+    starting_ -= which.state == stage::starting ? 1 : 0;
+    which.state = stage::gone;
+    on_stacks_done(which);
+    on_polled(which);
     if (which.link) {
         which.link->close();
     }
@@ -103,19 +102,19 @@ void head::leave(host &which) {
 }
 
 void head::on_tick() {
-    double const interval_s = heartbeat_interval(lost_after_s_);
+    double const interval_s = heartbeat_interval(peer_timeout_s_);
     auto const time = clock::now();
-    auto const limit = std::chrono::duration<double>(lost_after_s_);
-    double const start_limit_s = std::max(lost_after_s_, min_start_limit_s);
-    // If this process has slept itself (SIGSTOP, a laptop), silence means nothing yet.
+    auto const limit = std::chrono::duration<double>(peer_timeout_s_);
+    double const start_limit_s = std::max(peer_timeout_s_, min_start_limit_s);
+    // If this process was stopped itself (SIGSTOP, suspend), silence does not mean a lost host.
     bool const awake = time - last_tick_ < std::chrono::duration<double>(2 * interval_s + 1);
     last_tick_ = time;
     for (host &each : hosts_) {
-        bool const silent = time - each.heard > limit;
+        bool const silent = time - each.last_received > limit;
         if (!awake) {
-            each.heard = time;
-        } else if (each.at == stage::starting) {
-            if (time - each.heard <= std::chrono::duration<double>(start_limit_s)) {
+            each.last_received = time;
+        } else if (each.state == stage::starting) {
+            if (time - each.last_received <= std::chrono::duration<double>(start_limit_s)) {
                 continue;
             }
             fail_start(
@@ -125,15 +124,15 @@ void head::on_tick() {
                           "host {}: diomp-run there has not connected to {} port {} within {} s; "
                           "check that `{} {} true` works and that no firewall is between, or "
                           "choose the address with --head-address",
-                          each.share.name, addresses_.front().first, addresses_.front().second,
-                          start_limit_s, options_.remote_shell, each.share.name)));
-            leave(each);
-        } else if (silent && each.at != stage::waiting && each.at != stage::gone) {
+                          each.block.name, addresses_.front().first, addresses_.front().second,
+                          start_limit_s, options_.remote_shell, each.block.name)));
+            mark_gone(each);
+        } else if (silent && each.state != stage::waiting && each.state != stage::gone) {
             fail(1, fmt::format("lost host {} (ranks {} to {}): no word from it for {} s "
                                 "(DIOMP_TIMEOUT)",
-                                each.share.name, each.share.first_rank,
-                                each.share.first_rank + each.share.ranks - 1, lost_after_s_));
-            leave(each);
+                                each.block.name, each.block.first_rank,
+                                each.block.first_rank + each.block.ranks - 1, peer_timeout_s_));
+            mark_gone(each);
         }
     }
     tick_->arm(interval_s);
@@ -141,25 +140,25 @@ void head::on_tick() {
 
 // ---- Ending
 
-bool head::over() const { return gave_up_ || (remaining_ == 0 && shells_ == 0); }
+bool head::finished() const { return gave_up_ || (remaining_ == 0 && shells_ == 0); }
 
-void head::end_ranks(int signal, bool tell) {
+void head::end_ranks(int signal, bool notify) {
     send_to_all(small_frame(frame_type::end, static_cast<std::uint8_t>(signal),
-                            static_cast<std::uint8_t>(tell ? 1 : 0)));
-    deadline_->arm(grace_s + kill_limit_s + patience_s);
+                            static_cast<std::uint8_t>(notify ? 1 : 0)));
+    deadline_->arm(grace_s + kill_limit_s + agent_margin_s);
     for (host &each : hosts_) {
-        if (each.at == stage::waiting || each.at == stage::starting) {
-            leave(each);
+        if (each.state == stage::waiting || each.state == stage::starting) {
+            mark_gone(each);
         }
     }
 }
 
 void head::kill_ranks() {
     send_to_all(small_frame(frame_type::kill));
-    deadline_->arm(kill_limit_s + patience_s);
+    deadline_->arm(kill_limit_s + agent_margin_s);
     for (host &each : hosts_) {
-        if (each.at == stage::waiting || each.at == stage::starting) {
-            leave(each);
+        if (each.state == stage::waiting || each.state == stage::starting) {
+            mark_gone(each);
         }
     }
     if (remaining_ == 0) {
@@ -167,27 +166,27 @@ void head::kill_ranks() {
     }
 }
 
-void head::ask_stacks() {
+void head::request_stacks() {
     for (host &each : hosts_) {
-        each.shows = each.at == stage::running;
-        if (each.shows) {
+        each.stacks_pending = each.state == stage::running;
+        if (each.stacks_pending) {
             each.link->send(small_frame(frame_type::show_stacks));
         }
     }
-    if (std::ranges::none_of(hosts_, &host::shows)) {
-        stacks_over();
+    if (std::ranges::none_of(hosts_, &host::stacks_pending)) {
+        stacks_done();
     }
 }
 
-void head::look_at_ranks() {
+void head::poll_ranks() {
     for (host &each : hosts_) {
-        each.looks = each.at == stage::running;
-        if (each.looks) {
-            each.link->send(small_frame(frame_type::look));
+        each.poll_pending = each.state == stage::running;
+        if (each.poll_pending) {
+            each.link->send(small_frame(frame_type::poll));
         }
     }
-    if (std::ranges::none_of(hosts_, &host::looks)) {
-        all_ranks_seen();
+    if (std::ranges::none_of(hosts_, &host::poll_pending)) {
+        on_ranks_polled();
     }
 }
 
@@ -197,11 +196,11 @@ void head::signal_ranks(int signal) {
 
 void head::on_deadline() {
     for (const host &each : hosts_) {
-        if (each.at != stage::gone) {
+        if (each.state != stage::gone) {
             output_->message(
                 fmt::format("host {} does not answer; processes of the job may be left "
                             "there",
-                            each.share.name));
+                            each.block.name));
         }
     }
     gave_up_ = true;
@@ -237,7 +236,7 @@ void head::clean_up() {
             output_->collect_pipe(each.shell_output);
         }
     }
-    // They refer to the loop.
+    // These members refer to the event loop.
     input_.reset();
     pending_.reset();
     hosts_.clear();

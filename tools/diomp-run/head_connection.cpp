@@ -19,9 +19,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Another connection to an address that has closed one during the handshake: the head may have had
-/// too many unauthenticated ones.
-constexpr int most_closed = 20;
+/// Limit of connections to an address that closes them during the handshake: the head may have had
+/// too many unauthenticated connections.
+constexpr int max_closed = 20;
 
 struct addrinfo_owner {
     addrinfo *list = nullptr;
@@ -32,43 +32,42 @@ struct addrinfo_owner {
     }
 };
 
-/// All addresses of the head, each being tried.
-class attempts {
+/// Connection attempts to all addresses of the head.
+class connection_attempts {
 public:
-    attempts(const agent_invitation &invitation, const secure::secret &key,
-             secure::opening_connections &opening)
-        : invitation_(invitation), key_(key), opening_(opening),
-          num_closed_(invitation.addresses.size()),
+    connection_attempts(const agent_bootstrap &bootstrap, const secure::secret &key,
+                        secure::opening_connections &opening)
+        : bootstrap_(bootstrap), key_(key), opening_(opening),
+          num_closed_(bootstrap.addresses.size()),
           deadline_(clock::now() + std::chrono::duration_cast<clock::duration>(
-                                       std::chrono::duration<double>(invitation.timeout_s))) {
-        for (std::size_t i = 0; i < invitation.addresses.size(); ++i) {
+                                       std::chrono::duration<double>(bootstrap.timeout_s))) {
+        for (std::size_t i = 0; i < bootstrap.addresses.size(); ++i) {
             start(i);
         }
     }
 
-    /// The head's, if there is one. Blocks.
+    /// Returns the authenticated connection to the head, if there is one. Blocks.
     std::optional<head_connection> wait();
     [[nodiscard]] const std::string &failures() const { return failures_; }
 
 private:
     void start(std::size_t index);
     void add_failure(std::size_t index, const std::string &why) {
-        auto const &[address, port] = invitation_.addresses[index];
+        auto const &[address, port] = bootstrap_.addresses[index];
         failures_ += fmt::format("; {} port {}: {}", address, port, why);
     }
-    [[nodiscard]] bool
-    is_worth_another(const secure::opening_connections::result_of_attempt &ended);
+    [[nodiscard]] bool should_retry(const secure::opening_connections::attempt_result &ended);
 
-    const agent_invitation &invitation_;
+    const agent_bootstrap &bootstrap_;
     const secure::secret &key_;
     secure::opening_connections &opening_;
-    std::vector<int> num_closed_; ///< by address
+    std::vector<int> num_closed_; ///< [address]
     clock::time_point deadline_;
     std::string failures_;
 };
 
-void attempts::start(std::size_t index) {
-    auto const &[address, port] = invitation_.addresses[index];
+void connection_attempts::start(std::size_t index) {
+    auto const &[address, port] = bootstrap_.addresses[index];
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
@@ -83,26 +82,26 @@ void attempts::start(std::size_t index) {
                     errno != EINPROGRESS)) {
         return add_failure(index, std::strerror(errno));
     }
-    secure::party const self{secure::role::agent, static_cast<std::uint32_t>(invitation_.index)};
+    secure::party const self{secure::role::agent, static_cast<std::uint32_t>(bootstrap_.index)};
     opening_.add(index, std::move(socket),
-                 secure::handshake::initiate(key_, handshake_of(self), {secure::role::head, 0}),
+                 secure::handshake::initiate(key_, launch_handshake(self), {secure::role::head, 0}),
                  deadline_ - clock::now());
 }
 
-bool attempts::is_worth_another(const secure::opening_connections::result_of_attempt &ended) {
+bool connection_attempts::should_retry(const secure::opening_connections::attempt_result &ended) {
     return ended.how == secure::opening_connections::outcome::closed &&
-           ++num_closed_[ended.tag] < most_closed && clock::now() < deadline_;
+           ++num_closed_[ended.tag] < max_closed && clock::now() < deadline_;
 }
 
-std::optional<head_connection> attempts::wait() {
+std::optional<head_connection> connection_attempts::wait() {
     while (opening_.size() > 0) {
         pollfd entry{opening_.fd(), POLLIN, 0};
-        poll(&entry, 1, -1); // the attempts have a time limit each
+        poll(&entry, 1, -1); // each attempt has a time limit of its own
         for (auto &each : opening_.advance()) {
             if (each.proven) {
                 return head_connection{std::move(each.socket), std::move(*each.proven)};
             }
-            if (is_worth_another(each)) {
+            if (should_retry(each)) {
                 start(each.tag);
             } else {
                 add_failure(each.tag, each.why);
@@ -114,20 +113,20 @@ std::optional<head_connection> attempts::wait() {
 
 } // namespace
 
-secure::handshake_options handshake_of(const secure::party &self) {
+secure::handshake_options launch_handshake(const secure::party &self) {
     return {.why = secure::purpose::multihost_launch,
             .self = self,
             .version = agent_protocol_version,
             .wanted = secure::protection::sealed};
 }
 
-result<agent_invitation> read_invitation() {
+result<agent_bootstrap> read_bootstrap() {
     std::string text;
-    constexpr std::size_t longest = std::size_t{64} * 1024;
-    text.reserve(longest); // so that no copies of the secret are left behind
-    // Byte by byte: what follows the end mark is not ours.
+    constexpr std::size_t max_text_bytes = std::size_t{64} * 1024;
+    text.reserve(max_text_bytes); // so that no copies of the secret are left behind
+    // Byte by byte: data after the end mark must stay unread.
     char c = 0;
-    while (text.size() < longest && !text.ends_with(invitation_end)) {
+    while (text.size() < max_text_bytes && !text.ends_with(bootstrap_end)) {
         ssize_t const size = read(STDIN_FILENO, &c, 1);
         if (size == 1) {
             text += c;
@@ -135,21 +134,21 @@ result<agent_invitation> read_invitation() {
             break;
         }
     }
-    auto invitation = decode_invitation(text);
+    auto bootstrap = decode_bootstrap(text);
     secure::erase(text);
-    return invitation;
+    return bootstrap;
 }
 
-result<head_connection> connect_to_head(agent_invitation &invitation) {
-    auto key = secure::secret::decode(invitation.secret);
-    secure::erase(invitation.secret);
+result<head_connection> connect_to_head(agent_bootstrap &bootstrap) {
+    auto key = secure::secret::decode(bootstrap.secret);
+    secure::erase(bootstrap.secret);
     if (!key) {
-        return error(OMPX_ERR_ARG, "the invitation on standard input has no secret",
+        return error(OMPX_ERR_ARG, "the start-up data on standard input has no secret",
                      "the remote shell must pass its standard input on unchanged");
     }
     auto opening = secure::opening_connections::create();
     DIOMP_TRY(opening);
-    attempts all(invitation, key.value(), opening.value());
+    connection_attempts all(bootstrap, key.value(), opening.value());
     if (auto found = all.wait()) {
         return std::move(*found);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How an agent finds the head: by what it reads from standard input.
+// How an agent connects to the head: with the data that it reads from standard input.
 #pragma once
 
 #include "agent_protocol.h"
@@ -9,17 +9,18 @@
 namespace diomp::run {
 
 /// Reads standard input up to the end mark. Blocks.
-result<agent_invitation> read_invitation();
+result<agent_bootstrap> read_bootstrap();
 
 struct head_connection {
-    unique_fd socket; ///< non-blocking
-    secure::session proven;
+    unique_fd socket; ///< in non-blocking mode
+    secure::session_keys proven;
 };
-/// Tries all addresses at once; the first at which the head proves itself counts, and the others
-/// learn nothing. Blocks for at most the invitation's time. Erases the invitation's secret.
-result<head_connection> connect_to_head(agent_invitation &invitation);
+/// Connects to all addresses at once and takes the first connection whose handshake authenticates
+/// the head. A peer that fails the handshake learns nothing about the secret. Blocks for at most
+/// `bootstrap.timeout_s`. Erases the secret in `bootstrap`.
+result<head_connection> connect_to_head(agent_bootstrap &bootstrap);
 
-/// How the ends of a connection of head and agent present themselves.
-[[nodiscard]] secure::handshake_options handshake_of(const secure::party &self);
+/// Returns the handshake options for a connection between head and agent.
+[[nodiscard]] secure::handshake_options launch_handshake(const secure::party &self);
 
 } // namespace diomp::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What agents tell the head about their ranks.
+// Handlers of the head for the agents' frames about ranks.
 #include "head.h"
 
 #include <fmt/format.h>
@@ -10,8 +10,8 @@
 namespace diomp::run {
 namespace {
 
-/// Word of used output goes out in portions.
-constexpr std::uint32_t thank_bytes = window_bytes / 4;
+/// Output is acknowledged in portions of this size.
+constexpr std::uint32_t ack_bytes = max_unacked_bytes / 4;
 
 } // namespace
 
@@ -33,32 +33,32 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     case frame_type::output:
         on_output(from, frame);
         return;
-    case frame_type::input_taken:
-        input_->taken(frame.number<std::uint32_t>());
+    case frame_type::input_ack:
+        input_->on_ack(frame.number<std::uint32_t>());
         return;
-    case frame_type::stacks_over:
-        on_stacks_over(from);
+    case frame_type::stacks_done:
+        on_stacks_done(from);
         return;
-    case frame_type::looked:
-        on_looked(from);
+    case frame_type::polled:
+        on_polled(from);
         return;
     default:
         break;
     }
     auto const rank = static_cast<int>(frame.number<std::uint32_t>());
     auto const pid = static_cast<pid_t>(frame.number<std::uint32_t>());
-    if (rank < from.share.first_rank || rank >= from.share.first_rank + from.share.ranks) {
-        fail(1, fmt::format("host {} sent what diomp-run does not understand", from.share.name));
+    if (rank < from.block.first_rank || rank >= from.block.first_rank + from.block.ranks) {
+        fail(1, fmt::format("host {} sent an invalid message", from.block.name));
         return;
     }
     pids_[static_cast<std::size_t>(rank)] = pid;
     switch (type) {
     case frame_type::joined:
-        attendance_.join(rank);
+        rank_tracker_.join(rank);
         if (options_.verbose) {
             output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
         }
-        check_attendance();
+        check_premature_exit();
         return;
     case frame_type::finalized:
         note_finalized(rank);
@@ -83,17 +83,16 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
         note_closed(rank);
         return;
     case frame_type::bad_rank:
-        fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank),
-                            frame.text()));
+        fail(1, fmt::format("{} sent an invalid message: {}", describe_rank(rank), frame.text()));
         return;
     default:
-        fail(1, fmt::format("host {} sent what diomp-run does not understand", from.share.name));
+        fail(1, fmt::format("host {} sent an invalid message", from.block.name));
     }
 }
 
 void head::on_fence(host &from) {
     if (from.in_fence) {
-        fail(1, fmt::format("host {} entered a fence twice", from.share.name));
+        fail(1, fmt::format("host {} entered a fence twice", from.block.name));
         return;
     }
     from.in_fence = true;
@@ -112,46 +111,46 @@ void head::on_get(host &from, frame_reader &frame) {
     auto const owner = frame.number<std::uint32_t>();
     std::string const key(frame.text());
     const std::string *const value = values_.find(static_cast<int>(owner), key);
-    frame_writer answer(frame_type::value);
-    answer.number(owner);
-    answer.text(key);
-    answer.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
-    answer.text(value != nullptr ? *value : "");
-    from.link->send(answer.take());
+    frame_writer reply(frame_type::value);
+    reply.number(owner);
+    reply.text(key);
+    reply.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
+    reply.text(value != nullptr ? *value : "");
+    from.link->send(reply.take());
 }
 
 void head::on_output(host &from, frame_reader &frame) {
     auto const rank = static_cast<int>(frame.number<std::uint32_t>());
     int const which = frame.number<std::uint8_t>() != 0 ? 1 : 0;
     std::string_view const text = frame.rest();
-    if (rank < from.share.first_rank || rank >= from.share.first_rank + from.share.ranks ||
+    if (rank < from.block.first_rank || rank >= from.block.first_rank + from.block.ranks ||
         !options_.output_dir.empty()) {
         return;
     }
-    from.unthanked += static_cast<std::uint32_t>(text.size());
+    from.unacked_bytes += static_cast<std::uint32_t>(text.size());
     output_->add_text(rank, which, text);
     if (!output_->congested(0) && !output_->congested(1)) {
-        thank(from);
+        send_output_ack(from);
     }
 }
 
-void head::thank(host &which) {
-    if (which.unthanked >= thank_bytes && which.link) {
-        which.link->send(small_frame(frame_type::output_taken, which.unthanked));
-        which.unthanked = 0;
+void head::send_output_ack(host &which) {
+    if (which.unacked_bytes >= ack_bytes && which.link) {
+        which.link->send(small_frame(frame_type::output_ack, which.unacked_bytes));
+        which.unacked_bytes = 0;
     }
 }
 
-/// The reader of our output has become slower or faster, or has gone.
-void head::on_flow() {
+/// The reader of diomp-run's output has become slower or faster, or has closed it.
+void head::on_flow_change() {
     for (int const which : {0, 1}) {
-        if (output_->reader_gone(which)) {
+        if (output_->reader_closed(which)) {
             send_to_all(small_frame(frame_type::output_closed, static_cast<std::uint8_t>(which)));
         }
     }
     if (!output_->congested(0) && !output_->congested(1)) {
         for (host &each : hosts_) {
-            thank(each);
+            send_output_ack(each);
         }
     }
 }
@@ -165,15 +164,17 @@ void head::on_exited(int rank, frame_reader &frame) {
     fail_exited(rank, how);
 }
 
-void head::on_looked(host &from) {
-    if (std::exchange(from.looks, false) && std::ranges::none_of(hosts_, &host::looks)) {
-        all_ranks_seen();
+void head::on_polled(host &from) {
+    if (std::exchange(from.poll_pending, false) &&
+        std::ranges::none_of(hosts_, &host::poll_pending)) {
+        on_ranks_polled();
     }
 }
 
-void head::on_stacks_over(host &from) {
-    if (std::exchange(from.shows, false) && std::ranges::none_of(hosts_, &host::shows)) {
-        stacks_over();
+void head::on_stacks_done(host &from) {
+    if (std::exchange(from.stacks_pending, false) &&
+        std::ranges::none_of(hosts_, &host::stacks_pending)) {
+        stacks_done();
     }
 }
 

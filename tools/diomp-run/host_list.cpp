@@ -29,7 +29,8 @@ std::optional<int> parse_slots(std::string_view text) {
     return good ? std::optional(value) : std::nullopt;
 }
 
-/// "a", "a:2", "[::1]:2", "::1": a colon counts only if it is the one or follows a bracket.
+/// Parses "a", "a:2", "[::1]:2", "::1": a colon separates slots only if it is the only colon or
+/// follows a bracket.
 result<host_slots> parse_host(std::string_view text) {
     host_slots host;
     auto const colon = text.rfind(':');
@@ -127,8 +128,8 @@ result<std::vector<host_slots>> parse_host_file(std::string_view content, const 
     return hosts;
 }
 
-result<std::vector<host_share>> place_on_hosts(const std::vector<host_slots> &hosts, int ranks,
-                                               bool oversubscribe) {
+result<std::vector<rank_block>> assign_to_hosts(const std::vector<host_slots> &hosts, int ranks,
+                                                bool oversubscribe) {
     auto const count = static_cast<int>(hosts.size());
     bool const slots_given = std::ranges::any_of(hosts, [](auto &host) { return host.slots > 0; });
     long total = 0; // slots of all hosts
@@ -144,7 +145,7 @@ result<std::vector<host_share>> place_on_hosts(const std::vector<host_slots> &ho
                                  count, count == 1 ? "" : "s"),
                      "give the hosts more slots, or use --oversubscribe");
     }
-    std::vector<host_share> shares;
+    std::vector<rank_block> blocks;
     int next = 0;
     long rest = slots_given ? ranks % total : ranks % count;
     for (const host_slots &host : hosts) {
@@ -153,11 +154,11 @@ result<std::vector<host_share>> place_on_hosts(const std::vector<host_slots> &ho
         auto const here = static_cast<int>(ranks / (slots_given ? total : count) * slots + extra);
         rest -= extra;
         if (here > 0) {
-            shares.push_back({host.name, next, here});
+            blocks.push_back({host.name, next, here});
         }
         next += here;
     }
-    return shares;
+    return blocks;
 }
 
 } // namespace diomp::run

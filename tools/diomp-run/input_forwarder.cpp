@@ -35,7 +35,7 @@ input_forwarder::~input_forwarder() {
 }
 
 void input_forwarder::resume() {
-    // In the background a read would stop diomp-run (SIGTTIN).
+    // A read from the background would stop diomp-run (SIGTTIN).
     bool const foreground = tcgetpgrp(STDIN_FILENO) == getpgrp();
     if (!foreground || !pipe_ || !waiting_.empty()) {
         loop_.remove(terminal_token_);
@@ -57,7 +57,7 @@ void input_forwarder::read_terminal() {
         write_pipe();
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
         loop_.remove(terminal_token_);
-        close_pipe(); // Ctrl-D, or the terminal has gone
+        close_pipe(); // Ctrl-D, or the terminal was closed
     }
 }
 
@@ -66,7 +66,7 @@ void input_forwarder::write_pipe() {
     if (size > 0) {
         waiting_.erase(0, static_cast<std::size_t>(size));
     } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
-        waiting_.clear(); // rank 0 reads no more
+        waiting_.clear(); // rank 0 has closed its input
         close_pipe();
     }
     if (!waiting_.empty() && pipe_token_ == event_loop::token::none) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Standard input goes to rank 0. A file or pipe is handed over as it is. A terminal cannot be: rank
-// 0 is in a process group of its own, in the background for the terminal, so what is typed goes
-// through a pipe.
+// Forwards standard input to rank 0. A file or pipe is passed on as descriptor. A terminal is read
+// by diomp-run and forwarded through a pipe, since rank 0 is in a process group of its own, which
+// is a background group of the terminal.
 #pragma once
 
 #include "event_loop.h"
@@ -13,13 +13,15 @@ namespace diomp::run {
 
 class input_forwarder {
 public:
-    /// What rank 0 reads from: close it after the start. `forwarder` is set only for a terminal.
+    /// Returns the descriptor that rank 0 reads from; close it after the start. `forwarder` is set
+    /// only for a terminal.
     static result<unique_fd> open(event_loop &loop, std::unique_ptr<input_forwarder> &forwarder);
     ~input_forwarder();
     input_forwarder(const input_forwarder &) = delete;
     input_forwarder &operator=(const input_forwarder &) = delete;
 
-    /// After being continued, and at the start: reads if diomp-run is in the foreground.
+    /// Reads from the terminal if diomp-run is in the foreground. Call at the start and after
+    /// SIGCONT.
     void resume();
 
 private:

@@ -10,14 +10,14 @@
 namespace diomp::run {
 
 result<std::unique_ptr<input_pipe>> input_pipe::create(event_loop &loop, unique_fd &reading_end,
-                                                       std::function<void(std::size_t)> on_taken) {
+                                                       std::function<void(std::size_t)> on_ack) {
     auto opened = open_pipe();
     DIOMP_TRY(opened);
     pipe_ends ends = opened.take();
     DIOMP_TRY(stop_blocking(ends.writing));
     reading_end = std::move(ends.reading);
     return std::unique_ptr<input_pipe>(
-        new input_pipe(loop, std::move(ends.writing), std::move(on_taken)));
+        new input_pipe(loop, std::move(ends.writing), std::move(on_ack)));
 }
 
 void input_pipe::add(std::string_view text) {
@@ -31,7 +31,7 @@ void input_pipe::write_some() {
         ssize_t const size = write(pipe_.get(), waiting_.data(), waiting_.size());
         if (size > 0) {
             waiting_.erase(0, static_cast<std::size_t>(size));
-            on_taken_(static_cast<std::size_t>(size));
+            on_ack_(static_cast<std::size_t>(size));
         } else if (size < 0 && errno == EAGAIN) {
             if (token_ == event_loop::token::none) {
                 auto token =
@@ -42,7 +42,7 @@ void input_pipe::write_some() {
         } else if (size < 0 && errno != EINTR) {
             waiting_.clear();
             ended_ = true;
-            on_taken_(0);
+            on_ack_(0);
         }
     }
     loop_.remove(token_);

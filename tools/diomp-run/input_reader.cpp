@@ -12,9 +12,9 @@
 namespace diomp::run {
 
 bool input_reader::may_read() const {
-    // In the background a read of the terminal would stop diomp-run (SIGTTIN).
+    // A read of the terminal from the background would stop diomp-run (SIGTTIN).
     bool const background = isatty(STDIN_FILENO) != 0 && tcgetpgrp(STDIN_FILENO) != getpgrp();
-    return !ended_ && !background && on_the_way_ < window_bytes;
+    return !ended_ && !background && in_flight_bytes_ < max_unacked_bytes;
 }
 
 void input_reader::resume() {
@@ -44,17 +44,17 @@ void input_reader::read_some() {
     std::array<char, std::size_t{16} * 1024> buffer; // NOLINT(*-member-init): filled by read
     ssize_t const size = read(STDIN_FILENO, buffer.data(), buffer.size());
     if (size > 0) {
-        on_the_way_ += static_cast<std::size_t>(size);
+        in_flight_bytes_ += static_cast<std::size_t>(size);
         on_text_({buffer.data(), static_cast<std::size_t>(size)});
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
-        ended_ = true; // also Ctrl-D, or a terminal that has gone
+        ended_ = true; // also Ctrl-D, or a closed terminal
         on_text_({});
     }
 }
 
-void input_reader::taken(std::size_t bytes) {
+void input_reader::on_ack(std::size_t bytes) {
     ended_ = ended_ || bytes == 0;
-    on_the_way_ -= std::min(bytes, on_the_way_);
+    in_flight_bytes_ -= std::min(bytes, in_flight_bytes_);
     resume();
 }
 

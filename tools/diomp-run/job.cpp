@@ -41,7 +41,7 @@ status job::start() {
         return usable;
     }
     auto placement =
-        place_ranks(options_.ranks, options_.bind, group_by_core(allowed_cpus(), read_siblings));
+        assign_cores(options_.ranks, options_.bind, group_by_core(allowed_cpus(), read_siblings));
     if (!placement) {
         exit_status_ = status_usage;
         return placement.take_failure();
@@ -67,7 +67,7 @@ status job::start() {
         }
     }
     if (!input_) {
-        // Rank 0 has it now; its writer must see when rank 0 closes it.
+        // Rank 0 has the descriptor now; the writer must notice when rank 0 closes it.
         unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
         dup2(null.get(), STDIN_FILENO);
     }
@@ -98,19 +98,19 @@ void job::clean_up() {
     if (!node_->clean_up()) {
         output_->message("some processes of the job do not end, not even by SIGKILL");
     }
-    // They refer to the loop, and ranks' names are not needed any more.
+    // These members refer to the event loop, and the ranks' names are not needed any more.
     node_.reset();
     input_.reset();
 }
 
-// ---- Ranks
+// ---- Packets from the ranks
 
 void job::on_hello(int rank, pid_t pid) {
-    attendance_.join(rank);
+    rank_tracker_.join(rank);
     if (options_.verbose) {
         output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
     }
-    check_attendance();
+    check_premature_exit();
 }
 
 void job::on_entries(int /*rank*/, std::vector<local::entry> entries) {
@@ -127,43 +127,43 @@ void job::on_fence(int rank) {
 }
 
 void job::on_get(int rank, int owner, std::string key) {
-    // Every value comes with a fence here, and the runtime knows.
-    on_protocol_error(rank, fmt::format("a question for '{}' of rank {}", key, owner));
+    // On one host all values are delivered with the fence, so the runtime never sends `get`.
+    on_protocol_error(rank, fmt::format("a request for the value '{}' of rank {}", key, owner));
 }
 
 void job::on_finalize(int rank) { note_finalized(rank); }
 
 void job::on_abort(int rank, int code) {
-    node_->look_for_killed(rank);
+    node_->handle_killed(rank);
     output_->collect(rank);
     fail_aborted(rank, code);
 }
 
 void job::on_give_up(int rank, int code) {
-    node_->look_for_killed(rank);
+    node_->handle_killed(rank);
     output_->collect(rank);
     fail_given_up(rank, code);
 }
 
-void job::look_at_ranks() {
-    node_->look();
-    all_ranks_seen();
+void job::poll_ranks() {
+    node_->poll();
+    on_ranks_polled();
 }
 
 void job::on_stacks_shown(int rank) {
     output_->collect(rank);
-    node_->look_for_stacks();
+    node_->check_stacks();
 }
 
-void job::on_stacks_over(const std::vector<std::string> &silent) {
+void job::on_stacks_done(const std::vector<std::string> &silent) {
     for (const std::string &sentence : silent) {
         output_->message(sentence);
     }
-    stacks_over();
+    stacks_done();
 }
 
 void job::on_protocol_error(int rank, const std::string &what) {
-    fail(1, fmt::format("{} sent what diomp-run does not understand: {}", name_rank(rank), what));
+    fail(1, fmt::format("{} sent an invalid message: {}", describe_rank(rank), what));
 }
 
 void job::on_start_failure(int /*rank*/, const error &why) {

@@ -21,16 +21,18 @@ public:
 private:
     status set_up() override;
     status start() override;
-    [[nodiscard]] bool over() const override { return node_->over(); }
-    void end_ranks(int signal, bool tell) override { node_->end(signal, tell); }
+    [[nodiscard]] bool finished() const override { return node_->finished(); }
+    void end_ranks(int signal, bool notify) override { node_->end(signal, notify); }
     void kill_ranks() override { node_->kill(); }
     void signal_ranks(int signal) override { node_->signal(signal); }
     void on_child(pid_t pid) override { node_->reap(pid); }
     void on_continued() override;
     void clean_up() override;
-    [[nodiscard]] std::string name_rank(int rank) const override { return node_->name_rank(rank); }
-    void ask_stacks() override { node_->ask_stacks(); }
-    void look_at_ranks() override;
+    [[nodiscard]] std::string describe_rank(int rank) const override {
+        return node_->describe_rank(rank);
+    }
+    void request_stacks() override { node_->request_stacks(); }
+    void poll_ranks() override;
     result<rank_descriptors> open_descriptors(int rank);
 
     void on_hello(int rank, pid_t pid) override;
@@ -43,7 +45,7 @@ private:
     void on_loss(int rank, std::optional<int> peer) override { note_loss(rank, peer); }
     void on_closed(int rank) override { note_closed(rank); }
     void on_stacks_shown(int rank) override;
-    void on_stacks_over(const std::vector<std::string> &silent) override;
+    void on_stacks_done(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
     void on_start_failure(int rank, const error &why) override;

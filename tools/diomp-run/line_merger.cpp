@@ -14,69 +14,69 @@ void line_merger::add_text(std::size_t source, std::string_view text) {
     auto &from = sources_[source];
     if (sources_.size() == 1 && from.prefix.empty()) {
         out_(text);
-        owner_ = text.empty() || text.back() == '\n' ? nobody : source;
+        owner_ = text.empty() || text.back() == '\n' ? no_source : source;
         return;
     }
-    from.held += text;
-    if (!from.held.empty()) {
-        holding_.insert(source);
+    from.pending += text;
+    if (!from.pending.empty()) {
+        pending_sources_.insert(source);
     }
-    if (owner_ == nobody || owner_ == source || sources_[owner_].closed) {
+    if (owner_ == no_source || owner_ == source || sources_[owner_].closed) {
         emit_lines(source);
     }
-    if (from.held.size() > max_held_bytes) {
-        emit_part(source);
+    if (from.pending.size() > max_pending_bytes) {
+        emit_partial(source);
     }
-    if (owner_ == nobody) {
-        release_others();
+    if (owner_ == no_source) {
+        emit_pending_lines();
     } else if (owner_ == source) {
-        emit_part(source);
+        emit_partial(source);
     }
 }
 
 void line_merger::close_source(std::size_t source) {
     auto &from = sources_[source];
-    if (!from.held.empty()) {
+    if (!from.pending.empty()) {
         emit_lines(source);
-        if (!from.held.empty()) {
-            emit_part(source);
+        if (!from.pending.empty()) {
+            emit_partial(source);
         }
     }
     from.closed = true;
-    if (owner_ == nobody) {
-        release_others();
+    if (owner_ == no_source) {
+        emit_pending_lines();
     }
 }
 
 void line_merger::finish() {
-    while (!holding_.empty()) {
-        close_source(*holding_.begin());
+    while (!pending_sources_.empty()) {
+        close_source(*pending_sources_.begin());
     }
 }
 
-bool line_merger::any_line_waits() const {
-    return std::ranges::any_of(holding_, [this](std::size_t index) {
-        return sources_[index].held.find('\n') != std::string::npos;
+bool line_merger::has_pending_line() const {
+    return std::ranges::any_of(pending_sources_, [this](std::size_t index) {
+        return sources_[index].pending.find('\n') != std::string::npos;
     });
 }
 
 bool line_merger::waiting() const {
-    bool const parts_may_go = owner_ == nobody || sources_[owner_].closed;
-    return parts_may_go ? !holding_.empty() : any_line_waits();
+    bool const parts_may_go = owner_ == no_source || sources_[owner_].closed;
+    return parts_may_go ? !pending_sources_.empty() : has_pending_line();
 }
 
 void line_merger::idle() {
-    // Whole lines first: they can go out without making anybody wait.
-    if (any_line_waits()) {
+    // Complete lines first: they do not block other sources.
+    if (has_pending_line()) {
         end_line();
-        release_others();
+        emit_pending_lines();
         return;
     }
-    if (owner_ != nobody && !sources_[owner_].closed) {
-        return; // parts of lines wait for the owner, however long its line takes
+    if (owner_ != no_source && !sources_[owner_].closed) {
+        return; // partial lines wait until the owner's line ends
     }
-    if (!holding_.empty()) {
-        emit_part(*holding_.begin());
+    if (!pending_sources_.empty()) {
+        emit_partial(*pending_sources_.begin());
     }
 }
 
@@ -85,59 +85,59 @@ void line_merger::add_message(std::string_view line) {
     out_(line);
 }
 
-void line_merger::release_others() {
-    std::vector<std::size_t> const indices(holding_.begin(), holding_.end());
+void line_merger::emit_pending_lines() {
+    std::vector<std::size_t> const indices(pending_sources_.begin(), pending_sources_.end());
     for (std::size_t const index : indices) {
         emit_lines(index);
     }
 }
 
-/// All complete lines of a source.
+/// Writes all complete lines of a source.
 void line_merger::emit_lines(std::size_t index) {
     auto &from = sources_[index];
-    auto const last = from.held.rfind('\n');
+    auto const last = from.pending.rfind('\n');
     if (last == std::string::npos) {
         return;
     }
     if (owner_ != index) {
         end_line();
     }
-    emit(from, std::string_view(from.held).substr(0, last + 1));
-    from.held.erase(0, last + 1);
-    if (from.held.empty()) {
-        holding_.erase(index);
+    emit(from, std::string_view(from.pending).substr(0, last + 1));
+    from.pending.erase(0, last + 1);
+    if (from.pending.empty()) {
+        pending_sources_.erase(index);
     }
-    owner_ = nobody;
+    owner_ = no_source;
 }
 
-/// Everything a source has; it owns the line afterwards unless that ends here.
-void line_merger::emit_part(std::size_t index) {
+/// Writes all pending text of a source, which owns the line afterwards unless it ends there.
+void line_merger::emit_partial(std::size_t index) {
     auto &from = sources_[index];
-    if (from.held.empty()) {
+    if (from.pending.empty()) {
         return;
     }
     emit_lines(index);
-    if (from.held.empty()) {
+    if (from.pending.empty()) {
         return;
     }
     if (owner_ != index) {
         end_line();
     }
-    emit(from, from.held);
-    from.held.clear();
-    holding_.erase(index);
+    emit(from, from.pending);
+    from.pending.clear();
+    pending_sources_.erase(index);
     owner_ = index;
 }
 
-/// Writes text with the prefix at each start of a line. Whether the first character starts one
-/// shows in the owner.
+/// Writes text with the prefix at the start of each line. The text continues a line if the source
+/// owns it.
 void line_merger::emit(const source &from, std::string_view text) {
     if (from.prefix.empty()) {
         out_(text);
         return;
     }
     scratch_.clear();
-    bool at_start = owner_ == nobody || &sources_[owner_] != &from;
+    bool at_start = owner_ == no_source || &sources_[owner_] != &from;
     while (!text.empty()) {
         auto const newline = text.find('\n');
         std::string_view const line =
@@ -153,9 +153,9 @@ void line_merger::emit(const source &from, std::string_view text) {
 }
 
 void line_merger::end_line() {
-    if (owner_ != nobody) {
+    if (owner_ != no_source) {
         out_("\n");
-        owner_ = nobody;
+        owner_ = no_source;
     }
 }
 

@@ -32,7 +32,7 @@ std::string numeric_name(const sockaddr *address, socklen_t size) {
 
 bool link_local(const sockaddr_in6 &address) { return IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr); }
 
-std::vector<interface_address> own_addresses() {
+std::vector<interface_address> local_addresses() {
     std::vector<interface_address> found;
     std::vector<interface_address> loopback;
     ifaddrs *list = nullptr;
@@ -90,13 +90,13 @@ std::string port_of(const unique_fd &socket) {
     return port.data();
 }
 
-result<listener> listen_everywhere() {
+result<listener> listen_on_all() {
     sockaddr_in6 six{};
     six.sin6_family = AF_INET6;
     six.sin6_addr = in6addr_any;
     auto socket = listen_at(AF_INET6, reinterpret_cast<const sockaddr *>(&six), sizeof six);
     bool const both = socket.ok();
-    if (!both) { // a system without IPv6
+    if (!both) { // the system has no IPv6
         sockaddr_in four{};
         four.sin_family = AF_INET;
         socket = listen_at(AF_INET, reinterpret_cast<const sockaddr *>(&four), sizeof four);
@@ -107,7 +107,7 @@ result<listener> listen_everywhere() {
     listener made;
     made.socket = socket.take();
     std::string const port = port_of(made.socket);
-    for (const interface_address &each : own_addresses()) {
+    for (const interface_address &each : local_addresses()) {
         if (both || each.numeric.find(':') == std::string::npos) {
             made.addresses.emplace_back(each.numeric, port);
         }
@@ -132,13 +132,13 @@ bool is_loopback(const sockaddr *address) {
 
 } // namespace
 
-bool is_own_name(const std::string &name) {
+bool is_local_name(const std::string &name) {
     return name == "localhost" || name == launch::host_name();
 }
 
-host_place find_host(const std::string &name) {
-    host_place found;
-    found.here = is_own_name(name); // also where nobody resolves it
+resolved_host resolve_host(const std::string &name) {
+    resolved_host found;
+    found.is_local = is_local_name(name); // also if the name cannot be resolved
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
@@ -146,13 +146,13 @@ host_place find_host(const std::string &name) {
     if (getaddrinfo(name.c_str(), nullptr, &hints, &list) != 0) {
         return found;
     }
-    auto const own = own_addresses();
+    auto const own = local_addresses();
     for (const addrinfo *each = list; each != nullptr; each = each->ai_next) {
         std::string numeric = numeric_name(each->ai_addr, each->ai_addrlen);
         bool const loopback = is_loopback(each->ai_addr);
         // Debian gives a host's own name an address that no interface has, 127.0.1.1.
-        found.here = found.here || loopback ||
-                     std::ranges::find(own, numeric, &interface_address::numeric) != own.end();
+        found.is_local = found.is_local || loopback ||
+                         std::ranges::find(own, numeric, &interface_address::numeric) != own.end();
         if (found.address.empty() && !loopback && numeric.find('%') == std::string::npos) {
             found.address = std::move(numeric);
         }
@@ -163,10 +163,10 @@ host_place find_host(const std::string &name) {
 
 result<listener> open_listener(const std::string &address) {
     if (address.empty()) {
-        return listen_everywhere();
+        return listen_on_all();
     }
     std::string name = address;
-    for (const interface_address &each : own_addresses()) {
+    for (const interface_address &each : local_addresses()) {
         if (each.interface == address) {
             name = each.numeric;
             break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where the head and other hosts can be reached.
+// Network addresses of the head and of other hosts.
 #pragma once
 
 #include "event_loop.h"
@@ -11,22 +11,22 @@
 namespace diomp::run {
 
 struct listener {
-    unique_fd socket; ///< non-blocking
-    /// Numeric addresses and ports to try: those of all interfaces, loopback last.
+    unique_fd socket; ///< in non-blocking mode
+    /// Numeric addresses and ports to connect to: those of all interfaces, loopback last.
     std::vector<std::pair<std::string, std::string>> addresses;
 };
 
-/// At a port that the system chooses; `address` (a name, a numeric address or an interface) limits
-/// it to one, empty means all.
+/// Listens at a port that the system chooses. `address` (a name, a numeric address or an interface)
+/// selects one address; empty means all.
 result<listener> open_listener(const std::string &address);
 
-/// What this machine is always called, without a look-up: localhost, and its host name.
-bool is_own_name(const std::string &name);
-/// Where a host is, as this one sees it.
-struct host_place {
-    bool here = false;   ///< it is this machine
-    std::string address; ///< numeric, by which others reach it; empty: not known here
+/// Returns whether `name` is "localhost" or this machine's host name. Does no look-up.
+bool is_local_name(const std::string &name);
+/// A host name, resolved on this machine.
+struct resolved_host {
+    bool is_local = false; ///< the host is this machine
+    std::string address;   ///< numeric, for connections from other hosts; empty: unknown
 };
-host_place find_host(const std::string &name);
+resolved_host resolve_host(const std::string &name);
 
 } // namespace diomp::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-run: starts a program on several ranks, of this machine or of several.
+// diomp-run: starts a program on several ranks, on this machine or on several hosts.
 #include "agent.h"
 #include "base/secure/secret.h"
 #include "base/tool_main.h"
@@ -15,13 +15,14 @@
 
 namespace {
 
-int refuse(const diomp::error &why) {
+int report_usage_error(const diomp::error &why) {
     std::fprintf(stderr, "diomp-run: %s\n", diomp::run::describe(why).c_str());
     return diomp::run::status_usage;
 }
 
-/// Services and ranks have it in common. Not on a command line, which everybody can see.
-void give_token(diomp::run::run_options &options) {
+/// Adds the token that services and ranks share. Command lines are visible to all users, so it is
+/// passed in the environment.
+void add_token(diomp::run::run_options &options) {
     if (!options.device_hosts.empty()) {
         options.environment.emplace_back("DIOMP_TOKEN", diomp::secure::secret::random().encode());
     }
@@ -37,21 +38,21 @@ int run(int argc, char **argv) {
         return *status;
     }
     auto &options = std::get<run_options>(parsed);
-    give_token(options);
+    add_token(options);
     if (options.hosts.empty()) {
         auto const fit = check_devices(options.device_hosts, options.ranks);
-        return fit ? job(std::move(options)).run() : refuse(fit.failure());
+        return fit ? job(std::move(options)).run() : report_usage_error(fit.failure());
     }
-    auto shares = place_on_hosts(options.hosts, options.ranks, options.oversubscribe);
-    if (!shares) {
-        return refuse(shares.failure());
+    auto blocks = assign_to_hosts(options.hosts, options.ranks, options.oversubscribe);
+    if (!blocks) {
+        return report_usage_error(blocks.failure());
     }
-    const host_share &last = shares.value().back();
+    const rank_block &last = blocks.value().back();
     options.ranks = last.first_rank + last.ranks;
     if (auto const fit = check_devices(options.device_hosts, options.ranks); !fit) {
-        return refuse(fit.failure());
+        return report_usage_error(fit.failure());
     }
-    return head(std::move(options), shares.take()).run();
+    return head(std::move(options), blocks.take()).run();
 }
 
 } // namespace

@@ -3,7 +3,7 @@
 
 #include "base/read_file.h"
 #include "launch/openmp_files.h"
-#include "strays.h"
+#include "orphans.h"
 
 #include <fmt/format.h>
 
@@ -23,8 +23,8 @@ namespace local = launch::local;
 
 namespace {
 
-/// Unless the user has said something.
-void set_helper_threads(std::vector<std::string> &environment, const std::string &share,
+/// Sets the number of libomp's hidden helper threads, unless the user has set it.
+void set_helper_threads(std::vector<std::string> &environment, const std::string &rank_devices,
                         const cpu_list &bound_to) {
     for (std::string const &each : environment) {
         if (each.starts_with("LIBOMP_NUM_HIDDEN_HELPER_THREADS=") ||
@@ -33,28 +33,28 @@ void set_helper_threads(std::vector<std::string> &environment, const std::string
         }
     }
     std::size_t const processors = bound_to.empty() ? allowed_cpus().size() : bound_to.size();
-    environment.push_back(
-        fmt::format("LIBOMP_NUM_HIDDEN_HELPER_THREADS={}", helper_threads(share, processors)));
+    environment.push_back(fmt::format("LIBOMP_NUM_HIDDEN_HELPER_THREADS={}",
+                                      helper_threads(rank_devices, processors)));
 }
 
 } // namespace
 
 result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events,
                                            const std::string &mark) {
-    // Orphans of the job become ours and not init's, so that none is lost.
+    // Orphans of the job become children of this process, not of init.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    auto keeper = guard::start(mark);
-    if (!keeper) {
-        return keeper.take_failure();
+    auto guard_process = guard::start(mark);
+    if (!guard_process) {
+        return guard_process.take_failure();
     }
-    std::unique_ptr<node> made(new node(loop, events, keeper.take()));
-    auto watch = open_pipe();
-    DIOMP_TRY(watch);
-    made->watch_ = watch.take();
+    std::unique_ptr<node> made(new node(loop, events, guard_process.take()));
+    auto monitor = open_pipe();
+    DIOMP_TRY(monitor);
+    made->liveness_pipe_ = monitor.take();
     auto stacks = open_pipe();
     DIOMP_TRY(stacks);
     made->stacks_ = stacks.take();
-    auto limit = add_timer(loop, [self = made.get()] { self->end_stacks(); });
+    auto limit = add_timer(loop, [self = made.get()] { self->finish_stacks(); });
     DIOMP_TRY(limit);
     made->stacks_limit_ = limit.take();
     auto grace = add_timer(loop, [self = made.get()] { self->on_grace_over(); });
@@ -88,15 +88,15 @@ status node::start(node_plan plan,
 }
 
 status node::start_rank(int rank, const rank_descriptors &descriptors) {
-    local::welcome_packet welcome;
-    welcome.rank = static_cast<std::uint32_t>(rank);
-    welcome.size = static_cast<std::uint32_t>(plan_.world_size);
-    welcome.node_first = static_cast<std::uint32_t>(plan_.first_rank);
-    welcome.node_size = static_cast<std::uint32_t>(plan_.ranks);
-    welcome.job_id = plan_.job_id;
-    welcome.host = plan_.host;
+    local::rank_info_packet setup_packet;
+    setup_packet.rank = static_cast<std::uint32_t>(rank);
+    setup_packet.size = static_cast<std::uint32_t>(plan_.world_size);
+    setup_packet.node_first = static_cast<std::uint32_t>(plan_.first_rank);
+    setup_packet.node_size = static_cast<std::uint32_t>(plan_.ranks);
+    setup_packet.job_id = plan_.job_id;
+    setup_packet.host = plan_.host;
     unique_fd rank_end;
-    auto link = rank_link::create(loop_, events_, welcome, watch_.reading.get(),
+    auto link = rank_link::create(loop_, events_, setup_packet, liveness_pipe_.reading.get(),
                                   stacks_.reading.get(), rank_end);
     if (!link) {
         return link.take_failure();
@@ -114,10 +114,10 @@ status node::start_rank(int rank, const rank_descriptors &descriptors) {
         static constexpr std::string_view variable = "DIOMP_REMOTE_DEVICES=";
         std::erase_if(request.environment,
                       [](const std::string &each) { return each.starts_with(variable); });
-        std::string const &share =
+        std::string const &rank_devices =
             plan_.remote_devices[static_cast<std::size_t>(rank - plan_.first_rank)];
-        request.environment.push_back(std::string(variable) + share);
-        set_helper_threads(request.environment, share,
+        request.environment.push_back(std::string(variable) + rank_devices);
+        set_helper_threads(request.environment, rank_devices,
                            plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)]);
     }
     request.standard_input = descriptors.in.get();
@@ -131,8 +131,8 @@ status node::start_rank(int rank, const rank_descriptors &descriptors) {
     started.process = spawned.take();
     ++started_;
     started.link = link.take();
-    guard_.watch(pid(rank));
-    // Not by its wrapper: glibc 2.36 declares that with C++ linkage.
+    guard_.monitor(pid(rank));
+    // By syscall(): glibc 2.36 declares pidfd_open() with C++ linkage.
     started.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, pid(rank), 0)));
     if (!started.pidfd) {
         return system_error("pidfd_open", errno);
@@ -144,7 +144,7 @@ status node::start_rank(int rank, const rank_descriptors &descriptors) {
     return {};
 }
 
-std::string node::name_rank(int rank) const {
+std::string node::describe_rank(int rank) const {
     return fmt::format("rank {} on {} (pid {}, {})", rank, plan_.host, pid(rank),
                        plan_.common.arguments.front());
 }
@@ -169,7 +169,7 @@ void node::send_to_all(const std::vector<shared_packet> &packets) {
     }
 }
 
-// ---- The end of ranks
+// ---- End of the ranks
 
 void node::on_rank_exit(int rank) {
     auto &process = at(rank);
@@ -180,7 +180,7 @@ void node::on_rank_exit(int rank) {
     loop_.remove(process.token);
     process.ended = true;
     ++ended_;
-    // What it said last comes before what is said about it.
+    // Handles its last packets before its end.
     process.link->receive();
     if (how->signal == SIGKILL && !killed_) {
         how->reason = explain_kill();
@@ -190,7 +190,7 @@ void node::on_rank_exit(int rank) {
     } else {
         events_.on_exit(rank, *how);
     }
-    look_for_stacks();
+    check_stacks();
 }
 
 std::string node::explain_kill() const {
@@ -199,10 +199,10 @@ std::string node::explain_kill() const {
     }
     return fmt::format("out of memory, the kernel's OOM killer has ended it; it is the memory of "
                        "{}; use fewer ranks per node or less memory per rank, or raise the limit",
-                       oom_.describe_place());
+                       oom_.describe_scope());
 }
 
-void node::look_for_killed(int except) {
+void node::handle_killed(int except) {
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto const &process = at(rank);
         if (rank != except && !process.ended && pid(rank) > 0) {
@@ -214,7 +214,7 @@ void node::look_for_killed(int except) {
     }
 }
 
-void node::look() {
+void node::poll() {
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         if (at(rank).link && !at(rank).ended) {
             at(rank).link->receive();
@@ -225,45 +225,46 @@ void node::look() {
 
 // ---- Stacks
 
-void node::ask_stacks() {
-    asks_stacks_ = true;
+void node::request_stacks() {
+    stacks_requested_ = true;
     stacks_.writing.reset();
     stacks_limit_->arm(stacks_limit_s);
-    look_for_stacks();
+    check_stacks();
 }
 
-void node::look_for_stacks() {
+void node::check_stacks() {
     bool const waits = std::ranges::any_of(ranks_, [](const rank_process &each) {
-        return each.link && !each.ended && each.link->can_show() && !each.link->has_shown();
+        return each.link && !each.ended && each.link->can_show_stacks() &&
+               !each.link->has_shown_stacks();
     });
-    if (asks_stacks_ && !waits) {
-        end_stacks();
+    if (stacks_requested_ && !waits) {
+        finish_stacks();
     }
 }
 
-void node::end_stacks() {
-    if (!std::exchange(asks_stacks_, false)) {
+void node::finish_stacks() {
+    if (!std::exchange(stacks_requested_, false)) {
         return;
     }
     stacks_limit_->disarm();
     std::vector<std::string> silent;
-    // Programs without DiOMP show nothing, and nobody misses it.
+    // If no rank can print stacks, the program does not use DiOMP: no message.
     bool const expected = std::ranges::any_of(
-        ranks_, [](const rank_process &each) { return each.link && each.link->can_show(); });
+        ranks_, [](const rank_process &each) { return each.link && each.link->can_show_stacks(); });
     for (int rank = plan_.first_rank; expected && rank < plan_.first_rank + plan_.ranks; ++rank) {
-        if (!at(rank).ended && at(rank).link && !at(rank).link->has_shown()) {
+        if (!at(rank).ended && at(rank).link && !at(rank).link->has_shown_stacks()) {
             silent.push_back(
-                fmt::format("{} shows no stacks: {}", name_rank(rank), explain_silence(rank)));
+                fmt::format("{} shows no stacks: {}", describe_rank(rank), explain_silence(rank)));
         }
     }
-    events_.on_stacks_over(silent);
+    events_.on_stacks_done(silent);
 }
 
 std::string node::explain_silence(int rank) const {
     auto const read = proc_is_ours() ? read_file(fmt::format("/proc/{}/stat", pid(rank)))
                                      : result<std::string>(std::string());
     std::string const text = read ? read.value() : std::string();
-    std::size_t const name_end = text.rfind(") "); // the name may have any characters
+    std::size_t const name_end = text.rfind(") "); // the name may contain any characters
     char const state =
         name_end != std::string::npos && name_end + 2 < text.size() ? text[name_end + 2] : '?';
     if (state == 'T' || state == 't') {
@@ -272,7 +273,7 @@ std::string node::explain_silence(int rank) const {
     if (!at(rank).link->has_joined()) {
         return "it has not joined the job";
     }
-    if (!at(rank).link->can_show()) {
+    if (!at(rank).link->can_show_stacks()) {
         return "it is outside of DiOMP, or DIOMP_STACKS is off";
     }
     return fmt::format("no answer for {} s{}", stacks_limit_s,
@@ -280,8 +281,8 @@ std::string node::explain_silence(int rank) const {
 }
 
 void node::reap(pid_t pid) {
-    // Ranks have their pidfd. This reaps orphans that ended on their own; what signals that were
-    // merged into one leave out waits for the end.
+    // Ranks are reaped by pidfd. This reaps orphans that end by themselves; several SIGCHLD may be
+    // merged into one, so the rest is reaped in clean_up().
     bool const ours = pid == guard_.pid() || std::ranges::any_of(ranks_, [pid](auto &each) {
                           return each.process.pid() == pid;
                       });
@@ -292,20 +293,20 @@ void node::reap(pid_t pid) {
     }
 }
 
-void node::end(int signal_number, bool tell) {
-    asks_stacks_ = false;
-    if (tell) {
-        watch_.writing.reset();
+void node::end(int signal_number, bool notify) {
+    stacks_requested_ = false;
+    if (notify) {
+        liveness_pipe_.writing.reset();
     }
     signal(signal_number);
-    signal(SIGCONT); // a stopped process would not follow
+    signal(SIGCONT); // a stopped process would not handle the signal
     grace_->arm(grace_s);
 }
 
 void node::kill() {
     killed_ = true;
-    asks_stacks_ = false;
-    watch_.writing.reset();
+    stacks_requested_ = false;
+    liveness_pipe_.writing.reset();
     signal(SIGKILL);
     grace_->arm(kill_limit_s);
 }
@@ -327,8 +328,8 @@ void node::on_grace_over() {
 }
 
 bool node::clean_up() {
-    // Also after success: what the ranks have left behind ends with the job. Their leaders are
-    // still zombies, so these group numbers are theirs.
+    // Also after success: processes that the ranks have left end with the job. The group leaders
+    // are still zombies, so the group ids have not been reused.
     signal(SIGKILL);
     reaped_ = true;
     bool const is_clean = kill_and_reap_children(guard_.pid(), kill_limit_s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The ranks of one machine: starts them, hears them, signals them, and leaves nothing behind.
+// The ranks of one machine: starts them, receives their packets, sends them signals, and cleans up.
 #pragma once
 
 #include "cpu_layout.h"
@@ -19,16 +19,16 @@
 
 namespace diomp::run {
 
-/// What happens on the node. Ranks are world ranks.
+/// Events of the node's ranks. Ranks are world ranks.
 class node_events : public link_events {
 public:
-    /// The rank's packets that came before have been handled.
+    /// The rank has ended. Its earlier packets have been handled.
     virtual void on_exit(int rank, const exit_info &how) = 0;
     /// The rank's program could not be executed; diomp-run's exit status is status_cannot_execute.
     virtual void on_start_failure(int rank, const error &why) = 0;
-    /// After ask_stacks(): every rank has shown its stacks or will not. `silent`: a sentence about
-    /// each of those that will not.
-    virtual void on_stacks_over(const std::vector<std::string> &silent) = 0;
+    /// Follows request_stacks(): each rank has printed its stacks or will not. `silent` has a
+    /// sentence about each rank that will not.
+    virtual void on_stacks_done(const std::vector<std::string> &silent) = 0;
 };
 
 struct node_plan {
@@ -39,8 +39,8 @@ struct node_plan {
     std::string host;
     std::string mark; ///< NAME=VALUE in the environment of all processes of this node and job
     std::vector<cpu_list> placement;         ///< [rank - first_rank]
-    std::vector<std::string> remote_devices; ///< [rank - first_rank] DIOMP_REMOTE_DEVICES; or empty
-    spawn_request common; ///< program, arguments, environment, mask and limits of every rank
+    std::vector<std::string> remote_devices; ///< [rank - first_rank] DIOMP_REMOTE_DEVICES, or empty
+    spawn_request common; ///< program, arguments, environment, signal mask and limits of all ranks
 };
 
 struct rank_descriptors {
@@ -51,45 +51,48 @@ struct rank_descriptors {
 
 class node {
 public:
-    /// Makes this process the one to which orphans of the ranks go. `mark`: see node_plan.
+    /// Makes this process the reaper of the ranks' orphans. `mark`: see node_plan.
     static result<std::unique_ptr<node>> create(event_loop &loop, node_events &events,
                                                 const std::string &mark);
     ~node();
     node(const node &) = delete;
     node &operator=(const node &) = delete;
 
-    /// Returns without waiting for the ranks' programs. On failure ranks may have been started.
+    /// Starts the ranks and returns without waiting for their programs. On failure some ranks may
+    /// have been started.
     status start(node_plan plan,
                  const std::function<result<rank_descriptors>(int rank)> &descriptors);
     [[nodiscard]] const node_plan &plan() const { return plan_; }
     [[nodiscard]] pid_t pid(int rank) const { return at(rank).process.pid(); }
-    /// "rank 3 on b (pid 17, ./app)".
-    [[nodiscard]] std::string name_rank(int rank) const;
-    /// "rank 3 of 4 on b: pid 17, cpus 0-1".
+    /// Returns "rank 3 on b (pid 17, ./app)".
+    [[nodiscard]] std::string describe_rank(int rank) const;
+    /// Returns "rank 3 of 4 on b: pid 17, cpus 0-1".
     [[nodiscard]] std::string describe_placement(int rank) const;
 
     void send(int rank, const std::vector<shared_packet> &packets);
     void send_to_all(const std::vector<shared_packet> &packets);
 
-    /// Signal, then SIGKILL to what is left a second later. `tell`: closes the watch pipe.
-    void end(int signal, bool tell);
+    /// Sends the signal, and SIGKILL after grace_s to the processes that are left. `notify`: also
+    /// closes the liveness pipe.
+    void end(int signal, bool notify);
     void kill();
     void signal(int number);
-    /// Asks all ranks for their stacks. on_stacks_over() follows: at once if no rank shows any,
-    /// after stacks_limit_s at the latest.
-    void ask_stacks();
-    /// A rank has shown its stacks.
-    void look_for_stacks();
-    /// Handles the end of ranks that a signal has killed, other than `except`, before its event: a
-    /// rank that fails since another one was killed may be heard first.
-    void look_for_killed(int except);
-    /// Handles everything that ranks have sent and how they have ended, before their events.
-    void look();
-    /// A child that is no rank has ended, as SIGCHLD says.
+    /// Asks all ranks to print their stacks. on_stacks_done() follows: at once if no rank can print
+    /// any, after stacks_limit_s at the latest.
+    void request_stacks();
+    /// Calls on_stacks_done() if no rank is left to wait for.
+    void check_stacks();
+    /// Handles the end of ranks other than `except` that were killed by a signal, without waiting
+    /// for their events: the failure of a rank may arrive before the end of the rank that caused
+    /// it.
+    void handle_killed(int except);
+    /// Handles all packets and exits of ranks that are available, without waiting for their events.
+    void poll();
+    /// Reaps an ended child process that is not a rank. Call on SIGCHLD.
     void reap(pid_t pid);
-    /// Every rank has ended, or they do not go away even after SIGKILL.
-    [[nodiscard]] bool over() const { return ended_ == started_ || gave_up_; }
-    /// Kills what the ranks have left behind. False if something does not go away.
+    /// Returns whether all ranks have ended, or some are left even after SIGKILL.
+    [[nodiscard]] bool finished() const { return ended_ == started_ || gave_up_; }
+    /// Kills processes that the ranks have left. Returns false if some cannot be killed.
     [[nodiscard]] bool clean_up();
 
 private:
@@ -100,8 +103,8 @@ private:
         std::unique_ptr<rank_link> link;
         bool ended = false;
     };
-    node(event_loop &loop, node_events &events, guard keeper)
-        : loop_(loop), events_(events), guard_(std::move(keeper)) {}
+    node(event_loop &loop, node_events &events, guard guard_process)
+        : loop_(loop), events_(events), guard_(std::move(guard_process)) {}
     [[nodiscard]] rank_process &at(int rank) {
         return ranks_[static_cast<std::size_t>(rank - plan_.first_rank)];
     }
@@ -112,7 +115,7 @@ private:
     void on_rank_exit(int rank);
     [[nodiscard]] std::string explain_kill() const;
     void on_grace_over();
-    void end_stacks();
+    void finish_stacks();
     [[nodiscard]] std::string explain_silence(int rank) const;
 
     event_loop &loop_;
@@ -121,26 +124,26 @@ private:
     node_plan plan_;
     oom_counter oom_;
     std::uint64_t oom_kills_before_ = 0; ///< before the ranks' start
-    /// Ranks hold the reading end; its end of file tells them that the job is over.
-    pipe_ends watch_;
-    /// Its end of file asks them for their stacks.
+    /// Ranks hold the reading end; its end of file means that the job has ended.
+    pipe_ends liveness_pipe_;
+    /// Its end of file asks the ranks to print their stacks.
     pipe_ends stacks_;
-    bool asks_stacks_ = false; ///< until all have answered
+    bool stacks_requested_ = false; ///< until all ranks have answered
     std::unique_ptr<timer> stacks_limit_;
     std::unique_ptr<timer> grace_;
     std::vector<rank_process> ranks_; ///< [rank - first_rank]
     std::size_t started_ = 0;
     std::size_t ended_ = 0; ///< ranks whose exit is known
     bool killed_ = false;
-    bool reaped_ = false;  ///< ranks' numbers may be somebody else's by now
-    bool gave_up_ = false; ///< processes do not go away even after SIGKILL
+    bool reaped_ = false;  ///< the ranks' process ids may have been reused
+    bool gave_up_ = false; ///< processes are left even after SIGKILL
 };
 
-/// Time to show stacks.
+/// Time to print stacks.
 inline constexpr double stacks_limit_s = 1.0;
-/// Time to follow a signal before SIGKILL.
+/// Time to end after a signal, before SIGKILL.
 inline constexpr double grace_s = 1.0;
-/// Time for processes to go away after SIGKILL, which they do at once unless the kernel holds them.
+/// Time for processes to end after SIGKILL: at once, unless they hang in the kernel.
 inline constexpr double kill_limit_s = 5.0;
 
 } // namespace diomp::run

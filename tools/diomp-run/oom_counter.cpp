@@ -15,7 +15,7 @@
 namespace diomp::run {
 namespace {
 
-/// More than any machine has: how version 1 says "no limit".
+/// Larger than any memory: version 1 expresses "no limit" by such a number.
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 60;
 
 std::string content_of(const std::string &path) {
@@ -38,8 +38,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
     return parsed.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-/// Whether `word` is among those that commas separate.
-bool lists(std::string_view words, std::string_view word) {
+/// Returns whether `word` is in a comma-separated list.
+bool list_contains(std::string_view words, std::string_view word) {
     while (!words.empty()) {
         auto const comma = words.find(',');
         if (words.substr(0, comma) == word) {
@@ -50,7 +50,8 @@ bool lists(std::string_view words, std::string_view word) {
     return false;
 }
 
-/// The memory cgroup in /proc/self/cgroup: "0::GROUP" of version 2, "N:memory:GROUP" of version 1.
+/// Finds the memory cgroup in /proc/self/cgroup: "0::GROUP" (version 2), "N:memory:GROUP" (version
+/// 1).
 std::optional<std::string> find_group(const std::string &groups, bool version_2) {
     std::optional<std::string> found;
     for_each_line(groups, [&](std::string_view line) {
@@ -60,7 +61,7 @@ std::optional<std::string> find_group(const std::string &groups, bool version_2)
             return;
         }
         std::string_view const controllers = line.substr(first + 1, second - first - 1);
-        if (version_2 ? controllers.empty() : lists(controllers, "memory")) {
+        if (version_2 ? controllers.empty() : list_contains(controllers, "memory")) {
             found = line.substr(second + 1);
         }
     });
@@ -69,7 +70,7 @@ std::optional<std::string> find_group(const std::string &groups, bool version_2)
 
 } // namespace
 
-/// A line of /proc/self/mountinfo (proc_pid_mountinfo(5)):
+/// Finds the hierarchy's mount in /proc/self/mountinfo (proc_pid_mountinfo(5)), with lines such as
 /// "36 35 98:0 ROOT POINT options optional-fields... - TYPE source super-options".
 std::optional<oom_counter::mount> oom_counter::find_mount(const std::string &table,
                                                           bool version_2) {
@@ -84,8 +85,8 @@ std::optional<oom_counter::mount> oom_counter::find_mount(const std::string &tab
         if (fields.size() < 6 || fields.end() - dash < 4) {
             return;
         }
-        bool const fits =
-            version_2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && lists(dash[3], "memory");
+        bool const fits = version_2 ? dash[1] == "cgroup2"
+                                    : dash[1] == "cgroup" && list_contains(dash[3], "memory");
         if (fits && !found) {
             found = mount{fields[4], fields[3]};
         }
@@ -105,8 +106,8 @@ oom_counter oom_counter::of_this_process(const std::string &root) {
         oom_counter found;
         found.group_ = *group;
         found.top_ = root + where->point;
-        // In a container a part of the hierarchy may be mounted. A group outside of it is seen as
-        // /../...: then what is mounted is the closest.
+        // In a container only a part of the hierarchy may be mounted. A group outside of that part
+        // appears as /../...; then the mounted part is the closest.
         std::string_view below = *group;
         if (where->group != "/" && below.starts_with(where->group)) {
             below.remove_prefix(where->group.size());
@@ -145,7 +146,7 @@ std::optional<std::uint64_t> oom_counter::lowest_limit() const {
     return lowest < no_limit ? std::optional(lowest) : std::nullopt;
 }
 
-std::string oom_counter::describe_place() const {
+std::string oom_counter::describe_scope() const {
     if (folder_.empty()) {
         return "this machine";
     }

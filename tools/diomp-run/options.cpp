@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t max_host_file_bytes = std::size_t{64} << 20;
 
-/// CLI11 knows nothing of the program and its arguments, which follow the options.
+/// Prints the usage line: CLI11's has no program and arguments after the options.
 class formatter : public CLI::Formatter {
 public:
     std::string make_usage(const CLI::App * /*app*/, std::string /*name*/) const override {
@@ -28,7 +28,7 @@ public:
     }
 };
 
-/// -x NAME=VALUE or -x NAME.
+/// Handles -x NAME=VALUE and -x NAME.
 void add_variable(run_options &options, const std::string &text) {
     auto const equals = text.find('=');
     std::string name = text.substr(0, equals);
@@ -48,20 +48,20 @@ void add_variable(run_options &options, const std::string &text) {
     }
 }
 
-/// Throws what CLI11 reports as misuse of `option`.
+/// Returns the parsed hosts, or throws an error that CLI11 reports for `option`.
 template <typename Host>
-std::vector<Host> accept_hosts(const char *option, result<std::vector<Host>> parsed) {
+std::vector<Host> require_hosts(const char *option, result<std::vector<Host>> parsed) {
     if (!parsed) {
         throw CLI::ValidationError(option, parsed.failure().message());
     }
     return parsed.take();
 }
 
-void declare_hosts(CLI::App &app, run_options &options) {
+void add_host_options(CLI::App &app, run_options &options) {
     auto *const list = app.add_option_function<std::string>(
                               "--hosts,--host",
                               [&options](const std::string &text) {
-                                  options.hosts = accept_hosts("--hosts", parse_hosts(text));
+                                  options.hosts = require_hosts("--hosts", parse_hosts(text));
                               },
                               "Run on these hosts, started by a remote shell. Without slots the "
                               "ranks are spread evenly; with slots each host is filled in turn")
@@ -73,7 +73,7 @@ void declare_hosts(CLI::App &app, run_options &options) {
                if (!content) {
                    throw CLI::ValidationError("--hostfile", content.failure().message());
                }
-               options.hosts = accept_hosts("--hostfile", parse_host_file(content.value(), path));
+               options.hosts = require_hosts("--hostfile", parse_host_file(content.value(), path));
            },
            "The same from a file: a host per line, as HOST, HOST:SLOTS or HOST slots=SLOTS")
         ->type_name("FILE")
@@ -92,14 +92,15 @@ void declare_hosts(CLI::App &app, run_options &options) {
         ->type_name("ADDRESS");
 }
 
-void declare(CLI::App &app, run_options &options) {
+void add_options(CLI::App &app, run_options &options) {
     app.add_option("-n,--np", options.ranks, "Number of ranks")
         ->check(CLI::Range(1, 100000))
         ->type_name("N");
     std::map<std::string, binding> const words{{"core", binding::core}, {"none", binding::none}};
-    app.add_option("--bind-to", options.bind,
-                   "core: each rank gets its share of the cores; none: the system places ranks. "
-                   "Default: core if there is a core for each rank, else none")
+    app.add_option(
+           "--bind-to", options.bind,
+           "core: the cores are divided among the ranks; none: the system schedules ranks freely. "
+           "Default: core if there is a core for each rank, else none")
         ->transform(CLI::Transformer(words))
         ->type_name("core|none");
     app.add_option("--devices-per-rank", options.devices_per_rank,
@@ -110,7 +111,7 @@ void declare(CLI::App &app, run_options &options) {
     app.add_option_function<std::string>(
            "--remote-devices",
            [&options](const std::string &text) {
-               options.device_hosts = accept_hosts("--remote-devices", parse_device_hosts(text));
+               options.device_hosts = require_hosts("--remote-devices", parse_device_hosts(text));
            },
            "Lend the program devices of these hosts: diomp-run starts a service on each, by the "
            "remote shell unless it is this machine. Ranks get blocks of the devices")
@@ -136,19 +137,19 @@ void declare(CLI::App &app, run_options &options) {
     app.add_option("--timeout", options.timeout_s, "End the job after this time, with status 124")
         ->check(CLI::Range(0.0, 1e9))
         ->type_name("SECONDS");
-    declare_hosts(app, options);
+    add_host_options(app, options);
     app.add_flag("-q,--quiet", options.quiet, "Do not say why a job failed");
     app.add_flag("-v,--verbose", options.verbose, "Say which rank runs where");
     app.set_version_flag("--version", fmt::format("diomp-run {}.{}.{}", DIOMP_VERSION_MAJOR,
                                                   DIOMP_VERSION_MINOR, DIOMP_VERSION_PATCH));
-    // Everything from the first word that is no option belongs to the program.
+    // From the first word that is not an option, all words belong to the program.
     app.prefix_command();
     app.footer("Exit status: 0 if every rank exits with 0; otherwise that of the first rank that "
                "fails,\n128 + signal if it was killed, 124 after --timeout.");
 }
 
-/// The words behind argv[0] in reverse, as CLI11 takes them. Who comes from mpirun writes -np N,
-/// which would be a number of ranks called "p". What follows the options is the program's own.
+/// Returns the words after argv[0] in reverse order, as CLI11 expects them. Replaces -np N, as in
+/// mpirun, which CLI11 would read as -n p. Words after the options are the program's and stay.
 std::vector<std::string> words_in_reverse(const CLI::App &app, int argc, const char *const *argv) {
     std::vector<std::string> words(argv + 1, argv + argc);
     for (std::size_t i = 0; i < words.size() && words[i].starts_with("-") && words[i] != "--";
@@ -156,7 +157,7 @@ std::vector<std::string> words_in_reverse(const CLI::App &app, int argc, const c
         if (words[i] == "-np") {
             words[i] = "--np";
         }
-        // With a value behind it in the same word it is not found.
+        // An option with its value in the same word is not found.
         const CLI::Option *const known = app.get_option_no_throw(words[i]);
         i += known != nullptr && known->get_items_expected_max() > 0 ? 1 : 0;
     }
@@ -164,9 +165,9 @@ std::vector<std::string> words_in_reverse(const CLI::App &app, int argc, const c
     return words;
 }
 
-/// What is wrong with the words behind the options; "" if nothing is. After "--" all are the
-/// program's own.
-std::string objection_to(const std::vector<std::string> &command) {
+/// Checks the words after the options; returns the error, or "". All words after "--" are the
+/// program's.
+std::string find_usage_error(const std::vector<std::string> &command) {
     bool const is_marked = !command.empty() && command.front() == "--";
     if (command.size() == (is_marked ? 1 : 0)) {
         return "no program given";
@@ -175,14 +176,16 @@ std::string objection_to(const std::vector<std::string> &command) {
     if (program.starts_with("-") && program.size() > 1) {
         return "unknown option " + program;
     }
-    auto const next = std::ranges::adjacent_find(command, [](const auto &word, const auto &behind) {
-        return word == ":" && (behind == "-n" || behind == "-np" || behind == "--np");
-    });
+    auto const next =
+        std::ranges::adjacent_find(command, [](const auto &word, const auto &following) {
+            return word == ":" && (following == "-n" || following == "-np" || following == "--np");
+        });
     if (!is_marked && next != command.end()) {
-        return fmt::format("all ranks run one program, {}: start no second one with \"{} {}\", "
-                           "but let ranks choose their part by their number (after -- all words "
-                           "are the program's)",
-                           program, *next, *std::next(next));
+        return fmt::format(
+            "all ranks run one program, {}: do not start a second one with \"{} {}\", "
+            "but let ranks choose their part by their number (after -- all words "
+            "are the program's)",
+            program, *next, *std::next(next));
     }
     return {};
 }
@@ -191,9 +194,10 @@ std::string objection_to(const std::vector<std::string> &command) {
 
 std::variant<run_options, int> parse_command_line(int argc, const char *const *argv) {
     run_options options;
-    CLI::App app("Runs a program on several ranks, of this machine or of several.", "diomp-run");
+    CLI::App app("Runs a program on several ranks, on this machine or on several hosts.",
+                 "diomp-run");
     app.formatter(std::make_shared<formatter>());
-    declare(app, options);
+    add_options(app, options);
     try {
         app.parse(words_in_reverse(app, argc, argv));
     } catch (const CLI::Success &request) {
@@ -203,7 +207,7 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         return status_usage;
     }
     if (options.ranks == 0 && options.hosts.empty() && !options.device_hosts.empty()) {
-        options.ranks = 1; // a program that knows nothing of ranks
+        options.ranks = 1; // for a program that does not use ranks
     }
     if (options.ranks == 0 && options.hosts.empty()) {
         std::fputs("diomp-run: how many ranks? Give -n N\nTry 'diomp-run --help'.\n", stderr);
@@ -214,14 +218,14 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         options.remote_shell = chosen != nullptr && *chosen != '\0' ? chosen : default_remote_shell;
     }
     if (options.devices_per_rank > 0) {
-        // A setting like others, so that it reaches other hosts the same way; behind those of -x.
+        // As a setting it reaches the other hosts; after the settings of -x.
         options.environment.emplace_back("DIOMP_DEVICES_PER_RANK",
                                          std::to_string(options.devices_per_rank));
     }
     options.command = app.remaining();
-    std::string const objection = objection_to(options.command);
-    if (!objection.empty()) {
-        std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", objection.c_str());
+    std::string const usage_error = find_usage_error(options.command);
+    if (!usage_error.empty()) {
+        std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", usage_error.c_str());
         return status_usage;
     }
     if (options.command.front() == "--") {

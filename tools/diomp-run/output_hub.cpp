@@ -13,8 +13,8 @@
 namespace diomp::run {
 namespace {
 
-/// How long an unfinished line is held back: below what a person notices at a prompt.
-constexpr double hold_s = 0.02;
+/// Delay of a partial line, too short to be noticed at a prompt.
+constexpr double partial_line_delay_s = 0.02;
 constexpr std::size_t read_bytes = std::size_t{64} * 1024;
 
 bool same_file(int a, int b) {
@@ -26,7 +26,7 @@ bool same_file(int a, int b) {
 
 } // namespace
 
-/// One of diomp-run's own outputs.
+/// An output stream of diomp-run.
 struct output_hub::stream {
     stream(event_loop &loop, int fd)
         : destination(loop, fd), lines([this](std::string_view text) { destination.write(text); }) {
@@ -61,14 +61,13 @@ result<std::unique_ptr<output_hub>> output_hub::create(event_loop &loop, bool ta
     }
     std::unique_ptr<output_hub> hub(new output_hub(loop, tag_lines, idle.take()));
     auto *const self = hub.get();
-    // One stream where both are the same terminal or file: lines of one must not cut those of the
-    // other.
+    // One stream if both are the same terminal or file, so that their lines do not mix.
     hub->streams_.push_back(std::make_unique<stream>(loop, STDOUT_FILENO));
     if (!same_file(STDOUT_FILENO, STDERR_FILENO)) {
         hub->streams_.push_back(std::make_unique<stream>(loop, STDERR_FILENO));
     }
     for (auto &each : hub->streams_) {
-        each->destination.on_change = [self, to = each.get()] { self->follow_sink(*to); };
+        each->destination.on_change = [self, to = each.get()] { self->update_flow(*to); };
     }
     auto token = loop.add(self->idle_.fd(), EPOLLIN, [self](std::uint32_t) {
         self->idle_.acknowledge();
@@ -140,7 +139,7 @@ void output_hub::collect_pipe(std::size_t number) {
 
 bool output_hub::congested(int which) const { return stream_of(which).destination.congested(); }
 
-bool output_hub::reader_gone(int which) const { return stream_of(which).destination.broken(); }
+bool output_hub::reader_closed(int which) const { return stream_of(which).destination.broken(); }
 
 bool output_hub::read_some(channel &from) {
     if (!from.fd) {
@@ -163,9 +162,9 @@ void output_hub::close_channel(channel &which) {
     which.to.lines.close_source(which.source);
 }
 
-/// While the reader of diomp-run's output is slow, ranks wait in write(); when it has gone, they
-/// get SIGPIPE, both as if they wrote there themselves.
-void output_hub::follow_sink(stream &which) {
+/// Passes the state of diomp-run's output on to the ranks: while its reader is slow, they block in
+/// write(); after the reader has closed it, they get SIGPIPE.
+void output_hub::update_flow(stream &which) {
     bool const pause = which.destination.congested();
     for (auto &each : channels_) {
         if (&each->to != &which || !each->fd) {
@@ -175,7 +174,7 @@ void output_hub::follow_sink(stream &which) {
             loop_.remove(each->token);
             each->fd.reset();
         } else if (pause && !which.paused) {
-            loop_.remove(each->token); // not just its events: a hang-up would still be reported
+            loop_.remove(each->token); // not just the events: epoll always reports a hang-up
         } else if (!pause && which.paused) {
             auto token =
                 loop_.add(each->fd.get(), EPOLLIN, [this, from = each.get()](std::uint32_t) {
@@ -186,8 +185,8 @@ void output_hub::follow_sink(stream &which) {
         }
     }
     which.paused = pause;
-    if (on_flow) {
-        on_flow();
+    if (on_flow_change) {
+        on_flow_change();
     }
 }
 
@@ -197,7 +196,7 @@ void output_hub::update_timer() {
         waiting = waiting || each->lines.waiting();
     }
     if (waiting && !idle_.armed()) {
-        idle_.arm(hold_s);
+        idle_.arm(partial_line_delay_s);
     }
 }
 
@@ -214,13 +213,13 @@ void output_hub::collect(int rank) {
 }
 
 void output_hub::collect_channel(channel &which) {
-    // As much as a pipe may hold; a rank's children could go on writing for ever.
+    // At most the capacity of a pipe: a rank's children may write for ever.
     for (int round = 0; round < 16 && read_some(which); ++round) {
     }
 }
 
 void output_hub::finish() {
-    on_flow = nullptr;
+    on_flow_change = nullptr;
     loop_.remove(idle_token_);
     for (auto &each : channels_) {
         for (int round = 0; round < 1024 && read_some(*each); ++round) {
@@ -236,7 +235,7 @@ void output_hub::finish() {
     }
 }
 
-bool output_hub::reader_gone() const { return streams_.front()->destination.broken(); }
+bool output_hub::reader_closed() const { return streams_.front()->destination.broken(); }
 
 int output_hub::output_error() const {
     int const error = streams_.front()->destination.error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Brings the ranks' standard output and error to diomp-run's, or to files.
+// Forwards the ranks' standard output and error to diomp-run's.
 #pragma once
 
 #include "line_merger.h"
@@ -21,30 +21,32 @@ public:
     output_hub(const output_hub &) = delete;
     output_hub &operator=(const output_hub &) = delete;
 
-    /// Pipes for one rank; ranks in order. The caller closes its copy of the ends after the start.
+    /// Opens the pipes of one rank; call for the ranks in order. The caller closes its copy of the
+    /// ends after the start.
     result<output_ends> open_pipes(int rank);
 
-    /// Makes room for so many ranks on other hosts, whose output comes by add_text().
+    /// Adds ranks on other hosts, whose output arrives by add_text().
     void add_remote_ranks(int ranks);
     void add_text(int rank, int which, std::string_view text);
-    /// A pipe whose text comes out on standard error. Its number, for collect_pipe().
+    /// Opens a pipe whose text goes to standard error. Returns its number, for collect_pipe().
     result<std::size_t> open_error_pipe(unique_fd &writing_end);
     void collect_pipe(std::size_t number);
-    /// Called when congested() or reader_gone() may have changed.
-    std::function<void()> on_flow;
-    /// Text should not be added for now; `which`: 0 output, 1 error.
+    /// Called when congested() or reader_closed() may have changed.
+    std::function<void()> on_flow_change;
+    /// Returns whether the caller should stop adding text for now; `which`: 0 output, 1 error.
     [[nodiscard]] bool congested(int which) const;
-    [[nodiscard]] bool reader_gone(int which) const;
+    [[nodiscard]] bool reader_closed(int which) const;
 
-    /// One line of diomp-run's own on standard error.
+    /// Prints a line of diomp-run's own on standard error.
     void message(const std::string &text);
-    /// Takes in what the rank has written so far.
+    /// Reads the text that the rank has written so far.
     void collect(int rank);
-    /// Takes in what all ranks have written, and writes everything out. The end.
+    /// Reads the text that all ranks have written, and writes all pending text. Call once, at the
+    /// end.
     void finish();
-    /// Nobody reads diomp-run's output any more.
-    [[nodiscard]] bool reader_gone() const;
-    /// Why the ranks' standard output is not all there, if it is for another reason: an errno.
+    /// Returns whether the reader of diomp-run's output has closed it.
+    [[nodiscard]] bool reader_closed() const;
+    /// Returns the errno of a failed write to standard output, other than EPIPE; 0 if none failed.
     [[nodiscard]] int output_error() const;
 
 private:
@@ -52,14 +54,14 @@ private:
     struct channel;
     explicit output_hub(event_loop &loop, bool tag_lines, timer idle);
     status open_channel(std::string prefix, stream &to, unique_fd &writing_end);
-    /// False at the end of the file, or when there is nothing to read now.
+    /// Returns false at end of file, or if nothing can be read now.
     bool read_some(channel &from);
     void close_channel(channel &which);
     void collect_channel(channel &which);
     [[nodiscard]] stream &stream_of(int which) const {
         return which == 0 ? *streams_.front() : *streams_.back();
     }
-    void follow_sink(stream &which);
+    void update_flow(stream &which);
     void update_timer();
     [[nodiscard]] std::string tag(int rank) const;
 
@@ -68,8 +70,8 @@ private:
     timer idle_;
     event_loop::token idle_token_ = event_loop::token::none;
     std::vector<char> buffer_;
-    std::vector<std::unique_ptr<stream>> streams_; ///< standard output, and error if it is another
-                                                   ///< file
+    std::vector<std::unique_ptr<stream>> streams_;   ///< standard output, and standard error if it
+                                                     ///< is another file
     std::vector<std::unique_ptr<channel>> channels_; ///< [2 * rank + (0 output, 1 error)], or
                                                      ///< [number of an error pipe]
     std::vector<std::uint32_t> remote_; ///< sources of ranks on other hosts, [2 * rank + which]

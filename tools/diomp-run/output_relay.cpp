@@ -31,7 +31,7 @@ status output_relay::open_channel(int rank, int which, unique_fd &writing_end) {
     writing_end = std::move(ends.writing);
     channels_.push_back(
         std::unique_ptr<channel>(new channel{rank, which, std::move(ends.reading)}));
-    watch(*channels_.back());
+    register_channel(*channels_.back());
     return {};
 }
 
@@ -42,7 +42,7 @@ result<output_ends> output_relay::open_pipes(int rank) {
     return ends;
 }
 
-void output_relay::watch(channel &which) {
+void output_relay::register_channel(channel &which) {
     if (which.fd && which.token == event_loop::token::none) {
         auto token = loop_.add(which.fd.get(), EPOLLIN,
                                [this, from = &which](std::uint32_t) { read_some(*from); });
@@ -54,12 +54,12 @@ bool output_relay::read_some(channel &from) {
     std::array<char, relay_bytes> buffer; // NOLINT(*-member-init): filled by read
     ssize_t const size = from.fd ? read(from.fd.get(), buffer.data(), buffer.size()) : 0;
     if (size > 0) {
-        on_the_way_ += static_cast<std::size_t>(size);
+        in_flight_bytes_ += static_cast<std::size_t>(size);
         send_(from.rank, from.which, {buffer.data(), static_cast<std::size_t>(size)});
-        if (on_the_way_ >= window_bytes && !paused_) {
+        if (in_flight_bytes_ >= max_unacked_bytes && !paused_) {
             paused_ = true;
             for (auto &each : channels_) {
-                loop_.remove(each->token); // not just its events: a hang-up would still be reported
+                loop_.remove(each->token); // not just the events: epoll always reports a hang-up
             }
         }
         return true;
@@ -71,12 +71,12 @@ bool output_relay::read_some(channel &from) {
     return false;
 }
 
-void output_relay::taken(std::size_t bytes) {
-    on_the_way_ -= std::min(bytes, on_the_way_);
-    if (paused_ && on_the_way_ <= window_bytes / 2) {
+void output_relay::on_ack(std::size_t bytes) {
+    in_flight_bytes_ -= std::min(bytes, in_flight_bytes_);
+    if (paused_ && in_flight_bytes_ <= max_unacked_bytes / 2) {
         paused_ = false;
         for (auto &each : channels_) {
-            watch(*each);
+            register_channel(*each);
         }
     }
 }
@@ -93,7 +93,7 @@ void output_relay::close(int which) {
 void output_relay::collect(int rank) {
     auto const first = static_cast<std::size_t>(rank - first_rank_) * 2;
     for (std::size_t index = first; index < first + 2 && index < channels_.size(); ++index) {
-        // As much as a pipe may hold; a rank's children could go on writing for ever.
+        // At most the capacity of a pipe: a rank's children may write for ever.
         for (int round = 0; round < 64 && read_some(*channels_[index]); ++round) {
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Brings the output of a host's ranks to the head, which has the lines merged. What is on its way
-// is limited, so that ranks wait in write() while the head's reader is slow.
+// Sends the output of a host's ranks to the head, which merges the lines. At most
+// max_unacked_bytes are unacknowledged, so ranks block in write() while the head's reader is slow.
 #pragma once
 
 #include "event_loop.h"
@@ -22,15 +22,15 @@ public:
     output_relay(const output_relay &) = delete;
     output_relay &operator=(const output_relay &) = delete;
 
-    /// Pipes for one rank; ranks in order.
+    /// Opens the pipes of one rank; call for the ranks in order.
     result<output_ends> open_pipes(int rank);
-    /// The head has used so many bytes.
-    void taken(std::size_t bytes);
-    /// Nobody reads this output (0 or 1) any more: writers get SIGPIPE.
+    /// The head has acknowledged so many bytes.
+    void on_ack(std::size_t bytes);
+    /// Closes this output (0 or 1), whose reader is gone: ranks that write get SIGPIPE.
     void close(int which);
-    /// Takes in what the rank has written so far, whatever is on its way.
+    /// Reads and sends the text that the rank has written so far, regardless of the limit.
     void collect(int rank);
-    /// Takes in all that ranks have written. The end.
+    /// Reads and sends all text that ranks have written. Call once, at the end.
     void finish();
 
 private:
@@ -41,15 +41,15 @@ private:
         event_loop::token token = event_loop::token::none;
     };
     status open_channel(int rank, int which, unique_fd &writing_end);
-    void watch(channel &which);
-    /// False at the end of the file, or when there is nothing to read now.
+    void register_channel(channel &which);
+    /// Returns false at end of file, or if nothing can be read now.
     bool read_some(channel &from);
 
     event_loop &loop_;
     int first_rank_;
     sender send_;
     std::vector<std::unique_ptr<channel>> channels_; ///< [2 * (rank - first_rank) + which]
-    std::size_t on_the_way_ = 0;                     ///< bytes that the head has not used yet
+    std::size_t in_flight_bytes_ = 0;                ///< bytes that the head has not acknowledged
     bool paused_ = false;
 };
 

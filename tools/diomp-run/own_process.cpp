@@ -38,7 +38,7 @@ result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
     sigset_t watched;
     sigemptyset(&watched);
     for (int const signal : watched_signals) {
-        // One that is blocked would be an event although it is ignored.
+        // A blocked signal would be an event even if it is ignored.
         if (signal == SIGCHLD || !port->original_.ignores(signal)) {
             sigaddset(&watched, signal);
         }
@@ -48,8 +48,8 @@ result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
     action.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &action, nullptr); // if it is ignored, the kernel reaps children by itself
     action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, nullptr); // write() returns the error
-    sigaction(SIGXFSZ, &action, nullptr); // likewise
+    sigaction(SIGPIPE, &action, nullptr); // write() returns an error instead
+    sigaction(SIGXFSZ, &action, nullptr); // write() returns an error instead
     port->signals_ = unique_fd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!port->signals_) {
         return system_error("signalfd", errno);

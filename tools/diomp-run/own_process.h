@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What diomp-run does to its own process before anything else: descriptors, limits, signals.
+// Set-up of diomp-run's own process: descriptors, limits, signals.
 #pragma once
 
 #include "base/signal_dispositions.h"
@@ -11,15 +11,14 @@
 
 namespace diomp::run {
 
-/// Allows for `wanted` open descriptors where the hard limit does. The limits as they were.
+/// Raises the limit of open descriptors to `wanted`, or to the hard limit. Returns the old limits.
 rlimit raise_open_files(std::size_t wanted);
 
-/// The path of this program.
+/// Returns the path of this program.
 [[nodiscard]] std::string own_program();
 
-/// The signals that diomp-run acts on, as events of the loop, unless they were ignored when it was
-/// started: then they stay so. SIGPIPE and SIGXFSZ are ignored here, SIGCHLD is not, whatever they
-/// were.
+/// Delivers the signals that diomp-run handles as events of the loop. Signals that were ignored
+/// when diomp-run was started stay ignored. SIGPIPE and SIGXFSZ are always ignored, SIGCHLD never.
 class signal_port {
 public:
     using handler = std::function<void(const signalfd_siginfo &)>;
@@ -28,7 +27,7 @@ public:
     signal_port(const signal_port &) = delete;
     signal_port &operator=(const signal_port &) = delete;
 
-    /// For processes that are started.
+    /// Returns the original dispositions, for processes that are started.
     [[nodiscard]] const original_signals &original() const { return original_; }
 
 private:

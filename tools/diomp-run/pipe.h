@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Pipes between diomp-run and what it starts.
+// Pipes between diomp-run and the processes that it starts.
 #pragma once
 
 #include "base/result.h"
@@ -7,14 +7,14 @@
 
 namespace diomp::run {
 
-/// Both close on exec, and block.
+/// The two ends of a pipe: close-on-exec, in blocking mode.
 struct pipe_ends {
     unique_fd reading;
     unique_fd writing;
 };
 result<pipe_ends> open_pipe();
 
-/// For our end of a pipe; the flags of the other end are its own.
+/// Sets one end of a pipe to non-blocking mode; the other end is not changed.
 status stop_blocking(const unique_fd &end);
 
 } // namespace diomp::run

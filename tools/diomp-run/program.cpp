@@ -15,7 +15,7 @@
 namespace diomp::run {
 namespace {
 
-/// 0, or the errno that tells why `path` cannot be executed.
+/// Returns 0, or the errno for which `path` cannot be executed.
 int executable(const std::string &path) {
     struct stat info{};
     if (stat(path.c_str(), &info) != 0) {
@@ -27,7 +27,7 @@ int executable(const std::string &path) {
     return access(path.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
-program_lookup refuse(const std::string &path, int error) {
+program_lookup lookup_failure(const std::string &path, int error) {
     if (error == ENOENT || error == ENOTDIR) {
         return {{}, status_not_found, fmt::format("there is no program {}", path)};
     }
@@ -42,7 +42,7 @@ program_lookup refuse(const std::string &path, int error) {
 program_lookup find_program(const std::string &name, const std::string &search_path) {
     if (name.find('/') != std::string::npos) {
         int const error = executable(name);
-        return error == 0 ? program_lookup{name, 0, {}} : refuse(name, error);
+        return error == 0 ? program_lookup{name, 0, {}} : lookup_failure(name, error);
     }
     std::string found_but_unusable;
     int why = 0;
@@ -65,7 +65,7 @@ program_lookup find_program(const std::string &name, const std::string &search_p
         rest.remove_prefix(colon + 1);
     }
     if (why != 0) {
-        return refuse(found_but_unusable, why);
+        return lookup_failure(found_but_unusable, why);
     }
     std::string message = fmt::format("cannot find '{}' in PATH", name);
     if (!name.empty() && executable("./" + name) == 0) {

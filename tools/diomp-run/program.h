@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Finds the program before any rank starts, so that a wrong name is one message and not N.
+// Finds the program before any rank starts, so that a wrong name gives one message instead of N.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 namespace diomp::run {
 
 struct program_lookup {
-    std::string path;    ///< what to execute; empty if there is nothing
+    std::string path;    ///< path to execute; empty on failure
     int exit_status = 0; ///< status_not_found or status_cannot_execute
     std::string message;
 };
 
-/// As the shell does: a name with a slash is a path, any other is searched in `search_path` (PATH).
+/// Finds a program as a shell does: a name with a slash is a path, any other name is looked up in
+/// `search_path` (PATH).
 program_lookup find_program(const std::string &name, const std::string &search_path);
 
 } // namespace diomp::run

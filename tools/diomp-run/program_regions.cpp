@@ -23,7 +23,7 @@ constexpr const char *remedy = "compile it with diompcc, or with clang-19 -fopen
                                "-fopenmp-targets=x86_64-pc-linux-gnu (-fopenmp-targets= names the "
                                "architecture of the devices)";
 
-/// A file in memory, for reading.
+/// A file that is mapped for reading.
 class mapped_file {
 public:
     explicit mapped_file(const std::string &path) {
@@ -52,7 +52,7 @@ private:
     std::string_view bytes_;
 };
 
-/// Libraries of OpenMP: LLVM's, gcc's, Intel's, NVIDIA's.
+/// Returns whether it is an OpenMP library: of LLVM, gcc, Intel or NVIDIA.
 bool is_openmp(std::string_view library) {
     constexpr std::array<std::string_view, 4> prefixes{"libomp.so", "libgomp.so", "libiomp5.so",
                                                        "libnvomp.so"};
@@ -75,7 +75,8 @@ void read_needed(const elf_view &file, const Elf64_Shdr &table, program_regions 
     }
 }
 
-/// gcc's regions call libgomp even where gcc has no compiler for devices.
+/// Returns whether the file has regions of gcc, which call libgomp even if gcc was built without
+/// offloading.
 bool calls_gcc_regions(const elf_view &file, const Elf64_Shdr &table) {
     auto const names = file.section(table.sh_link);
     for (std::uint64_t i = 0; auto const each = file.entry<Elf64_Sym>(table, i); ++i) {
@@ -87,8 +88,8 @@ bool calls_gcc_regions(const elf_view &file, const Elf64_Shdr &table) {
     return false;
 }
 
-/// The first line of .comment that names a compiler other than the one of the C library's start-up
-/// code, which is gcc as a rule.
+/// Returns the compiler in .comment. Prefers clang and flang: gcc is usually there for the C
+/// library's start-up code.
 std::string compiler_of(std::string_view comment) {
     std::string found;
     while (!comment.empty()) {
@@ -98,7 +99,7 @@ std::string compiler_of(std::string_view comment) {
         auto const clang = line.find("clang version ");
         auto const flang = line.find("flang version ");
         if (auto const begin = std::min(clang, flang); begin != std::string_view::npos) {
-            constexpr std::size_t words = 14; // up to the number
+            constexpr std::size_t words = 14; // length of the text before the number
             return std::string(line.substr(begin, line.find(' ', begin + words) - begin));
         }
         if (found.empty() && line.starts_with("GCC: ")) {
@@ -109,13 +110,13 @@ std::string compiler_of(std::string_view comment) {
     return found;
 }
 
-std::string whose(const program_regions &what) {
+std::string describe_compiler(const program_regions &what) {
     return what.compiler.empty() ? "" : fmt::format(" (compiled by {})", what.compiler);
 }
 
 } // namespace
 
-program_regions look_at_regions(std::string_view file) {
+program_regions inspect_regions(std::string_view file) {
     program_regions found;
     elf_view const elf(file);
     auto const header = elf.at<Elf64_Ehdr>(0);
@@ -128,9 +129,9 @@ program_regions look_at_regions(std::string_view file) {
     for (std::uint32_t i = 0; auto const each = elf.section(i); ++i) {
         std::string const name = names ? elf.text(*names, each->sh_name) : "";
         if (name == "omp_offloading_entries") {
-            found.made_as = program_regions::format::llvm;
+            found.offload_format = program_regions::format::llvm;
         } else if (name == "llvm_offload_entries") {
-            found.made_as = program_regions::format::llvm_21;
+            found.offload_format = program_regions::format::llvm_21;
         } else if (name == ".comment" && each->sh_offset < file.size()) {
             found.compiler = compiler_of(file.substr(each->sh_offset, each->sh_size));
         } else if (each->sh_type == SHT_DYNAMIC) {
@@ -139,56 +140,57 @@ program_regions look_at_regions(std::string_view file) {
             calls_gcc = calls_gcc_regions(elf, *each);
         }
     }
-    if (calls_gcc && found.made_as == program_regions::format::none) {
-        found.made_as = program_regions::format::gnu;
+    if (calls_gcc && found.offload_format == program_regions::format::none) {
+        found.offload_format = program_regions::format::gnu;
     }
     return found;
 }
 
 status check_remote_regions(const std::string &path) {
     mapped_file const file(path);
-    program_regions const what = look_at_regions(file.bytes());
-    if (what.made_as == program_regions::format::gnu) {
+    program_regions const what = inspect_regions(file.bytes());
+    if (what.offload_format == program_regions::format::gnu) {
         return error(OMPX_ERR_ARG,
                      fmt::format("--remote-devices: the target regions of {}{} are gcc's, which "
                                  "run on the host or on gcc's own devices",
-                                 path, whose(what)),
+                                 path, describe_compiler(what)),
                      remedy);
     }
-    if (what.made_as == program_regions::format::llvm_21) {
+    if (what.offload_format == program_regions::format::llvm_21) {
         return error(OMPX_ERR_ARG,
                      fmt::format("--remote-devices: the target regions of {}{} are those of LLVM "
                                  "21 or newer, which DiOMP's libomptarget of LLVM 19 does not run",
-                                 path, whose(what)),
+                                 path, describe_compiler(what)),
                      remedy);
     }
     if (!what.libomptarget.empty() && what.libomptarget != own_libomptarget) {
         return error(OMPX_ERR_ARG,
                      fmt::format("--remote-devices: {}{} needs {}, and remote devices are in "
                                  "DiOMP's {}",
-                                 path, whose(what), what.libomptarget, own_libomptarget),
+                                 path, describe_compiler(what), what.libomptarget,
+                                 own_libomptarget),
                      remedy);
     }
     return {};
 }
 
-std::string guess_why_unused(const std::string &path) {
+std::string explain_unused_devices(const std::string &path) {
     char const *const offload = std::getenv("OMP_TARGET_OFFLOAD");
     if (offload != nullptr && ::strcasecmp(offload, "disabled") == 0) {
         return "OMP_TARGET_OFFLOAD is DISABLED";
     }
     mapped_file const file(path);
-    program_regions const what = look_at_regions(file.bytes());
+    program_regions const what = inspect_regions(file.bytes());
     if (!what.is_elf) {
         return "none of its programs has loaded DiOMP's libomptarget";
     }
-    if (what.made_as != program_regions::format::none) {
+    if (what.offload_format != program_regions::format::none) {
         return fmt::format("{} has not loaded DiOMP's libomptarget", path);
     }
     std::string const compiled =
         what.openmp.empty() ? "without OpenMP" : fmt::format("for {}", what.openmp);
     return fmt::format("{} has no device code: it is compiled {}{}; {}", path, compiled,
-                       whose(what), remedy);
+                       describe_compiler(what), remedy);
 }
 
 } // namespace diomp::run

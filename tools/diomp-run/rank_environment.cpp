@@ -23,7 +23,7 @@ std::string_view name_of(std::string_view variable) {
     return variable.substr(0, variable.find('='));
 }
 
-bool names(const named_settings &settings, std::string_view name) {
+bool contains_name(const named_settings &settings, std::string_view name) {
     return std::ranges::any_of(settings, [name](const auto &each) { return each.first == name; });
 }
 
@@ -48,10 +48,11 @@ forwarded_settings(char *const *own,
     for (char *const *each = own; *each != nullptr; ++each) {
         std::string_view const variable(*each);
         std::string_view const name = name_of(variable);
-        bool const asked =
+        bool const is_requested =
             std::ranges::any_of(given, [name](const auto &option) { return option.first == name; });
-        if (variable.size() > name.size() && !set_by_launcher(name) && !names(settings, name) &&
-            (name.starts_with("DIOMP_") || name == "LD_LIBRARY_PATH" || asked)) {
+        if (variable.size() > name.size() && !set_by_launcher(name) &&
+            !contains_name(settings, name) &&
+            (name.starts_with("DIOMP_") || name == "LD_LIBRARY_PATH" || is_requested)) {
             settings.emplace_back(name, variable.substr(name.size() + 1));
         }
     }
@@ -75,11 +76,11 @@ std::vector<std::string> rank_environment(char *const *own, const named_settings
     for (char *const *each = own; *each != nullptr; ++each) {
         std::string_view const variable(*each);
         std::string_view const name = name_of(variable);
-        if (set_by_launcher(name) || names(settings, name)) {
+        if (set_by_launcher(name) || contains_name(settings, name)) {
             continue;
         }
         if (variable.size() == name.size()) {
-            variables.emplace_back(variable); // no '=': not ours to mend
+            variables.emplace_back(variable); // has no '=': passed on unchanged
         } else {
             add(name, variable.substr(name.size() + 1));
         }
@@ -102,7 +103,7 @@ std::string libomptarget_folder() {
                : std::string();
 }
 
-double lost_after(const named_settings &settings) {
+double peer_timeout(const named_settings &settings) {
     constexpr double default_s = 30;
     for (const auto &[name, value] : settings) {
         if (name == "DIOMP_TIMEOUT") {

@@ -15,8 +15,8 @@ namespace diomp::run {
 namespace local = launch::local;
 
 result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_events &events,
-                                                     const local::welcome_packet &welcome,
-                                                     int watch_fd, int stacks_fd,
+                                                     const local::rank_info_packet &setup_packet,
+                                                     int liveness_fd, int stacks_fd,
                                                      unique_fd &rank_end) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -24,9 +24,10 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
     }
     unique_fd ours(ends[0]);
     rank_end = unique_fd(ends[1]);
-    DIOMP_TRY(local::send_first(ours.get(), local::encode_welcome(welcome), watch_fd, stacks_fd));
+    DIOMP_TRY(local::send_first(ours.get(), local::encode_rank_info(setup_packet), liveness_fd,
+                                stacks_fd));
     std::unique_ptr<rank_link> link(
-        new rank_link(loop, events, static_cast<int>(welcome.rank), std::move(ours)));
+        new rank_link(loop, events, static_cast<int>(setup_packet.rank), std::move(ours)));
     auto *const self = link.get();
     auto token = loop.add(self->socket_.get(), EPOLLIN, [self](std::uint32_t ready) {
         if ((ready & EPOLLOUT) != 0) {
@@ -65,7 +66,7 @@ void rank_link::receive() {
         } else if (size < 0 && errno == EAGAIN) {
             return;
         } else if (size == 0 || errno != EINTR) {
-            on_end(); // every process that had the other end has closed it
+            on_end(); // all copies of the other end are closed
         }
     }
 }
@@ -85,7 +86,7 @@ void rank_link::dispatch(std::string_view bytes) {
             return;
         }
         for (auto &each : entries) {
-            each.owner = static_cast<std::uint32_t>(rank_); // whatever the rank wrote there
+            each.owner = static_cast<std::uint32_t>(rank_); // never the owner that the rank wrote
         }
         events_.on_entries(rank_, std::move(entries));
         return;
@@ -99,7 +100,7 @@ void rank_link::dispatch(std::string_view bytes) {
         return;
     }
     case local::packet_type::finalize:
-        can_show_ = false;
+        can_show_stacks_ = false;
         events_.on_finalize(rank_);
         return;
     case local::packet_type::abort:
@@ -115,10 +116,10 @@ void rank_link::dispatch(std::string_view bytes) {
         return;
     }
     case local::packet_type::stacks_ready:
-        can_show_ = true;
+        can_show_stacks_ = true;
         return;
     case local::packet_type::stacks_shown:
-        has_shown_ = true;
+        has_shown_stacks_ = true;
         events_.on_stacks_shown(rank_);
         return;
     default:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-run's end of the socket to one rank.
+// diomp-run's end of the socket that connects it with one rank.
 #pragma once
 
 #include "event_loop.h"
@@ -12,49 +12,49 @@
 
 namespace diomp::run {
 
-/// What a rank tells; called from rank_link::receive().
+/// Handlers of a rank's packets; called from rank_link::receive().
 class link_events {
 public:
     virtual ~link_events() = default;
     virtual void on_hello(int rank, pid_t pid) = 0;
     virtual void on_entries(int rank, std::vector<launch::local::entry> entries) = 0;
     virtual void on_fence(int rank) = 0;
-    /// The rank wants a value of another node's rank.
+    /// The rank requests a value that a rank of another node has published.
     virtual void on_get(int rank, int owner, std::string key) = 0;
     virtual void on_finalize(int rank) = 0;
     virtual void on_abort(int rank, int code) = 0;
-    /// The same after a wait in vain: all ranks are to show their stacks.
+    /// The rank aborts the job after a timeout: all ranks print their stacks first.
     virtual void on_give_up(int rank, int code) = 0;
-    /// The rank has lost a peer; which one, if it says so.
+    /// The rank has lost a peer; nullopt: an unknown one.
     virtual void on_loss(int rank, std::optional<int> peer) = 0;
-    /// A rank that has joined has closed its end: as a rule because its process ends, whose exit is
-    /// not known yet.
+    /// A rank that has joined has closed its socket, usually because its process is ending; the
+    /// exit status is not known yet.
     virtual void on_closed(int rank) = 0;
     virtual void on_stacks_shown(int rank) = 0;
-    /// The rank sent what makes no sense.
+    /// The rank has sent an invalid packet.
     virtual void on_protocol_error(int rank, const std::string &what) = 0;
 };
 
 class rank_link {
 public:
-    /// `rank_end` receives the other end, with `welcome` and copies of the descriptors in it.
-    static result<std::unique_ptr<rank_link>> create(event_loop &loop, link_events &events,
-                                                     const launch::local::welcome_packet &welcome,
-                                                     int watch_fd, int stacks_fd,
-                                                     unique_fd &rank_end);
+    /// `rank_end` receives the other end, with `setup_packet` and copies of the descriptors in it.
+    static result<std::unique_ptr<rank_link>>
+    create(event_loop &loop, link_events &events,
+           const launch::local::rank_info_packet &setup_packet, int liveness_fd, int stacks_fd,
+           unique_fd &rank_end);
     ~rank_link();
     rank_link(const rank_link &) = delete;
     rank_link &operator=(const rank_link &) = delete;
 
-    /// Handles every packet that has arrived. Does not block.
+    /// Handles all packets that have arrived. Does not block.
     void receive();
-    /// Sends in order, as fast as the rank reads. Does not block.
+    /// Queues packets; they are sent in order. Does not block.
     void send(const std::vector<shared_packet> &packets);
 
     [[nodiscard]] bool has_joined() const { return has_joined_; }
-    /// The rank has said that it will show its stacks when asked, and has not finalized.
-    [[nodiscard]] bool can_show() const { return can_show_; }
-    [[nodiscard]] bool has_shown() const { return has_shown_; }
+    /// Returns whether the rank can print its stacks on request and has not finalized.
+    [[nodiscard]] bool can_show_stacks() const { return can_show_stacks_; }
+    [[nodiscard]] bool has_shown_stacks() const { return has_shown_stacks_; }
 
 private:
     rank_link(event_loop &loop, link_events &events, int rank, unique_fd socket)
@@ -71,8 +71,8 @@ private:
     event_loop::token token_ = event_loop::token::none;
     std::deque<shared_packet> queue_;
     bool has_joined_ = false;
-    bool can_show_ = false;
-    bool has_shown_ = false;
+    bool can_show_stacks_ = false;
+    bool has_shown_stacks_ = false;
 };
 
 } // namespace diomp::run

@@ -13,11 +13,11 @@
 namespace diomp::run {
 namespace {
 
-constexpr int max_devices = 4096; // of a service
+constexpr int max_devices = 4096; // per service
 
 constexpr std::array<std::string_view, 4> kinds{"cpu", "cuda", "amdgpu", "host"};
 
-/// What follows the host: "", ":2", ":cpu" or ":cpu:2". False: none of these.
+/// Parses the text after the host: "", ":2", ":cpu" or ":cpu:2". Returns false if malformed.
 bool parse_devices(std::string_view text, device_host &into) {
     for (std::string_view const kind : kinds) {
         if (text.starts_with(':') && text.substr(1, text.find(':', 1) - 1) == kind) {
@@ -35,7 +35,7 @@ bool parse_devices(std::string_view text, device_host &into) {
            into.devices >= 1 && into.devices <= max_devices;
 }
 
-error too_few(long devices, int ranks) {
+error too_few_devices(long devices, int ranks) {
     return {OMPX_ERR_ARG,
             fmt::format("--remote-devices: {} device{} for {} ranks", devices,
                         devices == 1 ? "" : "s", ranks),
@@ -99,50 +99,52 @@ status check_devices(const std::vector<device_host> &hosts, int ranks) {
         }
         total += each.devices;
     }
-    return hosts.empty() || total >= ranks ? status() : status(too_few(total, ranks));
+    return hosts.empty() || total >= ranks ? status() : status(too_few_devices(total, ranks));
 }
 
-result<std::vector<std::string>> share_devices(const std::vector<device_service> &services,
-                                               int ranks) {
+result<std::vector<std::string>> assign_devices(const std::vector<device_service> &services,
+                                                int ranks) {
     long total = 0;
     for (const device_service &each : services) {
         total += each.devices;
     }
     if (total < ranks) {
-        return too_few(total, ranks);
+        return too_few_devices(total, ranks);
     }
-    std::vector<std::string> shares(static_cast<std::size_t>(ranks));
-    long begin = 0; // of a service's devices among all
+    std::vector<std::string> assigned(static_cast<std::size_t>(ranks));
+    long begin = 0; // index of the service's first device among all
     for (const device_service &each : services) {
         bool const brackets = each.address.find(':') != std::string::npos;
         for (long first = begin; first < begin + each.devices;) {
             auto const rank = first * ranks / total;
-            long const next = ((rank + 1) * total + ranks - 1) / ranks; // the next rank's first
+            long const next =
+                ((rank + 1) * total + ranks - 1) / ranks; // first device of the next rank
             long const end = std::min(next, begin + each.devices);
-            std::string &share = shares[static_cast<std::size_t>(rank)];
-            share += fmt::format("{}{}{}{}:{}@{}*{}", share.empty() ? "" : ",", brackets ? "[" : "",
-                                 each.address, brackets ? "]" : "", each.port, first - begin,
-                                 end - first);
+            std::string &rank_devices = assigned[static_cast<std::size_t>(rank)];
+            rank_devices += fmt::format("{}{}{}{}:{}@{}*{}", rank_devices.empty() ? "" : ",",
+                                        brackets ? "[" : "", each.address, brackets ? "]" : "",
+                                        each.port, first - begin, end - first);
             first = end;
         }
         begin += each.devices;
     }
-    return shares;
+    return assigned;
 }
 
-int helper_threads(std::string_view share, std::size_t processors) {
-    constexpr int least = 2;
-    constexpr int usual = 8;
-    constexpr int most = 16;
+int helper_threads(std::string_view rank_devices, std::size_t processors) {
+    constexpr int min_threads = 2;
+    constexpr int default_threads = 8;
+    constexpr int max_threads = 16;
     int devices = 0;
-    for (std::size_t star = share.find('*'); star != std::string_view::npos;
-         star = share.find('*', star + 1)) {
+    for (std::size_t star = rank_devices.find('*'); star != std::string_view::npos;
+         star = rank_devices.find('*', star + 1)) {
         int count = 0;
-        std::from_chars(share.data() + star + 1, share.data() + share.size(), count);
+        std::from_chars(rank_devices.data() + star + 1, rank_devices.data() + rank_devices.size(),
+                        count);
         devices += count;
     }
-    auto const cores = static_cast<int>(std::min<std::size_t>(processors, usual));
-    return std::clamp(std::max(devices, cores), least, most);
+    auto const cores = static_cast<int>(std::min<std::size_t>(processors, default_threads));
+    return std::clamp(std::max(devices, cores), min_threads, max_threads);
 }
 
 } // namespace diomp::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Devices of other hosts as users ask for them, and which rank gets which. Pure logic.
+// Parses --remote-devices and assigns remote devices to ranks. No input or output.
 #pragma once
 
 #include "base/result.h"
@@ -18,30 +18,31 @@ struct device_host {
     bool operator==(const device_host &) const = default;
 };
 
-/// "a,b:2,c:cpu:4,d:cuda,[fe80::1]:2"; without a number one device made of processors, or all GPUs.
-/// A name that comes again with the same kind adds to its devices.
+/// Parses "a,b:2,c:cpu:4,d:cuda,[fe80::1]:2". Without a number: one device made of processors, or
+/// all GPUs. A repeated name with the same kind adds to its devices.
 result<std::vector<device_host>> parse_device_hosts(std::string_view text);
 
-/// Error: some ranks would have none. Nothing is said about hosts that lend all they have.
+/// Returns an error if there are fewer devices than ranks. Cannot tell if a host offers all its
+/// devices, whose number is not known yet.
 status check_devices(const std::vector<device_host> &hosts, int ranks);
 
-/// A service that listens.
+/// A listening service.
 struct device_service {
     std::string address;
     int port = 0;
     int devices = 0;
 };
 
-/// DIOMP_REMOTE_DEVICES of each rank. Of M devices for N ranks, device i goes to rank i * N / M:
-/// blocks, the first ones larger by one if need be.
-/// Error: some have none.
-result<std::vector<std::string>> share_devices(const std::vector<device_service> &services,
-                                               int ranks);
+/// Returns DIOMP_REMOTE_DEVICES of each rank. With M devices for N ranks, device i is assigned to
+/// rank i * N / M: in blocks, the first ones larger by one if necessary. An error if there are
+/// fewer devices than ranks.
+result<std::vector<std::string>> assign_devices(const std::vector<device_service> &services,
+                                                int ranks);
 
-/// How many hidden helper threads LLVM's OpenMP shall have in a rank with these devices (of
-/// share_devices) on so many processors. Each has one region with nowait under way, so there are as
-/// many as devices; and no more than processors otherwise, where LLVM always takes eight, which
-/// would take turns with what they wait for.
-[[nodiscard]] int helper_threads(std::string_view share, std::size_t processors);
+/// Returns the number of hidden helper threads for LLVM's OpenMP in a rank with these devices (from
+/// assign_devices) and so many processors. A thread runs one region with nowait at a time, so there
+/// is one per device. Apart from that there is not more than one per processor: LLVM's default of
+/// eight would compete with the threads that they wait for.
+[[nodiscard]] int helper_threads(std::string_view rank_devices, std::size_t processors);
 
 } // namespace diomp::run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How processes end, in words and as exit statuses.
+// Descriptions of how processes end, and exit statuses.
 #pragma once
 
 #include "base/result.h"
@@ -13,25 +13,26 @@ namespace diomp::run {
 
 /// How a process ended.
 struct exit_info {
-    int code = 0;   ///< exit status, if it was not killed
-    int signal = 0; ///< or the signal that killed it
+    int code = 0;   ///< exit status, if not killed by a signal
+    int signal = 0; ///< signal that killed the process, or 0
     bool core_dumped = false;
-    std::string reason{}; ///< of the signal, where it is known
+    std::string reason{}; ///< reason for the signal, if known
 
     [[nodiscard]] bool success() const { return code == 0 && signal == 0; }
-    /// As the shell gives it: 128 + signal if killed.
+    /// Returns the exit status as a shell reports it: 128 + signal if killed.
     [[nodiscard]] int status() const { return signal != 0 ? 128 + signal : code; }
 };
 
-/// Whether the process has ended, and how. It stays a zombie, so that its number and its group's
-/// are not used again.
+/// Returns how the process has ended, nullopt if it has not. The process stays a zombie, so that
+/// its process id and group id are not reused.
 std::optional<exit_info> peek_exit(pid_t pid);
 
-/// "SIGSEGV", or "signal 44" for one without a name.
+/// Returns "SIGSEGV", or "signal 44" for a signal without a name.
 std::string signal_name(int signal);
-/// "was killed by signal 11 (SIGSEGV, Segmentation fault; core dumped)", "exited with status 3".
+/// Returns "was killed by signal 11 (SIGSEGV, Segmentation fault; core dumped)", or "exited with
+/// status 3".
 std::string describe(const exit_info &how);
-/// What went wrong, and what to do about it where that is known.
+/// Returns the message of an error with its remedy, if it has one.
 std::string describe(const error &why);
 
 } // namespace diomp::run

@@ -10,7 +10,7 @@
 namespace diomp::run {
 namespace {
 
-/// A pipe that polls writable takes one page without blocking, and no more for sure.
+/// A pipe that polls as writable accepts at least one page without blocking.
 constexpr std::size_t safe_write_bytes = 4096;
 
 } // namespace
@@ -39,7 +39,7 @@ void sink::write_some() {
         } else if (errno == EAGAIN) {
             break;
         } else if (errno != EINTR) {
-            error_ = errno; // EPIPE, or a full disk: nobody will get this text
+            error_ = errno; // EPIPE, or a full disk: the text is lost
         }
     }
     if (sent_ == queue_.size() || broken()) {
@@ -53,7 +53,7 @@ void sink::write_some() {
         }
         if (registered_ == event_loop::token::none) {
             auto added = loop_.add(fd_, EPOLLOUT, [this](std::uint32_t) { write_some(); });
-            // What epoll refuses (a regular file) is always ready, so it never gets here.
+            // Regular files, which epoll refuses, are always writable and never get here.
             registered_ = added ? added.value() : event_loop::token::none;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where merged output goes: diomp-run's standard output or error. Never blocks in the event loop,
-// and never switches the descriptor to non-blocking mode, which would change it for the shell too.
+// Destination of merged output: diomp-run's standard output or error. Does not block in the event
+// loop, and does not set the descriptor to non-blocking mode, which would affect the shell too.
 #pragma once
 
 #include "event_loop.h"
@@ -20,13 +20,13 @@ public:
     void write(std::string_view text);
     /// Called when congested() or broken() may have changed.
     std::function<void()> on_change;
-    /// So much is waiting that ranks should not be read for now.
+    /// Returns whether so much text is queued that the ranks' output should not be read for now.
     [[nodiscard]] bool congested() const { return queue_.size() - sent_ > high_water_bytes; }
-    /// The reader has gone, or the disk is full; text is dropped.
+    /// Returns whether a write has failed (closed reader, full disk); text is dropped then.
     [[nodiscard]] bool broken() const { return error_ != 0; }
-    /// The errno of the write that failed, 0 if none has.
+    /// Returns the errno of the failed write, 0 if none has failed.
     [[nodiscard]] int error() const { return error_; }
-    /// Writes what is waiting, blocking for as long as the reader is there.
+    /// Writes all queued text. Blocks until it is written or a write fails.
     void drain();
 
 private:
@@ -37,7 +37,7 @@ private:
     int fd_;
     event_loop::token registered_ = event_loop::token::none;
     std::string queue_;
-    std::size_t sent_ = 0; ///< bytes at the front of queue_ that are out
+    std::size_t sent_ = 0; ///< bytes at the front of queue_ that are written
     int error_ = 0;
 };
 

@@ -19,7 +19,7 @@ std::vector<char *> pointers(const std::vector<std::string> &strings) {
     std::vector<char *> list;
     list.reserve(strings.size() + 1);
     for (const std::string &text : strings) {
-        list.push_back(const_cast<char *>(text.c_str())); // exec's type; it does not write
+        list.push_back(const_cast<char *>(text.c_str())); // execve does not modify the strings
     }
     list.push_back(nullptr);
     return list;
@@ -36,7 +36,7 @@ std::vector<cpu_set_t> affinity_mask(const cpu_list &cpus) {
     return mask;
 }
 
-/// Everything the child needs, prepared before fork: between fork and exec it only makes system
+/// Data for the child, prepared before fork: between fork and exec the child only makes system
 /// calls.
 struct child_plan {
     const spawn_request &request;
@@ -44,12 +44,13 @@ struct child_plan {
     std::vector<char *> shell_arguments; ///< for a script without an interpreter line
     std::vector<char *> environment;
     std::vector<cpu_set_t> affinity;
-    std::vector<int> kept; ///< descriptors, in order
+    std::vector<int> kept; ///< descriptors, ascending
     pid_t parent;
 };
 
-/// Other ranks learn of the job's end, and diomp-run of theirs, by descriptors of diomp-run that
-/// are closed. They must not stay open here while this child waits for a processor.
+/// Closes all other descriptors. Ranks detect the end of the job, and diomp-run the end of ranks,
+/// by closed descriptors of diomp-run: copies must not stay open while this child waits for a
+/// processor.
 void close_others(const std::vector<int> &kept) {
     unsigned next = 0;
     for (int const fd : kept) {
@@ -63,7 +64,7 @@ void close_others(const std::vector<int> &kept) {
 }
 
 bool redirect(int from, int to) {
-    // Same number: dup2 would leave close-on-exec set.
+    // With equal numbers, dup2 would leave close-on-exec set.
     return from == to ? fcntl(to, F_SETFD, 0) == 0 : dup2(from, to) == to;
 }
 
@@ -85,7 +86,7 @@ bool redirect(int from, int to) {
                             redirect(request.standard_error, STDERR_FILENO) &&
                             (request.inherited < 0 || fcntl(request.inherited, F_SETFD, 0) == 0);
     if (redirected) {
-        request.signals.restore_mask(); // what has come meanwhile ends the process here
+        request.signals.restore_mask(); // a signal that is pending takes effect here
         execve(request.path.c_str(), plan.arguments.data(), plan.environment.data());
         if (errno == ENOEXEC) {
             execve("/bin/sh", plan.shell_arguments.data(), plan.environment.data());
@@ -105,7 +106,7 @@ std::vector<int> kept_descriptors(const spawn_request &request) {
 
 } // namespace
 
-// ---- The outcome of exec
+// ---- Result of exec
 
 result<exec_outcome> exec_outcome::create() {
     void *const page =
@@ -162,8 +163,8 @@ result<spawned_process> spawn(const spawn_request &request) {
     if (child < 0) {
         return system_error("cannot start a process", errno);
     }
-    // The child does this too; now its group can be signalled even if it has not run yet. Fails
-    // after its exec, when it has done it.
+    // The child does this too. Done here, the group can be signalled before the child has run.
+    // Fails after the child's exec, when it is no longer needed.
     setpgid(child, child);
     return spawned_process(child, outcome.take(), request.path);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Starts one process of a rank: fork, and exec by hand, since posix_spawn cannot set a parent-death
-// signal or an affinity.
+// Starts a process with fork and exec: posix_spawn cannot set a parent-death signal or an affinity.
 //
-// The caller does not wait for exec, as it would after vfork and posix_spawn: the child binds
-// itself to processors before exec, so that the program never runs elsewhere, and a busy processor
-// may keep it waiting for seconds. A fork of diomp-run costs some 0.1 ms more than vfork.
+// The caller does not wait for exec, as it would with vfork or posix_spawn. The child binds itself
+// to processors before exec, so that the program never runs on others, and may wait seconds for a
+// busy processor. A fork of diomp-run costs about 0.1 ms more than vfork.
 #pragma once
 
 #include "base/result.h"
@@ -22,19 +21,20 @@ namespace diomp::run {
 
 struct spawn_request {
     std::string path;
-    std::vector<std::string> arguments;   ///< the first is the program's name as the user wrote it
+    std::vector<std::string>
+        arguments; ///< the first is the program's name as the user has written it
     std::vector<std::string> environment; ///< NAME=VALUE
     int standard_input = -1;
     int standard_output = -1;
     int standard_error = -1;
     int inherited = -1; ///< a descriptor that stays open across exec, although it is close-on-exec
-                        ///< here
-    cpu_list cpus;      ///< empty: unbound
+                        ///< in this process
+    cpu_list cpus; ///< empty: unbound
     original_signals signals;
     rlimit open_files{};
 };
 
-/// Where a child leaves why it could not execute its program: a page that both have.
+/// A shared page in which a child reports why exec failed.
 class exec_outcome {
 public:
     static result<exec_outcome> create();
@@ -44,7 +44,7 @@ public:
     ~exec_outcome();
 
     void report(int error_number) const;
-    /// 0: nothing has failed so far.
+    /// Returns the reported errno; 0 if nothing has failed so far.
     [[nodiscard]] int error_number() const;
 
 private:
@@ -58,10 +58,10 @@ public:
     spawned_process(pid_t pid, exec_outcome outcome, std::string path)
         : pid_(pid), outcome_(std::move(outcome)), path_(std::move(path)) {}
 
-    /// -1: none has been started.
+    /// Returns -1 if no process was started.
     [[nodiscard]] pid_t pid() const { return pid_; }
-    /// Why the program was not executed. To be asked when the process has ended: it was no process
-    /// of the program's then, whatever its exit status.
+    /// Returns the error of exec, if it failed. Call after the process has ended; its exit status
+    /// does not come from the program then.
     [[nodiscard]] std::optional<error> start_failure() const;
 
 private:
@@ -70,9 +70,9 @@ private:
     std::string path_;
 };
 
-/// The process leads a group of its own and is killed when diomp-run dies. Its signals have the
-/// dispositions that diomp-run was started with (original_signals). Returns without waiting for the
-/// program to be executed.
+/// Starts a process that leads a process group of its own and is killed when diomp-run dies. It
+/// gets the signal dispositions that diomp-run was started with (original_signals). Returns without
+/// waiting for exec.
 result<spawned_process> spawn(const spawn_request &request);
 
 } // namespace diomp::run

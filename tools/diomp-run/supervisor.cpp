@@ -21,20 +21,20 @@
 namespace diomp::run {
 namespace {
 
-/// For a service to listen, at least: a log-in takes its time, however short DIOMP_TIMEOUT is.
+/// Minimum time for a service to listen: a log-in takes time, however short DIOMP_TIMEOUT is.
 constexpr double min_services_limit_s = 10;
-/// How much longer than its nodes, which ask the ranks, the supervisor waits for stacks.
-constexpr double stacks_patience_s = 0.5;
-/// How long a consequence waits for its cause at least, and how long for ranks that are seen to be
-/// ending and for hosts that have not reported. The job then has about two seconds to end.
-constexpr double short_patience_s = 0.25;
-constexpr double long_patience_s = 2;
+/// Extra time for the nodes, which collect the ranks' stacks, before the supervisor goes on.
+constexpr double stacks_margin_s = 0.5;
+/// Time that a consequence waits for its cause: at least, and at most for ranks that are ending and
+/// for hosts that have not reported. After that the job has about two seconds to end.
+constexpr double min_cause_wait_s = 0.25;
+constexpr double max_cause_wait_s = 2;
 
 } // namespace
 
 supervisor::supervisor(run_options options)
     : options_(std::move(options)), host_(launch::host_name()), job_id_(launch::make_job_id(host_)),
-      attendance_(options_.ranks), causes_(options_.ranks) {}
+      rank_tracker_(options_.ranks), causes_(options_.ranks) {}
 
 supervisor::~supervisor() = default;
 
@@ -48,7 +48,7 @@ int supervisor::run() {
         return 1;
     }
     if (options_.timeout_s > 0) {
-        timeout_->arm(options_.timeout_s); // which includes the start
+        timeout_->arm(options_.timeout_s); // including start-up
     }
     auto started = start_services();
     if (started && phase_ == phase::running) {
@@ -58,23 +58,23 @@ int supervisor::run() {
         fail_start(exit_status_.value_or(1), started.failure());
         kill();
     }
-    while (!over()) {
+    while (!finished()) {
         if (auto handled = loop_->run_once(); !handled) {
             fail(1, handled.failure().message());
             kill();
             break;
         }
         after_events();
-        if (std::exchange(looks_, false)) {
-            look_at_ranks();
+        if (std::exchange(poll_requested_, false)) {
+            poll_ranks();
         }
     }
-    patience_ = first_cause::patience::none; // nothing more will come
-    judge();
+    cause_wait_ = first_cause::cause_wait::none; // no more events will come
+    report_cause();
     stop_services();
     clean_up();
     output_->finish();
-    if (output_->reader_gone() && !exit_status_) {
+    if (output_->reader_closed() && !exit_status_) {
         exit_status_ = status_signal_base + SIGPIPE;
     }
     if (int const error = output_->output_error(); error != 0 && !options_.quiet) {
@@ -87,7 +87,7 @@ int supervisor::run() {
 
 status supervisor::set_up_common() {
     fill_standard_descriptors();
-    // Every rank takes up to five descriptors here.
+    // diomp-run uses up to five descriptors per rank.
     original_open_files_ = raise_open_files(static_cast<std::size_t>(options_.ranks) * 8 + 64);
     auto loop = event_loop::create();
     DIOMP_TRY(loop);
@@ -102,18 +102,18 @@ status supervisor::set_up_common() {
     auto timeout = add_timer(*loop_, [this] { on_timeout(); });
     DIOMP_TRY(timeout);
     timeout_ = timeout.take();
-    auto limit = add_timer(*loop_, [this] { stacks_over(); });
+    auto limit = add_timer(*loop_, [this] { stacks_done(); });
     DIOMP_TRY(limit);
     stacks_limit_ = limit.take();
-    auto patience = add_timer(*loop_, [this] { on_patience_over(); });
-    DIOMP_TRY(patience);
-    patience_limit_ = patience.take();
+    auto cause_wait = add_timer(*loop_, [this] { on_cause_timer(); });
+    DIOMP_TRY(cause_wait);
+    cause_timer_ = cause_wait.take();
     return {};
 }
 
-void supervisor::check_attendance() {
-    if (auto const found = attendance_.find_deserter()) {
-        fail_rank(found->rank, {1, fmt::format("{} {}", name_rank(found->rank), found->what)});
+void supervisor::check_premature_exit() {
+    if (auto const found = rank_tracker_.find_premature_exit()) {
+        fail_rank(found->rank, {1, fmt::format("{} {}", describe_rank(found->rank), found->what)});
     }
 }
 
@@ -124,8 +124,8 @@ int abort_status(int code) { return code & 0xff; }
 services_plan supervisor::plan_services() {
     services_plan plan;
     plan.hosts = options_.device_hosts;
-    plan.ranks_are_here = std::ranges::all_of(
-        options_.hosts, [](const host_slots &each) { return find_host(each.name).here; });
+    plan.ranks_are_local = std::ranges::all_of(
+        options_.hosts, [](const host_slots &each) { return resolve_host(each.name).is_local; });
     plan.remote_shell = options_.remote_shell;
     plan.program = options_.agent_program.empty() ? own_program() : options_.agent_program;
     auto const settings = forwarded_settings(environ, options_.environment);
@@ -134,7 +134,7 @@ services_plan supervisor::plan_services() {
     }
     plan.signals = signals_->original();
     plan.open_files = original_open_files_;
-    plan.start_limit_s = std::max(lost_after(settings), min_services_limit_s);
+    plan.start_limit_s = std::max(peer_timeout(settings), min_services_limit_s);
     return plan;
 }
 
@@ -150,7 +150,7 @@ status supervisor::start_services() {
             fail_start(1, why);
         }
     };
-    handlers.said = [this](const std::string &line) { output_->message(line); };
+    handlers.on_text = [this](const std::string &line) { output_->message(line); };
     auto made = device_services::create(*loop_, plan_services(), std::move(handlers));
     DIOMP_TRY(made);
     services_ = made.take();
@@ -164,9 +164,9 @@ status supervisor::start_services() {
         DIOMP_TRY(loop_->run_once());
     }
     if (services_->ready()) {
-        auto shares = share_devices(services_->listening(), options_.ranks);
-        DIOMP_TRY(shares);
-        remote_devices_ = shares.take();
+        auto assigned = assign_devices(services_->listening(), options_.ranks);
+        DIOMP_TRY(assigned);
+        remote_devices_ = assigned.take();
     }
     return {};
 }
@@ -176,14 +176,14 @@ void supervisor::stop_services() {
         return;
     }
     services_->stop();
-    while (!services_->over() && loop_->run_once()) {
+    while (!services_->finished() && loop_->run_once()) {
     }
     if (!exit_status_ && !options_.quiet && services_->unused()) {
         char const *const search_path = std::getenv("PATH");
         program_lookup const program =
             find_program(options_.command.front(), search_path != nullptr ? search_path : "");
         output_->message(fmt::format("warning: the job has not used its remote devices: {}",
-                                     guess_why_unused(program.path)));
+                                     explain_unused_devices(program.path)));
     }
     services_.reset();
 }
@@ -192,42 +192,43 @@ void supervisor::stop_services() {
 
 void supervisor::fail_rank(int rank, failure what) {
     causes_.note_failure(rank, std::move(what));
-    judge();
+    report_cause();
 }
 
-std::string supervisor::name_abort(int rank, int code) const {
+std::string supervisor::describe_abort(int rank, int code) const {
     auto const peer = causes_.lost_by(rank);
-    return fmt::format("{} aborted the job with status {}{}", name_rank(rank), code,
+    return fmt::format("{} aborted the job with status {}{}", describe_rank(rank), code,
                        peer ? fmt::format(", after it had lost rank {}", *peer) : "");
 }
 
 void supervisor::fail_aborted(int rank, int code) {
-    fail_rank(rank, {.exit_status = abort_status(code), .message = name_abort(rank, code)});
+    fail_rank(rank, {.exit_status = abort_status(code), .message = describe_abort(rank, code)});
 }
 
 void supervisor::fail_given_up(int rank, int code) {
     fail_rank(rank, {.exit_status = abort_status(code),
-                     .message = name_abort(rank, code),
-                     .in_vain = true,
+                     .message = describe_abort(rank, code),
+                     .after_timeout = true,
                      .shows_stacks = true});
 }
 
 void supervisor::fail_exited(int rank, const exit_info &how) {
     if (how.success()) {
-        attendance_.leave(rank);
-        check_attendance();
+        rank_tracker_.mark_exited(rank);
+        check_premature_exit();
     } else {
         if (services_) {
-            services_->look(); // the end of one may be the reason
+            services_->poll(); // an ended service may be the reason
         }
-        // The reader has gone, as in `diomp-run ... | head`: the user knows.
-        bool const quiet = how.signal == SIGPIPE && output_->reader_gone();
-        fail_rank(rank,
-                  {.exit_status = how.status(),
-                   .message = quiet ? "" : fmt::format("{} {}", name_rank(rank), describe(how))});
+        // The reader has closed the output, as in `diomp-run ... | head`: no message is needed.
+        bool const quiet = how.signal == SIGPIPE && output_->reader_closed();
+        fail_rank(
+            rank,
+            {.exit_status = how.status(),
+             .message = quiet ? "" : fmt::format("{} {}", describe_rank(rank), describe(how))});
     }
-    causes_.note_settled(rank);
-    judge();
+    causes_.note_done(rank);
+    report_cause();
 }
 
 void supervisor::note_loss(int rank, std::optional<int> peer) { causes_.note_loss(rank, peer); }
@@ -235,53 +236,54 @@ void supervisor::note_loss(int rank, std::optional<int> peer) { causes_.note_los
 void supervisor::note_closed(int rank) { causes_.note_closed(rank); }
 
 void supervisor::note_finalized(int rank) {
-    attendance_.finalize(rank);
-    causes_.note_settled(rank);
+    rank_tracker_.finalize(rank);
+    causes_.note_done(rank);
 }
 
-void supervisor::all_ranks_seen() {
+void supervisor::on_ranks_polled() {
     has_reports_ = true;
-    judge();
+    report_cause();
 }
 
-void supervisor::judge() {
+void supervisor::report_cause() {
     if (phase_ != phase::running || !causes_.has_failure()) {
         return;
     }
-    if (patience_ == first_cause::patience::reports && is_settled_ && has_reports_) {
-        patience_ = first_cause::patience::ends;
+    if (cause_wait_ == first_cause::cause_wait::reports && is_short_wait_over_ && has_reports_) {
+        cause_wait_ = first_cause::cause_wait::exits;
     }
-    if (const failure *const cause = causes_.find(patience_)) {
-        patience_limit_->disarm();
+    if (const failure *const cause = causes_.find(cause_wait_)) {
+        cause_timer_->disarm();
         fail(cause->exit_status, cause->message,
              cause->shows_stacks ? stacks::shown : stacks::hidden);
-    } else if (!std::exchange(is_asked_, true)) {
-        looks_ = true;
-        patience_limit_->arm(short_patience_s);
+    } else if (!std::exchange(is_polled_, true)) {
+        poll_requested_ = true;
+        cause_timer_->arm(min_cause_wait_s);
     }
 }
 
-void supervisor::on_patience_over() {
-    if (!std::exchange(is_settled_, true)) {
-        patience_limit_->arm(long_patience_s - short_patience_s);
+void supervisor::on_cause_timer() {
+    if (!std::exchange(is_short_wait_over_, true)) {
+        cause_timer_->arm(max_cause_wait_s - min_cause_wait_s);
     } else {
-        patience_ = first_cause::patience::none;
+        cause_wait_ = first_cause::cause_wait::none;
     }
-    judge();
+    report_cause();
 }
 
 // ---- Ending
 
 void supervisor::fail(int exit_status, const std::string &message, stacks wanted) {
     if (phase_ != phase::running) {
-        return; // a consequence of what has been reported
+        return; // a consequence of the reported failure
     }
     exit_status_ = exit_status;
-    // A job that a rank ends by ompx_abort(0) is a success.
+    // A job that a rank ends with ompx_abort(0) has succeeded.
     if (!options_.quiet && !message.empty() && exit_status != 0) {
         output_->message(message);
     }
-    // Ranks that wait for the one that failed learn it by the watch pipe, the others by the signal.
+    // The liveness pipe wakes ranks that wait in DiOMP for the failed rank; the signal ends the
+    // others.
     if (wanted == stacks::shown) {
         show_and_end(SIGTERM, true);
     } else {
@@ -297,27 +299,27 @@ void supervisor::fail_start(int exit_status, const error &why) {
     }
 }
 
-void supervisor::show_and_end(int signal, bool tell) {
+void supervisor::show_and_end(int signal, bool notify) {
     phase_ = phase::showing;
     timeout_->disarm();
     end_signal_ = signal;
-    end_tells_ = tell;
-    stacks_limit_->arm(stacks_limit_s + stacks_patience_s);
-    ask_stacks();
+    end_notifies_ = notify;
+    stacks_limit_->arm(stacks_limit_s + stacks_margin_s);
+    request_stacks();
 }
 
-void supervisor::stacks_over() {
+void supervisor::stacks_done() {
     if (phase_ == phase::showing) {
-        end(end_signal_, end_tells_);
+        end(end_signal_, end_notifies_);
     }
 }
 
-void supervisor::end(int signal, bool tell) {
+void supervisor::end(int signal, bool notify) {
     phase_ = phase::ending;
     timeout_->disarm();
-    patience_limit_->disarm();
+    cause_timer_->disarm();
     stacks_limit_->disarm();
-    end_ranks(signal, tell);
+    end_ranks(signal, notify);
 }
 
 void supervisor::kill() {
@@ -356,15 +358,15 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
         break;
     }
     if (phase_ != phase::running) {
-        kill(); // asked twice
+        kill(); // second signal
         return;
     }
     exit_status_ = status_signal_base + signal;
     if (!options_.quiet) {
         output_->message(fmt::format("got {}; ending the job", signal_name(signal)));
     }
-    // No word by the watch pipe: a rank that handles the signal may need the others for that.
-    if (signal == SIGQUIT) { // Ctrl-\: whoever wants a core dump wants to know where ranks are
+    // The liveness pipe stays open: a rank that handles the signal may need the others for that.
+    if (signal == SIGQUIT) { // Ctrl-\ asks for core dumps; stacks help as well
         show_and_end(signal, false);
     } else {
         end(signal, false);

@@ -15,9 +15,9 @@ bool value_store::commit() {
     bool replaced = false;
     for (launch::local::entry &each : staged_) {
         std::pair key(static_cast<int>(each.owner), std::move(each.key));
-        auto const [place, is_new] = values_.try_emplace(std::move(key), each.value);
-        if (!is_new && place->second != each.value) {
-            place->second = std::move(each.value);
+        auto const [item, is_new] = values_.try_emplace(std::move(key), each.value);
+        if (!is_new && item->second != each.value) {
+            item->second = std::move(each.value);
             replaced = true;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The head's key-value space: what all ranks have published. No input or output here.
+// The head's key-value store with the values that ranks have published. Does no input or output.
 #pragma once
 
 #include "launch/local/protocol.h"
@@ -12,12 +12,12 @@ namespace diomp::run {
 
 class value_store {
 public:
-    /// Visible from the next commit on.
+    /// Adds values, which become visible with the next commit.
     void stage(std::vector<launch::local::entry> entries);
-    /// Everybody is in the fence. True if a value has been replaced by another one, so that copies
-    /// of it elsewhere are out of date.
+    /// Makes the staged values visible; call when all ranks are in the fence. Returns true if a
+    /// value was replaced by a different one, so that cached copies are stale.
     [[nodiscard]] bool commit();
-    /// nullptr if there is none.
+    /// Returns nullptr if there is no such value.
     [[nodiscard]] const std::string *find(int owner, const std::string &key) const;
 
 private:

@@ -12,14 +12,14 @@
 namespace diomp::secure {
 namespace {
 
-// Of openssl/evp.h and openssl/crypto.h, whose interface is stable within version 3.
+// From openssl/evp.h and openssl/crypto.h, whose interface is stable within version 3.
 constexpr int get_tag = 0x10;
 constexpr int set_tag = 0x11;
 constexpr std::uint64_t no_atexit = 0x00080000;
-/// Lengths are of type int there.
-constexpr std::size_t most_bytes_at_once = std::size_t{1} << 30;
+/// OpenSSL's lengths are of type int.
+constexpr std::size_t max_update_bytes = std::size_t{1} << 30;
 
-struct functions {
+struct libcrypto_functions {
     int (*start)(std::uint64_t options, const void *settings) = nullptr;
     void *(*create)() = nullptr;
     void (*destroy)(void *context) = nullptr;
@@ -32,14 +32,14 @@ struct functions {
     int (*control)(void *context, int what, int number, void *pointer) = nullptr;
 };
 
-/// Null where there is no such library.
-const functions *load() {
+/// Null if the library is missing.
+const libcrypto_functions *load() {
     static constexpr std::array names{"libcrypto.so.3"};
     auto opened = shared_library::open("", names, "OpenSSL", "");
     if (!opened) {
         return nullptr;
     }
-    static functions table;
+    static libcrypto_functions table;
     shared_library library = opened.take();
     library.find(table.start, "OPENSSL_init_crypto");
     library.find(table.create, "EVP_CIPHER_CTX_new");
@@ -49,26 +49,26 @@ const functions *load() {
     library.find(table.update, "EVP_CipherUpdate");
     library.find(table.finish, "EVP_CipherFinal_ex");
     library.find(table.control, "EVP_CIPHER_CTX_ctrl");
-    // Threads of this library may still use it while the process ends.
+    // Threads of the runtime may still use the library while the process ends.
     return library.check().ok() && table.start(no_atexit, nullptr) == 1 ? &table : nullptr;
 }
 
-const functions *library() {
-    static const functions *const loaded = load();
+const libcrypto_functions *library() {
+    static const libcrypto_functions *const loaded = load();
     return loaded;
 }
 
 /// Null pointers are not allowed as input, not even with length 0.
 bool update(void *context, unsigned char *into, std::span<const unsigned char> from) {
     while (!from.empty()) {
-        auto const part = from.first(std::min(from.size(), most_bytes_at_once));
+        auto const chunk = from.first(std::min(from.size(), max_update_bytes));
         int num_written = 0;
-        if (library()->update(context, into, &num_written, part.data(),
-                              static_cast<int>(part.size())) != 1) {
+        if (library()->update(context, into, &num_written, chunk.data(),
+                              static_cast<int>(chunk.size())) != 1) {
             return false;
         }
-        into = into == nullptr ? nullptr : into + part.size();
-        from = from.subspan(part.size());
+        into = into == nullptr ? nullptr : into + chunk.size();
+        from = from.subspan(chunk.size());
     }
     return true;
 }
@@ -76,7 +76,7 @@ bool update(void *context, unsigned char *into, std::span<const unsigned char> f
 } // namespace
 
 std::unique_ptr<bulk_aes> bulk_aes::create(const connection_key &key) {
-    const functions *const calls = library();
+    const libcrypto_functions *const calls = library();
     if (calls == nullptr) {
         return nullptr;
     }
@@ -87,25 +87,25 @@ std::unique_ptr<bulk_aes> bulk_aes::create(const connection_key &key) {
     return works ? std::move(made) : nullptr;
 }
 
-bulk_aes::~bulk_aes() { library()->destroy(context_); } // which erases the key
+bulk_aes::~bulk_aes() { library()->destroy(context_); } // erases the key
 
 void bulk_aes::seal(nonce number, std::span<const unsigned char> header,
                     std::span<const unsigned char> text, unsigned char *into) {
-    const functions &calls = *library();
+    const libcrypto_functions &calls = *library();
     int none = 0;
     unsigned char *const tag = into + text.size();
     bool const works = calls.init(context_, nullptr, nullptr, nullptr, number.data(), 1) == 1 &&
                        update(context_, nullptr, header) && update(context_, into, text) &&
                        calls.finish(context_, tag, &none) == 1 &&
                        calls.control(context_, get_tag, tag_bytes, tag) == 1;
-    if (!works) { // text must not leave unsealed
+    if (!works) { // plaintext must never be sent
         panic("OpenSSL's AES-256-GCM has failed");
     }
 }
 
 bool bulk_aes::open(nonce number, std::span<const unsigned char> header,
                     std::span<const unsigned char> message, unsigned char *into) {
-    const functions &calls = *library();
+    const libcrypto_functions &calls = *library();
     auto const text = message.first(message.size() - tag_bytes);
     std::array<unsigned char, tag_bytes> tag{};
     std::memcpy(tag.data(), message.data() + text.size(), tag.size());

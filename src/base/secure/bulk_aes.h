@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// AES-256-GCM by OpenSSL's libcrypto, for connections that carry much: it uses wider vector
-// instructions than libsodium. The bytes are the same.
+// AES-256-GCM by OpenSSL's libcrypto, for connections with much data: it uses wider vector
+// instructions than libsodium. The bytes on the wire are identical.
 #pragma once
 
 #include "base/secure/secret.h"
@@ -17,18 +17,19 @@ public:
     static constexpr std::size_t nonce_bytes = 12;
     using nonce = std::span<const unsigned char, nonce_bytes>;
 
-    /// The library is opened by the first call of the process, which takes some milliseconds.
-    /// nullptr: the system has no libcrypto of OpenSSL 3, or it refuses the cipher.
+    /// The first call of the process opens the library, which takes some milliseconds. nullptr: the
+    /// system has no libcrypto of OpenSSL 3, or it refuses the cipher.
     static std::unique_ptr<bulk_aes> create(const connection_key &key);
     bulk_aes(const bulk_aes &) = delete;
     bulk_aes &operator=(const bulk_aes &) = delete;
     ~bulk_aes();
 
-    /// `into` has tag_bytes more than `text`, and may begin where `text` does.
+    /// Encrypts `text`. `into` has tag_bytes more than `text`, and may begin where `text` does.
     void seal(nonce number, std::span<const unsigned char> header,
               std::span<const unsigned char> text, unsigned char *into);
-    /// `into` has tag_bytes less than `message`, and may begin where `message` does. False: the
-    /// message was changed, or has another number; `into` then holds no text.
+    /// Decrypts `message`. `into` has tag_bytes less than `message`, and may begin where `message`
+    /// does. False: the message was changed, or has another number; `into` then contains no
+    /// plaintext.
     [[nodiscard]] bool open(nonce number, std::span<const unsigned char> header,
                             std::span<const unsigned char> message, unsigned char *into);
 

@@ -8,8 +8,9 @@
 namespace diomp::secure {
 namespace {
 
-/// What a connection carries before OpenSSL is loaded for it: control connections never do.
-constexpr std::size_t most_of_small = std::size_t{1} << 20;
+/// Bytes that a connection transfers before OpenSSL is loaded for it; control connections stay
+/// below.
+constexpr std::size_t openssl_threshold_bytes = std::size_t{1} << 20;
 
 constexpr std::uint8_t bit(cipher which) {
     return static_cast<std::uint8_t>(1U << static_cast<unsigned>(which));
@@ -51,7 +52,7 @@ frame_cipher::frame_cipher(cipher which, const connection_key &key) : which_(whi
     if (which == cipher::aes256_gcm) {
         aes_key_.reset(new aes_key);
         crypto_aead_aes256gcm_beforenm(&aes_key_->state, key.data());
-        left_of_small_ = most_of_small;
+        bytes_until_openssl_ = openssl_threshold_bytes;
     }
 }
 
@@ -66,10 +67,10 @@ void frame_cipher::write_nonce(unsigned char (&nonce)[nonce_bytes]) {
 }
 
 bulk_aes *frame_cipher::bulk_for(std::size_t nbytes) {
-    if (left_of_small_ > nbytes) {
-        left_of_small_ -= nbytes;
-    } else if (left_of_small_ > 0) {
-        left_of_small_ = 0;
+    if (bytes_until_openssl_ > nbytes) {
+        bytes_until_openssl_ -= nbytes;
+    } else if (bytes_until_openssl_ > 0) {
+        bytes_until_openssl_ = 0;
         bulk_ = bulk_aes::create(key_);
     }
     return bulk_.get();

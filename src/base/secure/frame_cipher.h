@@ -12,59 +12,58 @@
 
 namespace diomp::secure {
 
-/// In order of preference; both ends have the first.
+/// In order of preference; every build supports the first.
 enum class cipher : std::uint8_t {
     chacha20_poly1305 = 1, ///< RFC 8439: any processor
-    aes256_gcm = 2,        ///< where both ends have instructions for it
+    aes256_gcm = 2,        ///< if both sides have instructions for it
 };
 
-/// Those of this processor: bit 1 << cipher is set.
+/// Ciphers that this processor supports: bit 1 << cipher is set.
 [[nodiscard]] std::uint8_t available_ciphers();
-/// The best one of both; nullopt if there is none.
+/// The best common cipher; nullopt if there is none.
 [[nodiscard]] std::optional<cipher> choose_cipher(std::uint8_t ours, std::uint8_t theirs);
 
-/// One direction. Every message takes the next number as its nonce, so that a message that is
-/// missing, repeated or out of order does not open. A key lasts for the connection: 2^64 messages
-/// cannot be sent, and for 2^48 bytes under AES-256-GCM the chance to tell them from random ones
-/// stays below 2^-38.
-/// Not thread-safe.
+/// One direction of a connection. Each message uses the next number as its nonce, so that a
+/// missing, repeated or reordered message fails to decrypt. A key lasts for the connection: 2^64
+/// messages cannot be sent, and for 2^48 bytes under AES-256-GCM the advantage in distinguishing
+/// them from random bytes stays below 2^-38. Not thread-safe.
 class frame_cipher {
 public:
     static constexpr std::size_t tag_bytes = 16;
 
     frame_cipher(cipher which, const connection_key &key);
 
-    /// `into` has tag_bytes more than `text`, and may begin where `text` does. `header` is
-    /// authenticated, not encrypted.
+    /// Encrypts `text`. `into` has tag_bytes more than `text`, and may begin where `text` does.
+    /// `header` is authenticated, not encrypted.
     void seal(std::span<const unsigned char> header, std::span<const unsigned char> text,
               unsigned char *into);
-    /// `into` has tag_bytes less than `message` (which must have them), and may begin where
-    /// `message` does. False: the message is not the next one that the other end has sealed;
-    /// nothing may be opened after that.
+    /// Decrypts `message`. `into` has tag_bytes less than `message` (which must have them), and may
+    /// begin where `message` does. False: the message is not the next one that the peer has sealed;
+    /// do not call open() again.
     [[nodiscard]] bool open(std::span<const unsigned char> header,
                             std::span<const unsigned char> message, unsigned char *into);
-    /// The next message has this number, because another process has sealed those before it with a
-    /// copy of this key. A number that comes again would give both messages away: panics if it is
-    /// below the next one.
+    /// Sets the number of the next message, because another process has sealed the messages before
+    /// it with a copy of this key. A repeated number would reveal both messages: panics if it is
+    /// below the current number.
     void skip_to(std::uint64_t number);
 
 private:
     static constexpr std::size_t nonce_bytes = 12;
-    /// The key as AES-256-GCM wants it: expanded, aligned.
+    /// The key in the form that AES-256-GCM needs: expanded, aligned.
     struct aes_key;
     struct erase_aes_key {
         void operator()(aes_key *key) const;
     };
 
     void write_nonce(unsigned char (&nonce)[nonce_bytes]);
-    /// The one for messages of this connection; nullptr: libsodium's.
+    /// The OpenSSL cipher for this connection; nullptr: use libsodium's.
     [[nodiscard]] bulk_aes *bulk_for(std::size_t nbytes);
 
     cipher which_;
     connection_key key_;
     std::unique_ptr<aes_key, erase_aes_key> aes_key_;
-    std::uint64_t number_ = 0;      ///< of the next message
-    std::size_t left_of_small_ = 0; ///< bytes until the connection counts as one that carries much
+    std::uint64_t number_ = 0;            ///< number of the next message
+    std::size_t bytes_until_openssl_ = 0; ///< bytes until the connection switches to OpenSSL
     std::unique_ptr<bulk_aes> bulk_;
 };
 

@@ -8,7 +8,7 @@
 namespace diomp::secure {
 namespace {
 
-constexpr std::size_t least_space_bytes = 4096;
+constexpr std::size_t min_space_bytes = 4096;
 
 std::array<unsigned char, frame_header_bytes> write_length(std::size_t nbytes) {
     std::array<unsigned char, frame_header_bytes> header{};
@@ -63,8 +63,8 @@ std::span<unsigned char> frame_decoder::space() {
         end_ -= begin_;
         begin_ = 0;
     }
-    if (buffer_.size() - end_ < least_space_bytes) {
-        buffer_.resize(std::max(2 * end_, end_ + least_space_bytes));
+    if (buffer_.size() - end_ < min_space_bytes) {
+        buffer_.resize(std::max(2 * end_, end_ + min_space_bytes));
     }
     return std::span(buffer_).subspan(end_);
 }
@@ -76,7 +76,7 @@ std::optional<std::string_view> frame_decoder::next() {
     unsigned char *const header = buffer_.data() + begin_;
     std::size_t const payload_bytes = read_frame_length(
         std::span<const unsigned char, frame_header_bytes>(header, frame_header_bytes));
-    if (payload_bytes == 0 || payload_bytes > most_bytes_) {
+    if (payload_bytes == 0 || payload_bytes > max_bytes_) {
         is_broken_ = true;
         return std::nullopt;
     }

@@ -16,10 +16,10 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-bool is_momentary(int code) { return code == EAGAIN || code == EWOULDBLOCK || code == EINTR; }
+bool is_retryable(int code) { return code == EAGAIN || code == EWOULDBLOCK || code == EINTR; }
 
-error connection_over(const char *why) {
-    return error(OMPX_ERR_PEER, fmt::format("the connection is over ({})", why));
+error connection_closed_error(const char *why) {
+    return error(OMPX_ERR_PEER, fmt::format("the connection is closed ({})", why));
 }
 
 /// A cipher for one direction, or none.
@@ -30,7 +30,7 @@ std::optional<frame_cipher> cipher_for(protection mode, frame_cipher &&from_hand
     return std::move(from_handshake);
 }
 
-/// Waits; false at the end of the time.
+/// Waits for events; false after the time limit.
 bool wait_for(int socket, short events, clock::time_point end) {
     for (;;) {
         auto const left =
@@ -46,7 +46,7 @@ bool wait_for(int socket, short events, clock::time_point end) {
     }
 }
 
-/// Sends the handshake's output. False: the connection is over.
+/// Sends the handshake's output. False: the connection is closed or the time is over.
 bool send_output(int socket, handshake &exchange, clock::time_point end) {
     while (!exchange.output().empty()) {
         auto const bytes = exchange.output();
@@ -54,7 +54,7 @@ bool send_output(int socket, handshake &exchange, clock::time_point end) {
             ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0) {
             exchange.discard_output(static_cast<std::size_t>(sent));
-        } else if (!is_momentary(errno) || !wait_for(socket, POLLOUT, end)) {
+        } else if (!is_retryable(errno) || !wait_for(socket, POLLOUT, end)) {
             return false;
         }
     }
@@ -63,7 +63,7 @@ bool send_output(int socket, handshake &exchange, clock::time_point end) {
 
 } // namespace
 
-framed_socket::framed_socket(unique_fd socket, session proven, frame_limits limits)
+framed_socket::framed_socket(unique_fd socket, session_keys proven, frame_limits limits)
     : socket_(std::move(socket)), peer_(proven.peer), mode_(proven.mode), limits_(limits),
       encoder_(cipher_for(proven.mode, std::move(proven.sending))),
       decoder_(cipher_for(proven.mode, std::move(proven.receiving)), limits.frame_bytes) {
@@ -76,7 +76,7 @@ status framed_socket::send(std::string_view frame) {
                                                frame.size(), limits_.frame_bytes));
     }
     if (out_.size() - sent_ + frame.size() > limits_.queue_bytes) {
-        return error(OMPX_ERR_NOMEM, fmt::format("{} has not taken {} bytes that wait for it",
+        return error(OMPX_ERR_NOMEM, fmt::format("{} has not received {} queued bytes",
                                                  to_string(peer_), out_.size() - sent_));
     }
     if (sent_ == out_.size()) {
@@ -99,7 +99,7 @@ status framed_socket::send_waiting() {
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             break;
         } else if (errno != EINTR) {
-            return connection_over(::strerrordesc_np(errno));
+            return connection_closed_error(::strerrordesc_np(errno));
         }
     }
     return {};
@@ -120,27 +120,28 @@ status framed_socket::receive(function_ref<bool(std::string_view)> handle) {
                                                 "were changed on their way",
                                                 to_string(peer_)));
     }
-    if (got == 0 || (got < 0 && !is_momentary(code))) {
-        return connection_over(got == 0 ? "closed by the other end" : ::strerrordesc_np(code));
+    if (got == 0 || (got < 0 && !is_retryable(code))) {
+        return connection_closed_error(got == 0 ? "closed by the other end"
+                                                : ::strerrordesc_np(code));
     }
     return {};
 }
 
-result<session> complete_handshake(int socket, handshake exchange, double timeout_s) {
+result<session_keys> complete_handshake(int socket, handshake exchange, double timeout_s) {
     auto const end = clock::now() + std::chrono::duration_cast<clock::duration>(
                                         std::chrono::duration<double>(timeout_s));
     std::array<unsigned char, handshake::hello_bytes> buffer{};
     while (send_output(socket, exchange, end) &&
            exchange.condition() == handshake::state::running) {
-        // No more than the handshake needs: what follows belongs to the frames.
+        // Read no more than the handshake needs: the following bytes belong to the frames.
         ssize_t const got = ::recv(socket, buffer.data(), exchange.num_missing(), MSG_DONTWAIT);
         if (got > 0) {
             exchange.receive(std::span(buffer).first(static_cast<std::size_t>(got)));
         } else if (got == 0) {
             return error(OMPX_ERR_PEER, "the other end has closed the connection during the "
                                         "handshake: it has another secret, or is another program");
-        } else if (!is_momentary(errno)) {
-            return connection_over(::strerrordesc_np(errno));
+        } else if (!is_retryable(errno)) {
+            return connection_closed_error(::strerrordesc_np(errno));
         } else if (!wait_for(socket, POLLIN, end)) {
             return error(OMPX_ERR_TIMEOUT,
                          fmt::format("the other end has not completed the handshake within {:g} s",
@@ -150,7 +151,7 @@ result<session> complete_handshake(int socket, handshake exchange, double timeou
     if (exchange.condition() != handshake::state::done || !exchange.output().empty()) {
         return error(OMPX_ERR_PEER, exchange.describe_failure());
     }
-    return exchange.take_session();
+    return exchange.take_session_keys();
 }
 
 } // namespace diomp::secure

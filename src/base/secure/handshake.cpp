@@ -14,18 +14,18 @@ namespace {
 
 static_assert(key_bytes == crypto_scalarmult_BYTES);
 
-// The labels change with the layout of the messages.
+// The labels must change with the layout of the messages.
 constexpr const char *hello_label = "hello";
-constexpr const char *answer_label = "answer";
+constexpr const char *response_label = "answer";
 constexpr const char *proof_label = "proof";
 constexpr const char *from_initiator_label = "from initiator";
 constexpr const char *from_responder_label = "from responder";
 
 // Bodies, in little-endian order:
-//   hello   0: ephemeral key  32: role  33: protection  34: ciphers  36: number  40: version
-//   answer  0: ephemeral key  32: verdict  33: protection  34: cipher  40: version
+//   hello     0: ephemeral key  32: role  33: protection  34: ciphers  36: number  40: version
+//   response  0: ephemeral key  32: decision  33: protection  34: cipher  40: version
 // All other bytes are 0 and ignored.
-constexpr std::size_t first_field = key_bytes; ///< role, or verdict
+constexpr std::size_t first_field = key_bytes; ///< role, or decision
 constexpr std::size_t protection_field = 33;
 constexpr std::size_t cipher_field = 34;
 constexpr std::size_t number_field = 36;
@@ -88,11 +88,11 @@ std::string to_string(const party &who) {
 handshake::handshake(const secret &key, const handshake_options &options, const party &responder,
                      stage first)
     : options_(options), chain_(key, context_of(options.why, responder)), stage_(first),
-      is_initiator_(first == stage::answer) {}
+      is_initiator_(first == stage::response) {}
 
 handshake handshake::initiate(const secret &key, const handshake_options &options,
                               const party &peer) {
-    handshake made(key, options, peer, stage::answer);
+    handshake made(key, options, peer, stage::response);
     made.peer_ = peer;
     made.send_hello();
     return made;
@@ -109,8 +109,8 @@ std::size_t handshake::message_bytes() const {
     switch (stage_) {
     case stage::hello:
         return hello_bytes;
-    case stage::answer:
-        return answer_bytes;
+    case stage::response:
+        return response_bytes;
     case stage::proof:
         return proof_bytes;
     case stage::none:
@@ -138,13 +138,13 @@ std::size_t handshake::receive(std::span<const unsigned char> bytes) {
         received_ = 0;
         switch (stage_) {
         case stage::hello:
-            take_hello();
+            receive_hello();
             break;
-        case stage::answer:
-            take_answer();
+        case stage::response:
+            receive_response();
             break;
         case stage::proof:
-            take_proof();
+            receive_proof();
             break;
         case stage::none:
             break;
@@ -178,10 +178,10 @@ void handshake::send_hello() {
     send_body(hello_label, std::span<const unsigned char, body_bytes>(text.data(), body_bytes));
 }
 
-void handshake::take_hello() {
+void handshake::receive_hello() {
     body text;
     if (!open(chain_.derive(hello_label), in_, {text.data(), body_bytes})) {
-        return fail(state::not_proven);
+        return fail(state::unauthenticated);
     }
     chain_.absorb(in_);
     std::copy_n(text.data(), key_bytes, peer_public_.begin());
@@ -190,51 +190,51 @@ void handshake::take_hello() {
     options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
     auto const common = choose_cipher(available_ciphers(), text.data()[cipher_field]);
     if (peer_version_ != options_.version || !common) {
-        return send_answer(state::wrong_version);
+        return send_response(state::wrong_version);
     }
-    // A message of this process itself is one that came back to it.
+    // A message from this party itself has been reflected.
     if (!expected_.contains(peer_) || peer_ == options_.self) {
-        return send_answer(state::wrong_peer);
+        return send_response(state::wrong_peer);
     }
     cipher_ = *common;
     crypto_box_keypair(own_public_.data(), own_private_.data());
-    send_answer(state::running);
+    send_response(state::running);
 }
 
-void handshake::send_answer(state verdict) {
+void handshake::send_response(state decision) {
     body text;
     std::ranges::copy(own_public_, text.data());
-    text.data()[first_field] = static_cast<unsigned char>(verdict);
+    text.data()[first_field] = static_cast<unsigned char>(decision);
     text.data()[protection_field] = static_cast<unsigned char>(options_.wanted);
     text.data()[cipher_field] = static_cast<unsigned char>(cipher_);
     write_number(text.data() + version_field, options_.version);
-    send_body(answer_label, std::span<const unsigned char, body_bytes>(text.data(), body_bytes));
-    if (verdict != state::running) {
-        return fail(verdict);
+    send_body(response_label, std::span<const unsigned char, body_bytes>(text.data(), body_bytes));
+    if (decision != state::running) {
+        return fail(decision);
     }
     stage_ = stage::proof;
     if (!mix_ephemeral_keys()) {
         out_bytes_ = 0;
-        fail(state::not_proven);
+        fail(state::unauthenticated);
     }
 }
 
-void handshake::take_answer() {
+void handshake::receive_response() {
     body text;
-    if (!open(chain_.derive(answer_label), in_, {text.data(), body_bytes})) {
-        return fail(state::not_proven);
+    if (!open(chain_.derive(response_label), in_, {text.data(), body_bytes})) {
+        return fail(state::unauthenticated);
     }
     chain_.absorb(in_);
     std::copy_n(text.data(), key_bytes, peer_public_.begin());
     peer_version_ = read_number(text.data() + version_field);
-    auto const verdict = static_cast<state>(text.data()[first_field]);
-    if (verdict == state::wrong_version || verdict == state::wrong_peer) {
-        return fail(verdict);
+    auto const decision = static_cast<state>(text.data()[first_field]);
+    if (decision == state::wrong_version || decision == state::wrong_peer) {
+        return fail(decision);
     }
     auto const chosen = choose_cipher(
         available_ciphers(), static_cast<std::uint8_t>(1U << (text.data()[cipher_field] & 7U)));
-    if (verdict != state::running || !chosen || !mix_ephemeral_keys()) {
-        return fail(state::not_proven);
+    if (decision != state::running || !chosen || !mix_ephemeral_keys()) {
+        return fail(state::unauthenticated);
     }
     cipher_ = *chosen;
     options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
@@ -246,16 +246,16 @@ void handshake::take_answer() {
     finish();
 }
 
-void handshake::take_proof() {
+void handshake::receive_proof() {
     std::span<const unsigned char> const proof = std::span(in_).first(proof_bytes);
     if (!open(chain_.derive(proof_label), proof, {})) {
-        return fail(state::not_proven);
+        return fail(state::unauthenticated);
     }
     chain_.absorb(proof);
     finish();
 }
 
-/// False: the peer's key is one of the few that give every exchange the same result.
+/// False: the peer's key is one of the few for which every exchange has the same result.
 bool handshake::mix_ephemeral_keys() {
     connection_key shared;
     bool const is_good =
@@ -270,7 +270,7 @@ void handshake::finish() {
     stage_ = stage::none;
 }
 
-session handshake::take_session() {
+session_keys handshake::take_session_keys() {
     if (state_ != state::done) {
         panic("a handshake has no session before it is done");
     }
@@ -288,7 +288,7 @@ std::string handshake::describe_failure() const {
         return "the handshake has not been completed";
     case state::done:
         break;
-    case state::not_proven:
+    case state::unauthenticated:
         return is_initiator_ ? fmt::format("the other end does not prove that it is {}: it has "
                                            "another secret, or is another program",
                                            to_string(peer_))

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the two ends of a connection prove to each other that they know a secret, and who they are.
+// Mutual authentication of the two sides of a connection: both prove that they know a secret, and
+// which party they are.
 //
-// Bytes go in and come out; there are no sockets and no clocks in here. docs/security.md says what
-// the exchange promises against whom. It is Noise's pattern NNpsk0 (noiseprotocol.org, revision 34,
-// section 9) in shape, with the ephemeral keys encrypted too, so that every message looks random:
+// Works on bytes only, without sockets and clocks. docs/security.md lists its guarantees. It is
+// modelled on Noise's pattern NNpsk0 (noiseprotocol.org, revision 34, section 9), with the
+// ephemeral keys encrypted too, so that every message looks random:
 //
 //   key chain: H(secret; label, purpose, responder's role and number)
 //   1. initiator -> responder   seal(ephemeral key, own role, number, version, ciphers, protection)
-//   2. responder -> initiator   seal(ephemeral key, verdict, version, cipher, protection)
+//   2. responder -> initiator   seal(ephemeral key, decision, version, cipher, protection)
 //   3. initiator -> responder   seal(nothing), under a key that depends on both ephemeral keys
 //
-// Each message's key depends on all messages before it. The responder sends nothing to a peer whose
-// first message was not made with the secret for this purpose and this responder. That message may
-// be a recorded one; its sender then gets bytes that look random to it, and cannot make the third.
+// The key of each message depends on all messages before it. The responder sends nothing unless the
+// first message was sealed with the secret for this purpose and this responder. That message may be
+// a replay; its sender then receives bytes that look random to it, and cannot produce the third
+// message.
 #pragma once
 
 #include "base/secure/frame_cipher.h"
@@ -28,12 +30,13 @@ namespace diomp::secure {
 
 enum class role : std::uint8_t { rank = 1, head, agent, client, service, session, launcher };
 
-/// What a connection is for. A secret that serves several purposes opens each only for itself.
+/// Purpose of a connection. A secret with several purposes authenticates each connection for its
+/// own purpose only.
 enum class purpose : std::uint8_t { transfers = 1, multihost_launch, device_service, local_launch };
 
 struct party {
     role what{};
-    std::uint32_t number = 0; ///< a rank, the index of an agent, ...; 0 where there is one only
+    std::uint32_t number = 0; ///< a rank, the index of an agent, ...; 0 if there is only one
     bool operator==(const party &) const = default;
 };
 /// "rank 3", "the head".
@@ -49,20 +52,20 @@ struct party_range {
     }
 };
 
-/// What happens to bytes after the handshake. A connection has the stronger one that its ends ask
-/// for.
+/// Protection of bytes after the handshake. A connection uses the stronger one of those that its
+/// two sides request.
 enum class protection : std::uint8_t { plain = 1, sealed = 2 };
 
 struct handshake_options {
     purpose why{};
     party self;
     std::uint32_t version =
-        0; ///< of the protocol after the handshake; both ends must have the same
+        0; ///< version of the protocol after the handshake; must be equal on both sides
     protection wanted = protection::sealed;
 };
 
-/// What a completed handshake leaves.
-struct session {
+/// Result of a completed handshake.
+struct session_keys {
     party peer;
     protection mode = protection::sealed;
     frame_cipher sending;
@@ -71,65 +74,67 @@ struct session {
 
 class handshake {
 public:
-    /// The end that connects; `peer` is whom it means to reach.
+    /// The side that connects; `peer` is the party that it expects.
     [[nodiscard]] static handshake initiate(const secret &key, const handshake_options &options,
                                             const party &peer);
-    /// The end that has accepted; `peers` are those that it expects.
+    /// The side that has accepted; `peers` are the parties that it expects.
     [[nodiscard]] static handshake respond(const secret &key, const handshake_options &options,
                                            const party_range &peers);
 
     enum class state : std::uint8_t {
         running,
         done,
-        not_proven,    ///< the peer does not know the secret, or was meant for something else
-        wrong_peer,    ///< it has proved the secret, but is not one of the expected parties
-        wrong_version, ///< it has proved the secret, and speaks another version
+        /// the peer does not know the secret, or its message is for another purpose or party
+        unauthenticated,
+        wrong_peer,    ///< knows the secret, but is not an expected party
+        wrong_version, ///< knows the secret, but has another protocol version
     };
 
-    /// Takes bytes from the peer, never more than belong to the handshake; returns how many.
+    /// Consumes bytes from the peer, never beyond the handshake; returns their number.
     std::size_t receive(std::span<const unsigned char> bytes);
-    /// How many more bytes the next message of the peer has; 0: none is expected.
+    /// Bytes missing from the peer's next message; 0: none is expected.
     [[nodiscard]] std::size_t num_missing() const;
-    /// Bytes for the peer, also after a failure: it then learns the reason if it knows the secret.
+    /// Bytes to send to the peer, also after a failure: a peer that knows the secret then receives
+    /// the reason.
     [[nodiscard]] std::span<const unsigned char> output() const;
-    /// So many bytes of output() have been sent.
+    /// `nbytes` bytes of output() have been sent.
     void discard_output(std::size_t nbytes) { sent_ += nbytes; }
 
     [[nodiscard]] state condition() const { return state_; }
-    /// A responder has received a first message that was made with the secret. It may still be a
-    /// recorded one.
+    /// Whether a responder has received a first message that was sealed with the secret. It may
+    /// still be a replay.
     [[nodiscard]] bool has_plausible_peer() const { return stage_ == stage::proof; }
-    /// A sentence about a failure, without the peer's address.
+    /// Description of a failure, without the peer's address.
     [[nodiscard]] std::string describe_failure() const;
-    /// Once, when done.
-    [[nodiscard]] session take_session();
+    /// Call once, when done.
+    [[nodiscard]] session_keys take_session_keys();
 
     static constexpr std::size_t body_bytes = 48;
     static constexpr std::size_t hello_bytes = seal_bytes + body_bytes;
-    static constexpr std::size_t answer_bytes = hello_bytes;
+    static constexpr std::size_t response_bytes = hello_bytes;
     static constexpr std::size_t proof_bytes = seal_bytes;
 
 private:
-    /// The message that is expected next.
-    enum class stage : std::uint8_t { hello, answer, proof, none };
+    /// The next expected message.
+    enum class stage : std::uint8_t { hello, response, proof, none };
     using message = std::array<unsigned char, hello_bytes>;
 
     handshake(const secret &key, const handshake_options &options, const party &responder,
               stage first);
     [[nodiscard]] std::size_t message_bytes() const;
-    void take_hello();
-    void take_answer();
-    void take_proof();
+    void receive_hello();
+    void receive_response();
+    void receive_proof();
     void send_hello();
-    void send_answer(state verdict);
+    void send_response(state decision);
     void send_body(const char *label, std::span<const unsigned char, body_bytes> text);
     [[nodiscard]] bool mix_ephemeral_keys();
     void finish();
     void fail(state why);
 
     handshake_options options_;
-    party peer_;             ///< of an initiator: whom it means; of a responder: after the hello
-    party_range expected_{}; ///< of a responder
+    party peer_;             ///< initiator: the expected peer; responder: set after the hello
+    party_range expected_{}; ///< responder only
     key_chain chain_;
     stage stage_;
     state state_ = state::running;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/secure/opening_connections.h"
 
-#include "base/secure/waiting.h"
+#include "base/secure/epoll.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ opening_connections::opening_connections()
 result<opening_connections> opening_connections::create() {
     opening_connections made;
     if (!made.epoll_.valid() || !made.timer_.valid() ||
-        !watch(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_tag)) {
+        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_tag)) {
         return system_error("waiting for connections that are being opened", errno);
     }
     return made;
@@ -38,20 +38,20 @@ void opening_connections::add(std::uint64_t tag, unique_fd socket, handshake exc
     int const descriptor = socket.get();
     attempts_.insert_or_assign(
         tag, attempt{std::move(socket), std::move(exchange), clock::now() + time_limit});
-    if (!watch(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLOUT, tag)) {
+    if (!epoll_update(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLOUT, tag)) {
         end(tag, outcome::unreachable, ::strerrordesc_np(errno));
     }
     arm_timer();
 }
 
-std::vector<opening_connections::result_of_attempt> opening_connections::advance() {
+std::vector<opening_connections::attempt_result> opening_connections::advance() {
     std::array<epoll_event, 64> events{};
     int const count = ::epoll_wait(epoll_.get(), events.data(), events.size(), 0);
     for (int i = 0; i < count; ++i) {
         std::uint64_t const tag = events[static_cast<std::size_t>(i)].data.u64;
         if (tag == timer_tag) {
             clear_timer(timer_.get());
-            end_late();
+            end_expired();
         } else if (auto const found = attempts_.find(tag); found != attempts_.end()) {
             advance_attempt(tag, found->second);
             if (!ended_.empty() && ended_.back().how == outcome::proven) {
@@ -70,7 +70,7 @@ void opening_connections::end(std::uint64_t tag, outcome how, std::string why) {
     ended_.push_back({.tag = tag, .how = how, .socket = {}, .proven = {}, .why = std::move(why)});
 }
 
-/// False: it is not connected.
+/// False: the connection failed.
 bool opening_connections::finish_connecting(std::uint64_t tag, attempt &which) {
     int code = 0;
     socklen_t size = sizeof(code);
@@ -80,7 +80,7 @@ bool opening_connections::finish_connecting(std::uint64_t tag, attempt &which) {
         return false;
     }
     which.is_connected = true;
-    watch(epoll_.get(), EPOLL_CTL_MOD, which.socket.get(), EPOLLIN, tag);
+    epoll_update(epoll_.get(), EPOLL_CTL_MOD, which.socket.get(), EPOLLIN, tag);
     return true;
 }
 
@@ -92,7 +92,8 @@ bool opening_connections::send_output(std::uint64_t tag, attempt &which) {
     }
     ssize_t const sent =
         ::send(which.socket.get(), output.data(), output.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent != static_cast<ssize_t>(output.size())) { // a new connection has room for so little
+    // a new connection has space for so few bytes
+    if (sent != static_cast<ssize_t>(output.size())) {
         end(tag, outcome::closed, ::strerrordesc_np(errno));
         return false;
     }
@@ -104,9 +105,10 @@ void opening_connections::advance_attempt(std::uint64_t tag, attempt &which) {
     if ((!which.is_connected && !finish_connecting(tag, which)) || !send_output(tag, which)) {
         return;
     }
-    std::array<unsigned char, handshake::answer_bytes> buffer{};
+    std::array<unsigned char, handshake::response_bytes> buffer{};
     while (which.exchange.condition() == handshake::state::running) {
-        // No more than the handshake needs: what follows belongs to the connection's owner.
+        // Read no more than the handshake needs: the following bytes belong to the connection's
+        // owner.
         ssize_t const got =
             ::recv(which.socket.get(), buffer.data(), which.exchange.num_missing(), MSG_DONTWAIT);
         if (got <= 0) {
@@ -125,21 +127,21 @@ void opening_connections::advance_attempt(std::uint64_t tag, attempt &which) {
         ended_.push_back({.tag = tag,
                           .how = outcome::proven,
                           .socket = std::move(which.socket),
-                          .proven = which.exchange.take_session(),
+                          .proven = which.exchange.take_session_keys(),
                           .why = {}});
         attempts_.erase(tag);
     }
 }
 
-void opening_connections::end_late() {
+void opening_connections::end_expired() {
     auto const now = clock::now();
-    std::vector<std::uint64_t> late;
+    std::vector<std::uint64_t> expired;
     for (auto const &[tag, each] : attempts_) {
         if (each.end <= now) {
-            late.push_back(tag);
+            expired.push_back(tag);
         }
     }
-    for (std::uint64_t const tag : late) {
+    for (std::uint64_t const tag : expired) {
         end(tag, outcome::unreachable, "no answer");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/secure/pending_connections.h"
 
-#include "base/secure/waiting.h"
+#include "base/secure/epoll.h"
 
 #include <fmt/format.h>
 
@@ -21,14 +21,14 @@ namespace {
 constexpr std::uint64_t listener_id = 0;
 constexpr std::uint64_t timer_id = 1;
 constexpr std::uint64_t first_id = 2;
-/// Per call of advance(), so that a flood of connections does not keep its caller.
-constexpr int most_accepted_at_once = 64;
+/// Limit per call of advance(), so that a flood of connections does not block its caller.
+constexpr int max_accepts_per_call = 64;
 
 unique_fd open_spare() { return unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 bool is_out_of_descriptors(int code) { return code == EMFILE || code == ENFILE; }
 
-/// Errors of the next connection only (accept(2)): the one after it may be fine.
+/// Errors of one connection only (accept(2)): the next one may be fine.
 bool is_about_one_connection(int code) {
     switch (code) {
     case EINTR:
@@ -55,7 +55,7 @@ std::string peer_address(int socket) {
     std::array<char, NI_MAXHOST> text{};
     auto *const generic = reinterpret_cast<sockaddr *>(&address);
     if (::getpeername(socket, generic, &size) != 0) {
-        return "a peer that has gone";
+        return "a disconnected peer";
     }
     if (address.ss_family == AF_UNIX) {
         return "a local process";
@@ -77,8 +77,9 @@ result<pending_connections> pending_connections::create(unique_fd listener, hand
                                                         const pending_options &options) {
     pending_connections made(std::move(listener), std::move(make), std::move(report), options);
     if (!made.epoll_.valid() || !made.timer_.valid() ||
-        !watch(made.epoll_.get(), EPOLL_CTL_ADD, made.listener_.get(), EPOLLIN, listener_id) ||
-        !watch(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_id)) {
+        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.listener_.get(), EPOLLIN,
+                      listener_id) ||
+        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_id)) {
         return system_error("waiting for connections", errno);
     }
     return made;
@@ -103,37 +104,37 @@ std::vector<pending_connections::proven_connection> pending_connections::advance
     if (is_timer_over) {
         clear_timer(timer_.get());
         armed_for_ = {};
-        drop_late(clock::now());
+        close_expired(clock::now());
     }
     arm_timer();
     return std::exchange(proven_, {});
 }
 
 void pending_connections::accept_some() {
-    bool is_drained = false;
-    for (int i = 0; i < most_accepted_at_once && !is_drained; ++i) {
-        if (unique_fd next = accept_one(is_drained); next.valid()) {
+    bool is_queue_empty = false;
+    for (int i = 0; i < max_accepts_per_call && !is_queue_empty; ++i) {
+        if (unique_fd next = accept_one(is_queue_empty); next.valid()) {
             add(std::move(next));
         }
     }
 }
 
-/// Invalid: there is none, and `is_drained`, or this one could not be taken.
-unique_fd pending_connections::accept_one(bool &is_drained) {
+/// Invalid: there is none (then `is_queue_empty`), or this one could not be accepted.
+unique_fd pending_connections::accept_one(bool &is_queue_empty) {
     unique_fd next(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (next.valid()) {
         return next;
     }
     int const code = errno;
     if (!is_out_of_descriptors(code)) {
-        is_drained = !is_about_one_connection(code);
+        is_queue_empty = !is_about_one_connection(code);
         return {};
     }
-    if (!drop_oldest()) {
+    if (!close_oldest()) {
         // The connection would keep the listener readable for ever, and the caller busy.
         spare_.reset();
         unique_fd refused(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        is_drained = !refused.valid();
+        is_queue_empty = !refused.valid();
         refused.reset();
         spare_ = open_spare();
     }
@@ -145,15 +146,15 @@ unique_fd pending_connections::accept_one(bool &is_drained) {
 
 void pending_connections::add(unique_fd socket) {
     int const on = 1;
-    // The messages of a handshake are small, and each waits for the one before.
+    // The messages of a handshake are small, and each waits for the previous one.
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     std::uint64_t const id = next_id_++;
-    if (!watch(epoll_.get(), EPOLL_CTL_ADD, socket.get(), EPOLLIN, id)) {
+    if (!epoll_update(epoll_.get(), EPOLL_CTL_ADD, socket.get(), EPOLLIN, id)) {
         return;
     }
     silent_.emplace(id, entry{std::move(socket), make_(), clock::now()});
     advance_entry(id);
-    make_room();
+    evict_oldest();
 }
 
 void pending_connections::advance_entry(std::uint64_t id) {
@@ -171,14 +172,15 @@ void pending_connections::advance_entry(std::uint64_t id) {
         from->erase(found);
     } else if (from == &silent_ && which.exchange.has_plausible_peer()) {
         plausible_.insert(silent_.extract(found));
-        make_room();
+        evict_oldest();
     }
 }
 
 pending_connections::outcome pending_connections::exchange_messages(entry &which) {
     std::array<unsigned char, handshake::hello_bytes> buffer{};
     while (which.exchange.condition() == handshake::state::running) {
-        // No more than the handshake needs: what follows belongs to the connection's owner.
+        // Read no more than the handshake needs: the following bytes belong to the connection's
+        // owner.
         ssize_t const got =
             ::recv(which.socket.get(), buffer.data(), which.exchange.num_missing(), MSG_DONTWAIT);
         if (got <= 0) {
@@ -186,28 +188,29 @@ pending_connections::outcome pending_connections::exchange_messages(entry &which
             return waits ? outcome::waits : outcome::over;
         }
         which.exchange.receive(std::span(buffer).first(static_cast<std::size_t>(got)));
-        auto const answer = which.exchange.output();
-        ssize_t const sent = answer.empty() ? 0
-                                            : ::send(which.socket.get(), answer.data(),
-                                                     answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent != static_cast<ssize_t>(answer.size())) {
-            return outcome::over; // a new connection has room for so little
+        auto const response = which.exchange.output();
+        ssize_t const sent = response.empty()
+                                 ? 0
+                                 : ::send(which.socket.get(), response.data(), response.size(),
+                                          MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent != static_cast<ssize_t>(response.size())) {
+            return outcome::over; // a new connection has space for so few bytes
         }
-        which.exchange.discard_output(answer.size());
+        which.exchange.discard_output(response.size());
     }
     if (which.exchange.condition() == handshake::state::done) {
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, which.socket.get(), nullptr);
-        proven_.push_back({std::move(which.socket), which.exchange.take_session()});
+        proven_.push_back({std::move(which.socket), which.exchange.take_session_keys()});
     } else {
         report(which, which.exchange.describe_failure());
     }
     return outcome::over;
 }
 
-void pending_connections::make_room() {
-    for (auto [full, most] : {std::pair(&silent_, options_.most_silent),
-                              std::pair(&plausible_, options_.most_plausible)}) {
-        while (full->size() > most) {
+void pending_connections::evict_oldest() {
+    for (auto [full, max_entries] : {std::pair(&silent_, options_.max_silent),
+                                     std::pair(&plausible_, options_.max_plausible)}) {
+        while (full->size() > max_entries) {
             report(full->begin()->second, "too many unauthenticated connections at once, the "
                                           "oldest is closed; a firewall can keep them away");
             full->erase(full->begin());
@@ -215,7 +218,7 @@ void pending_connections::make_room() {
     }
 }
 
-bool pending_connections::drop_oldest() {
+bool pending_connections::close_oldest() {
     table &from = silent_.empty() ? plausible_ : silent_;
     if (from.empty()) {
         return false;
@@ -224,7 +227,7 @@ bool pending_connections::drop_oldest() {
     return true;
 }
 
-void pending_connections::drop_late(clock::time_point now) {
+void pending_connections::close_expired(clock::time_point now) {
     for (table *const each : {&silent_, &plausible_}) {
         std::erase_if(*each, [&](auto const &item) {
             return now - item.second.accepted >= options_.time_limit;
@@ -240,7 +243,7 @@ void pending_connections::arm_timer() {
         }
     }
     if (oldest == clock::time_point::max()) {
-        return; // the timer may ring once in vain
+        return; // the timer may expire once in vain
     }
     clock::time_point const end = oldest + options_.time_limit;
     if (armed_for_ != clock::time_point{} && armed_for_ <= end) {
@@ -256,7 +259,7 @@ void pending_connections::report(const entry &about, const std::string &why) {
     }
     long const suppressed = limiter_.take_suppressed();
     std::string const others =
-        suppressed == 0 ? "" : fmt::format(" ({} more reports were left out)", suppressed);
+        suppressed == 0 ? "" : fmt::format(" ({} more reports suppressed)", suppressed);
     report_(fmt::format("connection from {}: {}{}", peer_address(about.socket.get()), why, others));
 }
 

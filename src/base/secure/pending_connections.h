@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Connections that have been accepted and have not proved who they are yet.
+// Connections that have been accepted and are not authenticated yet.
 //
-// They have a table of their own, so that unauthenticated connections cannot take the place of
-// authenticated ones. When it is full the oldest connection goes, first of those that have sent
-// nothing that was made with the secret: a genuine peer sends its first message at once, so that
-// it stays ahead of any number of connections that only wait.
+// They have a table of their own, so that unauthenticated connections cannot displace authenticated
+// ones. When it is full, the oldest connection is closed, first among those that have sent nothing
+// sealed with the secret: a genuine peer sends its first message at once, so that any number of
+// idle connections does not displace it.
 #pragma once
 
 #include "base/rate_limiter.h"
@@ -21,8 +21,8 @@
 namespace diomp::secure {
 
 struct pending_options {
-    std::size_t most_silent = 64;    ///< connections whose first message has not come
-    std::size_t most_plausible = 64; ///< whose first message was made with the secret
+    std::size_t max_silent = 64;    ///< connections without a first message
+    std::size_t max_plausible = 64; ///< connections whose first message was sealed with the secret
     std::chrono::milliseconds time_limit{10000};
     int reports_per_minute = 4;
 };
@@ -31,31 +31,32 @@ struct pending_options {
 class pending_connections {
 public:
     using clock = std::chrono::steady_clock;
-    /// The responder's side for a new connection.
+    /// Creates the responder's side of a new connection's handshake.
     using handshake_maker = std::function<handshake()>;
     using report_sink = std::function<void(const std::string &)>;
 
     struct proven_connection {
         unique_fd socket; ///< non-blocking
-        session proven;
+        session_keys proven;
     };
 
-    /// `listener` is non-blocking. `report` gets a limited number of sentences about connections
-    /// that were refused.
+    /// `listener` is non-blocking. `report` is called with a limited number of sentences about
+    /// refused connections.
     static result<pending_connections> create(unique_fd listener, handshake_maker make,
                                               report_sink report,
                                               const pending_options &options = {});
 
-    /// Readable when advance() has something to do, also when a time limit is over. For epoll or
-    /// poll; stays the same.
+    /// Descriptor that is readable when advance() has work, also when a time limit is over. For
+    /// epoll or poll; never changes.
     [[nodiscard]] int fd() const { return epoll_.get(); }
-    /// Accepts, goes on with handshakes, closes what has failed. Returns connections that are
-    /// proven. Does not block; its work per call is bounded.
+    /// Accepts connections, continues handshakes, closes failed ones. Returns authenticated
+    /// connections. Does not block; its work per call is bounded.
     [[nodiscard]] std::vector<proven_connection> advance();
-    /// No connection is accepted from now on; the port is free. Pending ones go on.
+    /// Stops accepting connections and frees the port. Pending ones continue.
     void stop_listening();
-    /// Closes the oldest connection, for want of descriptors for proven ones. False: there is none.
-    bool drop_oldest();
+    /// Closes the oldest connection, to free a descriptor for authenticated ones. False: there is
+    /// none.
+    bool close_oldest();
     [[nodiscard]] std::size_t size() const { return silent_.size() + plausible_.size(); }
 
 private:
@@ -64,18 +65,18 @@ private:
         handshake exchange;
         clock::time_point accepted;
     };
-    using table = std::map<std::uint64_t, entry>; ///< by the order in which they came
+    using table = std::map<std::uint64_t, entry>; ///< in the order of arrival
     enum class outcome : std::uint8_t { waits, over };
 
     pending_connections(unique_fd listener, handshake_maker make, report_sink report,
                         const pending_options &options);
     void accept_some();
-    [[nodiscard]] unique_fd accept_one(bool &is_drained);
+    [[nodiscard]] unique_fd accept_one(bool &is_queue_empty);
     void add(unique_fd socket);
     void advance_entry(std::uint64_t id);
     [[nodiscard]] outcome exchange_messages(entry &which);
-    void make_room();
-    void drop_late(clock::time_point now);
+    void evict_oldest();
+    void close_expired(clock::time_point now);
     void arm_timer();
     void report(const entry &about, const std::string &why);
 
@@ -86,7 +87,8 @@ private:
     rate_limiter limiter_;
     unique_fd epoll_;
     unique_fd timer_;
-    unique_fd spare_; ///< given up to accept and close a connection where descriptors are used up
+    /// closed in order to accept and close a connection when descriptors are used up
+    unique_fd spare_;
     table silent_;
     table plausible_;
     std::uint64_t next_id_;

@@ -9,7 +9,7 @@
 namespace diomp::secure {
 
 void start_library() {
-    // The library guards itself against threads, and later calls return at once.
+    // The library is thread-safe here, and later calls return at once.
     if (sodium_init() < 0) {
         panic("libsodium cannot start: the system has no random numbers");
     }

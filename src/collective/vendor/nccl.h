@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The part of NCCL's interface that we call; RCCL has the same. Types and numbers are declared
-// here, after nccl.h of NCCL 2.32.3, so that building needs neither library; they are part of the
-// binary interface. All functions are there since NCCL 2.14 (RCCL of ROCm 5.5), which brought
-// communicators that do not block.
+// The part of NCCL's interface that DiOMP calls; RCCL has the same interface. Types and numbers are
+// declared here, after nccl.h of NCCL 2.32.3, so that the build needs neither library; they are
+// part of the binary interface. All functions exist since NCCL 2.14 (RCCL of ROCm 5.5), which
+// introduced nonblocking communicators.
 //
 // Gather, scatter and alltoall are not called, though newer versions have them: the two libraries
-// spell them differently, and sends and receives in a group do the same.
+// name them differently, and sends and receives in a group do the same.
 #pragma once
 
 #include "collective/vendor/vendor_library.h"
@@ -24,7 +24,7 @@ inline constexpr code unhandled_device_error = 1;
 inline constexpr code invalid_argument = 4;
 inline constexpr code invalid_usage = 5;
 inline constexpr code remote_error = 6;
-inline constexpr code in_progress = 7; ///< no error: ask again
+inline constexpr code in_progress = 7; ///< not an error: query again
 
 /// ncclDataType_t.
 enum class element : int {
@@ -43,9 +43,9 @@ enum class element : int {
 /// ncclRedOp_t.
 enum class reduction : int { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
 
-/// How ncclConfig_t begins; later fields are added behind, and a library takes as many bytes as
-/// `size` says and the fields that `version` had. The last one is padding in 2.14 and a field
-/// that counts as not set later.
+/// First fields of ncclConfig_t. Later versions append fields; a library reads `size` bytes and the
+/// fields that `version` had. The last field is padding in 2.14 and a field with the value "not
+/// set" later.
 struct communicator_config {
     std::size_t size = sizeof(communicator_config);
     unsigned magic = 0xcafebeef;

@@ -61,22 +61,22 @@ bool is_floating(element type) {
            type == element::float64;
 }
 
-/// NCCL's kernels (its src/device/reduce_kernel.h) call CUDA's fminf, fmaxf and their kin, to which
-/// a NaN is a missing value and zeros have no order.
-bool drops_nans(reduction op) { return op == reduction::min || op == reduction::max; }
+/// NCCL's kernels (its src/device/reduce_kernel.h) use CUDA's fminf and fmaxf, which treat a NaN as
+/// a missing value and do not order zeros.
+bool ignores_nans(reduction op) { return op == reduction::min || op == reduction::max; }
 
 using scratch_function = function_ref<result<std::byte *>(std::size_t)>;
 
-/// Puts a plan together.
-class planner {
+/// Builds a plan.
+class plan_builder {
 public:
-    planner(const request &asked, const endpoint_buffers &with, position in)
-        : asked_(asked), in_(in), dst_(static_cast<std::byte *>(with.dst)),
-          src_(static_cast<const std::byte *>(with.src)), dst_blocks_(asked.amount),
-          src_blocks_(asked.amount) {
-        if (has_block_lists(asked.what)) {
-            dst_blocks_ = block_table(lists_of(asked, with).dst);
-            src_blocks_ = block_table(lists_of(asked, with).src);
+    plan_builder(const request &args, const endpoint_buffers &buffers, position pos)
+        : args_(args), pos_(pos), dst_(static_cast<std::byte *>(buffers.dst)),
+          src_(static_cast<const std::byte *>(buffers.src)), dst_blocks_(args.amount),
+          src_blocks_(args.amount) {
+        if (has_block_lists(args.what)) {
+            dst_blocks_ = block_table(lists_of(args, buffers).dst);
+            src_blocks_ = block_table(lists_of(args, buffers).src);
         }
     }
 
@@ -86,38 +86,38 @@ public:
 
     void gather() {
         if (!is_root()) {
-            send(asked_.root, src_, dst_blocks_.size(in_.self));
+            send(args_.root, src_, dst_blocks_.size(pos_.self));
             return;
         }
-        keep_own(dst_ + dst_blocks_.offset(in_.self), src_, dst_blocks_.size(in_.self));
+        copy_own_block(dst_ + dst_blocks_.offset(pos_.self), src_, dst_blocks_.size(pos_.self));
         receive_all();
     }
 
     void scatter() {
         if (!is_root()) {
-            receive(asked_.root, dst_, src_blocks_.size(in_.self));
+            receive(args_.root, dst_, src_blocks_.size(pos_.self));
             return;
         }
-        keep_own(dst_, src_ + src_blocks_.offset(in_.self), src_blocks_.size(in_.self));
+        copy_own_block(dst_, src_ + src_blocks_.offset(pos_.self), src_blocks_.size(pos_.self));
         send_all(src_);
     }
 
     void allgather() { library_call(step_kind::all_gather, src_, dst_); }
     void allgatherv() {
-        std::size_t const own = dst_blocks_.size(in_.self);
-        keep_own(dst_ + dst_blocks_.offset(in_.self), src_, own);
-        for (int peer = 0; peer < in_.count; ++peer) {
+        std::size_t const own = dst_blocks_.size(pos_.self);
+        copy_own_block(dst_ + dst_blocks_.offset(pos_.self), src_, own);
+        for (int peer = 0; peer < pos_.count; ++peer) {
             send(peer, src_, own);
         }
         receive_all();
     }
 
-    /// The library wants a result in place at the caller's own block, we at the start. Elsewhere
-    /// the first block would be overwritten while others still read it.
+    /// The library's in-place result is at the caller's own block, ours at the start of the buffer.
+    /// For other members the first block would be overwritten while others still read it.
     status reduce_scatter(scratch_function scratch) {
         std::byte *result_at = dst_;
-        std::size_t const nbytes = asked_.amount * ompx_type_size(asked_.type);
-        if (dst_ == src_ && in_.self != 0) {
+        std::size_t const nbytes = args_.amount * ompx_type_size(args_.type);
+        if (dst_ == src_ && pos_.self != 0) {
             auto given = scratch(nbytes);
             DIOMP_TRY(given);
             result_at = given.value();
@@ -129,15 +129,15 @@ public:
 
     status alltoall(scratch_function scratch) {
         const std::byte *from = src_;
-        if (asked_.what == operation::alltoall && dst_ == src_ && in_.count > 1) {
-            std::size_t const all = asked_.amount * static_cast<std::size_t>(in_.count);
+        if (args_.what == operation::alltoall && dst_ == src_ && pos_.count > 1) {
+            std::size_t const all = args_.amount * static_cast<std::size_t>(pos_.count);
             auto given = scratch(all);
             DIOMP_TRY(given);
             made_.before.push_back({given.value(), src_, all});
             from = given.value();
         } else {
-            keep_own(dst_ + dst_blocks_.offset(in_.self), src_ + src_blocks_.offset(in_.self),
-                     src_blocks_.size(in_.self));
+            copy_own_block(dst_ + dst_blocks_.offset(pos_.self),
+                           src_ + src_blocks_.offset(pos_.self), src_blocks_.size(pos_.self));
         }
         send_all(from);
         receive_all();
@@ -147,15 +147,15 @@ public:
     plan take() { return std::move(made_); }
 
 private:
-    [[nodiscard]] bool is_root() const { return asked_.root == in_.self; }
+    [[nodiscard]] bool is_root() const { return args_.root == pos_.self; }
 
     void library_call(step_kind kind, const void *from, void *to) {
-        element const type = asked_.type == 0 ? element::int8 : *element_of(asked_.type);
-        reduction const op = is_reduction(asked_.what) ? *reduction_of(asked_.op) : reduction::sum;
-        made_.steps.push_back({kind, from, to, asked_.amount, type, op, asked_.root});
+        element const type = args_.type == 0 ? element::int8 : *element_of(args_.type);
+        reduction const op = is_reduction(args_.what) ? *reduction_of(args_.op) : reduction::sum;
+        made_.steps.push_back({kind, from, to, args_.amount, type, op, args_.root});
     }
     void send(int peer, const std::byte *from, std::size_t nbytes) {
-        if (peer != in_.self && nbytes > 0) {
+        if (peer != pos_.self && nbytes > 0) {
             made_.steps.push_back({.kind = step_kind::send,
                                    .from = from,
                                    .to = nullptr,
@@ -166,7 +166,7 @@ private:
         }
     }
     void receive(int peer, std::byte *to, std::size_t nbytes) {
-        if (peer != in_.self && nbytes > 0) {
+        if (peer != pos_.self && nbytes > 0) {
             made_.steps.push_back({.kind = step_kind::receive,
                                    .from = nullptr,
                                    .to = to,
@@ -177,28 +177,28 @@ private:
         }
     }
     void send_all(const std::byte *from) {
-        for (int peer = 0; peer < in_.count; ++peer) {
+        for (int peer = 0; peer < pos_.count; ++peer) {
             if (src_blocks_.size(peer) > 0) {
                 send(peer, from + src_blocks_.offset(peer), src_blocks_.size(peer));
             }
         }
     }
     void receive_all() {
-        for (int peer = 0; peer < in_.count; ++peer) {
+        for (int peer = 0; peer < pos_.count; ++peer) {
             if (dst_blocks_.size(peer) > 0) {
                 receive(peer, dst_ + dst_blocks_.offset(peer), dst_blocks_.size(peer));
             }
         }
     }
-    /// The block that does not leave the device.
-    void keep_own(std::byte *to, const std::byte *from, std::size_t nbytes) {
+    /// Copies the block that stays on the device.
+    void copy_own_block(std::byte *to, const std::byte *from, std::size_t nbytes) {
         if (to != from && nbytes > 0) {
             made_.before.push_back({to, from, nbytes});
         }
     }
 
-    const request &asked_;
-    position const in_;
+    const request &args_;
+    position const pos_;
     std::byte *const dst_;
     const std::byte *const src_;
     block_table dst_blocks_;
@@ -206,21 +206,21 @@ private:
     plan made_;
 };
 
-status check_lists(const request &asked, const endpoint_buffers &with, int count) {
-    if (!has_block_lists(asked.what)) {
+status check_lists(const request &args, const endpoint_buffers &buffers, int count) {
+    if (!has_block_lists(args.what)) {
         return {};
     }
-    bool const in_dst = asked.what != operation::scatterv;
-    bool const in_src = asked.what == operation::scatterv || asked.what == operation::alltoallv;
+    bool const in_dst = args.what != operation::scatterv;
+    bool const in_src = args.what == operation::scatterv || args.what == operation::alltoallv;
     auto const fits = [count](const block_list &of) {
         auto const blocks = static_cast<std::size_t>(count);
         return of.nbytes.size() == blocks && of.offsets.size() == blocks;
     };
-    bool const are_there = with.blocks != nullptr || asked.blocks != nullptr;
-    if (!are_there || (in_dst && !fits(lists_of(asked, with).dst)) ||
-        (in_src && !fits(lists_of(asked, with).src))) {
+    bool const are_there = buffers.blocks != nullptr || args.blocks != nullptr;
+    if (!are_there || (in_dst && !fits(lists_of(args, buffers).dst)) ||
+        (in_src && !fits(lists_of(args, buffers).src))) {
         return error(OMPX_ERR_ARG, fmt::format("{}: lists of sizes and offsets need {} entries",
-                                               name_of(asked.what), count));
+                                               name_of(args.what), count));
     }
     return {};
 }
@@ -247,64 +247,64 @@ const char *symbol_of(step_kind kind) {
     return "?";
 }
 
-bool can_do(const request &asked) {
-    if (is_scan(asked.what)) {
+bool supports(const request &args) {
+    if (is_scan(args.what)) {
         return false;
     }
-    if (!is_reduction(asked.what)) {
+    if (!is_reduction(args.what)) {
         return true;
     }
-    auto const type = element_of(asked.type);
-    auto const op = reduction_of(asked.op);
-    return type && op && !(is_floating(*type) && drops_nans(*op));
+    auto const type = element_of(args.type);
+    auto const op = reduction_of(args.op);
+    return type && op && !(is_floating(*type) && ignores_nans(*op));
 }
 
-result<plan> make_plan(const request &asked, const endpoint_buffers &with, position in,
+result<plan> make_plan(const request &args, const endpoint_buffers &buffers, position pos,
                        scratch_function scratch) {
-    if (has_root(asked.what) && (asked.root < 0 || asked.root >= in.count)) {
+    if (has_root(args.what) && (args.root < 0 || args.root >= pos.count)) {
         return error(OMPX_ERR_RANK, fmt::format("{}: root {} is not a member: there are 0 to {}",
-                                                name_of(asked.what), asked.root, in.count - 1));
+                                                name_of(args.what), args.root, pos.count - 1));
     }
-    DIOMP_TRY(check_lists(asked, with, in.count));
-    // Moves count bytes.
-    request counted = asked;
-    if (!is_reduction(asked.what)) {
-        counted.amount *= asked.type == 0 ? 1 : ompx_type_size(asked.type);
+    DIOMP_TRY(check_lists(args, buffers, pos.count));
+    // Data movement counts bytes.
+    request counted = args;
+    if (!is_reduction(args.what)) {
+        counted.amount *= args.type == 0 ? 1 : ompx_type_size(args.type);
         counted.type = 0;
     }
-    planner making(counted, with, in);
-    switch (asked.what) {
+    plan_builder builder(counted, buffers, pos);
+    switch (args.what) {
     case operation::bcast:
-        making.broadcast();
+        builder.broadcast();
         break;
     case operation::reduce:
-        making.reduce();
+        builder.reduce();
         break;
     case operation::allreduce:
-        making.allreduce();
+        builder.allreduce();
         break;
     case operation::gather:
     case operation::gatherv:
-        making.gather();
+        builder.gather();
         break;
     case operation::scatter:
     case operation::scatterv:
-        making.scatter();
+        builder.scatter();
         break;
     case operation::allgather:
-        making.allgather();
+        builder.allgather();
         break;
     case operation::allgatherv:
-        making.allgatherv();
+        builder.allgatherv();
         break;
     case operation::reduce_scatter:
-        DIOMP_TRY(making.reduce_scatter(scratch));
+        DIOMP_TRY(builder.reduce_scatter(scratch));
         break;
     default:
-        DIOMP_TRY(making.alltoall(scratch));
+        DIOMP_TRY(builder.alltoall(scratch));
         break;
     }
-    return making.take();
+    return builder.take();
 }
 
 } // namespace diomp::collective::vendor

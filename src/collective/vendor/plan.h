@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What one endpoint does for a call: copies on its own stream and calls of the library. No call of
-// it has a count of zero, and none is in place in a way that the library does not know.
+// The steps of one endpoint in a call: copies on its own stream and calls of the library. No
+// library call has a count of zero, and in-place calls follow the library's rules.
 #pragma once
 
 #include "base/function_ref.h"
@@ -23,10 +23,10 @@ struct step {
     std::size_t count = 0;
     element type = element::int8;
     reduction op = reduction::sum;
-    int peer = -1; ///< or root
+    int peer = -1; ///< or the root
 };
 
-/// On the endpoint's own device.
+/// A copy on the endpoint's own device.
 struct local_copy {
     void *dst = nullptr;
     const void *src = nullptr;
@@ -39,22 +39,22 @@ struct plan {
     std::vector<local_copy> after;
 };
 
-/// Where the endpoint `self` of `count` stands in the group.
+/// Number `self` of the endpoint in a group of `count`.
 struct position {
     int self = 0;
     int count = 1;
 };
 
-/// Whether the library has the call with this type and operator: sum, product and average of
+/// Whether the library supports the call with this type and operator: sum, product and average of
 /// integers of 8, 32 and 64 bits and of floating point up to double; minimum and maximum of those
-/// integers (of floating point the library's drop NaNs); moves of any bytes. Else the native
-/// collectives do it. Says the same on all members.
-[[nodiscard]] bool can_do(const request &asked);
+/// integers (the library's floating-point versions ignore NaNs); data movement of any bytes. Other
+/// calls use the native collectives. Equal on all members.
+[[nodiscard]] bool supports(const request &args);
 
-/// `scratch` gives device memory of so many bytes until the call is over, for calls in place that
-/// the library does otherwise; asked once at most. OMPX_ERR_ARG, OMPX_ERR_RANK: what is asked makes
-/// no sense. The call passes can_do.
-result<plan> make_plan(const request &asked, const endpoint_buffers &with, position in,
+/// `scratch` allocates device memory until the end of the call, at most once, for in-place calls
+/// that the library defines differently. OMPX_ERR_ARG, OMPX_ERR_RANK: invalid arguments. Requires
+/// supports.
+result<plan> make_plan(const request &args, const endpoint_buffers &buffers, position pos,
                        function_ref<result<std::byte *>(std::size_t nbytes)> scratch);
 
 } // namespace diomp::collective::vendor

@@ -10,19 +10,19 @@
 
 namespace diomp::collective::vendor {
 
-/// One own endpoint.
-struct vendor_group::lane {
+/// One of the caller's endpoints.
+struct vendor_group::endpoint_state {
     endpoint of;
     communicator in = nullptr;
-    std::unique_ptr<device::memory> scratch; ///< as large as any call has needed so far
-    std::unique_ptr<device::queue> on;       ///< ends before the scratch memory that it may use
+    std::unique_ptr<device::memory> scratch; ///< of the largest size that a call has needed
+    std::unique_ptr<device::queue> on; ///< destroyed before the scratch memory that it may use
     plan now;
 
     [[nodiscard]] std::string name() const {
         return fmt::format("endpoint {} (device {})", of.index, of.device.value());
     }
 
-    result<std::byte *> give_scratch(std::size_t nbytes) {
+    result<std::byte *> reserve_scratch(std::size_t nbytes) {
         if (scratch == nullptr || scratch->reserved_bytes() < nbytes) {
             scratch.reset();
             auto made = of.backend->reserve(of.device, nbytes);
@@ -43,7 +43,7 @@ struct vendor_group::lane {
 
 namespace {
 
-code make_step(const functions &calls, const step &what, communicator in, stream on) {
+code issue_step(const functions &calls, const step &what, communicator in, stream on) {
     switch (what.kind) {
     case step_kind::broadcast:
         return calls.broadcast(what.from, what.to, what.count, what.type, what.peer, in, on);
@@ -72,19 +72,23 @@ status check_endpoints(const vendor_group::options &chosen) {
     for (std::size_t i = 0; i < chosen.own.size(); ++i) {
         endpoint const &each = chosen.own[i];
         if (each.backend == nullptr || each.index < 0 || each.index >= chosen.num_endpoints) {
-            return error(OMPX_ERR_ARG, fmt::format("endpoint {} of a group of {} has no place",
-                                                   each.index, chosen.num_endpoints));
+            return error(
+                OMPX_ERR_ARG,
+                fmt::format("endpoint {} of a group of {} has an invalid number or no backend",
+                            each.index, chosen.num_endpoints));
         }
         DIOMP_TRY(device::check_device(*each.backend, each.device));
         for (std::size_t j = 0; j < i; ++j) {
             if (chosen.own[j].index == each.index) {
-                return error(OMPX_ERR_ARG, fmt::format("endpoint {} is named twice", each.index));
+                return error(OMPX_ERR_ARG, fmt::format("endpoint {} is listed twice", each.index));
             }
             if (chosen.own[j].device == each.device) {
-                return error(OMPX_ERR_UNSUPPORTED,
-                             fmt::format("endpoints {} and {} are both device {}, which {} cannot",
-                                         chosen.own[j].index, each.index, each.device.value(),
-                                         chosen.library->name()));
+                return error(
+                    OMPX_ERR_UNSUPPORTED,
+                    fmt::format(
+                        "endpoints {} and {} are both on device {}, which {} does not support",
+                        chosen.own[j].index, each.index, each.device.value(),
+                        chosen.library->name()));
             }
         }
     }
@@ -99,7 +103,7 @@ result<std::unique_ptr<vendor_group>> vendor_group::create(options chosen) {
     DIOMP_TRY(check_endpoints(chosen));
     for (endpoint const &reader : chosen.own) {
         for (endpoint const &owner : chosen.own) {
-            DIOMP_TRY(reader.backend->can_reach(reader.device, owner.device));
+            DIOMP_TRY(reader.backend->can_access(reader.device, owner.device));
         }
     }
     std::unique_ptr<vendor_group> made(new vendor_group(std::move(chosen)));
@@ -111,32 +115,32 @@ result<std::unique_ptr<vendor_group>> vendor_group::create(options chosen) {
                          fmt::format("{} devices have no streams for {}", each.backend->name(),
                                      made->chosen_.library->name()));
         }
-        lane added;
+        endpoint_state added;
         added.of = each;
         added.on = on.take();
-        made->lanes_.push_back(std::move(added));
+        made->endpoint_states_.push_back(std::move(added));
     }
     return made;
 }
 
 vendor_group::~vendor_group() {
-    bool const under_way = phase_ != phase::idle;
-    release(under_way);
+    bool const is_running = phase_ != phase::idle;
+    release(is_running);
 }
 
-status vendor_group::start(const request &asked, std::span<const endpoint_buffers> own) {
+status vendor_group::start(const request &args, std::span<const endpoint_buffers> own) {
     if (broken_) {
-        return error(OMPX_ERR_STATE, fmt::format("{} was given up on this group: {}",
+        return error(OMPX_ERR_STATE, fmt::format("{} is disabled on this group after an error: {}",
                                                  chosen_.library->name(), *broken_));
     }
     if (phase_ != phase::idle) {
-        return error(OMPX_ERR_STATE, fmt::format("{} while a {} is under way on the group",
-                                                 name_of(asked.what), name_of(current_)));
+        return error(OMPX_ERR_STATE, fmt::format("{} while a {} is running on the group",
+                                                 name_of(args.what), name_of(current_)));
     }
-    DIOMP_TRY(prepare(asked, own));
-    current_ = asked.what;
-    // All members see that, so all leave it out. With sizes for each member they may not.
-    if (!has_block_lists(asked.what) && asked.amount == 0) {
+    DIOMP_TRY(prepare(args, own));
+    current_ = args.what;
+    // All members have this count, so all skip the call. With v forms the counts may differ.
+    if (!has_block_lists(args.what) && args.amount == 0) {
         return {};
     }
     status outcome = connected_ ? launch() : connect();
@@ -146,32 +150,33 @@ status vendor_group::start(const request &asked, std::span<const endpoint_buffer
     return outcome;
 }
 
-status vendor_group::prepare(const request &asked, std::span<const endpoint_buffers> own) {
-    if (own.size() != lanes_.size()) {
+status vendor_group::prepare(const request &args, std::span<const endpoint_buffers> own) {
+    if (own.size() != endpoint_states_.size()) {
         return error(OMPX_ERR_ARG, fmt::format("buffers of {} endpoints for a group with {}",
-                                               own.size(), lanes_.size()));
+                                               own.size(), endpoint_states_.size()));
     }
-    if (!can_do(asked)) {
-        return error(OMPX_ERR_UNSUPPORTED, fmt::format("{} has no {} with type {} and operator {}",
-                                                       chosen_.library->name(), name_of(asked.what),
-                                                       asked.type, asked.op));
+    if (!supports(args)) {
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("{} has no {} with type {} and operator {}",
+                                 chosen_.library->name(), name_of(args.what), args.type, args.op));
     }
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-        lane &each = lanes_[i];
-        auto made = make_plan(asked, own[i], {each.of.index, chosen_.num_endpoints},
-                              [&](std::size_t nbytes) { return each.give_scratch(nbytes); });
+    for (std::size_t i = 0; i < endpoint_states_.size(); ++i) {
+        endpoint_state &each = endpoint_states_[i];
+        auto made = make_plan(args, own[i], {each.of.index, chosen_.num_endpoints},
+                              [&](std::size_t nbytes) { return each.reserve_scratch(nbytes); });
         DIOMP_TRY(made);
         each.now = made.take();
     }
     return {};
 }
 
-/// Between group_start and group_end no way leads out: an open group would swallow what the thread
-/// calls later. The first device stays current all the time, so that the library finds one and
-/// starts no context on another.
+/// No return between group_start and group_end: an open group would capture later calls of the
+/// thread. The first device stays current, so that the library does not create a context on another
+/// device.
 status vendor_group::connect() {
     functions const &calls = chosen_.library->calls();
-    auto outer = lanes_.front().of.backend->make_current(lanes_.front().of.device);
+    auto outer =
+        endpoint_states_.front().of.backend->make_current(endpoint_states_.front().of.device);
     DIOMP_TRY(outer);
     phase_ = phase::connecting;
     std::lock_guard const guard(chosen_.library->issuing());
@@ -179,7 +184,7 @@ status vendor_group::connect() {
         return chosen_.library->failed("ncclGroupStart", outcome, nullptr);
     }
     status first;
-    for (lane &each : lanes_) {
+    for (endpoint_state &each : endpoint_states_) {
         auto inside = each.of.backend->make_current(each.of.device);
         if (!inside) {
             first = inside.take_failure();
@@ -204,7 +209,7 @@ status vendor_group::connect() {
 
 status vendor_group::launch() {
     bool any_step = false;
-    for (const lane &each : lanes_) {
+    for (const endpoint_state &each : endpoint_states_) {
         DIOMP_TRY(each.copy(each.now.before));
         any_step = any_step || !each.now.steps.empty();
     }
@@ -214,21 +219,22 @@ status vendor_group::launch() {
 
 status vendor_group::issue() {
     functions const &calls = chosen_.library->calls();
-    auto outer = lanes_.front().of.backend->make_current(lanes_.front().of.device);
+    auto outer =
+        endpoint_states_.front().of.backend->make_current(endpoint_states_.front().of.device);
     DIOMP_TRY(outer);
     std::lock_guard const guard(chosen_.library->issuing());
     if (code const outcome = calls.group_start(); outcome != success) {
         return chosen_.library->failed("ncclGroupStart", outcome, nullptr);
     }
     status first;
-    for (lane const &each : lanes_) {
+    for (endpoint_state const &each : endpoint_states_) {
         auto inside = each.of.backend->make_current(each.of.device);
         if (!inside) {
             first = inside.take_failure();
             break;
         }
         for (step const &next : each.now.steps) {
-            code const outcome = make_step(calls, next, each.in, each.on->native_stream());
+            code const outcome = issue_step(calls, next, each.in, each.on->native_stream());
             if (!accepted(outcome)) {
                 first = chosen_.library->failed(
                     fmt::format("{} of {}", symbol_of(next.kind), each.name()), outcome, each.in);
@@ -243,7 +249,7 @@ status vendor_group::issue() {
     DIOMP_TRY(first);
     if (!accepted(ended)) {
         return chosen_.library->failed(fmt::format("ncclGroupEnd of {}", name_of(current_)), ended,
-                                       lanes_.front().in);
+                                       endpoint_states_.front().in);
     }
     return {};
 }
@@ -260,7 +266,7 @@ result<bool> vendor_group::test() {
 }
 
 result<bool> vendor_group::advance() {
-    // A communicator that is not ready takes no calls, and its stream says nothing yet.
+    // A communicator that is not ready accepts no calls, and its stream is not yet meaningful.
     auto ready = all_ready();
     DIOMP_TRY(ready);
     if (!ready.value()) {
@@ -272,7 +278,7 @@ result<bool> vendor_group::advance() {
         return false;
     }
     if (phase_ == phase::launching) {
-        for (lane const &each : lanes_) {
+        for (endpoint_state const &each : endpoint_states_) {
             DIOMP_TRY(each.copy(each.now.after));
         }
         phase_ = phase::running;
@@ -287,11 +293,11 @@ result<bool> vendor_group::advance() {
 
 result<bool> vendor_group::all_ready() {
     bool all = true;
-    for (lane const &each : lanes_) {
+    for (endpoint_state const &each : endpoint_states_) {
         code state = success;
-        code const asked = chosen_.library->calls().get_async_error(each.in, &state);
-        if (asked != success) {
-            return chosen_.library->failed("ncclCommGetAsyncError of " + each.name(), asked,
+        code const queried = chosen_.library->calls().get_async_error(each.in, &state);
+        if (queried != success) {
+            return chosen_.library->failed("ncclCommGetAsyncError of " + each.name(), queried,
                                            each.in);
         }
         if (!accepted(state)) {
@@ -308,7 +314,7 @@ result<bool> vendor_group::all_ready() {
 
 result<bool> vendor_group::all_idle() {
     bool all = true;
-    for (lane const &each : lanes_) {
+    for (endpoint_state const &each : endpoint_states_) {
         auto idle = each.on->is_idle();
         DIOMP_TRY(idle);
         all = all && idle.value();
@@ -316,9 +322,9 @@ result<bool> vendor_group::all_idle() {
     return all;
 }
 
-status vendor_group::run(const request &asked, std::span<const endpoint_buffers> own,
+status vendor_group::run(const request &args, std::span<const endpoint_buffers> own,
                          wait_function wait) {
-    DIOMP_TRY(start(asked, own));
+    DIOMP_TRY(start(args, own));
     std::optional<error> failure;
     auto const is_over = [&] {
         auto done = test();
@@ -350,7 +356,7 @@ void vendor_group::release(bool aborting) {
     functions const &calls = chosen_.library->calls();
     bool ended = true;
     const char *const symbol = aborting ? "ncclCommAbort" : "ncclCommDestroy";
-    for (lane &each : lanes_) {
+    for (endpoint_state &each : endpoint_states_) {
         communicator const gone = std::exchange(each.in, nullptr);
         if (gone == nullptr) {
             continue;
@@ -368,10 +374,10 @@ void vendor_group::release(bool aborting) {
     }
     connected_ = false;
     if (!aborting || !ended) {
-        return; // what could not be told to end is not waited for
+        return; // operations that could not be aborted are not waited for
     }
-    // The operations have been told to end; the buffers are the caller's once they have.
-    for (lane const &each : lanes_) {
+    // The operations have been aborted; the caller may reuse the buffers once they have ended.
+    for (endpoint_state const &each : endpoint_states_) {
         if (status const idle = each.on->wait(); !idle) {
             log(log_level::warn, "{} after an abort: {}", each.name(), idle.failure().message());
         }

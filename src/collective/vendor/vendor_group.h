@@ -2,31 +2,30 @@
 // Collectives of a group of endpoints (devices of ranks) by the vendor's library.
 //
 // Each member process has one vendor_group with all its endpoints in the group; each endpoint has a
-// communicator and a stream of its own. Nothing is asked of the library before the first call,
-// which connects all members: it is complete only when all have made it, whatever it does.
+// communicator and a stream of its own. The library is not used before the first call, which
+// connects all members; that call completes only when all members have made it, whatever it does.
 //
-// Who uses it sees to this, since no single process can:
+// Requirements that the user must meet, since no single process can check them:
 //
-//  - No two endpoints of the group are the same device, in whatever process (properties::uuid, and
-//    the node): the libraries refuse that or hang.
-//  - Calls of one group: the same ones in the same order on all members, alike in all but their
-//    buffers. One at a time in each process, which makes it for all its endpoints at once.
+//  - No two endpoints of the group are on one device, in any process (properties::uuid, and the
+//    node): the libraries refuse that or hang.
+//  - All members make the same calls of one group in the same order, equal except for the buffers.
+//    A process makes one call at a time, for all its endpoints at once.
 //  - Calls of different groups that share a device: in one order on all members of both, or not at
 //    the same time. An operation occupies its device while it waits for its peers, and the driver
-//    may hold others back until it is over; two members that start two operations in different
-//    orders may then wait for each other for ever. NVIDIA asks for one order everywhere, or for
-//    calls that do not overlap. Within this process `start` passes them on one after the other
-//    (vendor_library::issuing); it does not choose the order. Groups' threads for _nb calls do not
-//    keep one by themselves.
-//  - What other work wrote into the buffers is complete: the streams wait for nothing but
-//    themselves. The buffers are memory of the endpoint's device.
+//    may delay others until it ends; two members that start two operations in different orders may
+//    then deadlock. NVIDIA requires one order everywhere, or calls that do not overlap. Within this
+//    process `start` issues them one after the other (vendor_library::issuing); it does not choose
+//    the order. The groups' threads for _nb calls do not establish an order by themselves.
+//  - Earlier writes to the buffers are complete: the streams do not wait for other work. The
+//    buffers are memory of the endpoint's device.
 //
-// Copies of the stream pool are not involved, and a fence does not wait for collectives: whether
-// they end is up to other ranks, which may be waiting for what the fence completes.
+// The stream pool is not involved, and a fence does not wait for these collectives: their
+// completion depends on other ranks, which may wait for the operations that the fence completes.
 //
-// Communicators do not block, so no call here waits for other ranks, and an abort is possible at
-// any time. Reductions are combined in the library's order, not in that of the ranks; all members
-// get the same bits from one call, but another library, size or machine may give others.
+// Communicators are nonblocking, so no call here waits for other ranks, and an abort is possible at
+// any time. Reductions use the library's order, not rank order; all members get the same bits from
+// one call, but another library, size or machine may give others.
 #pragma once
 
 #include "base/function_ref.h"
@@ -44,66 +43,65 @@ namespace diomp::collective::vendor {
 
 /// One of the caller's endpoints in the group.
 struct endpoint {
-    device::backend *backend = nullptr; ///< of the library's vendor; outlives the group
+    device::backend *backend = nullptr; ///< of the library's vendor; must outlive the group
     device::device_id device;
-    int index = -1; ///< in the group
+    int index = -1; ///< number in the group
 };
 
-/// One thread at a time, any.
+/// Used by one thread at a time, but not always the same one.
 class vendor_group {
 public:
     struct options {
         std::shared_ptr<vendor_library> library;
-        unique_id id;              ///< the group's own, the same on all members
+        unique_id id;              ///< of this group, equal on all members
         int num_endpoints = 0;     ///< of the whole group
         std::vector<endpoint> own; ///< at least one
     };
 
-    /// Local. Opens the memory of own devices to each other, because within a process the library
-    /// may read buffers where they are. OMPX_ERR_ARG: endpoints that make no sense.
+    /// Local operation. Enables peer access between the own devices, because within a process the
+    /// library may access buffers directly. OMPX_ERR_ARG: invalid endpoints.
     static result<std::unique_ptr<vendor_group>> create(options chosen);
-    /// Aborts a call that is under way. If there is none the other members should end their groups
+    /// Aborts a running call. If none is running, the other members should destroy their groups
     /// too: the library may wait for those on the same node.
     ~vendor_group();
     vendor_group(const vendor_group &) = delete;
     vendor_group &operator=(const vendor_group &) = delete;
 
     /// Starts a call for all own endpoints, `own` in the order of options::own, with addresses on
-    /// their devices; the buffers in `asked` do not count. The lists are not needed afterwards, the
-    /// memory is until the end. Errors about
-    /// arguments (OMPX_ERR_ARG, OMPX_ERR_RANK; OMPX_ERR_UNSUPPORTED: not can_do) leave all as it
-    /// was. OMPX_ERR_STATE: a call is under way, or the group has failed before. All other errors
-    /// end the group as abort does.
-    status start(const request &asked, std::span<const endpoint_buffers> own);
+    /// their devices; the buffers in `args` are ignored. The lists may be freed on return, the
+    /// buffers must stay until completion. Invalid arguments (OMPX_ERR_ARG, OMPX_ERR_RANK;
+    /// OMPX_ERR_UNSUPPORTED: not supports) change nothing. OMPX_ERR_STATE: a call is running, or
+    /// the group has failed before. All other errors end the group as abort does.
+    status start(const request &args, std::span<const endpoint_buffers> own);
 
-    /// Whether the call is complete on all own endpoints (not: elsewhere), or there is none. Does
-    /// not block; nothing goes on without it being asked. An error is about the call, the
-    /// communicators are aborted then, and the buffers have any contents.
+    /// Whether the call is complete on all own endpoints (not on other ranks), or none is running.
+    /// Does not block; the call progresses only in test. After an error the call has failed, the
+    /// communicators are aborted, and the contents of the buffers are undefined.
     result<bool> test();
 
-    /// Waits until `is_over` has said true, which it does once; gives up with an error, such as a
-    /// timeout. conduit::engine's wait is one.
+    /// Blocks until `is_over` has returned true, which it does once, or until an error such as a
+    /// timeout. conduit::engine::wait is such a function.
     using wait_function = function_ref<status(function_ref<bool()> is_over)>;
-    /// start, and test until it is complete. If `wait` gives up the group is aborted.
-    status run(const request &asked, std::span<const endpoint_buffers> own, wait_function wait);
+    /// Runs start, then test until the call is complete. If `wait` fails the group is aborted.
+    status run(const request &args, std::span<const endpoint_buffers> own, wait_function wait);
 
-    /// Gives up: ends what is under way on own devices, frees the communicators, and lets every
-    /// later call fail with `reason`. Other members notice by an error or not at all.
+    /// Ends the running call on the own devices, frees the communicators, and makes every later
+    /// call fail with `reason`. Other members notice by an error or not at all.
     void abort(const std::string &reason);
 
     [[nodiscard]] bool usable() const { return !broken_.has_value(); }
-    /// For messages: what the call under way waits for.
+    /// Text for messages: the running call and its phase.
     [[nodiscard]] std::string describe() const;
 
 private:
-    struct lane;
-    /// Of the call: connecting: communicators are being made. launching: the library has it and has
-    /// not put all on the streams. running: the streams have it.
+    struct endpoint_state;
+    /// Phases of a call. connecting: communicators are being created. launching: the library has
+    /// the call but has not enqueued all of it. running: the streams have it.
     enum class phase { idle, connecting, launching, running };
 
     explicit vendor_group(options chosen);
 
-    status prepare(const request &asked, std::span<const endpoint_buffers> own);
+    status prepare(const request &args, std::span<const endpoint_buffers> own);
     status connect();
     status launch();
     status issue();
@@ -113,11 +111,11 @@ private:
     void release(bool aborting);
 
     options const chosen_;
-    std::vector<lane> lanes_; ///< as options::own
+    std::vector<endpoint_state> endpoint_states_; ///< in the order of options::own
     phase phase_ = phase::idle;
     bool connected_ = false;
     sync::operation current_ = sync::operation::none;
-    std::optional<std::string> broken_; ///< why
+    std::optional<std::string> broken_; ///< reason of the abort
 };
 
 } // namespace diomp::collective::vendor

@@ -11,17 +11,18 @@ namespace {
 
 constexpr std::array<const char *, 1> nccl_names{"libnccl.so.2"};
 constexpr std::array<const char *, 1> rccl_names{"librccl.so.1"};
-constexpr int oldest_version = 21400; ///< the first with communicators that do not block
+constexpr int oldest_version = 21400; ///< the first with nonblocking communicators
 
 const char *name_of(library_kind kind) { return kind == library_kind::nccl ? "NCCL" : "RCCL"; }
 
 const char *remedy_of(library_kind kind) {
-    return kind == library_kind::nccl
-               ? "install NCCL 2.14 or newer (DIOMP_NCCL_LIBRARY says where), or do without it"
-               : "install RCCL of ROCm 5.5 or newer (DIOMP_RCCL_LIBRARY says where), or do without";
+    return kind == library_kind::nccl ? "install NCCL 2.14 or newer (DIOMP_NCCL_LIBRARY is its "
+                                        "path), or set DIOMP_CCL=native"
+                                      : "install RCCL of ROCm 5.5 or newer (DIOMP_RCCL_LIBRARY is "
+                                        "its path), or set DIOMP_CCL=native";
 }
 
-/// Versions up to 2.8 were numbered with one digit less.
+/// Version numbers up to 2.8 have one digit less.
 std::string text_of(int version) {
     int const major = version >= 10000 ? version / 10000 : version / 1000;
     int const minor = version >= 10000 ? version / 100 % 100 : version / 100 % 10;
@@ -92,12 +93,12 @@ error vendor_library::failed(const std::string &what, code outcome, void *of) co
     const char *const words = calls_->get_error_string(outcome);
     const char *const last = calls_->get_last_error(of);
     std::string text = fmt::format("{}: {}: {} (code {})", name(), what,
-                                   words == nullptr ? "no words for it" : words, outcome);
+                                   words == nullptr ? "unknown error" : words, outcome);
     if (last != nullptr && *last != '\0') {
-        text += fmt::format("; it said last: {}", last);
+        text += fmt::format("; last error: {}", last);
     }
     return {status_of(outcome), std::move(text),
-            "NCCL_DEBUG=WARN makes the library say more on standard output"};
+            "set NCCL_DEBUG=WARN for more messages of the library on standard output"};
 }
 
 } // namespace diomp::collective::vendor

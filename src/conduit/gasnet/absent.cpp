@@ -4,8 +4,8 @@
 
 namespace diomp::conduit::gasnet {
 
-// NOLINTBEGIN(performance-unnecessary-value-param): who is there keeps it
-result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
+// NOLINTBEGIN(performance-unnecessary-value-param): a build with GASNet-EX keeps it
+result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const arena & /*arena*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no GASNet-EX",
                  "configure with -DDIOMP_GASNET_CONDUIT=udp (or smp, ucx, ibv, ofi, mpi) where "

@@ -8,9 +8,10 @@
 
 namespace diomp::conduit::gasnet {
 
-const bound_range *find_around(std::span<const bound_range> all, const memory_range &part) {
-    auto const found =
-        std::ranges::find_if(all, [&](const auto &each) { return each.range.holds(part); });
+const bound_range *find_enclosing(std::span<const bound_range> all,
+                                  const memory_range &range_inside) {
+    auto const found = std::ranges::find_if(
+        all, [&](const auto &each) { return each.range.contains(range_inside); });
     return found == all.end() ? nullptr : &*found;
 }
 

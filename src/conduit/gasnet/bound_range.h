@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What of a rank's memory GASNet-EX's own puts and gets reach, as other ranks are told of it.
+// The memory of a rank that GASNet-EX's own puts and gets can access, as published to other ranks.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -14,15 +14,15 @@ namespace diomp::conduit::gasnet {
 /// Memory that is bound to an endpoint.
 struct bound_range {
     memory_range range;
-    gex_EP_Index_t endpoint = 0; ///< of its rank
+    gex_EP_Index_t endpoint = 0; ///< index in its rank
 };
 
-/// nullptr: it is not wholly in one of them.
-[[nodiscard]] const bound_range *find_around(std::span<const bound_range> all,
-                                             const memory_range &part);
+/// The range that contains all of `range_inside`; nullptr if none does.
+[[nodiscard]] const bound_range *find_enclosing(std::span<const bound_range> all,
+                                                const memory_range &range_inside);
 
 [[nodiscard]] std::string to_text(std::span<const bound_range> all);
-/// As far as it is such a text.
+/// Parses the output of to_text(); stops at the first malformed range.
 [[nodiscard]] std::vector<bound_range> ranges_from(const std::string &text);
 
 } // namespace diomp::conduit::gasnet

@@ -2,9 +2,9 @@
 #include "conduit/gasnet/gasnet.h"
 
 #include "conduit/gasnet/device_memory.h"
+#include "conduit/gasnet/iface.h"
 #include "conduit/gasnet/rdma.h"
-#include "conduit/gasnet/traffic.h"
-#include "conduit/network_frame.h"
+#include "conduit/network_base.h"
 
 #include <fmt/core.h>
 
@@ -14,41 +14,43 @@
 namespace diomp::conduit::gasnet {
 namespace {
 
-status not_joined(const peer &with, std::uint64_t remote_address, std::size_t nbytes) {
+status not_reachable(const peer &with, std::uint64_t remote_address, std::size_t nbytes) {
     return error(OMPX_ERR_UNSUPPORTED,
                  fmt::format("GASNet-EX does not reach {} bytes at {:#x} of {} from here", nbytes,
                              remote_address, with.name()));
 }
 
-class gasnet_network final : public network_frame {
+class gasnet_network final : public network_base {
 public:
     gasnet_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
-        : network_frame(launcher, options, std::move(ring)) {}
+        : network_base(launcher, options, std::move(ring)) {}
     ~gasnet_network() override { stop_thread(); }
     gasnet_network(const gasnet_network &) = delete;
     gasnet_network &operator=(const gasnet_network &) = delete;
 
-    status start(const window &window, const conduit_options &options);
+    status start(const arena &arena, const conduit_options &options);
 
     const char *name() const override { return "gasnet"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
-    bool reaches_range(const memory_range &own) const override {
-        return reaches(own.kind) || (devices_ != nullptr && devices_->reaches(own));
+    bool supports_memory_range(const memory_range &own) const override {
+        return supports_memory_kind(own.kind) ||
+               (devices_ != nullptr && devices_->supports_range(own));
     }
-    bool joins(world_rank rank, const memory_range &remote,
-               const memory_range &local) const override {
-        return way_between(traffic_->peer_of(rank), remote, local).has_value();
+    bool can_transfer(world_rank rank, const memory_range &remote,
+                      const memory_range &local) const override {
+        return endpoint_pair_between(iface_->peer_of(rank), remote, local).has_value();
     }
-    status put_between(world_rank rank, std::uint64_t remote_address, const void *source,
-                       std::size_t nbytes, memory_ends ends, completion &source_free) override;
-    status get_between(world_rank rank, std::uint64_t remote_address, void *destination,
-                       std::size_t nbytes, memory_ends ends, completion &done) override;
-    void work_in(const device_scope &scope) override {
+    status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
+                             std::size_t nbytes, memory_kinds kinds,
+                             completion &source_free) override;
+    status get_device_memory(world_rank rank, std::uint64_t remote_address, void *destination,
+                             std::size_t nbytes, memory_kinds kinds, completion &done) override;
+    void bind_device_context(const device_context_binder &binder) override {
         if (devices_ != nullptr) {
-            devices_->scopes().work_in(scope);
+            devices_->context().bind_device_context(binder);
         }
     }
     result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -57,75 +59,78 @@ public:
                           const rows &shape, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return traffic_->max_message_bytes(); }
+    std::size_t max_message_bytes() const override { return iface_->max_message_bytes(); }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
-    result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
+    result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    int poll(message_sink sink) override;
+    int poll(message_handler sink) override;
     std::string describe_path(world_rank rank) const override;
     status close() override;
 
 private:
-    bool serve() override { return advance() || attends(); }
-    /// GASNet repeats what was lost on the way only while somebody lets it work.
-    int choose_sleep(int limit_ms) override { return limit_ms < 0 && is_rung_ ? -1 : 1; }
-    void ping(network_peer &silent) override { traffic_->ping(static_cast<peer &>(silent)); }
+    bool serve() override { return advance() || keeps_polling(); }
+    /// GASNet retransmits lost packets only while it is polled.
+    int max_sleep_ms(int limit_ms) override {
+        return limit_ms < 0 && event_fd_reports_all_ ? -1 : 1;
+    }
+    void ping(network_peer &silent) override { iface_->ping(static_cast<peer &>(silent)); }
     std::vector<network_peer *> known_peers() const override {
-        return pointers_to(traffic_->spoken_to());
+        return pointers_to(iface_->peers_in_use());
     }
     void note_handled(const message &each) override;
     status drain() override;
 
-    /// What of this rank's memory GASNet's own puts and gets reach.
+    /// The memory of this rank that GASNet's own puts and gets can access.
     std::vector<bound_range> bound() const;
 
     bool advance() {
-        auto const current = devices_ != nullptr ? devices_->scopes().enter() : nullptr;
-        bool const moved = traffic_->advance();
-        return (rdma_ != nullptr && rdma_->advance()) || moved;
+        auto const current = devices_ != nullptr ? devices_->context().bind_to_thread() : nullptr;
+        bool const progressed = iface_->advance();
+        return (rdma_ != nullptr && rdma_->advance()) || progressed;
     }
-    /// The thread goes on looking for what comes without being seen. Threads that wait need not be
-    /// told: others ask them so often (traffic::attend) that they do not fall asleep.
-    bool attends() {
-        if (!traffic_->is_attending()) {
+    /// Whether a peer has requested polling for one-sided operations, which show in no message.
+    /// Waiting threads need no notice: requests arrive often enough (iface::request_polling) to
+    /// keep them awake.
+    bool keeps_polling() {
+        if (!iface_->is_polling_requested()) {
             return false;
         }
         ::sched_yield();
         return true;
     }
-    /// GASNet's own puts and gets go from here to there.
+    /// Whether GASNet's own puts and gets can access the peer's slot.
     bool has_rdma(const peer &to) const {
         return rdma_ != nullptr && rdma_->has_slot() && to.has_segment();
     }
-    std::optional<gex_TM_t> way_between(const peer &to, const memory_range &remote,
-                                        const memory_range &local) const {
-        return devices_ == nullptr ? std::nullopt : devices_->way(to, remote, local);
+    std::optional<gex_TM_t> endpoint_pair_between(const peer &to, const memory_range &remote,
+                                                  const memory_range &local) const {
+        return devices_ == nullptr ? std::nullopt : devices_->endpoint_pair(to, remote, local);
     }
 
-    std::unique_ptr<traffic> traffic_;
-    std::unique_ptr<rdma> rdma_;             ///< nullptr: GASNet's conduit has no such thing
-    std::unique_ptr<device_memory> devices_; ///< nullptr: likewise; its transfers are rdma_'s
-    bool is_rung_ = false;                   ///< the descriptor tells of everything that comes
+    std::unique_ptr<iface> iface_;
+    std::unique_ptr<rdma> rdma_;             ///< nullptr: GASNet's conduit has no RDMA endpoints
+    std::unique_ptr<device_memory> devices_; ///< nullptr: no memory kinds; transfers use rdma_
+    bool event_fd_reports_all_ = false;      ///< the descriptor reports every arrival
 };
 
-status gasnet_network::start(const window &window, const conduit_options &options) {
+status gasnet_network::start(const arena &arena, const conduit_options &options) {
     auto joined = launch::gasnet::join_through(launcher());
     DIOMP_TRY(joined);
-    traffic_ = std::make_unique<traffic>(*joined.value(), launcher(), arrived());
-    auto own_transfers =
-        rdma::create(*joined.value(), launcher().info(), window, options.network_rma, *traffic_);
-    DIOMP_TRY(own_transfers);
-    rdma_ = own_transfers.take();
+    iface_ = std::make_unique<iface>(*joined.value(), launcher(), arrived());
+    auto native_rdma =
+        rdma::create(*joined.value(), launcher().info(), arena, options.network_rma, *iface_);
+    DIOMP_TRY(native_rdma);
+    rdma_ = native_rdma.take();
     DIOMP_TRY(launcher().put(host_key, launcher().info().host));
     auto devices = device_memory::create(*joined.value(), options);
     DIOMP_TRY(devices);
     devices_ = devices.take();
     DIOMP_TRY(launcher().put(bound_key, to_text(bound())));
-    DIOMP_TRY(launcher().fence()); // everybody's handlers are there
-    // Ranks that share memory send past the descriptor.
+    DIOMP_TRY(launcher().fence()); // all ranks have registered their handlers
+    // Messages through GASNet's shared memory do not signal the descriptor.
     gex_Rank_t num_neighbours = 0;
     gex_System_QueryNbrhdInfo(nullptr, &num_neighbours, nullptr);
-    is_rung_ = joined.value()->event_fd >= 0 && num_neighbours == 1;
+    event_fd_reports_all_ = joined.value()->event_fd >= 0 && num_neighbours == 1;
     return start_thread(joined.value()->event_fd);
 }
 
@@ -142,28 +147,28 @@ std::vector<bound_range> gasnet_network::bound() const {
 
 status gasnet_network::put(world_rank rank, std::uint64_t remote_address, const void *source,
                            std::size_t nbytes, completion &source_free) {
-    peer &to = traffic_->peer_of(rank);
+    peer &to = iface_->peer_of(rank);
     if (to.is_failed()) {
-        return to.gone();
+        return to.lost_error();
     }
     if (nbytes == 0) {
         return {};
     }
-    if (has_rdma(to) && rdma_->takes_puts()) {
+    if (has_rdma(to) && rdma_->supports_puts()) {
         rdma_->put(to, remote_address, source, nbytes, source_free);
     } else {
-        traffic_->put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
-                      source_free);
+        iface_->put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
+                    source_free);
     }
-    nudge();
+    wake();
     return {};
 }
 
 status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *destination,
                            std::size_t nbytes, completion &done) {
-    peer &from = traffic_->peer_of(rank);
+    peer &from = iface_->peer_of(rank);
     if (from.is_failed()) {
-        return from.gone();
+        return from.lost_error();
     }
     if (nbytes == 0) {
         return {};
@@ -171,91 +176,93 @@ status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *
     if (has_rdma(from)) {
         rdma_->get(from, remote_address, destination, nbytes, done);
     } else {
-        traffic_->get(from, remote_address, destination, nbytes, done);
+        iface_->get(from, remote_address, destination, nbytes, done);
     }
-    nudge();
+    wake();
     return {};
 }
 
-status gasnet_network::put_between(world_rank rank, std::uint64_t remote_address,
-                                   const void *source, std::size_t nbytes, memory_ends ends,
-                                   completion &source_free) {
-    peer &to = traffic_->peer_of(rank);
+status gasnet_network::put_device_memory(world_rank rank, std::uint64_t remote_address,
+                                         const void *source, std::size_t nbytes, memory_kinds kinds,
+                                         completion &source_free) {
+    peer &to = iface_->peer_of(rank);
     if (to.is_failed()) {
-        return to.gone();
+        return to.lost_error();
     }
     if (nbytes == 0) {
         return {};
     }
-    auto const way = way_between(to, {ends.remote, remote_address, nbytes},
-                                 {ends.local, reinterpret_cast<std::uintptr_t>(source), nbytes});
-    if (!way) {
-        return not_joined(to, remote_address, nbytes);
+    auto const endpoint_pair =
+        endpoint_pair_between(to, {kinds.remote, remote_address, nbytes},
+                              {kinds.local, reinterpret_cast<std::uintptr_t>(source), nbytes});
+    if (!endpoint_pair) {
+        return not_reachable(to, remote_address, nbytes);
     }
     {
-        auto const current = devices_->scopes().enter();
-        rdma_->put_through(*way, to, remote_address, source, nbytes, source_free);
+        auto const current = devices_->context().bind_to_thread();
+        rdma_->put_via(*endpoint_pair, to, remote_address, source, nbytes, source_free);
     }
-    nudge();
+    wake();
     return {};
 }
 
-status gasnet_network::get_between(world_rank rank, std::uint64_t remote_address, void *destination,
-                                   std::size_t nbytes, memory_ends ends, completion &done) {
-    peer &from = traffic_->peer_of(rank);
+status gasnet_network::get_device_memory(world_rank rank, std::uint64_t remote_address,
+                                         void *destination, std::size_t nbytes, memory_kinds kinds,
+                                         completion &done) {
+    peer &from = iface_->peer_of(rank);
     if (from.is_failed()) {
-        return from.gone();
+        return from.lost_error();
     }
     if (nbytes == 0) {
         return {};
     }
-    auto const way =
-        way_between(from, {ends.remote, remote_address, nbytes},
-                    {ends.local, reinterpret_cast<std::uintptr_t>(destination), nbytes});
-    if (!way) {
-        return not_joined(from, remote_address, nbytes);
+    auto const endpoint_pair =
+        endpoint_pair_between(from, {kinds.remote, remote_address, nbytes},
+                              {kinds.local, reinterpret_cast<std::uintptr_t>(destination), nbytes});
+    if (!endpoint_pair) {
+        return not_reachable(from, remote_address, nbytes);
     }
     {
-        auto const current = devices_->scopes().enter();
-        rdma_->get_through(*way, from, remote_address, destination, nbytes, done);
+        auto const current = devices_->context().bind_to_thread();
+        rdma_->get_via(*endpoint_pair, from, remote_address, destination, nbytes, done);
     }
-    nudge();
+    wake();
     return {};
 }
 
 result<bool> gasnet_network::put_rows(world_rank rank, std::uint64_t remote_address,
                                       const void *source, const rows &shape,
                                       completion &source_free) {
-    peer &to = traffic_->peer_of(rank);
-    if (!has_rdma(to) || !rdma::takes(shape)) {
+    peer &to = iface_->peer_of(rank);
+    if (!has_rdma(to) || !rdma::supports(shape)) {
         return false;
     }
     if (to.is_failed()) {
-        return to.gone().take_failure();
+        return to.lost_error().take_failure();
     }
     rdma_->put_rows(to, remote_address, source, shape, source_free);
-    nudge();
+    wake();
     return true;
 }
 
 result<bool> gasnet_network::get_rows(world_rank rank, std::uint64_t remote_address,
                                       void *destination, const rows &shape, completion &done) {
-    peer &from = traffic_->peer_of(rank);
-    if (!has_rdma(from) || !rdma::takes(shape)) {
+    peer &from = iface_->peer_of(rank);
+    if (!has_rdma(from) || !rdma::supports(shape)) {
         return false;
     }
     if (from.is_failed()) {
-        return from.gone().take_failure();
+        return from.lost_error().take_failure();
     }
     rdma_->get_rows(from, remote_address, destination, shape, done);
-    nudge();
+    wake();
     return true;
 }
 
 status gasnet_network::flush(world_rank rank, completion &done) {
-    if (peer *const known = traffic_->find_peer(rank); known != nullptr) {
+    if (peer *const known = iface_->find_peer(rank); known != nullptr) {
         if (known->is_failed()) {
-            return known->gone();
+            return known->lost_error();
         }
         known->flush(done);
     }
@@ -263,7 +270,7 @@ status gasnet_network::flush(world_rank rank, completion &done) {
 }
 
 status gasnet_network::flush_all(completion &done) {
-    for (auto const &known : traffic_->spoken_to()) {
+    for (auto const &known : iface_->peers_in_use()) {
         known->flush(done);
     }
     return {};
@@ -271,50 +278,50 @@ status gasnet_network::flush_all(completion &done) {
 
 bool gasnet_network::try_send(world_rank rank, handler_id handler,
                               std::span<const std::byte> payload) {
-    peer &to = traffic_->peer_of(rank);
+    peer &to = iface_->peer_of(rank);
     if (to.is_failed()) {
-        return true; // nobody will miss it
+        return true; // dropped
     }
-    bool const sent = traffic_->try_send(to, handler, payload);
-    nudge();
+    bool const sent = iface_->try_send(to, handler, payload);
+    wake();
     return sent;
 }
 
-result<bool> gasnet_network::send_bulk(world_rank rank, handler_id handler,
+result<bool> gasnet_network::send_long(world_rank rank, handler_id handler,
                                        std::span<const std::byte> payload,
                                        std::span<const std::byte> data,
                                        completion & /*source_free*/) {
-    if (data.size() > traffic::max_bulk_bytes()) {
+    if (data.size() > iface::max_long_bytes()) {
         return false;
     }
-    peer &to = traffic_->peer_of(rank);
+    peer &to = iface_->peer_of(rank);
     if (to.is_failed()) {
-        return to.gone().take_failure();
+        return to.lost_error().take_failure();
     }
-    bool const sent = traffic_->send_bulk(to, handler, payload, data);
-    nudge();
+    bool const sent = iface_->send_long(to, handler, payload, data);
+    wake();
     return sent;
 }
 
-int gasnet_network::poll(message_sink sink) {
-    bool moved = advance();
-    if (!moved && rdma_ != nullptr && rdma_->is_quiet()) {
-        // Nothing would wake a thread that slept.
+int gasnet_network::poll(message_handler sink) {
+    bool progressed = advance();
+    if (!progressed && rdma_ != nullptr && rdma_->is_quiet()) {
+        // Completions of one-sided operations wake no sleeping thread.
         ::sched_yield();
-        moved = true;
+        progressed = true;
     }
-    return hand_over(moved, sink);
+    return dispatch(progressed, sink);
 }
 
 void gasnet_network::note_handled(const message &each) {
-    peer &from = traffic_->peer_of(each.source);
+    peer &from = iface_->peer_of(each.source);
     if (from.note_handled(each.payload.size())) {
-        traffic_->give_credit(from);
+        iface_->give_credit(from);
     }
 }
 
 std::string gasnet_network::describe_path(world_rank rank) const {
-    peer const &to = traffic_->peer_of(rank);
+    peer const &to = iface_->peer_of(rank);
     bool const knows_devices = std::ranges::any_of(
         to.bound(), [](const bound_range &each) { return each.range.kind != memory_kind::host; });
     return fmt::format("gasnet ({}, {}{})", launch::gasnet::conduit_name(),
@@ -323,28 +330,28 @@ std::string gasnet_network::describe_path(world_rank rank) const {
 }
 
 status gasnet_network::drain() {
-    // Credits as well: their handlers are gone soon.
+    // Waits for credits as well, since the handlers are unregistered next.
     auto const is_quiet = [](const peer &each) {
-        return (!each.has_unanswered() && !each.has_requests()) || each.is_failed();
+        return (!each.has_unacknowledged() && !each.has_requests()) || each.is_failed();
     };
-    for (auto const &each : traffic_->spoken_to()) {
+    for (auto const &each : iface_->peers_in_use()) {
         advance_until([&] { return is_quiet(*each); }, [&] { return advance(); });
     }
     return {};
 }
 
 status gasnet_network::close() {
-    DIOMP_TRY(network_frame::close());
-    launch::gasnet::leave_in_order();
+    DIOMP_TRY(network_base::close());
+    launch::gasnet::mark_finalized();
     return {};
 }
 
 } // namespace
 
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring) {
     auto made = std::make_unique<gasnet_network>(launcher, options, std::move(ring));
-    DIOMP_TRY(made->start(window, options));
+    DIOMP_TRY(made->start(arena, options));
     return std::unique_ptr<network>(std::move(made));
 }
 

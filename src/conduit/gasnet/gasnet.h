@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Network through GASNet-EX: whatever one of its conduits drives (smp, udp, ucx, ibv, ofi, mpi).
-// docs/conduits.md tells how.
+// Network through GASNet-EX and one of its conduits (smp, udp, ucx, ibv, ofi, mpi).
+// Design: docs/conduits.md.
 #pragma once
 
 #include "conduit/network.h"
@@ -13,9 +13,9 @@ inline constexpr bool is_built = true;
 inline constexpr bool is_built = false;
 #endif
 
-/// Collective. `window` must outlive the network. A build without GASNet-EX gives
+/// Collective. `arena` must outlive the network. A build without GASNet-EX gives
 /// OMPX_ERR_UNSUPPORTED.
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring);
 
 } // namespace diomp::conduit::gasnet

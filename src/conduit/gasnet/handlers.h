@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What happens when active messages of GASNet-EX arrive, and how their arguments are made.
+// Handlers of GASNet-EX active messages, and the encoding of their arguments.
 #pragma once
 
 #include "launch/gasnet/client.h"
@@ -8,23 +8,23 @@
 
 namespace diomp::conduit::gasnet {
 
-class traffic;
+class iface;
 
 enum : gex_AM_Index_t {
     put_handler = launch::gasnet::first_conduit_handler,
-    put_answer_handler,
+    put_ack_handler,
     get_handler,
-    get_answer_handler,
-    message_handler,
-    bulk_handler,
-    answer_handler,
+    get_reply_handler,
+    message_request_handler,
+    long_handler,
+    ack_handler,
     credit_handler,
     ping_handler,
     pong_handler,
-    attend_handler,
+    poll_request_handler,
 };
 
-/// 64 bits in two arguments.
+/// 64-bit values in two arguments of 32 bits.
 inline gex_AM_Arg_t high(std::uint64_t value) {
     return static_cast<gex_AM_Arg_t>(static_cast<std::uint32_t>(value >> 32));
 }
@@ -39,9 +39,9 @@ inline std::uint64_t number_of(const void *object) {
     return reinterpret_cast<std::uintptr_t>(object);
 }
 
-/// Messages change that object from now on. One at a time; no message may be on its way when it is
-/// forgotten.
-void register_handlers(gex_EP_t endpoint, traffic &owner);
-void forget_handlers();
+/// Registers the handlers, which act on `owner` from then on. One owner at a time; no message may
+/// be in flight at unregister_handlers().
+void register_handlers(gex_EP_t endpoint, iface &owner);
+void unregister_handlers();
 
 } // namespace diomp::conduit::gasnet

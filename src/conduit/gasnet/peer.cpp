@@ -8,10 +8,10 @@
 
 namespace diomp::conduit::gasnet {
 
-epoch *peer::begin_put(std::size_t num_pieces, std::size_t nbytes) {
-    num_puts_.fetch_add(num_pieces, std::memory_order_relaxed);
+epoch *peer::begin_put(std::size_t num_chunks, std::size_t nbytes) {
+    num_puts_.fetch_add(num_chunks, std::memory_order_relaxed);
     std::lock_guard const guard(mutex_);
-    open_->unanswered += num_pieces;
+    open_->unacknowledged += num_chunks;
     open_->bytes += nbytes;
     return open_.get();
 }
@@ -19,18 +19,18 @@ epoch *peer::begin_put(std::size_t num_pieces, std::size_t nbytes) {
 void peer::end_put(epoch *of) {
     num_puts_.fetch_sub(1, std::memory_order_relaxed);
     std::lock_guard const guard(mutex_);
-    if (--of->unanswered > 0 || !of->is_closed || is_failed()) {
+    if (--of->unacknowledged > 0 || !of->is_closed || is_failed()) {
         return;
     }
     for (completion *const each : of->waiting) {
         each->end();
     }
-    auto const place = std::ranges::find(closed_, of, &std::unique_ptr<epoch>::get);
+    auto const found = std::ranges::find(closed_, of, &std::unique_ptr<epoch>::get);
     of->waiting.clear();
     of->bytes = 0;
     of->is_closed = false;
-    spare_.push_back(std::move(*place));
-    closed_.erase(place);
+    spare_.push_back(std::move(*found));
+    closed_.erase(found);
 }
 
 std::unique_ptr<epoch> peer::next_epoch() {
@@ -44,12 +44,12 @@ std::unique_ptr<epoch> peer::next_epoch() {
 
 void peer::flush(completion &done) {
     std::lock_guard const guard(mutex_);
-    if (is_failed()) { // nobody would end it
+    if (is_failed()) { // no acknowledgement would end it
         done.begin();
         done.end(OMPX_ERR_PEER);
         return;
     }
-    if (open_->unanswered > 0) {
+    if (open_->unacknowledged > 0) {
         open_->is_closed = true;
         closed_.push_back(std::exchange(open_, next_epoch()));
     } else {
@@ -64,14 +64,14 @@ void peer::flush(completion &done) {
 get_id peer::begin_get(void *destination, std::size_t nbytes, completion &done) {
     done.begin();
     std::lock_guard const guard(mutex_);
-    if (is_failed()) { // nobody would end it
+    if (is_failed()) { // no reply would end it
         done.end(OMPX_ERR_PEER);
         return {};
     }
     return gets_.begin(destination, nbytes, done);
 }
 
-void peer::take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes) {
+void peer::store_chunk(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes) {
     std::lock_guard const guard(mutex_);
     auto *const get = gets_.find(id);
     if (get == nullptr) {
@@ -91,7 +91,7 @@ void peer::end_get(get_id id) {
     }
 }
 
-bool peer::add_to_backlog(waiting_transfer &&transfer) {
+bool peer::add_to_backlog(pending_transfer &&transfer) {
     std::lock_guard const guard(backlog_mutex_);
     if (is_failed()) {
         return false;
@@ -103,7 +103,7 @@ bool peer::add_to_backlog(waiting_transfer &&transfer) {
 }
 
 void peer::finish_front(int code) {
-    waiting_transfer const &front = backlog_.front();
+    pending_transfer const &front = backlog_.front();
     if (front.source_free != nullptr) {
         front.source_free->end(code);
     }
@@ -112,7 +112,7 @@ void peer::finish_front(int code) {
     backlog_.pop_front();
 }
 
-bool peer::is_awaited() { return has_unanswered() || unhandled_bytes() > 0; }
+bool peer::is_awaited() { return has_unacknowledged() || unhandled_bytes() > 0; }
 
 std::string peer::count_outstanding() const {
     std::uint64_t put_bytes = open_->bytes;
@@ -126,7 +126,7 @@ std::string peer::count_outstanding() const {
 
 void peer::end_all() {
     gets_.fail(OMPX_ERR_PEER);
-    // The epochs stay: late answers may name them.
+    // The epochs are kept: late acknowledgements may refer to them.
     for (auto const &each : closed_) {
         for (completion *const done : each->waiting) {
             done->end(OMPX_ERR_PEER);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A rank that we speak to, and what is under way to it and from it.
+// A remote rank, with the operations outstanding to it and from it.
 //
-// GASNet-EX delivers active messages in any order: messages carry numbers, and puts are counted
-// per epoch. An epoch is what was put between two flushes; it is done when each of its puts has
-// been answered.
+// GASNet-EX delivers active messages in any order. Messages therefore carry sequence numbers, and
+// puts are counted per epoch. An epoch contains the puts between two flushes; it is complete when
+// each of them is acknowledged.
 #pragma once
 
 #include "conduit/gasnet/bound_range.h"
@@ -20,30 +20,30 @@
 
 namespace diomp::conduit::gasnet {
 
-/// All under the peer's lock, except its address, which answers carry.
+/// Protected by the peer's lock. Acknowledgements carry its address.
 struct epoch {
-    std::uint64_t unanswered = 0; ///< pieces of puts
+    std::uint64_t unacknowledged = 0; ///< chunks of puts
     std::uint64_t bytes = 0;
     bool is_closed = false;
     std::vector<completion *> waiting;
 };
 
-/// A put or a get, or what is left of it, that waits until requests before it have been answered.
-struct waiting_transfer {
+/// A put or a get, or the rest of it, that waits until earlier requests are acknowledged.
+struct pending_transfer {
     std::uint64_t address = 0; ///< at the peer
     std::size_t left = 0;      ///< bytes
-    // A put:
+    // For a put:
     const std::byte *source = nullptr;
-    epoch *answers_to = nullptr;
+    epoch *ack_epoch = nullptr;
     completion *source_free = nullptr;
-    std::vector<std::byte> copy; ///< of a small one's source
-    // A get:
+    std::vector<std::byte> copy; ///< of a small source
+    // For a get:
     get_id id{};
     std::size_t offset = 0;
 };
 
-/// Any thread. Locks are never held in a call of GASNet that may run handlers, save for
-/// send_mutex, which no handler takes.
+/// Any thread. No lock is held in a call of GASNet that may run handlers, except send_mutex, which
+/// no handler takes.
 class peer final : public network_peer {
 public:
     peer(world_rank rank, std::string host, std::vector<bound_range> bound)
@@ -53,25 +53,25 @@ public:
           })) {}
 
     [[nodiscard]] gex_Rank_t gex_rank() const { return static_cast<gex_Rank_t>(rank().value()); }
-    /// GASNet's own puts and gets reach its slot.
+    /// Whether GASNet's own puts and gets can access its slot.
     [[nodiscard]] bool has_segment() const { return has_segment_; }
-    /// All that they reach there.
+    /// All ranges that they can access there.
     [[nodiscard]] std::span<const bound_range> bound() const { return bound_; }
 
-    /// One more put of the open epoch; each of its pieces is to be answered with that epoch.
-    epoch *begin_put(std::size_t num_pieces, std::size_t nbytes);
-    /// A piece has been answered.
+    /// Adds a put to the open epoch, which is returned for the acknowledgement of each chunk.
+    epoch *begin_put(std::size_t num_chunks, std::size_t nbytes);
+    /// A chunk has been acknowledged.
     void end_put(epoch *of);
-    /// `done` counts until all puts so far have been answered.
+    /// `done` counts until all puts so far are acknowledged.
     void flush(completion &done);
 
     get_id begin_get(void *destination, std::size_t nbytes, completion &done);
-    /// A piece has come.
-    void take_piece(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes);
-    /// GASNet has brought it to its place.
+    /// Stores an arrived chunk of a get.
+    void store_chunk(get_id id, std::size_t offset, const void *bytes, std::size_t nbytes);
+    /// GASNet's own get has completed.
     void end_get(get_id id);
 
-    /// Room for one more request that the peer will answer; false if too many are under way.
+    /// Takes a slot for a request that the peer will answer; false if too many are outstanding.
     [[nodiscard]] bool take_slot(std::uint32_t num_slots) {
         if (num_requests_.fetch_add(1, std::memory_order_relaxed) < num_slots) {
             return true;
@@ -79,26 +79,26 @@ public:
         num_requests_.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
-    /// Some request, be it one that nobody waits for, has not been answered.
+    /// Whether any request is unanswered, including credits and pings.
     [[nodiscard]] bool has_requests() const {
         return num_requests_.load(std::memory_order_acquire) > 0;
     }
     void free_slot() { num_requests_.fetch_sub(1, std::memory_order_release); }
 
-    /// Something waits for slots.
+    /// Whether transfers wait for slots.
     [[nodiscard]] bool has_backlog() const {
         return num_waiting_.load(std::memory_order_acquire) > 0;
     }
-    /// Copies of small sources may be taken.
-    [[nodiscard]] bool has_room_for_copies() const {
-        return copied_bytes_.load(std::memory_order_relaxed) < most_copied_bytes;
+    /// Whether another copy of a small source is within the limit.
+    [[nodiscard]] bool has_space_for_copies() const {
+        return copied_bytes_.load(std::memory_order_relaxed) < max_copied_bytes;
     }
-    /// False, and nothing has happened, if the peer has failed.
-    [[nodiscard]] bool add_to_backlog(waiting_transfer &&transfer);
-    /// Calls `send`, which takes a slot and advances the transfer, until it says that there is
-    /// none. Returns at once if another thread is at it.
+    /// False, without an effect, if the peer has failed.
+    [[nodiscard]] bool add_to_backlog(pending_transfer &&transfer);
+    /// Calls `send`, which takes a slot and advances the transfer, until it returns false for lack
+    /// of slots. Returns at once if another thread is transmitting.
     template <typename Send>
-    void ship_backlog(Send &&send) {
+    void transmit_backlog(Send &&send) {
         std::unique_lock const guard(backlog_mutex_, std::try_to_lock);
         if (!guard.owns_lock()) {
             return;
@@ -110,49 +110,50 @@ public:
         }
     }
 
-    /// Puts a message that has come into its place: calls `deliver` for it and for those that it
-    /// held up, or keeps it.
+    /// Restores the order of messages: calls `deliver` for this one and for later ones that waited
+    /// for it, or stores it.
     template <typename Deliver>
-    void put_in_order(std::uint32_t number, std::uint16_t handler, const void *payload,
-                      std::size_t nbytes, Deliver &&deliver) {
+    void deliver_in_order(std::uint32_t number, std::uint16_t handler, const void *payload,
+                          std::size_t nbytes, Deliver &&deliver) {
         if (number != next_number_) {
             auto const *const bytes = static_cast<const std::byte *>(payload);
-            early_.try_emplace(number, early_message{handler, {bytes, bytes + nbytes}});
+            out_of_order_.try_emplace(number,
+                                      out_of_order_message{handler, {bytes, bytes + nbytes}});
             return;
         }
         deliver(handler, static_cast<const std::byte *>(payload), nbytes);
         ++next_number_;
-        for (auto found = early_.find(next_number_); found != early_.end();
-             found = early_.find(next_number_)) {
+        for (auto found = out_of_order_.find(next_number_); found != out_of_order_.end();
+             found = out_of_order_.find(next_number_)) {
             deliver(found->second.handler, found->second.payload.data(),
                     found->second.payload.size());
-            early_.erase(found);
+            out_of_order_.erase(found);
             ++next_number_;
         }
     }
 
     [[nodiscard]] bool is_awaited() override;
-    /// Something that we have sent may not have arrived.
-    [[nodiscard]] bool has_unanswered() const {
+    /// Whether an operation of this rank may not have arrived there.
+    [[nodiscard]] bool has_unacknowledged() const {
         return gets_.count() > 0 || num_puts_.load(std::memory_order_relaxed) > 0 ||
-               unanswered_messages.load(std::memory_order_acquire) > 0;
+               unacknowledged_messages.load(std::memory_order_acquire) > 0;
     }
     std::string fail(const std::string &why) override;
     [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
 
     std::mutex send_mutex;          ///< order of messages
     std::uint32_t next_to_send = 0; ///< under it
-    /// Messages, bulk ones too, that have not been answered.
-    std::atomic<std::uint64_t> unanswered_messages{0};
-    std::atomic<std::int64_t> asked_to_attend_ns{0}; ///< traffic::attend
+    /// Messages that have not been acknowledged, those with a long payload included.
+    std::atomic<std::uint64_t> unacknowledged_messages{0};
+    std::atomic<std::int64_t> polling_requested_at_ns{0}; ///< see iface::request_polling
 
 private:
-    struct early_message {
+    struct out_of_order_message {
         std::uint16_t handler;
         std::vector<std::byte> payload;
     };
 
-    static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
+    static constexpr std::size_t max_copied_bytes = std::size_t{1} << 20;
 
     [[nodiscard]] std::string count_outstanding() const override;
     void end_all() override;
@@ -164,19 +165,19 @@ private:
     bool has_segment_;
     // Under mutex_:
     std::unique_ptr<epoch> open_ = std::make_unique<epoch>();
-    std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that have not been answered
+    std::vector<std::unique_ptr<epoch>> closed_; ///< with puts that are not acknowledged
     std::vector<std::unique_ptr<epoch>> spare_;
     pending_gets gets_;
-    // Under their own:
+    // Atomic, or under their own lock:
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint32_t> num_requests_{0};
     std::mutex backlog_mutex_; ///< never taken by handlers
-    std::deque<waiting_transfer> backlog_;
+    std::deque<pending_transfer> backlog_;
     std::atomic<std::size_t> num_waiting_{0};
     std::atomic<std::size_t> copied_bytes_{0};
     // Under the lock of the arrivals:
     std::uint32_t next_number_ = 0;
-    std::map<std::uint32_t, early_message> early_;
+    std::map<std::uint32_t, out_of_order_message> out_of_order_;
 };
 
 } // namespace diomp::conduit::gasnet

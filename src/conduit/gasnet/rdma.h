@@ -1,97 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// GASNet-EX's own puts and gets. Its first endpoint takes only a segment that GASNet has allocated;
-// further ones, which its ibv, ofi and ucx conduits have, take any memory: here, the rank's slot.
+// GASNet-EX's own puts and gets. Its first endpoint accepts only a segment that GASNet has
+// allocated; further endpoints, which its ibv, ofi and ucx conduits have, accept any memory: here,
+// the rank's slot.
 //
-// Without an adapter that moves data alone the target's processor serves them, inside GASNet, which
-// does not tell the target of it. So whoever asks tells the target now and then to stay awake
-// (traffic::attend).
+// Without an RDMA adapter the target's processor serves these operations, inside GASNet, which does
+// not report them to the target. The initiator therefore requests from time to time that the target
+// keeps polling (iface::request_polling).
 #pragma once
 
 #include "conduit/conduit.h"
-#include "conduit/gasnet/traffic.h"
+#include "conduit/gasnet/iface.h"
 #include "launch/gasnet/client.h"
 
 namespace diomp::conduit::gasnet {
 
-/// What GASNet drives moves data without the target's processor.
-[[nodiscard]] bool moves_alone();
+/// Whether GASNet's network moves data without the target's processor.
+[[nodiscard]] bool has_one_sided_rdma();
 
 class rdma {
 public:
-    enum class manner : std::uint8_t {
-        not_at_all,
-        alone,       ///< without the target's processor
-        served,      ///< with it
-        served_gets, ///< gets with it, puts not at all
+    enum class protocol : std::uint8_t {
+        none,
+        one_sided,          ///< without the target's processor
+        target_served,      ///< by the target's processor
+        target_served_gets, ///< gets by the target's processor, puts not used
     };
 
-    /// Collective. nullptr where GASNet's conduit has no further endpoints. Whether the slot is
-    /// bound follows from `wish`: auto, rdma, messages; alike on all ranks.
-    static result<std::unique_ptr<rdma>> create(const launch::gasnet::client &job,
-                                                const launch::job_info &info, const window &window,
-                                                const std::string &wish, traffic &messages);
+    /// Collective. nullptr where GASNet's conduit has no further endpoints. `wish` (auto, rdma or
+    /// messages; equal on all ranks) decides whether the slot is bound.
+    static result<std::unique_ptr<rdma>> create(const launch::gasnet::gasnet_client &job,
+                                                const launch::job_info &info, const arena &arena,
+                                                const std::string &wish, iface &messages);
 
-    /// This rank's slot; no bytes: it is reached by messages only.
+    /// This rank's slot; 0 bytes: accessed by messages only.
     [[nodiscard]] const bound_range &slot() const { return slot_; }
     [[nodiscard]] bool has_slot() const { return slot_.range.nbytes > 0; }
 
-    // Any thread, without locks; may run handlers. They wait while GASNet has no room.
+    // Any thread, without locks held; may run handlers. Block while GASNet accepts no operation.
     void put(peer &to, std::uint64_t address, const void *source, std::size_t nbytes,
              completion &source_free);
     void get(peer &from, std::uint64_t address, void *destination, std::size_t nbytes,
              completion &done) {
-        get_through(way_, from, address, destination, nbytes, done);
+        get_via(endpoint_pair_, from, address, destination, nbytes, done);
     }
 
-    /// Whether puts go so; else messages are quicker.
-    [[nodiscard]] bool takes_puts() const { return manner_ != manner::served_gets; }
+    /// Whether puts use this protocol; otherwise messages are faster.
+    [[nodiscard]] bool supports_puts() const { return protocol_ != protocol::target_served_gets; }
 
-    /// Between any two endpoints. The source stays until `source_free`.
-    void put_through(gex_TM_t way, peer &to, std::uint64_t address, const void *source,
-                     std::size_t nbytes, completion &source_free);
-    void get_through(gex_TM_t way, peer &from, std::uint64_t address, void *destination,
-                     std::size_t nbytes, completion &done);
+    /// Transfers between two endpoints. The source must stay valid until `source_free` is done.
+    void put_via(gex_TM_t endpoint_pair, peer &to, std::uint64_t address, const void *source,
+                 std::size_t nbytes, completion &source_free);
+    void get_via(gex_TM_t endpoint_pair, peer &from, std::uint64_t address, void *destination,
+                 std::size_t nbytes, completion &done);
 
-    /// All rows in one operation of GASNet's, for which the target may have to poll.
+    /// All rows in one operation of GASNet, for which the target may have to poll.
     void put_rows(peer &to, std::uint64_t address, const void *source, const rows &shape,
                   completion &source_free);
     void get_rows(peer &from, std::uint64_t address, void *destination, const rows &shape,
                   completion &done);
-    [[nodiscard]] static bool takes(const rows &shape);
+    [[nodiscard]] static bool supports(const rows &shape);
 
-    /// Tells who waits for what is over; GASNet works when it is polled. True if anything was.
+    /// Completes operations that have ended. Does not poll GASNet. True if any ended.
     bool advance();
     [[nodiscard]] bool is_busy() const {
-        return num_under_way_.load(std::memory_order_relaxed) > 0;
+        return num_outstanding_.load(std::memory_order_relaxed) > 0;
     }
     [[nodiscard]] const char *description() const;
-    /// Something is under way that nobody answers.
-    [[nodiscard]] bool is_quiet() const { return manner_ == manner::alone && is_busy(); }
+    /// Whether operations are outstanding whose completion arrives without a message.
+    [[nodiscard]] bool is_quiet() const { return protocol_ == protocol::one_sided && is_busy(); }
 
 private:
     struct operation {
         peer *target;
         epoch *put;              ///< nullptr: a get
-        completion *source_free; ///< of a large put
+        completion *source_free; ///< for a large put
         get_id get;
     };
 
-    rdma(traffic &messages, manner how) : messages_(messages), manner_(how) {}
-    static status bind_slot(const launch::gasnet::client &job, gex_EP_t endpoint, std::byte *slot,
-                            std::size_t nbytes);
+    rdma(iface &messages, protocol chosen) : messages_(messages), protocol_(chosen) {}
+    static status bind_slot(const launch::gasnet::gasnet_client &job, gex_EP_t endpoint,
+                            std::byte *slot, std::size_t nbytes);
     void start(gex_Event_t event, const operation &started);
     static void finish(const operation &over);
     void keep_targets_awake(); ///< under mutex_
 
-    traffic &messages_;
-    manner manner_;
+    iface &messages_;
+    protocol protocol_;
     bound_range slot_;
-    gex_TM_t way_{};   ///< from our second endpoint to everybody's
-    std::mutex mutex_; ///< no handler takes it
+    gex_TM_t endpoint_pair_{}; ///< from this rank's second endpoint to those of all ranks
+    std::mutex mutex_;         ///< not taken by handlers
     std::vector<gex_Event_t> events_;
-    std::vector<operation> operations_; ///< of the events
+    std::vector<operation> operations_; ///< [index of events_]
     std::chrono::steady_clock::time_point remind_at_;
-    std::atomic<std::size_t> num_under_way_{0};
+    std::atomic<std::size_t> num_outstanding_{0};
 };
 
 } // namespace diomp::conduit::gasnet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Network through GPI-2, the implementation of GASPI: InfiniBand and TCP.
-// docs/conduits.md tells how.
+// Design: docs/conduits.md.
 #pragma once
 
 #include "conduit/network.h"
@@ -13,9 +13,9 @@ inline constexpr bool is_built = true;
 inline constexpr bool is_built = false;
 #endif
 
-/// Collective. `window` must outlive the network. A build without GPI-2 gives
+/// Collective. `arena` must outlive the network. A build without GPI-2 gives
 /// OMPX_ERR_UNSUPPORTED.
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring);
 
 } // namespace diomp::conduit::gaspi

@@ -20,30 +20,30 @@ constexpr std::size_t num_large_blocks = 16;
 constexpr std::size_t words_offset = page;
 constexpr std::size_t small_offset = words_offset + num_words * word_bytes;
 
-/// Rings of all peers in one direction together, as long as each has least_ring_bytes.
+/// Total size of one direction's rings, unless each would be smaller than min_ring_bytes.
 constexpr std::size_t all_rings_bytes = std::size_t{16} << 20;
-constexpr std::size_t least_ring_bytes = 4096;
-constexpr std::size_t most_ring_bytes = 65536;
+constexpr std::size_t min_ring_bytes = 4096;
+constexpr std::size_t max_ring_bytes = 65536;
 
-/// The first page of the address space is never memory; addresses above this are the kernel's.
+/// The first page of the address space is never mapped; addresses above the end are the kernel's.
 constexpr std::uint64_t anywhere_begin = page;
 constexpr std::uint64_t anywhere_end = std::uint64_t{1} << 47;
 
 } // namespace
 
-result<std::unique_ptr<memory>> memory::create(const window &window, world_rank self,
+result<std::unique_ptr<memory>> memory::create(const arena &arena, world_rank self,
                                                bool stage_everything) {
-    std::unique_ptr<memory> made(new memory(window, self));
+    std::unique_ptr<memory> made(new memory(arena, self));
     gaspi_network_t network = GASPI_ETHERNET;
     gaspi_network_type(&network);
     made->is_tcp_ = network == GASPI_ETHERNET;
     DIOMP_TRY(made->map());
-    DIOMP_TRY(launch::gaspi::share(segment::window, window.slot(self),
-                                   window.device_offset() + window.device_bytes()));
-    DIOMP_TRY(launch::gaspi::share(segment::work, made->work_, made->work_bytes_));
+    DIOMP_TRY(launch::gaspi::register_segment(segment::arena, arena.slot(self),
+                                              arena.device_offset() + arena.device_bytes()));
+    DIOMP_TRY(launch::gaspi::register_segment(segment::work, made->work_, made->work_bytes_));
     if (made->is_tcp_ && !stage_everything) {
-        // Sockets take bytes from anywhere: private memory is a segment of its own that nobody else
-        // is told of.
+        // Sockets accept any address: the whole address space is a segment of its own, which is not
+        // announced to other ranks.
         made->reaches_anywhere_ =
             gaspi_segment_bind(static_cast<gaspi_segment_id_t>(segment::anywhere),
                                reinterpret_cast<gaspi_pointer_t>(anywhere_begin),
@@ -53,9 +53,9 @@ result<std::unique_ptr<memory>> memory::create(const window &window, world_rank 
 }
 
 status memory::map() {
-    auto const num_ranks = static_cast<std::size_t>(window_.num_slots());
+    auto const num_ranks = static_cast<std::size_t>(arena_.num_slots());
     ring_bytes_ =
-        std::clamp(std::bit_floor(all_rings_bytes / num_ranks), least_ring_bytes, most_ring_bytes);
+        std::clamp(std::bit_floor(all_rings_bytes / num_ranks), min_ring_bytes, max_ring_bytes);
     large_offset_ = small_offset + num_small_blocks * small_bytes;
     outgoing_ = large_offset_ + num_large_blocks * large_block_bytes;
     incoming_ = outgoing_ + num_ranks * ring_bytes_;
@@ -84,12 +84,11 @@ bool memory::reaches(const void *at, std::size_t nbytes) const {
     if (reaches_anywhere_) {
         return begin >= anywhere_begin && begin + nbytes <= anywhere_end;
     }
-    auto const slot = reinterpret_cast<std::uint64_t>(window_.slot(self_));
-    return begin >= slot &&
-           begin + nbytes <= slot + window_.device_offset() + window_.device_bytes();
+    auto const slot = reinterpret_cast<std::uint64_t>(arena_.slot(self_));
+    return begin >= slot && begin + nbytes <= slot + arena_.device_offset() + arena_.device_bytes();
 }
 
-place memory::place_of(const void *at) const {
+location memory::location_of(const void *at) const {
     auto const address = reinterpret_cast<std::uint64_t>(at);
     auto const work = reinterpret_cast<std::uint64_t>(work_);
     if (address >= work && address < work + work_bytes_) {
@@ -98,11 +97,11 @@ place memory::place_of(const void *at) const {
     if (reaches_anywhere_) {
         return {segment::anywhere, address - anywhere_begin};
     }
-    return {segment::window, address - reinterpret_cast<std::uint64_t>(window_.slot(self_))};
+    return {segment::arena, address - reinterpret_cast<std::uint64_t>(arena_.slot(self_))};
 }
 
 std::uint64_t memory::offset_in_slot(world_rank owner, std::uint64_t address) const {
-    return address - reinterpret_cast<std::uint64_t>(window_.slot(owner));
+    return address - reinterpret_cast<std::uint64_t>(arena_.slot(owner));
 }
 
 std::byte *memory::take(std::vector<std::byte *> &pool) {
@@ -114,12 +113,12 @@ std::byte *memory::take(std::vector<std::byte *> &pool) {
     return taken;
 }
 
-void memory::give_block(std::byte *block) {
+void memory::release_block(std::byte *block) {
     bool const large = block >= work_ + large_offset_;
     (large ? large_blocks_ : small_blocks_).push_back(block);
 }
 
-std::atomic<std::uint32_t> *memory::take_word() {
+std::atomic<std::uint32_t> *memory::acquire_word() {
     std::byte *const taken = take(words_);
     return taken == nullptr ? nullptr : new (taken) std::atomic<std::uint32_t>{0};
 }

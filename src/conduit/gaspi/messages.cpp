@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Messages: records in a ring at the receiver, written from its mirror at the sender. Declared in
-// traffic.h.
+// iface.h.
 //
-// The receiver finds a record by looking for it. In a job of many ranks that would take too long:
-// there a notification behind it tells where the messages of this sender end now. The receiver
-// tells by notification how far it has handled them. A record lies in one piece; what is left at
-// the ring's end is skipped by a record without a message.
-#include "conduit/gaspi/traffic.h"
+// In small jobs the receiver polls all rings. In jobs of many ranks that would take too long: each
+// write is followed by a notification of the position where the sender's messages end. The receiver
+// returns credits by notifications of the position up to which it has handled messages. A record is
+// contiguous; a filler record skips the remainder at the end of the ring.
+#include "conduit/gaspi/iface.h"
 
 #include <GASPI.h>
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace diomp::conduit::gaspi {
 namespace {
 
-constexpr std::size_t most_message_bytes = 8192;
-/// Of data with a message behind it.
-constexpr std::size_t most_pieces_at_once = 16;
+constexpr std::size_t message_bytes_limit = 8192;
+/// Chunks of one put_with_message.
+constexpr std::size_t max_chunks_at_once = 16;
 
 constexpr auto work_id = static_cast<gaspi_segment_id_t>(segment::work);
 
-/// What a notification has told since it was last asked; 0: nothing.
+/// Takes the notification's value since the last call; 0: none.
 std::uint32_t take_notification(std::uint32_t id) {
     gaspi_notification_t value = 0;
     gaspi_notify_reset(work_id, id, &value);
@@ -30,64 +30,63 @@ std::uint32_t take_notification(std::uint32_t id) {
 
 } // namespace
 
-std::size_t traffic::max_message_bytes() const {
-    return std::min(most_message_bytes, memory_->ring_bytes() / 4) - sizeof(record);
+std::size_t iface::max_message_bytes() const {
+    return std::min(message_bytes_limit, memory_->ring_bytes() / 4) - sizeof(record);
 }
 
-void traffic::learn_credit(peer &to) const {
+void iface::read_credit(peer &to) const {
     auto const id = static_cast<std::uint32_t>(peers_.size() + to.rank().index());
-    if (std::uint32_t const told = take_notification(id); told != 0) {
-        to.handled.store(to_position(told), std::memory_order_relaxed);
-        to.note_sign_of_life();
+    if (std::uint32_t const notification = take_notification(id); notification != 0) {
+        to.handled.store(to_position(notification), std::memory_order_relaxed);
+        to.note_activity();
     }
 }
 
-bool traffic::make_room(peer &to, std::size_t wanted) {
-    auto const under_way = [&] { return distance(to.handled, to.sent) + wanted; };
-    if (under_way() > num_units() / 2) {
-        learn_credit(to);
+bool iface::make_space(peer &to, std::size_t wanted) {
+    auto const outstanding = [&] { return distance(to.handled, to.sent) + wanted; };
+    if (outstanding() > num_units() / 2) {
+        read_credit(to);
     }
-    return under_way() <= num_units();
+    return outstanding() <= num_units();
 }
 
-/// Sends what has been put into the mirror. What does not go now goes with later messages, in one
-/// piece, when those before it are on their way: many small writes are many times slower.
-bool traffic::ship(peer &to, std::size_t most_under_way) {
-    std::uint32_t const begin = to.shipped;
+/// Writes the mirror's new records to the receiver's ring. Records that cannot go now are sent with
+/// later ones in a single write: many small writes are many times slower. True: nothing is left.
+bool iface::transmit(peer &to, std::size_t max_outstanding) {
+    std::uint32_t const begin = to.transmitted;
     std::uint32_t const units = distance(begin, to.sent);
-    lane *const on = units == 0 ? nullptr : lane_of(to, lane_kind::message);
-    if (on == nullptr || on->under_way.size() > most_under_way) {
+    gaspi_queue *const queue = units == 0 ? nullptr : queue_for(to, queue_kind::message);
+    if (queue == nullptr || queue->outstanding.size() > max_outstanding) {
         return units == 0;
     }
     std::uint32_t const at = begin % num_units();
     std::uint32_t const now = std::min(units, num_units() - at);
     std::uint32_t const end = (begin + now) & position_mask;
     std::size_t const offset = at * message_unit;
-    place const from = memory_->place_of(memory_->outgoing_ring(to.rank()) + offset);
+    location const from = memory_->location_of(memory_->outgoing_ring(to.rank()) + offset);
     std::uint64_t const there = memory_->remote_ring() + offset;
     std::uint32_t const nbytes = now * message_unit;
-    outcome const tried =
-        note(to, looks_for_messages()
-                     ? on->write(to.rank(), from, segment::work, there,
-                                 {operation::what::nothing, nbytes})
-                     : on->write_and_notify(to.rank(), from, segment::work, there, nbytes,
-                                            static_cast<std::uint32_t>(self_.index()),
-                                            to_notification(end)));
+    outcome const tried = check_outcome(
+        to, polls_rings() ? queue->write(to.rank(), from, segment::work, there,
+                                         {operation::what::nothing, nbytes})
+                          : queue->write_and_notify(to.rank(), from, segment::work, there, nbytes,
+                                                    static_cast<std::uint32_t>(self_.index()),
+                                                    to_notification(end)));
     if (tried != outcome::started) {
         return false;
     }
-    to.shipped = end;
-    return to.shipped == to.sent;
+    to.transmitted = end;
+    return to.transmitted == to.sent;
 }
 
-bool traffic::ship_waiting() {
-    return std::erase_if(unshipped_, [&](peer *each) {
-               each->is_unshipped = !ship(*each);
-               return !each->is_unshipped;
+bool iface::transmit_pending() {
+    return std::erase_if(untransmitted_, [&](peer *each) {
+               each->is_untransmitted = !transmit(*each);
+               return !each->is_untransmitted;
            }) > 0;
 }
 
-void traffic::append_record(peer &to, record head, std::span<const std::byte> payload) {
+void iface::append_record(peer &to, record head, std::span<const std::byte> payload) {
     head.stamp = to_notification(to.sent);
     write_record(memory_->outgoing_ring(to.rank()) + to.sent % num_units() * message_unit, head,
                  payload);
@@ -96,13 +95,13 @@ void traffic::append_record(peer &to, record head, std::span<const std::byte> pa
     to.sent.store((to.sent + units) & position_mask, std::memory_order_relaxed);
 }
 
-bool traffic::has_room_for(peer &to, std::size_t payload_bytes) {
+bool iface::has_space_for(peer &to, std::size_t payload_bytes) {
     std::uint32_t const units = units_for(payload_bytes);
     std::uint32_t const left = num_units() - to.sent % num_units();
-    return make_room(to, left < units ? left + units : units);
+    return make_space(to, left < units ? left + units : units);
 }
 
-void traffic::append_message(peer &to, handler_id handler, std::span<const std::byte> payload) {
+void iface::append_message(peer &to, handler_id handler, std::span<const std::byte> payload) {
     if (num_units() - to.sent % num_units() < units_for(payload.size())) {
         append_record(to, {.is_filler = 1}, {});
     }
@@ -110,88 +109,88 @@ void traffic::append_message(peer &to, handler_id handler, std::span<const std::
                   payload);
 }
 
-void traffic::list_unshipped(peer &to) {
-    if (!to.is_unshipped) {
-        to.is_unshipped = true;
-        unshipped_.push_back(&to);
+void iface::list_untransmitted(peer &to) {
+    if (!to.is_untransmitted) {
+        to.is_untransmitted = true;
+        untransmitted_.push_back(&to);
     }
 }
 
-bool traffic::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
+bool iface::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
     peer &to = peer_of(rank);
     std::lock_guard const guard(mutex_);
     if (to.is_failed()) {
-        return true; // nobody is there to miss it; whoever waits for an answer is told
+        return true; // dropped; waits for a reply of this peer fail
     }
-    if (!has_room_for(to, payload.size())) {
+    if (!has_space_for(to, payload.size())) {
         return false;
     }
     append_message(to, handler, payload);
-    // An answer of a handler waits for the next message there or the next look, whichever comes
-    // first: who has been waiting for the message often answers it, and one write is half of two.
-    bool const is_answer = receiver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
-    if (is_answer || !ship(to)) {
-        list_unshipped(to);
+    // A handler's reply waits for the next message to that peer or the next call of advance(),
+    // whichever is first: the rank that waited for the message often sends more, and one write
+    // costs half of two.
+    bool const is_reply = receiver_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+    if (is_reply || !transmit(to)) {
+        list_untransmitted(to);
     }
     return true;
 }
 
-/// One lane at least stays free for messages to others, which are not to wait for this data.
-lane *traffic::message_lane_for_data(peer &to) {
-    lane *const own = lane_of(to, lane_kind::message);
-    bool const others_have_one = std::ranges::any_of(lanes_, [&](const lane &each) {
-        return each.kind == lane_kind::message && &each != own && each.is_idle() && !each.is_lost;
+/// At least one queue stays free for messages to other peers, which must not wait for this data.
+gaspi_queue *iface::message_queue_for_data(peer &to) {
+    gaspi_queue *const own = queue_for(to, queue_kind::message);
+    bool const others_have_one = std::ranges::any_of(queues_, [&](const gaspi_queue &each) {
+        return each.kind == queue_kind::message && &each != own && each.is_idle() && !each.is_lost;
     });
     return others_have_one ? own : nullptr;
 }
 
-/// On a lane for messages: there GPI-2 keeps the order of the data and what is written behind it.
-result<bool> traffic::put_with_message(world_rank rank, std::uint64_t remote,
-                                       std::span<const std::byte> source, handler_id handler,
-                                       std::span<const std::byte> payload,
-                                       completion &source_free) {
-    if (source.size() < large_bytes || source.size() > most_pieces_at_once * piece_bytes ||
+/// Uses a message queue, in which GPI-2 keeps the order of the data and the message after it.
+result<bool> iface::put_with_message(world_rank rank, std::uint64_t remote,
+                                     std::span<const std::byte> source, handler_id handler,
+                                     std::span<const std::byte> payload, completion &source_free) {
+    if (source.size() < large_bytes || source.size() > max_chunks_at_once * chunk_bytes ||
         !memory_->reaches(source.data(), source.size())) {
         return false;
     }
     peer &to = peer_of(rank);
     std::lock_guard const guard(mutex_);
     if (to.is_failed()) {
-        return to.gone().take_failure();
+        return to.lost_error().take_failure();
     }
-    lane *const on = message_lane_for_data(to);
-    if (on == nullptr || to.unsettled_small_bytes > window_bytes ||
-        !has_room_for(to, payload.size())) {
+    gaspi_queue *const queue = message_queue_for_data(to);
+    if (queue == nullptr || to.unflushed_small_bytes > window_bytes ||
+        !has_space_for(to, payload.size())) {
         return false;
     }
     std::uint64_t const offset = memory_->offset_in_slot(rank, remote);
-    for (std::size_t at = 0; at < source.size(); at += piece_bytes) {
-        auto const length = static_cast<std::uint32_t>(std::min(piece_bytes, source.size() - at));
-        outcome const tried =
-            note(to, on->write(rank, memory_->place_of(source.data() + at), segment::window,
-                               offset + at, {operation::what::put, length, &source_free}));
+    for (std::size_t at = 0; at < source.size(); at += chunk_bytes) {
+        auto const length = static_cast<std::uint32_t>(std::min(chunk_bytes, source.size() - at));
+        outcome const tried = check_outcome(
+            to, queue->write(rank, memory_->location_of(source.data() + at), segment::arena,
+                             offset + at, {operation::what::put, length, &source_free}));
         if (tried != outcome::started && at == 0) {
             return false;
         }
         if (tried != outcome::started) {
-            return true; // the peer is lost, by which the pieces before this one end
+            return true; // the peer is lost, which ends the chunks before this one
         }
         source_free.begin();
         ++to.num_transfers;
     }
     append_message(to, handler, payload);
-    if (!ship(to, few_writes + most_pieces_at_once)) {
-        list_unshipped(to);
+    if (!transmit(to, max_queued_writes + max_chunks_at_once)) {
+        list_untransmitted(to);
     }
     return true;
 }
 
-bool traffic::find_record(const peer &from, record &head) const {
-    return read_record(next_record_of(from), from.taken, bytes_left_at(from.taken), head);
+bool iface::find_record(const peer &from, record &head) const {
+    return read_record(next_record_of(from), from.received, bytes_left_at(from.received), head);
 }
 
-bool traffic::has_messages() const {
-    if (looks_for_messages()) {
+bool iface::has_messages() const {
+    if (polls_rings()) {
         record head{};
         return std::ranges::any_of(peers_, [&](auto &each) { return find_record(*each, head); });
     }
@@ -200,11 +199,11 @@ bool traffic::has_messages() const {
                                  GASPI_TEST) == GASPI_SUCCESS;
 }
 
-/// Whose turn it is, so that none waits for ever behind a busy one.
-peer *traffic::next_sender() {
+/// The next sender in round-robin order, so that a busy sender does not starve others.
+peer *iface::next_sender() {
     auto const size = static_cast<std::uint32_t>(peers_.size());
     gaspi_notification_id_t first = next_sender_;
-    if (looks_for_messages()) { // at each in turn; it may have sent nothing
+    if (polls_rings()) { // each sender in turn, with or without messages
         next_sender_ = (first + 1) % size;
         return peers_[first].get();
     }
@@ -220,13 +219,13 @@ peer *traffic::next_sender() {
     return peers_[first].get();
 }
 
-int traffic::receive(message_sink sink) {
+int iface::receive(message_handler sink) {
     if (receiving_.test_and_set(std::memory_order_acquire)) {
         return 0;
     }
     receiver_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     int num_handled = 0;
-    // At most once around: somebody else waits for what this thread does next.
+    // At most one round over the senders, then the caller goes on with its own work.
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         peer *const from = next_sender();
         if (from == nullptr) {
@@ -239,17 +238,17 @@ int traffic::receive(message_sink sink) {
     return num_handled;
 }
 
-std::byte *traffic::next_record_of(const peer &from) const {
-    return memory_->incoming_ring(from.rank()) + from.taken % num_units() * message_unit;
+std::byte *iface::next_record_of(const peer &from) const {
+    return memory_->incoming_ring(from.rank()) + from.received % num_units() * message_unit;
 }
 
-int traffic::receive_from(peer &from, message_sink sink) {
+int iface::receive_from(peer &from, message_handler sink) {
     int num_handled = 0;
-    std::uint32_t const begin = from.taken;
+    std::uint32_t const begin = from.received;
     record head{};
-    // Not for ever, if more keeps coming; at least as far as a notification has told.
-    while (distance(begin, from.taken) < num_units() && find_record(from, head)) {
-        std::uint32_t units = num_units() - from.taken % num_units();
+    // At most one ring's length per call, and at least as far as the notification announced.
+    while (distance(begin, from.received) < num_units() && find_record(from, head)) {
+        std::uint32_t units = num_units() - from.received % num_units();
         if (head.is_filler == 0) {
             units = units_for(head.nbytes);
             sink({from.rank(),
@@ -258,38 +257,39 @@ int traffic::receive_from(peer &from, message_sink sink) {
                   {}});
             ++num_handled;
         }
-        from.taken.store((from.taken + units) & position_mask, std::memory_order_relaxed);
-        if (distance(from.credited, from.taken) >= num_units() / 4) {
-            credit(from);
+        from.received.store((from.received + units) & position_mask, std::memory_order_relaxed);
+        if (distance(from.credited, from.received) >= num_units() / 4) {
+            queue_credit(from);
         }
     }
-    if (from.taken != begin) {
-        from.note_sign_of_life();
+    if (from.received != begin) {
+        from.note_activity();
     }
     return num_handled;
 }
 
-void traffic::credit(peer &from) {
-    from.credited = from.taken;
+void iface::queue_credit(peer &from) {
+    from.credited = from.received;
     std::lock_guard const guard(mutex_);
-    from.to_credit = from.taken;
-    if (!from.owes_credit && !from.is_failed()) {
-        from.owes_credit = true;
-        debtors_.push_back(&from);
+    from.to_credit = from.received;
+    if (!from.is_credit_due && !from.is_failed()) {
+        from.is_credit_due = true;
+        credits_due_.push_back(&from);
     }
-    pay_credits();
+    send_credits();
 }
 
-bool traffic::pay_credits() {
+bool iface::send_credits() {
     auto const id = static_cast<std::uint32_t>(peers_.size() + self_.index());
-    return std::erase_if(debtors_, [&](peer *each) {
-               lane *const on = lane_of(*each, lane_kind::message);
-               bool const paid =
-                   on != nullptr &&
-                   note(*each, on->notify(each->rank(), segment::work, id,
-                                          to_notification(each->to_credit))) == outcome::started;
-               each->owes_credit = !paid;
-               return paid;
+    return std::erase_if(credits_due_, [&](peer *each) {
+               gaspi_queue *const queue = queue_for(*each, queue_kind::message);
+               bool const sent_now =
+                   queue != nullptr &&
+                   check_outcome(*each, queue->notify(each->rank(), segment::work, id,
+                                                      to_notification(each->to_credit))) ==
+                       outcome::started;
+               each->is_credit_due = !sent_now;
+               return sent_now;
            }) > 0;
 }
 

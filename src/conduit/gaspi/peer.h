@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What is under way to one rank. Under the lock of traffic, but for what is atomic.
+// Operations outstanding towards one rank. Protected by the lock of `iface`, except atomic members.
 #pragma once
 
-#include "conduit/gaspi/lane.h"
+#include "conduit/gaspi/queue.h"
 #include "conduit/gaspi/record.h"
 #include "conduit/network_peer.h"
 
@@ -13,7 +13,7 @@
 
 namespace diomp::conduit::gaspi {
 
-/// A read behind everything that was started before it on a connection: when it arrives, they have.
+/// A read after earlier operations of a connection: when it completes, they have arrived.
 struct marker {
     std::atomic<std::uint32_t> *word;
     std::uint64_t num_puts;
@@ -22,14 +22,14 @@ struct marker {
     std::vector<completion *> waiting;
 };
 
-/// A small put that waits for room, or a flush of those before it.
+/// A small put that waits for space in a queue, or a flush of the deferred puts before it.
 struct deferred {
     std::uint64_t offset;
     std::vector<std::byte> bytes;
     completion *flush; ///< nullptr: a put
 };
 
-/// Puts and messages travel on different lanes, so each have markers of their own.
+/// Puts and messages use different queues, so each kind has its own markers.
 enum class marker_kind : std::uint8_t { puts, messages };
 
 class peer final : public network_peer {
@@ -43,29 +43,29 @@ public:
         return markers[static_cast<std::size_t>(kind)];
     }
 
-    std::array<lane *, num_lane_kinds> lanes{};
+    std::array<gaspi_queue *, num_queue_kinds> queues{};
     std::array<std::deque<marker>, 2> markers;
     marker unmarked{};                 ///< puts since the last marker
-    bool is_unsettled = false;         ///< listed as such
-    std::uint64_t unsettled_bytes = 0; ///< of puts, up to the last marker that has come
-    std::uint64_t unsettled_small_bytes = 0;
+    bool is_unflushed = false;         ///< is in the iface's list
+    std::uint64_t unflushed_bytes = 0; ///< of puts after the last completed marker
+    std::uint64_t unflushed_small_bytes = 0;
 
-    std::deque<deferred> waiting; ///< what GPI-2 has not been given yet
+    std::deque<deferred> waiting; ///< not posted to GPI-2 yet
     std::size_t waiting_bytes = 0;
 
-    std::atomic<std::uint32_t> num_flushes{0}; ///< that somebody waits for
-    std::atomic<std::uint32_t> num_gets{0};    ///< pieces
+    std::atomic<std::uint32_t> num_flushes{0}; ///< waited for
+    std::atomic<std::uint32_t> num_gets{0};    ///< chunks
     std::atomic<std::uint64_t> get_bytes{0};
-    std::atomic<std::uint32_t> num_transfers{0}; ///< puts whose source is not free yet, pieces
+    std::atomic<std::uint32_t> num_transfers{0}; ///< chunks of puts whose source is still in use
 
-    std::atomic<std::uint32_t> sent{0};    ///< end of the last message
-    std::uint32_t shipped = 0;             ///< end of what GPI-2 has been given
-    bool is_unshipped = false;             ///< listed as such
-    std::atomic<std::uint32_t> handled{0}; ///< of them, as far as the peer has told
-    std::atomic<std::uint32_t> taken{0};   ///< end of the last message from there
-    std::uint32_t credited = 0;            ///< what the peer has been told of that
-    std::uint32_t to_credit = 0;           ///< and what it is to be told
-    bool owes_credit = false;
+    std::atomic<std::uint32_t> sent{0};     ///< end of the last message
+    std::uint32_t transmitted = 0;          ///< end of what was posted to GPI-2
+    bool is_untransmitted = false;          ///< is in the iface's list
+    std::atomic<std::uint32_t> handled{0};  ///< end of what the peer has acknowledged
+    std::atomic<std::uint32_t> received{0}; ///< end of the last message received
+    std::uint32_t credited = 0;             ///< received position of the last credit
+    std::uint32_t to_credit = 0;            ///< received position of the next credit
+    bool is_credit_due = false;
 };
 
 } // namespace diomp::conduit::gaspi

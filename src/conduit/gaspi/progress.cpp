@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What follows when operations are over, and when peers are lost. Declared in traffic.h.
-#include "conduit/gaspi/traffic.h"
-#include "conduit/watch.h"
+// Completion of operations, and cleanup after a lost peer. Declared in iface.h.
+#include "conduit/gaspi/iface.h"
+#include "conduit/liveness.h"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 
 namespace diomp::conduit::gaspi {
 
-void traffic::end_operation(peer &at, const operation &over, int code) {
+void iface::complete_operation(peer &at, const operation &over, int code) {
     if (over.kind == operation::what::get) {
         if (code == 0 && over.block != nullptr) {
             std::memcpy(over.copy_to, over.block, over.nbytes);
@@ -24,53 +24,53 @@ void traffic::end_operation(peer &at, const operation &over, int code) {
     if (over.done != nullptr) {
         over.done->end(code);
     }
-    // A lost peer's blocks stay out: GPI-2 may still use them.
+    // Blocks of a lost peer are not reused: GPI-2 may still access them.
     if (over.block != nullptr && code == 0) {
-        memory_->give_block(over.block);
+        memory_->release_block(over.block);
     }
 }
 
-bool traffic::finish(lane &at) {
+bool iface::progress_queue(gaspi_queue &at) {
     if (at.is_idle()) {
         return false;
     }
-    if (!at.look()) {
-        broken_.push_back(at.tenant);
+    if (!at.poll_completions()) {
+        broken_.push_back(at.assigned_peer);
         return true;
     }
     bool moved = false;
-    while (at.is_front_over()) {
-        operation const over = at.under_way.front();
-        at.under_way.pop_front();
-        end_operation(*at.tenant, over, 0);
+    while (at.is_front_complete()) {
+        operation const over = at.outstanding.front();
+        at.outstanding.pop_front();
+        complete_operation(*at.assigned_peer, over, 0);
         if (over.kind == operation::what::get || over.done != nullptr) {
-            at.tenant->note_sign_of_life();
+            at.assigned_peer->note_activity();
         }
         moved = true;
     }
     return moved;
 }
 
-void traffic::settle(peer &at) {
-    if (at.unsettled_bytes == 0 && at.waiting.empty() && at.is_unsettled) {
-        at.is_unsettled = false;
-        std::erase(unsettled_, &at);
-        --num_unsettled_;
+void iface::unlist_if_flushed(peer &at) {
+    if (at.unflushed_bytes == 0 && at.waiting.empty() && at.is_unflushed) {
+        at.is_unflushed = false;
+        std::erase(unflushed_, &at);
+        --num_unflushed_;
     }
 }
 
-bool traffic::land_markers(peer &at, marker_kind kind) {
+bool iface::complete_markers(peer &at, marker_kind kind) {
     auto &markers = at.markers_of(kind);
     bool moved = false;
     while (!markers.empty() && markers.front().word->load(std::memory_order_acquire) != 0) {
-        marker const landed = std::move(markers.front());
+        marker const arrived = std::move(markers.front());
         markers.pop_front();
-        memory_->give_word(landed.word);
-        at.unsettled_bytes -= landed.put_bytes;
-        at.unsettled_small_bytes -= landed.small_put_bytes;
-        settle(at);
-        at.note_sign_of_life();
-        for (completion *const each : landed.waiting) {
+        memory_->release_word(arrived.word);
+        at.unflushed_bytes -= arrived.put_bytes;
+        at.unflushed_small_bytes -= arrived.small_put_bytes;
+        unlist_if_flushed(at);
+        at.note_activity();
+        for (completion *const each : arrived.waiting) {
             --at.num_flushes;
             each->end();
         }
@@ -79,7 +79,7 @@ bool traffic::land_markers(peer &at, marker_kind kind) {
     return moved;
 }
 
-bool traffic::advance() {
+bool iface::advance() {
     std::vector<peer *> lost;
     bool moved = false;
     {
@@ -87,38 +87,38 @@ bool traffic::advance() {
         if (!lock.owns_lock()) {
             return false;
         }
-        for (lane &each : lanes_) {
-            moved = (!each.is_lost && finish(each)) || moved;
+        for (gaspi_queue &each : queues_) {
+            moved = (!each.is_lost && progress_queue(each)) || moved;
         }
         std::erase_if(marked_, [&](peer *each) {
-            moved = land_markers(*each, marker_kind::puts) || moved;
-            moved = land_markers(*each, marker_kind::messages) || moved;
+            moved = complete_markers(*each, marker_kind::puts) || moved;
+            moved = complete_markers(*each, marker_kind::messages) || moved;
             return each->markers[0].empty() && each->markers[1].empty();
         });
         std::erase_if(waiting_, [&](peer *each) {
-            moved = start_waiting(*each) || moved;
+            moved = start_deferred(*each) || moved;
             return each->waiting.empty();
         });
-        moved = ship_waiting() || moved;
-        moved = pay_credits() || moved;
+        moved = transmit_pending() || moved;
+        moved = send_credits() || moved;
         lost.swap(broken_);
     }
     for (peer *const each : lost) {
-        lose_(*each, "its connection is lost");
+        on_peer_lost_(*each, "its connection is lost");
     }
     return moved;
 }
 
-void traffic::end_everything(peer &lost) {
-    for (lane &each : lanes_) {
-        if (each.tenant != &lost || each.is_idle()) {
+void iface::fail_operations(peer &lost) {
+    for (gaspi_queue &each : queues_) {
+        if (each.assigned_peer != &lost || each.is_idle()) {
             continue;
         }
         each.is_lost = true;
-        for (operation const &over : each.under_way) {
-            end_operation(lost, over, OMPX_ERR_PEER);
+        for (operation const &over : each.outstanding) {
+            complete_operation(lost, over, OMPX_ERR_PEER);
         }
-        each.under_way.clear();
+        each.outstanding.clear();
     }
     for (auto &markers : lost.markers) {
         for (marker const &each : markers) {
@@ -138,32 +138,32 @@ void traffic::end_everything(peer &lost) {
     lost.waiting.clear();
     std::erase(waiting_, &lost);
     std::erase(marked_, &lost);
-    std::erase(debtors_, &lost);
-    std::erase(unshipped_, &lost);
+    std::erase(credits_due_, &lost);
+    std::erase(untransmitted_, &lost);
 }
 
-std::string traffic::fail(peer &lost, const std::string &why) {
+std::string iface::fail(peer &lost, const std::string &why) {
     std::lock_guard const guard(mutex_);
     std::string sentence = lost.fail(why);
     if (!sentence.empty()) {
-        end_everything(lost);
+        fail_operations(lost);
     }
     return sentence;
 }
 
-void traffic::ping(peer &silent) {
+void iface::ping(peer &silent) {
     std::lock_guard const guard(mutex_);
-    learn_credit(silent);
+    read_credit(silent);
     if (!silent.is_failed() && silent.markers_of(marker_kind::messages).empty()) {
         start_marker(silent, marker_kind::messages);
     }
 }
 
-std::string traffic::describe_path(world_rank rank) const {
+std::string iface::describe_path(world_rank rank) const {
     return fmt::format("gaspi ({}): GPI-2 to {}", memory_->network(), peer_of(rank).name());
 }
 
-std::string traffic::describe_outstanding() const {
+std::string iface::describe_outstanding() const {
     std::lock_guard const guard(mutex_);
     return describe_awaited(pointers_to(peers_));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A message in a ring, whose arrival shows in the ring itself: a notification behind it would be an
-// operation of its own, and take as long again. GASPI promises nothing of bytes that no
-// notification follows, not even the order in which they appear, so a record carries a sum over all
-// of them and is there when the sum is right. Needs no GPI-2.
+// A message in a ring, whose arrival is detected in the ring itself: a notification after it would
+// be a second operation and take as long again. GASPI guarantees nothing about bytes that no
+// notification follows, not even the order in which they become visible. A record therefore has a
+// checksum over all its bytes and has arrived when the sum matches. Needs no GPI-2.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -15,9 +15,9 @@
 
 namespace diomp::conduit::gaspi {
 
-/// A message lies in one piece behind this; what is left at a ring's end is a filler.
+/// Header of a message, whose payload follows contiguously. A filler covers the rest of a ring.
 struct record {
-    /// Its position, as a notification: what lay there before has another one.
+    /// The record's position as a notification value; differs from that of the record before.
     std::uint32_t stamp = 0;
     std::uint32_t sum = 0;
     std::uint32_t nbytes = 0; ///< of the payload
@@ -27,8 +27,8 @@ struct record {
 static_assert(sizeof(record) == 16);
 constexpr std::size_t message_unit = 64;
 
-/// Positions in a ring of messages count units, modulo 2^31: as a notification a position is odd,
-/// since that must not be 0.
+/// Positions in a ring count units, modulo 2^31. As a notification value a position is odd, since
+/// the value must not be 0.
 constexpr std::uint32_t position_mask = 0x7fffffff;
 constexpr std::uint32_t to_notification(std::uint32_t position) { return position << 1 | 1; }
 constexpr std::uint32_t to_position(std::uint32_t notification) { return notification >> 1; }
@@ -39,8 +39,8 @@ constexpr std::uint32_t units_for(std::size_t nbytes) {
     return static_cast<std::uint32_t>((sizeof(record) + nbytes + message_unit - 1) / message_unit);
 }
 
-/// Over all of a record but the sum itself. Any byte that is missing changes it, by chance but for
-/// one in 2^32.
+/// Checksum over a record without the sum itself. A missing byte goes undetected with a probability
+/// of 1 in 2^32.
 inline std::uint32_t sum_of(const record &head, const std::byte *payload) {
     constexpr std::uint64_t factor = 0x9e3779b97f4a7c15; // 2^64 by the golden ratio, odd
     std::uint64_t sum = factor;
@@ -73,15 +73,15 @@ inline void write_record(std::byte *at, record head, std::span<const std::byte> 
     }
 }
 
-/// Whether all of the record for this position has arrived at a place that has `room` bytes; then
-/// `head` is it.
-inline bool read_record(std::byte *at, std::uint32_t position, std::size_t room, record &head) {
+/// Whether the whole record for this position has arrived at `at`, where `space` bytes are left.
+/// Sets `head` in that case.
+inline bool read_record(std::byte *at, std::uint32_t position, std::size_t space, record &head) {
     std::atomic_ref<std::uint32_t> const stamp(*reinterpret_cast<std::uint32_t *>(at));
     if (stamp.load(std::memory_order_acquire) != to_notification(position)) {
         return false;
     }
     std::memcpy(&head, at, sizeof(head));
-    return head.nbytes <= room - sizeof(head) && sum_of(head, at + sizeof(head)) == head.sum;
+    return head.nbytes <= space - sizeof(head) && sum_of(head, at + sizeof(head)) == head.sum;
 }
 
 } // namespace diomp::conduit::gaspi

@@ -14,19 +14,19 @@
 
 namespace diomp::conduit::shm {
 
-/// Returns when the word differs from `seen`, on a wake for one of `reasons`, a signal or when the
-/// time is over.
+/// Returns when the word differs from `seen`, on a wake for one of `reasons`, on a signal, or when
+/// the time is over.
 inline void futex_wait(const std::atomic<std::uint32_t> &word, std::uint32_t seen,
                        std::chrono::microseconds limit, std::uint32_t reasons) {
     timespec end{};
-    ::clock_gettime(CLOCK_MONOTONIC, &end); // with reasons, the kernel wants the time of the end
+    ::clock_gettime(CLOCK_MONOTONIC, &end); // FUTEX_WAIT_BITSET takes an absolute time
     auto const nanoseconds = end.tv_nsec + (limit.count() % 1000000) * 1000;
     end.tv_sec += limit.count() / 1000000 + nanoseconds / 1'000'000'000;
     end.tv_nsec = nanoseconds % 1'000'000'000;
     ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, seen, &end, nullptr, reasons);
 }
 
-/// Wakes those who wait for one of `reasons`.
+/// Wakes threads that wait for one of `reasons`.
 inline void futex_wake_all(const std::atomic<std::uint32_t> &word, std::uint32_t reasons) {
     ::syscall(SYS_futex, &word, FUTEX_WAKE_BITSET, INT_MAX, nullptr, nullptr, reasons);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conduit between ranks of one node: segments are mapped, messages go through inboxes in shared
-// memory, private memory is reached by cross-memory attach.
+// Conduit between ranks of one node: segments are mapped, messages go through rings in shared
+// memory, private memory is accessed by cross-memory attach.
 #pragma once
 
 #include "conduit/conduit.h"
@@ -9,7 +9,7 @@ namespace diomp::conduit::shm {
 
 [[nodiscard]] std::size_t control_bytes();
 
-result<std::unique_ptr<conduit>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<conduit>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options);
 
 } // namespace diomp::conduit::shm

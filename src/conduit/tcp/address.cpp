@@ -17,7 +17,7 @@
 namespace diomp::conduit::tcp {
 namespace {
 
-constexpr int mapped_bits = 96; ///< in front of an IPv4 address
+constexpr int mapped_bits = 96; ///< prefix of an IPv4 address mapped into IPv6
 
 in6_addr map_ipv4(in_addr from) {
     in6_addr mapped{};
@@ -36,7 +36,7 @@ int count_bits(const unsigned char *bytes, int nbytes) {
     return bits;
 }
 
-/// False: not one that others could use.
+/// False: the address is of no use to other hosts.
 bool read_interface(const ifaddrs &from, address &into) {
     if (from.ifa_addr == nullptr || from.ifa_netmask == nullptr) {
         return false;
@@ -52,12 +52,12 @@ bool read_interface(const ifaddrs &from, address &into) {
         into.number = reinterpret_cast<const sockaddr_in6 *>(from.ifa_addr)->sin6_addr;
         auto const &mask = reinterpret_cast<const sockaddr_in6 *>(from.ifa_netmask)->sin6_addr;
         into.prefix_bits = count_bits(mask.s6_addr, 16);
-        return IN6_IS_ADDR_LINKLOCAL(&into.number) == 0; // those mean nothing without an interface
+        return IN6_IS_ADDR_LINKLOCAL(&into.number) == 0; // useless without an interface
     }
     return false;
 }
 
-bool share_network(const address &ours, const in6_addr &theirs) {
+bool on_same_network(const address &ours, const in6_addr &theirs) {
     if (is_ipv4(ours.number) != is_ipv4(theirs)) {
         return false;
     }
@@ -70,9 +70,10 @@ bool share_network(const address &ours, const in6_addr &theirs) {
     return true;
 }
 
-/// False: on this host the address leads to this host itself, such as that of a bridge which
-/// containers have on every host, or loopback.
-bool leads_away(const address &theirs, const card &here, std::span<const in6_addr> local) {
+/// False: the address means this host itself, as loopback does, or as that of a container bridge
+/// which every host has.
+bool is_remote_address(const address &theirs, const address_blob &here,
+                       std::span<const in6_addr> local) {
     in_addr ipv4{};
     std::memcpy(&ipv4.s_addr, theirs.number.s6_addr + 12, 4);
     bool const is_loopback = is_ipv4(theirs.number) ? (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET
@@ -84,7 +85,7 @@ bool leads_away(const address &theirs, const card &here, std::span<const in6_add
            std::ranges::none_of(here.addresses, is_same, &address::number);
 }
 
-/// A socket of the family for `to`, and its address for calls.
+/// A socket address as the system's calls take it.
 struct endpoint {
     sockaddr_storage storage{};
     socklen_t size = 0;
@@ -95,7 +96,7 @@ struct endpoint {
 
 endpoint make_endpoint(const in6_addr &number, std::uint16_t port) {
     endpoint made;
-    if (is_ipv4(number)) { // so that hosts without IPv6 can connect, too
+    if (is_ipv4(number)) { // for hosts without IPv6
         auto &ipv4 = reinterpret_cast<sockaddr_in &>(made.storage);
         ipv4.sin_family = AF_INET;
         ipv4.sin_port = htons(port);
@@ -147,7 +148,7 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     std::vector<address> found;
     ifaddrs *all = nullptr;
     if (::getifaddrs(&all) != 0) {
-        return system_error("asking for the addresses of this host", errno);
+        return system_error("reading the addresses of this host", errno);
     }
     for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
         missing.erase(each->ifa_name);
@@ -162,7 +163,7 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     ::freeifaddrs(all);
     if (!missing.empty()) {
         return error(OMPX_ERR_ARG, fmt::format("this host has no interface '{}'", *missing.begin()),
-                     "name others in DIOMP_TCP_INTERFACES (ip link)");
+                     "set DIOMP_TCP_INTERFACES to existing interfaces (see ip link)");
     }
     return found;
 }
@@ -170,7 +171,7 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
 result<std::vector<in6_addr>> all_addresses() {
     ifaddrs *all = nullptr;
     if (::getifaddrs(&all) != 0) {
-        return system_error("asking for the addresses of this host", errno);
+        return system_error("reading the addresses of this host", errno);
     }
     std::vector<in6_addr> found;
     for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
@@ -182,7 +183,7 @@ result<std::vector<in6_addr>> all_addresses() {
     return found;
 }
 
-std::string write_card(const card &from) {
+std::string encode_address_blob(const address_blob &from) {
     std::string text = fmt::format("{} {}", from.node, from.port);
     for (address const &each : from.addresses) {
         text += fmt::format(" {} {}", to_text(each.number), each.prefix_bits);
@@ -190,9 +191,9 @@ std::string write_card(const card &from) {
     return text;
 }
 
-card read_card(const std::string &text) {
+address_blob decode_address_blob(const std::string &text) {
     std::istringstream words(text);
-    card read;
+    address_blob read;
     words >> read.node >> read.port;
     std::string number;
     address each;
@@ -208,26 +209,26 @@ card read_card(const std::string &text) {
     return read;
 }
 
-std::vector<in6_addr> ways_to(const card &there, const card &here,
-                              std::span<const in6_addr> local) {
-    std::vector<in6_addr> ways;
+std::vector<in6_addr> candidate_addresses(const address_blob &there, const address_blob &here,
+                                          std::span<const in6_addr> local) {
+    std::vector<in6_addr> candidates;
     if (there.node == here.node) {
-        ways.push_back(map_ipv4({htonl(INADDR_LOOPBACK)}));
+        candidates.push_back(map_ipv4({htonl(INADDR_LOOPBACK)}));
     }
-    auto const is_near = [&](const address &theirs) {
+    auto const shares_network = [&](const address &theirs) {
         return std::ranges::any_of(here.addresses, [&](const address &ours) {
-            return share_network(ours, theirs.number);
+            return on_same_network(ours, theirs.number);
         });
     };
-    for (bool const near : {true, false}) {
+    for (bool const same_network : {true, false}) {
         for (address const &each : there.addresses) {
-            if (is_near(each) == near &&
-                (there.node == here.node || leads_away(each, here, local))) {
-                ways.push_back(each.number);
+            if (shares_network(each) == same_network &&
+                (there.node == here.node || is_remote_address(each, here, local))) {
+                candidates.push_back(each.number);
             }
         }
     }
-    return ways;
+    return candidates;
 }
 
 std::string to_text(const in6_addr &number) {
@@ -240,7 +241,7 @@ std::string to_text(const in6_addr &number) {
     return text;
 }
 
-std::string other_end_of(int fd) {
+std::string peer_address_of(int fd) {
     endpoint other;
     other.size = sizeof(other.storage);
     if (::getpeername(fd, reinterpret_cast<sockaddr *>(&other.storage), &other.size) != 0) {
@@ -252,8 +253,8 @@ std::string other_end_of(int fd) {
                        : reinterpret_cast<const sockaddr_in6 &>(other.storage).sin6_addr);
 }
 
-result<unique_fd> listen(std::uint16_t &port, const tuning &how, reach from) {
-    if (from == reach::loopback) {
+result<unique_fd> listen(std::uint16_t &port, const tuning &how, listen_scope from) {
+    if (from == listen_scope::loopback) {
         return listen_at(make_endpoint(map_ipv4({htonl(INADDR_LOOPBACK)}), 0), port, how);
     }
     auto made = listen_at(make_endpoint(in6addr_any, 0), port, how);

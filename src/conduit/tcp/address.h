@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where ranks listen, and in which order their addresses are tried.
+// Addresses at which ranks listen, and the order in which they are tried.
 #pragma once
 
 #include "base/result.h"
@@ -14,44 +14,45 @@
 
 namespace diomp::conduit::tcp {
 
-/// IPv4 ones are mapped into IPv6.
+/// An IPv6 address, or an IPv4 address mapped into IPv6.
 struct address {
     in6_addr number{};
     int prefix_bits = 128; ///< of its network
 };
 
-/// What a rank tells of itself.
-struct card {
+/// The addresses that a rank publishes.
+struct address_blob {
     std::string node; ///< launch::node_identity()
     std::uint16_t port = 0;
     std::vector<address> addresses; ///< without loopback
 };
 
-/// Of the interfaces whose names `wanted` lists, with commas between; empty: of all that are up.
-/// An error if it names one that does not exist.
+/// Addresses of the interfaces that `wanted` lists, separated by commas; empty: of all that are up.
+/// An error if it names an interface that does not exist.
 result<std::vector<address>> own_addresses(const std::string &wanted);
-/// Of all interfaces of this host, whether they are up, loopback or wanted or not.
+/// Addresses of all interfaces of this host, also loopback and those that are down.
 result<std::vector<in6_addr>> all_addresses();
 
-[[nodiscard]] std::string write_card(const card &from);
-[[nodiscard]] card read_card(const std::string &text);
+[[nodiscard]] std::string encode_address_blob(const address_blob &from);
+[[nodiscard]] address_blob decode_address_blob(const std::string &text);
 
-/// How to reach `there` from `here`, best first: loopback on the same host, then its addresses in a
-/// network of ours, then the others. Left out for another host: loopback, and addresses that this
-/// host has as well (`local` or in `here`), such as that of a bridge of containers.
-[[nodiscard]] std::vector<in6_addr> ways_to(const card &there, const card &here,
-                                            std::span<const in6_addr> local = {});
+/// Addresses by which `here` may reach `there`, best first: loopback on the same host, addresses in
+/// a network that both share, then the others. For another host, loopback is left out, and so are
+/// addresses that this host has as well (in `local` or `here`), such as that of a container bridge.
+[[nodiscard]] std::vector<in6_addr> candidate_addresses(const address_blob &there,
+                                                        const address_blob &here,
+                                                        std::span<const in6_addr> local = {});
 
 [[nodiscard]] std::string to_text(const in6_addr &number);
-/// Of the other end of a connection; "not connected" while there is none.
-[[nodiscard]] std::string other_end_of(int fd);
+/// The peer's address of a connected socket as text; "not connected" otherwise.
+[[nodiscard]] std::string peer_address_of(int fd);
 
-enum class reach : std::uint8_t { everywhere, loopback };
-/// Listens on all addresses, or on IPv4 ones where there is no IPv6, or at 127.0.0.1 only, at a
-/// port of the system's choice, which goes to `port`.
+enum class listen_scope : std::uint8_t { everywhere, loopback };
+/// Listens on all addresses (IPv4 only where there is no IPv6), or on 127.0.0.1 only. The system
+/// chooses the port, which is stored in `port`.
 result<unique_fd> listen(std::uint16_t &port, const tuning &how = {},
-                         reach from = reach::everywhere);
-/// Starts to connect.
+                         listen_scope from = listen_scope::everywhere);
+/// Starts to connect. Does not block.
 result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port, const tuning &how = {});
 
 } // namespace diomp::conduit::tcp

@@ -10,37 +10,37 @@ bool peer::begin_flush(completion &done, std::uint64_t &number) {
     number = num_puts_.load(std::memory_order_acquire);
     if (std::uint64_t const before = num_flushed_.load(std::memory_order_relaxed);
         before != number) {
-        is_flushed_each_.store(number == before + 1, std::memory_order_relaxed);
+        is_each_put_flushed_.store(number == before + 1, std::memory_order_relaxed);
         num_flushed_.store(number, std::memory_order_relaxed);
     }
-    if (number == num_landed_.load(std::memory_order_relaxed)) {
+    if (number == num_acknowledged_.load(std::memory_order_relaxed)) {
         return false;
     }
     done.begin();
-    if (is_failed()) { // nobody would end it
+    if (is_failed()) { // no reply will come
         done.end(OMPX_ERR_PEER);
         return false;
     }
-    waits_.push_back({number, &done});
-    if (num_asked_ >= number) {
+    pending_flushes_.push_back({number, &done});
+    if (num_flush_requested_ >= number) {
         return false;
     }
-    num_asked_ = number;
+    num_flush_requested_ = number;
     return true;
 }
 
-void peer::note_asked(std::uint64_t number) {
+void peer::note_flush_requested(std::uint64_t number) {
     std::lock_guard const guard(mutex_);
-    num_asked_ = std::max(num_asked_, number);
+    num_flush_requested_ = std::max(num_flush_requested_, number);
 }
 
 void peer::end_flush(std::uint64_t number) {
     std::lock_guard const guard(mutex_);
-    num_landed_.store(std::max(number, num_landed_.load(std::memory_order_relaxed)),
-                      std::memory_order_release);
-    while (!waits_.empty() && waits_.front().number <= number) {
-        waits_.front().done->end();
-        waits_.pop_front();
+    num_acknowledged_.store(std::max(number, num_acknowledged_.load(std::memory_order_relaxed)),
+                            std::memory_order_release);
+    while (!pending_flushes_.empty() && pending_flushes_.front().number <= number) {
+        pending_flushes_.front().done->end();
+        pending_flushes_.pop_front();
     }
 }
 
@@ -69,20 +69,22 @@ void peer::end_get(get_id id) {
 
 std::string peer::count_outstanding() const {
     return fmt::format("{} get(s) of {} bytes, {} put(s) and {} bytes of messages", gets_.count(),
-                       gets_.bytes(), num_puts_.load() - num_landed_.load(), unhandled_bytes());
+                       gets_.bytes(), num_puts_.load() - num_acknowledged_.load(),
+                       unhandled_bytes());
 }
 
 void peer::end_all() {
     gets_.fail(OMPX_ERR_PEER);
-    for (flush_wait const &each : waits_) {
+    for (pending_flush const &each : pending_flushes_) {
         each.done->end(OMPX_ERR_PEER);
     }
-    waits_.clear();
+    pending_flushes_.clear();
 }
 
 std::string peer::describe_outstanding(bool is_silent) {
     std::lock_guard const guard(mutex_);
-    bool const waits = gets_.count() > 0 || !waits_.empty() || (is_silent && is_awaited());
+    bool const waits =
+        gets_.count() > 0 || !pending_flushes_.empty() || (is_silent && is_awaited());
     return waits ? count_outstanding() : "";
 }
 

@@ -8,19 +8,19 @@
 
 namespace diomp::conduit::tcp {
 
-sealed_stream::sealed_stream(secure::session proven)
+sealed_stream::sealed_stream(secure::session_keys proven)
     : encoder_(std::move(proven.sending)), decoder_(std::move(proven.receiving), record_bytes) {}
 
 std::size_t sealed_stream::seal(std::span<const std::byte> data) {
-    auto const part = data.first(std::min(data.size(), record_bytes));
-    std::size_t const nbytes = encoder_.frame_bytes(part.size());
+    auto const chunk = data.first(std::min(data.size(), record_bytes));
+    std::size_t const nbytes = encoder_.frame_bytes(chunk.size());
     if (out_.size() < end_ + nbytes) {
         out_.resize(end_ + nbytes);
     }
     encoder_.write(out_.data() + end_,
-                   {reinterpret_cast<const unsigned char *>(part.data()), part.size()});
+                   {reinterpret_cast<const unsigned char *>(chunk.data()), chunk.size()});
     end_ += nbytes;
-    return part.size();
+    return chunk.size();
 }
 
 ssize_t sealed_stream::send_some(int socket) {
@@ -35,37 +35,37 @@ ssize_t sealed_stream::send_some(int socket) {
     return sent;
 }
 
-bool sealed_stream::open_next() {
+bool sealed_stream::decrypt_next() {
     auto const next = decoder_.next();
-    opened_ = next.value_or(std::string_view());
+    plaintext_ = next.value_or(std::string_view());
     is_drained_ = !next && !decoder_.is_broken();
     return next.has_value();
 }
 
-ssize_t sealed_stream::receive(int socket, std::span<const iovec> parts, bool may_receive) {
-    ssize_t num_given = 0;
-    for (iovec const &part : parts) {
+ssize_t sealed_stream::receive(int socket, std::span<const iovec> buffers, bool may_receive) {
+    ssize_t num_copied = 0;
+    for (iovec const &chunk : buffers) {
         std::size_t at = 0;
-        while (at < part.iov_len) {
-            if (opened_.empty() && !open_next()) {
+        while (at < chunk.iov_len) {
+            if (plaintext_.empty() && !decrypt_next()) {
                 ssize_t const got = receive_more(socket, may_receive);
                 if (got <= 0) {
-                    return num_given > 0 ? num_given : got;
+                    return num_copied > 0 ? num_copied : got;
                 }
                 continue;
             }
-            std::size_t const nbytes = std::min(part.iov_len - at, opened_.size());
-            std::memcpy(static_cast<std::byte *>(part.iov_base) + at, opened_.data(), nbytes);
-            opened_.remove_prefix(nbytes);
+            std::size_t const nbytes = std::min(chunk.iov_len - at, plaintext_.size());
+            std::memcpy(static_cast<std::byte *>(chunk.iov_base) + at, plaintext_.data(), nbytes);
+            plaintext_.remove_prefix(nbytes);
             at += nbytes;
-            num_given += static_cast<ssize_t>(nbytes);
+            num_copied += static_cast<ssize_t>(nbytes);
         }
     }
-    return num_given;
+    return num_copied;
 }
 
-/// As ::recv into the decoder. Ends `may_receive` when the socket had no more: asking it again
-/// would cost a call of the system for nothing.
+/// Receives into the decoder; returns the result of ::recv. Clears `may_receive` when the socket is
+/// empty, which saves a system call.
 ssize_t sealed_stream::receive_more(int socket, bool &may_receive) {
     if (is_broken() || !may_receive) {
         errno = is_broken() ? EBADMSG : EAGAIN;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "conduit/tcp/tcp.h"
 
-#include "conduit/network_frame.h"
-#include "conduit/tcp/traffic.h"
+#include "conduit/network_base.h"
+#include "conduit/tcp/iface.h"
 
 #include <fmt/core.h>
 
 namespace diomp::conduit::tcp {
 namespace {
 
-/// Copies of what a peer has no room for; a put waits then.
-constexpr std::size_t most_copies = std::size_t{4} << 20;
+/// Limit of copied data that waits to be sent to a peer; a put waits beyond it.
+constexpr std::size_t max_backlog_bytes = std::size_t{4} << 20;
 
-class tcp_network final : public network_frame {
+class tcp_network final : public network_base {
 public:
     tcp_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
-        : network_frame(launcher, options, std::move(ring)) {}
+        : network_base(launcher, options, std::move(ring)) {}
     ~tcp_network() override { stop_thread(); }
     tcp_network(const tcp_network &) = delete;
     tcp_network &operator=(const tcp_network &) = delete;
 
-    status start(const window &window, const conduit_options &options);
+    status start(const arena &arena, const conduit_options &options);
 
     const char *name() const override { return "tcp"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -29,105 +29,107 @@ public:
                completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return most_message_bytes; }
+    std::size_t max_message_bytes() const override { return max_message_payload_bytes; }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
-    result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
+    result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    std::size_t sure_bulk_bytes() const override { return most_bulk_bytes; }
+    std::size_t max_am_long() const override { return max_am_long_payload_bytes; }
     result<bool> put_with_message(world_rank rank, std::uint64_t remote_address,
                                   std::span<const std::byte> source, handler_id handler,
                                   std::span<const std::byte> payload,
                                   completion &source_free) override;
-    void divert_bulk(const std::byte *place) override { traffic_->divert_bulk(place); }
-    int poll(message_sink sink) override { return hand_over(traffic_->advance(), sink); }
+    void revoke_recv_buffer(const std::byte *buffer) override {
+        iface_->revoke_recv_buffer(buffer);
+    }
+    int poll(message_handler sink) override { return dispatch(iface_->advance(), sink); }
     std::string describe_path(world_rank rank) const override;
 
 private:
     /// A peer and the connection to it.
-    struct way {
+    struct active_connection {
         peer &to;
-        link &by;
+        connection &conn;
     };
 
-    bool serve() override { return traffic_->serve(); }
-    bool arm() override { return traffic_->arm(); }
+    bool serve() override { return iface_->serve(); }
+    bool arm() override { return iface_->arm(); }
     void ping(network_peer &silent) override;
     std::vector<network_peer *> known_peers() const override {
-        return pointers_to(traffic_->spoken_to());
+        return pointers_to(iface_->all_peers());
     }
     std::string fail(network_peer &lost, const std::string &why) override;
     void note_handled(const message &each) override;
     status drain() override;
 
-    result<way> find_way(world_rank rank);
-    /// Lets what has been queued leave now; the network thread takes care of what has no room.
-    void send_off(link &by) {
-        by.ship();
-        if (by.has_waiting()) {
-            nudge();
+    result<active_connection> find_connection(world_rank rank);
+    /// Sends queued data now; the network thread sends the rest if the socket is full.
+    void transmit_now(connection &conn) {
+        conn.transmit();
+        if (conn.has_queued_data()) {
+            wake();
         }
     }
-    void ask_for_flush(link &by, std::uint64_t number) {
-        by.send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
-        send_off(by);
+    void request_flush(connection &conn, std::uint64_t number) {
+        conn.send({.what = kind::flush, .number = number}, nullptr, 0, nullptr);
+        transmit_now(conn);
     }
 
-    std::unique_ptr<traffic> traffic_;
+    std::unique_ptr<iface> iface_;
 };
 
-status tcp_network::start(const window &window, const conduit_options &options) {
-    auto made = traffic::create(launcher(), window, options, arrived(),
-                                [this](peer &lost, const std::string &why) { lose(lost, why); });
+status tcp_network::start(const arena &arena, const conduit_options &options) {
+    auto made = iface::create(launcher(), arena, options, arrived(),
+                              [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
-    traffic_ = made.take();
-    return start_thread(traffic_->epoll_fd());
+    iface_ = made.take();
+    return start_thread(iface_->epoll_fd());
 }
 
 void tcp_network::ping(network_peer &silent) {
-    if (link *const by = static_cast<peer &>(silent).way(); by != nullptr) {
-        by->send({.what = kind::ping}, nullptr, 0, nullptr);
-        by->ship();
+    if (connection *const conn = static_cast<peer &>(silent).active_connection(); conn != nullptr) {
+        conn->send({.what = kind::ping}, nullptr, 0, nullptr);
+        conn->transmit();
     }
 }
 
 std::string tcp_network::fail(network_peer &lost, const std::string &why) {
     std::string sentence = lost.fail(why);
-    if (link *const by = static_cast<peer &>(lost).way(); by != nullptr) {
-        by->break_off(why);
+    if (connection *const conn = static_cast<peer &>(lost).active_connection(); conn != nullptr) {
+        conn->disconnect(why);
     }
     return sentence;
 }
 
-result<tcp_network::way> tcp_network::find_way(world_rank rank) {
-    peer &to = traffic_->peer_of(rank);
-    link *const by = to.is_failed() ? nullptr : traffic_->way_to(to);
-    if (by == nullptr) {
-        return to.gone().take_failure();
+result<tcp_network::active_connection> tcp_network::find_connection(world_rank rank) {
+    peer &to = iface_->peer_of(rank);
+    connection *const conn = to.is_failed() ? nullptr : iface_->find_or_connect(to);
+    if (conn == nullptr) {
+        return to.lost_error().take_failure();
     }
-    return way{to, *by};
+    return active_connection{to, *conn};
 }
 
 status tcp_network::put(world_rank rank, std::uint64_t remote_address, const void *source,
                         std::size_t nbytes, completion &source_free) {
-    auto found = find_way(rank);
+    auto found = find_connection(rank);
     DIOMP_TRY(found);
-    auto const [to, by] = found.value();
-    bool const brings_flush = nbytes > link::most_copied && to.flushes_ahead();
-    bool const is_copied = !brings_flush && link::is_copied(kind::put, nbytes);
+    auto const [to, conn] = found.value();
+    bool const with_flush = nbytes > connection::max_copied_bytes && to.should_piggyback_flush();
+    bool const is_copied = !with_flush && connection::is_copied(kind::put, nbytes);
     if (is_copied) {
-        advance_until([&] { return by.copied_bytes() <= most_copies || to.is_failed(); },
-                      [&] { return traffic_->advance(); });
+        advance_until([&] { return conn.copied_bytes() <= max_backlog_bytes || to.is_failed(); },
+                      [&] { return iface_->advance(); });
     }
     if (nbytes > 0) {
         frame const head{.what = kind::put, .nbytes = nbytes, .address = remote_address};
-        std::uint64_t const asked =
-            by.send_put(head, source, source_free, to.num_puts(), brings_flush);
-        if (asked != 0) {
-            to.note_asked(asked);
+        std::uint64_t const flush_number =
+            conn.send_put(head, source, source_free, to.num_puts(), with_flush);
+        if (flush_number != 0) {
+            to.note_flush_requested(flush_number);
         }
-        // Small ones gather until a flush, or until there are many.
-        if (!is_copied && by.has_waiting()) {
-            nudge();
+        // Small puts are coalesced until a flush, or until there are many.
+        if (!is_copied && conn.has_queued_data()) {
+            wake();
         }
     }
     return {};
@@ -135,45 +137,45 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
 
 status tcp_network::get(world_rank rank, std::uint64_t remote_address, void *destination,
                         std::size_t nbytes, completion &done) {
-    auto found = find_way(rank);
+    auto found = find_connection(rank);
     DIOMP_TRY(found);
     if (nbytes > 0) {
-        auto const [to, by] = found.value();
-        // Who serves the answer to an earlier one sends what has gathered meanwhile.
+        auto const [to, conn] = found.value();
+        // The thread that handles the reply to an earlier get sends further queued ones.
         bool const is_first = to.num_gets() == 0;
         get_id const id = to.begin_get(destination, nbytes, done);
-        by.send({.what = kind::get,
-                 .nbytes = nbytes,
-                 .address = remote_address,
-                 .number = to_number(id)},
-                nullptr, 0, nullptr);
+        conn.send({.what = kind::get,
+                   .nbytes = nbytes,
+                   .address = remote_address,
+                   .number = to_number(id)},
+                  nullptr, 0, nullptr);
         if (is_first) {
-            send_off(by);
+            transmit_now(conn);
         }
     }
     return {};
 }
 
 status tcp_network::flush(world_rank rank, completion &done) {
-    peer *const known = traffic_->find_peer(rank);
+    peer *const known = iface_->find_peer(rank);
     if (known == nullptr) {
         return {};
     }
     if (known->is_failed()) {
-        return known->gone();
+        return known->lost_error();
     }
-    known->collect_puts();
+    known->drain_coalescers();
     if (std::uint64_t number = 0; known->begin_flush(done, number)) {
-        ask_for_flush(*known->way(), number);
+        request_flush(*known->active_connection(), number);
     }
     return {};
 }
 
 status tcp_network::flush_all(completion &done) {
-    for (auto const &known : traffic_->spoken_to()) {
-        known->collect_puts();
+    for (auto const &known : iface_->all_peers()) {
+        known->drain_coalescers();
         if (std::uint64_t number = 0; known->begin_flush(done, number)) {
-            ask_for_flush(*known->way(), number);
+            request_flush(*known->active_connection(), number);
         }
     }
     return {};
@@ -181,40 +183,40 @@ status tcp_network::flush_all(completion &done) {
 
 bool tcp_network::try_send(world_rank rank, handler_id handler,
                            std::span<const std::byte> payload) {
-    auto found = find_way(rank);
+    auto found = find_connection(rank);
     if (!found) {
-        return true; // nobody will miss it
+        return true; // messages to failed peers are dropped
     }
-    if (!found.value().to.take_room(payload.size())) {
+    if (!found.value().to.take_credit(payload.size())) {
         return false;
     }
-    found.value().by.send({.what = kind::message, .handler = handler, .nbytes = payload.size()},
-                          payload.data(), payload.size(), nullptr);
-    if (found.value().by.may_leave_alone(traffic_->round())) {
-        send_off(found.value().by);
+    found.value().conn.send({.what = kind::message, .handler = handler, .nbytes = payload.size()},
+                            payload.data(), payload.size(), nullptr);
+    if (found.value().conn.may_transmit_immediately(iface_->round())) {
+        transmit_now(found.value().conn);
     } else {
-        nudge();
+        wake();
     }
     return true;
 }
 
-result<bool> tcp_network::send_bulk(world_rank rank, handler_id handler,
+result<bool> tcp_network::send_long(world_rank rank, handler_id handler,
                                     std::span<const std::byte> payload,
                                     std::span<const std::byte> data, completion &source_free) {
-    if (payload.size() > most_bulk_head_bytes || data.size() > most_bulk_bytes) {
+    if (payload.size() > max_am_long_header_bytes || data.size() > max_am_long_payload_bytes) {
         return false;
     }
-    auto found = find_way(rank);
+    auto found = find_connection(rank);
     DIOMP_TRY(found);
-    if (found.value().by.copied_bytes() > most_copies) {
+    if (found.value().conn.copied_bytes() > max_backlog_bytes) {
         return false;
     }
-    found.value().by.send({.what = kind::bulk,
-                           .handler = handler,
-                           .head = static_cast<std::uint32_t>(payload.size()),
-                           .nbytes = data.size()},
-                          payload, data.data(), data.size(), &source_free);
-    send_off(found.value().by);
+    found.value().conn.send({.what = kind::am_long,
+                             .handler = handler,
+                             .head = static_cast<std::uint32_t>(payload.size()),
+                             .nbytes = data.size()},
+                            payload, data.data(), data.size(), &source_free);
+    transmit_now(found.value().conn);
     return true;
 }
 
@@ -222,56 +224,56 @@ result<bool> tcp_network::put_with_message(world_rank rank, std::uint64_t remote
                                            std::span<const std::byte> source, handler_id handler,
                                            std::span<const std::byte> payload,
                                            completion &source_free) {
-    auto found = find_way(rank);
+    auto found = find_connection(rank);
     DIOMP_TRY(found);
-    auto const [to, by] = found.value();
-    if (by.copied_bytes() > most_copies || !to.take_room(payload.size())) {
+    auto const [to, conn] = found.value();
+    if (conn.copied_bytes() > max_backlog_bytes || !to.take_credit(payload.size())) {
         return false;
     }
-    by.send({.what = kind::put, .nbytes = source.size(), .address = remote_address}, source.data(),
-            source.size(), &source_free);
-    by.send({.what = kind::message, .handler = handler, .nbytes = payload.size()}, payload.data(),
-            payload.size(), nullptr);
-    send_off(by);
+    conn.send({.what = kind::put, .nbytes = source.size(), .address = remote_address},
+              source.data(), source.size(), &source_free);
+    conn.send({.what = kind::message, .handler = handler, .nbytes = payload.size()}, payload.data(),
+              payload.size(), nullptr);
+    transmit_now(conn);
     return true;
 }
 
 void tcp_network::note_handled(const message &each) {
-    peer &from = traffic_->peer_of(each.source);
+    peer &from = iface_->peer_of(each.source);
     if (from.note_handled(each.payload.size())) {
-        from.way()->send({.what = kind::handled, .number = from.take_handled()}, nullptr, 0,
-                         nullptr);
+        from.active_connection()->send({.what = kind::handled, .number = from.take_handled_bytes()},
+                                       nullptr, 0, nullptr);
     }
 }
 
 std::string tcp_network::describe_path(world_rank rank) const {
-    peer const *const known = traffic_->find_peer(rank);
-    link const *const by = known != nullptr ? known->way() : nullptr;
-    return by != nullptr ? fmt::format("tcp ({}{})", other_end_of(by->fd()),
-                                       by->is_sealed() ? ", encrypted" : "")
-                         : "tcp";
+    peer const *const known = iface_->find_peer(rank);
+    connection const *const conn = known != nullptr ? known->active_connection() : nullptr;
+    return conn != nullptr ? fmt::format("tcp ({}{})", peer_address_of(conn->fd()),
+                                         conn->is_sealed() ? ", encrypted" : "")
+                           : "tcp";
 }
 
 status tcp_network::drain() {
     completion arrived;
-    for (auto const &each : traffic_->spoken_to()) {
-        if (each->way() != nullptr) {
-            // A put of nothing: the answer comes when all messages have, too.
+    for (auto const &each : iface_->all_peers()) {
+        if (each->active_connection() != nullptr) {
+            // Counted as an empty put: the flush is then acknowledged after all messages, too.
             each->num_puts().fetch_add(1);
         }
     }
     DIOMP_TRY(flush_all(arrived));
-    advance_until([&] { return arrived.is_done(); }, [&] { return traffic_->advance(); });
-    traffic_->expect_ends();
+    advance_until([&] { return arrived.is_done(); }, [&] { return iface_->advance(); });
+    iface_->begin_shutdown();
     return {};
 }
 
 } // namespace
 
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring) {
     auto made = std::make_unique<tcp_network>(launcher, options, std::move(ring));
-    DIOMP_TRY(made->start(window, options));
+    DIOMP_TRY(made->start(arena, options));
     return std::unique_ptr<network>(std::move(made));
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How the sockets of connections are set up.
+// Socket options of connections.
 //
-// BBR paces: it lets bytes leave at the rate that it believes the network has, by a timer. Between
-// hosts that are microseconds apart it believes half of what there is, and goes on so for seconds.
-// So connections begin with an algorithm that does not pace, where the system's own one is BBR; to
-// hosts that turn out to be far away they go back to that, which copes better with losses there.
+// BBR paces: a timer sends bytes at the rate that BBR estimates for the network. Between hosts that
+// are microseconds apart the estimate is half of the real rate, and stays so for seconds. Where the
+// system's own algorithm is BBR, connections therefore begin with one that does not pace. To
+// distant hosts they go back to BBR, which copes better with losses there.
 #pragma once
 
 #include "base/result.h"
@@ -17,30 +17,30 @@ namespace diomp::conduit::tcp {
 /// Immutable. Any thread.
 class tuning {
 public:
-    /// Cables of a cluster take less, whatever is between them.
-    static constexpr unsigned usual_far_us = 5000;
+    /// More than the round trip inside any cluster.
+    static constexpr unsigned default_distant_rtt_us = 5000;
 
     tuning() = default; ///< the system's own choices
-    /// At most `send_buffer_bytes` wait in the system, where more would fall out of the processor's
-    /// caches before it is read; 0: chosen here. `congestion`: auto, or one of the system's
-    /// algorithms; OMPX_ERR_ARG if it does not allow that. With auto, hosts are far away whose
-    /// answer takes more than `far_us` microseconds.
+    /// `send_buffer_bytes`: size of the socket's send buffer, beyond which data would fall out of
+    /// the processor's caches before it is read; 0: a default. `congestion`: auto, or one of the
+    /// system's algorithms; OMPX_ERR_ARG if the system does not allow it. With auto, a host is
+    /// distant if the round trip takes more than `distant_rtt_us` microseconds.
     static result<tuning> create(std::size_t send_buffer_bytes, const std::string &congestion,
-                                 unsigned far_us = usual_far_us);
+                                 unsigned distant_rtt_us = default_distant_rtt_us);
 
-    /// Of a socket before it listens or connects: what connections then begin with.
+    /// Sets options of a socket before it listens or connects; accepted connections inherit them.
     void prepare(int fd) const;
-    /// Of a connection, when it is open, at either end.
+    /// Sets options of an open connection, on either side.
     void adapt(int fd) const;
 
 private:
     int send_buffer_bytes_ = 0;
-    std::string near_; ///< congestion control to begin with; empty: the system's
-    std::string far_;  ///< of distant hosts; empty: the same
-    unsigned far_us_ = usual_far_us;
+    std::string initial_congestion_; ///< congestion control at first; empty: the system's
+    std::string distant_congestion_; ///< for distant hosts; empty: no change
+    unsigned distant_rtt_us_ = default_distant_rtt_us;
 };
 
-/// The congestion control of a socket; "" if it is none.
+/// The congestion control of a socket; "" if `fd` is not a socket.
 std::string congestion_of(int fd);
 
 } // namespace diomp::conduit::tcp

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A build without UCX's headers.
+// Stub for builds without UCX.
 #include "conduit/ucx/ucx.h"
 
 namespace diomp::conduit::ucx {
 
-// NOLINTBEGIN(performance-unnecessary-value-param): who is there keeps it
-result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const window & /*window*/,
+// NOLINTBEGIN(performance-unnecessary-value-param): the real function keeps it
+result<std::unique_ptr<network>> create(launch::launcher & /*launcher*/, const arena & /*window*/,
                                         const conduit_options & /*options*/, doorbell /*ring*/) {
     return error(OMPX_ERR_UNSUPPORTED, "this build has no UCX",
                  "install libucx-dev (1.13 or newer) and build again");

@@ -10,7 +10,7 @@
 namespace diomp::conduit::ucx {
 namespace {
 
-constexpr const char *card_key = "ucx";
+constexpr const char *address_key = "ucx";
 constexpr const char *atomics_key = "ucx.atomics"; ///< of rank 0
 
 std::string to_hex(std::span<const std::byte> bytes) {
@@ -32,7 +32,7 @@ int digit_value(char digit) {
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-/// Empty if the text is no such encoding.
+/// Empty if the text is not hexadecimal.
 std::vector<std::byte> from_hex(const std::string &text) {
     std::vector<std::byte> bytes;
     bytes.reserve(text.size() / 2);
@@ -54,16 +54,16 @@ struct tuned_setting {
 };
 constexpr tuned_setting tuned[] = {
     // 8 KiB segments make a large transfer over TCP five times as slow.
-    // A piece of ours and its headers fit in.
+    // One chunk and its headers fit.
     {"UCX_TCP_TX_SEG_SIZE", "264k"},
     {"UCX_TCP_RX_SEG_SIZE", "264k"},
-    // Pieces go to the socket from where they lie: a tenth faster than through a buffer of UCX's.
+    // Chunks are sent without a copy: a tenth faster than through a buffer of UCX.
     {"UCX_ZCOPY_THRESH", "16k"},
 };
 
 } // namespace
 
-result<std::unique_ptr<context>> context::create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<context>> context::create(launch::launcher &launcher, const arena &arena,
                                                  const conduit_options &options) {
     auto loaded = load_library();
     DIOMP_TRY(loaded);
@@ -71,8 +71,7 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
     std::unique_ptr<context> made(new context(launcher, options));
     made->library_ = &ucx;
 
-    // By the environment, since 1.13 warns of settings of transports that ucp_config_modify is
-    // given.
+    // Set in the environment: UCX 1.13 warns of transport settings given to ucp_config_modify.
     for (tuned_setting const &setting : tuned) {
         ::setenv(setting.name, setting.value, 0);
     }
@@ -95,30 +94,29 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
     ucx.ucp_config_release(config);
     if (code != UCS_OK) {
         made->handle_ = nullptr;
-        return ucx_error(
-            ucx, "starting UCX", code,
-            "look at UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
+        return ucx_error(ucx, "starting UCX", code,
+                         "check UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
     }
-    made->register_segment(window);
-    made->learn_device_memory();
+    made->register_segment(arena);
+    made->query_device_memory();
     return made;
 }
 
-void context::learn_device_memory() {
+void context::query_device_memory() {
     if (options_.device_memory == "off") {
         return;
     }
-    ucp_context_attr_t about{};
-    about.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+    ucp_context_attr_t attributes{};
+    attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
     std::uint64_t types = 0;
-    if (ucx().ucp_context_query(handle_, &about) == UCS_OK) {
-        types = about.memory_types;
+    if (ucx().ucp_context_query(handle_, &attributes) == UCS_OK) {
+        types = attributes.memory_types;
     }
     unsigned major = 0;
     unsigned minor = 0;
     unsigned release = 0;
     ucx().ucp_get_version(&major, &minor, &release);
-    // Before, it fails in threads whose current device is another one than the memory's.
+    // Older versions fail in threads whose current device differs from the memory's device.
     bool const is_new_enough = major > 1 || minor >= 18;
     for (auto const &[kind, type] : {std::pair(memory_kind::cuda, UCS_MEMORY_TYPE_CUDA),
                                      std::pair(memory_kind::hip, UCS_MEMORY_TYPE_ROCM)}) {
@@ -130,31 +128,31 @@ void context::learn_device_memory() {
             known = type;
         }
         if (known) {
-            log(log_level::info, "UCX reads and writes memory of {} devices by itself",
+            log(log_level::info, "UCX accesses memory of {} devices directly",
                 kind == memory_kind::cuda ? "CUDA" : "HIP");
         }
     }
 }
 
-void context::register_segment(const window &window) {
+void context::register_segment(const arena &arena) {
     if (options_.network_rma == "messages" && !options_.native_atomics) {
         return;
     }
-    std::size_t const wanted = bytes_to_register(window, launcher_.info());
+    std::size_t const wanted = bytes_to_register(arena, launcher_.info());
     if (wanted == 0) {
         return;
     }
     ucp_mem_map_params_t parameters{};
     parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                             UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-    parameters.address = window.slot(self());
+    parameters.address = arena.slot(self());
     parameters.length = wanted;
     parameters.flags = UCP_MEM_MAP_NONBLOCK;
     if (ucs_status_t const code = ucx().ucp_mem_map(handle_, &parameters, &segment_);
         code != UCS_OK) {
         segment_ = nullptr;
         log(log_level::info,
-            "the segment cannot be registered with UCX ({}): transfers travel as "
+            "the segment cannot be registered with UCX ({}): transfers are sent as "
             "messages",
             ucx().ucs_status_string(code));
     }
@@ -174,7 +172,7 @@ status context::publish(ucp_worker_h worker) {
     std::size_t nbytes = 0;
     if (ucs_status_t const code = ucx().ucp_worker_get_address(worker, &address, &nbytes);
         code != UCS_OK) {
-        return ucx_error(ucx(), "asking UCX for the address of this rank", code);
+        return ucx_error(ucx(), "reading the UCX address of this rank", code);
     }
     std::string text = launcher_.info().host + " " +
                        to_hex({reinterpret_cast<const std::byte *>(address), nbytes});
@@ -184,15 +182,15 @@ status context::publish(ucp_worker_h worker) {
         text += " " + to_hex({static_cast<const std::byte *>(key), nbytes});
         ucx().ucp_rkey_buffer_release(key);
     }
-    DIOMP_TRY(launcher_.put(card_key, text));
+    DIOMP_TRY(launcher_.put(address_key, text));
     if (self() == world_rank{0}) {
-        DIOMP_TRY(launcher_.put(atomics_key, way_of_atomics()));
+        DIOMP_TRY(launcher_.put(atomics_key, atomics_protocol()));
     }
     DIOMP_TRY(launcher_.fence());
     return check_atomics();
 }
 
-std::string context::way_of_atomics() const {
+std::string context::atomics_protocol() const {
     if (!options_.native_atomics) {
         return "messages";
     }
@@ -202,16 +200,17 @@ std::string context::way_of_atomics() const {
 }
 
 status context::check_atomics() {
-    // UCX does them by an adapter if there is one, else by processors: on words of one rank both
-    // at once would not be atomic.
+    // UCX uses the adapter if there is one, otherwise the processors. Both together would not be
+    // atomic on the same word.
     auto first = launcher_.get(world_rank{0}, atomics_key);
     DIOMP_TRY(first);
-    if (std::string const own = way_of_atomics(); first.value() != own) {
+    if (std::string const own = atomics_protocol(); first.value() != own) {
         return error(
             OMPX_ERR_ARG,
-            "atomic operations go by '" + own + "' here and by '" + first.value() + "' at rank 0",
-            "set DIOMP_NETWORK_ATOMICS and UCX_ATOMIC_MODE alike for all ranks, and native "
-            "ones where all nodes have such an adapter or none");
+            "this rank performs atomic operations by '" + own + "', rank 0 by '" + first.value() +
+                "'",
+            "set DIOMP_NETWORK_ATOMICS and UCX_ATOMIC_MODE alike on all ranks; native atomics "
+            "need an RDMA adapter on all nodes or on none");
     }
     if (options_.native_atomics && segment_ == nullptr) {
         return error(
@@ -224,21 +223,21 @@ status context::check_atomics() {
     return {};
 }
 
-result<peer_card> context::fetch(world_rank peer) {
+result<address_blob> context::fetch(world_rank peer) {
     std::lock_guard const guard(launcher_mutex_);
-    auto text = launcher_.get(peer, card_key);
+    auto text = launcher_.get(peer, address_key);
     DIOMP_TRY(text);
     std::istringstream words(text.value());
     std::string host;
     std::string address;
     std::string key;
     words >> host >> address >> key;
-    peer_card card{host, from_hex(address), from_hex(key)};
-    if (card.address.empty()) {
+    address_blob blob{host, from_hex(address), from_hex(key)};
+    if (blob.address.empty()) {
         return error(OMPX_ERR_SYSTEM,
                      "rank " + std::to_string(peer.value()) + " published no UCX address");
     }
-    return card;
+    return blob;
 }
 
 } // namespace diomp::conduit::ucx

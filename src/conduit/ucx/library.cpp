@@ -11,7 +11,7 @@
 namespace diomp::conduit::ucx {
 namespace {
 
-/// UCX calls a peer that has gone an error. We report that ourselves, with the peer's name.
+/// Errors of UCX about a failed peer are logged as info: DiOMP reports them with the peer's name.
 ucs_log_func_rc_t forward_log(const char * /*file*/, unsigned /*line*/, const char * /*function*/,
                               ucs_log_level_t level,
                               const ucs_log_component_config_t * /*component*/, const char *format,
@@ -28,8 +28,7 @@ ucs_log_func_rc_t forward_log(const char * /*file*/, unsigned /*line*/, const ch
 }
 
 result<const library *> load() {
-    // Crashes are reported by the system and by diomp-run; UCX's handler would hang in some of
-    // them.
+    // Crashes are reported by the system and by diomp-run; UCX's handler hangs in some crashes.
     ::setenv("UCX_HANDLE_ERRORS", "none", 0);
     void *const handle = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {

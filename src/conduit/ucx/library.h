@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions of UCX that we call, loaded when a job needs them. Programs start without UCX, its
-// signal handlers and its memory hooks, and run where it is not installed.
+// The functions of UCX in use, loaded when a job needs them. Programs then start without UCX's
+// signal handlers and memory hooks, and run where UCX is not installed.
 #pragma once
 
 #include "base/result.h"
@@ -52,10 +52,10 @@ struct library {
 #undef DIOMP_UCX_MEMBER
 };
 
-/// Loads UCX once per process; it stays. UCX's own messages then go to our log.
+/// Loads UCX once per process; it is never unloaded. UCX's own messages then go to DiOMP's log.
 result<const library *> load_library();
 
-/// "<what>: <UCX's words for the code>".
+/// An error with the text "<what>: <UCX's description of the code>".
 error ucx_error(const library &ucx, const std::string &what, ucs_status_t code,
                 std::string remedy = {});
 

@@ -7,20 +7,20 @@
 
 namespace diomp::conduit::ucx {
 
-result<channel *> peer::channel_of(worker &owner) {
-    auto &slot = channels_[owner.index];
+result<endpoint *> peer::endpoint_of(worker &owner) {
+    auto &slot = endpoints_[owner.index];
     if (slot == nullptr) [[unlikely]] {
-        auto made = std::make_unique<channel>(owner, *this);
+        auto made = std::make_unique<endpoint>(owner, *this);
         DIOMP_TRY(made->connect());
         slot = std::move(made);
     }
     return slot.get();
 }
 
-void peer::add_flush(const channel &from, completion &done) {
+void peer::add_flush(const endpoint &from, completion &done) {
     done.begin();
     std::lock_guard const guard(mutex_);
-    if (is_failed()) { // nobody would end it
+    if (is_failed()) { // no reply will come
         done.end(OMPX_ERR_PEER);
         return;
     }
@@ -28,33 +28,33 @@ void peer::add_flush(const channel &from, completion &done) {
         {from.owner.index, from.epoch, false, &done, from.puts_in_epoch, from.bytes_in_epoch});
 }
 
-bool peer::join_flush(std::uint16_t channel, completion &done) {
+bool peer::join_flush(std::uint16_t endpoint, completion &done) {
     std::lock_guard const guard(mutex_);
     auto const newest = std::find_if(flushes_.rbegin(), flushes_.rend(),
-                                     [&](auto const &flush) { return flush.channel == channel; });
+                                     [&](auto const &flush) { return flush.endpoint == endpoint; });
     if (newest == flushes_.rend()) {
         return false;
     }
     done.begin();
-    flushes_.push_back({channel, newest->epoch, newest->acknowledged, &done, 0, 0});
+    flushes_.push_back({endpoint, newest->epoch, newest->acknowledged, &done, 0, 0});
     return true;
 }
 
-void peer::acknowledge(std::uint16_t channel, std::uint32_t epoch) {
+void peer::acknowledge(std::uint16_t endpoint, std::uint32_t epoch) {
     std::lock_guard const guard(mutex_);
     for (auto &flush : flushes_) {
-        if (flush.channel == channel && flush.epoch == epoch) {
+        if (flush.endpoint == endpoint && flush.epoch == epoch) {
             flush.acknowledged = true;
         }
     }
     // A flush covers the epochs before its own, so it is done when they all are.
-    bool reached_open = false;
+    bool found_unacknowledged = false;
     std::erase_if(flushes_, [&](const pending_flush &flush) {
-        if (flush.channel != channel || reached_open) {
+        if (flush.endpoint != endpoint || found_unacknowledged) {
             return false;
         }
         if (!flush.acknowledged) {
-            reached_open = true;
+            found_unacknowledged = true;
             return false;
         }
         flush.done->end();
@@ -67,7 +67,7 @@ std::uint64_t peer::add_get(void *destination, std::size_t nbytes, memory_kind m
     done.begin();
     num_gets_.fetch_add(1, std::memory_order_relaxed);
     std::lock_guard const guard(mutex_);
-    if (is_failed()) { // nobody would end it
+    if (is_failed()) { // no reply will come
         done.end(OMPX_ERR_PEER);
         num_gets_.fetch_sub(1, std::memory_order_relaxed);
         return ~std::uint64_t{0};
@@ -119,8 +119,8 @@ std::string peer::count_outstanding() const {
     }
     return fmt::format("{} get(s) of {} bytes, {} flush(es) of {} put(s) of {} bytes, {} large "
                        "transfer(s) and {} bytes of messages",
-                       gets, get_bytes, flushes_.size(), puts, put_bytes, num_bulk.load(),
-                       unhandled_bytes());
+                       gets, get_bytes, flushes_.size(), puts, put_bytes,
+                       num_large_transfers.load(), unhandled_bytes());
 }
 
 void peer::end_all() {
@@ -139,21 +139,21 @@ void peer::end_all() {
 std::string peer::describe_outstanding(bool is_silent) {
     std::lock_guard const guard(mutex_);
     bool const waits = num_gets_.load(std::memory_order_relaxed) > 0 ||
-                       num_bulk.load(std::memory_order_relaxed) > 0 || !flushes_.empty() ||
-                       (is_silent && unhandled_bytes() > 0);
+                       num_large_transfers.load(std::memory_order_relaxed) > 0 ||
+                       !flushes_.empty() || (is_silent && unhandled_bytes() > 0);
     return waits ? count_outstanding() : "";
 }
 
 bool peer::is_awaited() {
     if (num_gets_.load(std::memory_order_relaxed) > 0 ||
-        num_bulk.load(std::memory_order_relaxed) > 0 || unhandled_bytes() > 0) {
+        num_large_transfers.load(std::memory_order_relaxed) > 0 || unhandled_bytes() > 0) {
         return true;
     }
     std::lock_guard const guard(mutex_);
     return !flushes_.empty();
 }
 
-void peer::learn_path(const std::string &path) {
+void peer::set_path(const std::string &path) {
     std::lock_guard const guard(mutex_);
     path_ = path;
 }

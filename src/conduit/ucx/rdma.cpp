@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Transfers by UCX's own puts and gets, where the network does them without the target. Declared in
-// peer.h.
+// Transfers by UCX's put and get, where the network has native ones. Declared in peer.h.
 #include "conduit/ucx/peer.h"
 
 #include <cstring>
@@ -9,10 +8,10 @@ namespace diomp::conduit::ucx {
 namespace {
 
 struct operation {
-    channel *owner;
-    completion *done; ///< nullptr: nobody waits for it alone
+    endpoint *owner;
+    completion *done; ///< nullptr: only a flush waits for it
     bool is_flush = false;
-    // An atomic one's:
+    // For atomic operations:
     std::uint64_t operand = 0;
     std::uint64_t reply = 0;
     void *result = nullptr;
@@ -31,44 +30,45 @@ ucp_atomic_op_t name_of(atomic_op op) {
     return UCP_ATOMIC_OP_CSWAP;
 }
 
-void finish(operation *over, ucs_status_t code) {
-    channel &owner = *over->owner;
-    if (over->is_flush) {
+void finish(operation *finished_operation, ucs_status_t code) {
+    endpoint &owner = *finished_operation->owner;
+    if (finished_operation->is_flush) {
         --owner.num_rdma_flushes;
     }
     --owner.num_in_flight;
-    owner.target.num_bulk.fetch_sub(1, std::memory_order_relaxed);
+    owner.target.num_large_transfers.fetch_sub(1, std::memory_order_relaxed);
     if (code != UCS_OK && !owner.target.is_broken.exchange(true)) {
         owner.owner.broken.push_back(&owner.target);
     }
-    if (over->result != nullptr && code == UCS_OK) {
-        std::memcpy(over->result, &over->reply, over->nbytes);
+    if (finished_operation->result != nullptr && code == UCS_OK) {
+        std::memcpy(finished_operation->result, &finished_operation->reply,
+                    finished_operation->nbytes);
     }
-    if (over->done != nullptr) {
-        over->done->end(code == UCS_OK ? 0 : OMPX_ERR_PEER);
+    if (finished_operation->done != nullptr) {
+        finished_operation->done->end(code == UCS_OK ? 0 : OMPX_ERR_PEER);
     }
-    delete over;
+    delete finished_operation;
 }
 
 void finished(void *request, ucs_status_t code, void *user_data) {
-    auto *const over = static_cast<operation *>(user_data);
-    worker &owner = over->owner->owner;
+    auto *const finished_operation = static_cast<operation *>(user_data);
+    worker &owner = finished_operation->owner->owner;
     --owner.num_requests;
-    finish(over, code);
+    finish(finished_operation, code);
     owner.owner.ucx().ucp_request_free(request);
 }
 
-/// Starts `call` with a callback that ends what it is for.
+/// Starts `call` with a callback that completes `what`.
 template <typename Call>
 void start(const operation &what, Call &&call) {
     auto *const started = new operation(what);
-    channel &at = *what.owner;
+    endpoint &at = *what.owner;
     if (what.done != nullptr) {
         what.done->begin();
     }
     ++at.num_in_flight;
     at.num_rdma_flushes += what.is_flush ? 1 : 0;
-    at.target.num_bulk.fetch_add(1, std::memory_order_relaxed);
+    at.target.num_large_transfers.fetch_add(1, std::memory_order_relaxed);
     if (at.target.is_broken.load(std::memory_order_relaxed)) {
         finish(started, UCS_ERR_CONNECTION_RESET);
         return;
@@ -87,30 +87,31 @@ void start(const operation &what, Call &&call) {
 
 } // namespace
 
-void channel::rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
-                       completion &done) {
-    has_rdma_news = true;
+void endpoint::rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
+                        completion &done) {
+    has_unflushed_rdma = true;
     start({this, &done}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_put_nbx(endpoint, source, nbytes, remote_address, remote_key,
+        return owner.owner.ucx().ucp_put_nbx(ep, source, nbytes, remote_address, remote_key,
                                              &parameters);
     });
 }
 
-void channel::rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
-                       completion &done) {
+void endpoint::rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
+                        completion &done) {
     start({this, &done}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_get_nbx(endpoint, destination, nbytes, remote_address,
-                                             remote_key, &parameters);
+        return owner.owner.ucx().ucp_get_nbx(ep, destination, nbytes, remote_address, remote_key,
+                                             &parameters);
     });
 }
 
-void channel::rdma_atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
-                          completion &done) {
+void endpoint::rdma_atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
+                           completion &done) {
     bool const swaps = call.op == atomic_op::exchange || call.op == atomic_op::compare_exchange;
     bool const compares = call.op == atomic_op::compare_exchange;
-    has_rdma_news = has_rdma_news || result == nullptr;
+    has_unflushed_rdma = has_unflushed_rdma || result == nullptr;
     operation what{this, result != nullptr ? &done : nullptr};
-    // UCX wants what is compared as the operand, and what replaces it where the old value goes.
+    // For CSWAP, UCX takes the expected value as the operand, and the new value in the reply
+    // buffer.
     what.operand = compares ? call.expected : call.operand;
     what.reply = compares ? call.operand : 0;
     what.result = result;
@@ -122,19 +123,19 @@ void channel::rdma_atomic(std::uint64_t remote_address, const atomic_call &call,
             parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
             parameters.reply_buffer = &started.reply;
         }
-        return owner.owner.ucx().ucp_atomic_op_nbx(endpoint, name_of(call.op), &started.operand, 1,
+        return owner.owner.ucx().ucp_atomic_op_nbx(ep, name_of(call.op), &started.operand, 1,
                                                    remote_address, remote_key, &parameters);
     });
 }
 
-bool channel::rdma_flush(completion &done) {
-    // With one under way, a new one is the simplest that waits for the same.
-    if (!has_rdma_news && num_rdma_flushes == 0) {
+bool endpoint::rdma_flush(completion &done) {
+    // If a flush is in flight, a second one is the simplest way to wait for the same puts.
+    if (!has_unflushed_rdma && num_rdma_flushes == 0) {
         return false;
     }
-    has_rdma_news = false;
+    has_unflushed_rdma = false;
     start({this, &done, true}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_ep_flush_nbx(endpoint, &parameters);
+        return owner.owner.ucx().ucp_ep_flush_nbx(ep, &parameters);
     });
     return true;
 }

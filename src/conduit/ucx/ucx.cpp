@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "conduit/backoff.h"
-#include "conduit/network_frame.h"
-#include "conduit/ucx/traffic.h"
+#include "conduit/network_base.h"
+#include "conduit/ucx/iface.h"
 
 #include <cstring>
 
@@ -18,95 +18,98 @@ status status_of(result<bool> outcome) {
     return {};
 }
 
-class ucx_network final : public network_frame {
+class ucx_network final : public network_base {
 public:
     ucx_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
-        : network_frame(launcher, options, std::move(ring)) {}
+        : network_base(launcher, options, std::move(ring)) {}
     ~ucx_network() override { stop_thread(); }
     ucx_network(const ucx_network &) = delete;
     ucx_network &operator=(const ucx_network &) = delete;
 
-    status start(const window &window, const conduit_options &options);
+    status start(const arena &arena, const conduit_options &options);
 
     const char *name() const override { return "ucx"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
-    bool reaches(memory_kind kind) const override { return traffic_->process().reaches(kind); }
-    bool works_between() const override { return true; }
-    status put_between(world_rank rank, std::uint64_t remote_address, const void *source,
-                       std::size_t nbytes, memory_ends ends, completion &source_free) override;
-    status get_between(world_rank rank, std::uint64_t remote_address, void *destination,
-                       std::size_t nbytes, memory_ends ends, completion &done) override;
-    void work_in(const device_scope &scope) override {
-        traffic_->process().scopes().work_in(scope);
+    bool supports_memory_kind(memory_kind kind) const override {
+        return iface_->ctx().supports_memory_kind(kind);
     }
-    bool has_atomics() const override { return traffic_->process().options().native_atomics; }
+    bool supports_device_transfers() const override { return true; }
+    status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
+                             std::size_t nbytes, memory_kinds kinds,
+                             completion &source_free) override;
+    status get_device_memory(world_rank rank, std::uint64_t remote_address, void *destination,
+                             std::size_t nbytes, memory_kinds kinds, completion &done) override;
+    void bind_device_context(const device_context_binder &binder) override {
+        iface_->ctx().device_ctx().bind_device_context(binder);
+    }
+    bool has_atomics() const override { return iface_->ctx().options().native_atomics; }
     status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                   void *result, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return message_bytes; }
+    std::size_t max_message_bytes() const override { return max_message_payload_bytes; }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
-    result<bool> send_bulk(world_rank rank, handler_id handler, std::span<const std::byte> payload,
+    result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    int poll(message_sink sink) override { return hand_over(traffic_->advance(), sink); }
+    int poll(message_handler sink) override { return dispatch(iface_->advance(), sink); }
     std::string describe_path(world_rank rank) const override;
-    void freeze() override { traffic_->freeze(); }
+    void freeze() override { iface_->freeze(); }
 
 private:
-    bool serve() override { return traffic_->advance(true); }
-    bool arm() override { return traffic_->arm(); }
-    void ping(network_peer &silent) override { traffic_->ping(static_cast<peer &>(silent)); }
+    bool serve() override { return iface_->advance(true); }
+    bool arm() override { return iface_->arm(); }
+    void ping(network_peer &silent) override { iface_->ping(static_cast<peer &>(silent)); }
     std::vector<network_peer *> known_peers() const override {
-        return pointers_to(traffic_->spoken_to());
+        return pointers_to(iface_->all_peers());
     }
     std::string fail(network_peer &lost, const std::string &why) override {
-        return traffic_->fail(static_cast<peer &>(lost), why);
+        return iface_->fail(static_cast<peer &>(lost), why);
     }
     void note_handled(const message &each) override;
     status drain() override;
 
-    /// A channel with room, and the lock of its worker.
-    struct locked_channel {
+    /// An endpoint whose queue has space, and the lock of its worker.
+    struct locked_endpoint {
         std::unique_lock<std::mutex> lock;
-        channel *to;
+        endpoint *to;
     };
-    result<locked_channel> find_room(peer &target, worker &owner);
-    /// Also waits until there are not too many gets.
-    result<locked_channel> find_room_for_get(peer &target);
-    static void ask_for(channel &from, std::uint64_t remote_address, void *destination,
-                        std::size_t nbytes, memory_ends ends, completion &done);
-    /// False if there is nothing to wait for.
-    static result<bool> flush_channel(channel &to, completion &done, bool also_messages);
+    result<locked_endpoint> wait_for_space(peer &target, worker &owner);
+    /// Waits also until fewer than max_gets are in flight.
+    result<locked_endpoint> wait_for_get_space(peer &target);
+    static void request_get(endpoint &from, std::uint64_t remote_address, void *destination,
+                            std::size_t nbytes, memory_kinds kinds, completion &done);
+    /// False if there is nothing to flush.
+    static result<bool> flush_endpoint(endpoint &to, completion &done, bool also_messages);
 
-    std::unique_ptr<traffic> traffic_;
+    std::unique_ptr<iface> iface_;
 };
 
-status ucx_network::start(const window &window, const conduit_options &options) {
-    auto made = traffic::create(launcher(), window, options, arrived(),
-                                [this](peer &lost, const std::string &why) { lose(lost, why); });
+status ucx_network::start(const arena &arena, const conduit_options &options) {
+    auto made = iface::create(launcher(), arena, options, arrived(),
+                              [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
-    traffic_ = made.take();
-    return start_thread(traffic_->event_fd());
+    iface_ = made.take();
+    return start_thread(iface_->event_fd());
 }
 
-result<ucx_network::locked_channel> ucx_network::find_room(peer &target, worker &owner) {
-    locked_channel found{std::unique_lock(owner.mutex), nullptr};
+result<ucx_network::locked_endpoint> ucx_network::wait_for_space(peer &target, worker &owner) {
+    locked_endpoint found{std::unique_lock(owner.mutex), nullptr};
     backoff idle;
     for (;;) {
         if (target.is_failed()) {
-            return target.gone().take_failure();
+            return target.lost_error().take_failure();
         }
-        auto connected = target.channel_of(owner);
+        auto connected = target.endpoint_of(owner);
         DIOMP_TRY(connected);
         found.to = connected.value();
         if (!found.to->is_full()) [[likely]] {
             return found;
         }
         found.lock.unlock();
-        if (traffic_->advance()) {
+        if (iface_->advance()) {
             idle.reset();
         } else {
             idle.pause();
@@ -121,25 +124,25 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
         return {};
     }
     {
-        auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
+        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
-        channel &to = *found.value().to;
-        to.list_unsettled();
+        endpoint &to = *found.value().to;
+        to.mark_unflushed();
         if (to.has_rdma) {
             to.rdma_put(remote_address, source, nbytes, source_free);
         } else {
             to.bytes_in_epoch += nbytes;
-            to.has_news = true;
-            if (nbytes <= small_bytes) {
+            to.has_unflushed_sends = true;
+            if (nbytes <= max_packed_bytes) {
                 ++to.puts_in_epoch;
                 std::memcpy(to.append(record_kind::put, remote_address, nbytes), source, nbytes);
             } else {
                 to.puts_in_epoch +=
-                    to.send_bulk(record_kind::put, remote_address, source, nbytes, &source_free);
+                    to.send_long(record_kind::put, remote_address, source, nbytes, &source_free);
             }
         }
     }
-    nudge();
+    wake();
     return {};
 }
 
@@ -148,73 +151,75 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
     if (nbytes == 0) {
         return {};
     }
-    peer &target = traffic_->peer_of(rank);
-    auto found = find_room_for_get(target);
+    peer &target = iface_->peer_of(rank);
+    auto found = wait_for_get_space(target);
     DIOMP_TRY(found);
-    channel &to = *found.value().to;
+    endpoint &to = *found.value().to;
     if (to.has_rdma) {
         to.rdma_get(remote_address, destination, nbytes, done);
     } else {
-        ask_for(to, remote_address, destination, nbytes, {}, done);
+        request_get(to, remote_address, destination, nbytes, {}, done);
     }
     found.value().lock.unlock();
-    nudge();
+    wake();
     return {};
 }
 
-result<ucx_network::locked_channel> ucx_network::find_room_for_get(peer &target) {
+result<ucx_network::locked_endpoint> ucx_network::wait_for_get_space(peer &target) {
     advance_until([&] { return !target.has_many_gets() || target.is_failed(); },
-                  [&] { return traffic_->advance(); });
-    return find_room(target, traffic_->own_worker());
+                  [&] { return iface_->advance(); });
+    return wait_for_space(target, iface_->own_worker());
 }
 
-void ucx_network::ask_for(channel &from, std::uint64_t remote_address, void *destination,
-                          std::size_t nbytes, memory_ends ends, completion &done) {
-    get_body const body{nbytes, from.target.add_get(destination, nbytes, ends.local, done)};
-    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(ends)),
+void ucx_network::request_get(endpoint &from, std::uint64_t remote_address, void *destination,
+                              std::size_t nbytes, memory_kinds kinds, completion &done) {
+    get_body const body{nbytes, from.target.add_get(destination, nbytes, kinds.local, done)};
+    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(kinds)),
                 &body, sizeof(body));
-    from.ship_soon();
+    from.transmit_soon();
 }
 
-status ucx_network::put_between(world_rank rank, std::uint64_t remote_address, const void *source,
-                                std::size_t nbytes, memory_ends ends, completion &source_free) {
+status ucx_network::put_device_memory(world_rank rank, std::uint64_t remote_address,
+                                      const void *source, std::size_t nbytes, memory_kinds kinds,
+                                      completion &source_free) {
     if (nbytes == 0) {
         return {};
     }
     {
-        auto const devices = traffic_->process().scopes().enter();
-        auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
+        auto const device_guard = iface_->ctx().device_ctx().bind_to_thread();
+        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
-        channel &to = *found.value().to;
-        to.list_unsettled();
+        endpoint &to = *found.value().to;
+        to.mark_unflushed();
         to.bytes_in_epoch += nbytes;
-        to.has_news = true;
+        to.has_unflushed_sends = true;
         to.puts_in_epoch +=
-            to.send_bulk(record_kind::put, remote_address, source, nbytes, &source_free, ends);
+            to.send_long(record_kind::put, remote_address, source, nbytes, &source_free, kinds);
     }
-    nudge();
+    wake();
     return {};
 }
 
-status ucx_network::get_between(world_rank rank, std::uint64_t remote_address, void *destination,
-                                std::size_t nbytes, memory_ends ends, completion &done) {
+status ucx_network::get_device_memory(world_rank rank, std::uint64_t remote_address,
+                                      void *destination, std::size_t nbytes, memory_kinds kinds,
+                                      completion &done) {
     if (nbytes == 0) {
         return {};
     }
-    auto found = find_room_for_get(traffic_->peer_of(rank));
+    auto found = wait_for_get_space(iface_->peer_of(rank));
     DIOMP_TRY(found);
-    ask_for(*found.value().to, remote_address, destination, nbytes, ends, done);
+    request_get(*found.value().to, remote_address, destination, nbytes, kinds, done);
     found.value().lock.unlock();
-    nudge();
+    wake();
     return {};
 }
 
 status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                            void *result, completion &done) {
     {
-        auto found = find_room(traffic_->peer_of(rank), traffic_->own_worker());
+        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
-        channel &to = *found.value().to;
+        endpoint &to = *found.value().to;
         if (to.remote_key == nullptr) {
             return error(OMPX_ERR_UNSUPPORTED,
                          to.target.name() + " is not reached by UCX's atomic operations (" +
@@ -222,20 +227,20 @@ status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const 
                          "set DIOMP_NETWORK_ATOMICS=messages");
         }
         if (result == nullptr) {
-            to.list_unsettled();
+            to.mark_unflushed();
         }
         to.rdma_atomic(remote_address, call, result, done);
     }
-    nudge();
+    wake();
     return {};
 }
 
-result<bool> ucx_network::flush_channel(channel &to, completion &done, bool also_messages) {
+result<bool> ucx_network::flush_endpoint(endpoint &to, completion &done, bool also_messages) {
     if (to.target.is_failed()) {
-        return to.target.gone().take_failure();
+        return to.target.lost_error().take_failure();
     }
     bool const has_rdma = to.rdma_flush(done);
-    if (to.puts_in_epoch == 0 && !(also_messages && to.has_news)) {
+    if (to.puts_in_epoch == 0 && !(also_messages && to.has_unflushed_sends)) {
         return to.target.join_flush(to.owner.index, done) || has_rdma;
     }
     to.target.add_flush(to, done);
@@ -243,75 +248,76 @@ result<bool> ucx_network::flush_channel(channel &to, completion &done, bool also
     ++to.epoch;
     to.puts_in_epoch = 0;
     to.bytes_in_epoch = 0;
-    to.has_news = false;
-    to.ship();
+    to.has_unflushed_sends = false;
+    to.transmit();
     return true;
 }
 
 status ucx_network::flush(world_rank rank, completion &done) {
-    peer *const target = traffic_->find_peer(rank);
+    peer *const target = iface_->find_peer(rank);
     if (target == nullptr) {
         return {};
     }
     status outcome;
-    traffic_->for_each_worker([&](worker &owner) {
+    iface_->for_each_worker([&](worker &owner) {
         std::lock_guard const guard(owner.mutex);
-        if (channel *const to = target->find_channel(owner); to != nullptr && outcome.ok()) {
-            outcome = status_of(flush_channel(*to, done, false));
+        if (endpoint *const to = target->find_endpoint(owner); to != nullptr && outcome.ok()) {
+            outcome = status_of(flush_endpoint(*to, done, false));
         }
     });
-    nudge();
+    wake();
     return outcome;
 }
 
 status ucx_network::flush_all(completion &done) {
-    // Costs as much as there are channels with puts since they were last found without.
+    // The cost is proportional to the number of endpoints with unflushed puts.
     status outcome;
-    bool is_nudge_due = false;
-    traffic_->for_each_worker([&](worker &owner) {
+    bool is_wake_due = false;
+    iface_->for_each_worker([&](worker &owner) {
         std::lock_guard const guard(owner.mutex);
-        is_nudge_due = is_nudge_due || !owner.unsettled.empty();
-        std::erase_if(owner.unsettled, [&](channel *each) {
+        is_wake_due = is_wake_due || !owner.unflushed.empty();
+        std::erase_if(owner.unflushed, [&](endpoint *each) {
             if (!outcome.ok()) {
                 return false;
             }
-            auto waiting = flush_channel(*each, done, false);
+            auto waiting = flush_endpoint(*each, done, false);
             if (!waiting) {
                 outcome = waiting.take_failure();
                 return false;
             }
-            each->is_unsettled = waiting.value();
+            each->is_unflushed = waiting.value();
             return !waiting.value();
         });
     });
-    if (is_nudge_due) {
-        nudge();
+    if (is_wake_due) {
+        wake();
     }
     return outcome;
 }
 
 bool ucx_network::try_send(world_rank rank, handler_id handler,
                            std::span<const std::byte> payload) {
-    peer &target = traffic_->peer_of(rank);
+    peer &target = iface_->peer_of(rank);
     if (target.is_failed()) {
-        return true; // nobody is there to miss it; whoever waits for an answer is told
+        return true; // dropped: the peer has failed, and waits for its replies end with an error
     }
-    if (!target.take_room(payload.size())) {
+    if (!target.take_credit(payload.size())) {
         return false;
     }
     {
-        // One worker for all messages: the runtime may hand a thread's message to another thread.
-        worker &owner = traffic_->first_worker();
+        // All messages use one worker, since another thread may send a thread's queued message, and
+        // messages of a thread are ordered.
+        worker &owner = iface_->first_worker();
         std::lock_guard const guard(owner.mutex);
-        auto connected = target.channel_of(owner);
+        auto connected = target.endpoint_of(owner);
         if (!connected) {
             log(log_level::error, "{}", connected.failure().message());
-            traffic::mark_broken(owner, target);
+            iface::mark_broken(owner, target);
             return true;
         }
-        channel &to = *connected.value();
+        endpoint &to = *connected.value();
         if (to.is_full()) {
-            target.free_room(message_cost(payload.size()));
+            target.return_credit(message_cost(payload.size()));
             return false;
         }
         std::byte *const at =
@@ -319,52 +325,52 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
         if (!payload.empty()) {
             std::memcpy(at, payload.data(), payload.size());
         }
-        to.has_news = true;
-        to.ship_soon();
+        to.has_unflushed_sends = true;
+        to.transmit_soon();
     }
-    nudge();
+    wake();
     return true;
 }
 
-result<bool> ucx_network::send_bulk(world_rank rank, handler_id handler,
+result<bool> ucx_network::send_long(world_rank rank, handler_id handler,
                                     std::span<const std::byte> payload,
                                     std::span<const std::byte> data, completion &source_free) {
-    if (data.size() > piece_bytes || payload.size() > most_bulk_payload_bytes) {
+    if (data.size() > chunk_bytes || payload.size() > max_am_long_payload_bytes) {
         return false;
     }
-    peer &target = traffic_->peer_of(rank);
+    peer &target = iface_->peer_of(rank);
     {
-        worker &owner = traffic_->own_worker();
+        worker &owner = iface_->own_worker();
         std::lock_guard const guard(owner.mutex);
         if (target.is_failed()) {
-            return target.gone().take_failure();
+            return target.lost_error().take_failure();
         }
-        auto connected = target.channel_of(owner);
+        auto connected = target.endpoint_of(owner);
         DIOMP_TRY(connected);
-        channel &to = *connected.value();
-        if (to.is_full() || !to.cuts_bulk) {
+        endpoint &to = *connected.value();
+        if (to.is_full() || !to.uses_chunks) {
             return false;
         }
-        to.has_news = true;
-        to.send_bulk_message(handler, payload, data, source_free);
+        to.has_unflushed_sends = true;
+        to.send_long_message(handler, payload, data, source_free);
     }
-    nudge();
+    wake();
     return true;
 }
 
 void ucx_network::note_handled(const message &each) {
-    peer &from = traffic_->peer_of(each.source);
+    peer &from = iface_->peer_of(each.source);
     if (from.note_handled(each.payload.size())) {
-        worker &receiver = traffic_->first_worker();
+        worker &receiver = iface_->first_worker();
         std::lock_guard const guard(receiver.mutex);
-        traffic_->send_reply(receiver,
-                             {each.source, record_kind::credit, 0, from.take_handled(), 0, 0, {}});
-        traffic::ship_open(receiver);
+        iface_->send_reply(
+            receiver, {each.source, record_kind::credit, 0, from.take_handled_bytes(), 0, 0, {}});
+        iface::transmit_due_packets(receiver);
     }
 }
 
 std::string ucx_network::describe_path(world_rank rank) const {
-    peer *const known = traffic_->find_peer(rank);
+    peer *const known = iface_->find_peer(rank);
     std::string const path = known == nullptr ? "" : known->path();
     return path.empty() ? "ucx (not used yet)" : path;
 }
@@ -372,25 +378,25 @@ std::string ucx_network::describe_path(world_rank rank) const {
 status ucx_network::drain() {
     completion done;
     status outcome;
-    for (auto const &known : traffic_->spoken_to()) {
-        traffic_->for_each_worker([&](worker &owner) {
+    for (auto const &known : iface_->all_peers()) {
+        iface_->for_each_worker([&](worker &owner) {
             std::lock_guard const guard(owner.mutex);
-            channel *const to = known->find_channel(owner);
+            endpoint *const to = known->find_endpoint(owner);
             if (to != nullptr && !known->is_failed() && outcome.ok()) {
-                outcome = status_of(flush_channel(*to, done, true));
+                outcome = status_of(flush_endpoint(*to, done, true));
             }
         });
     }
-    advance_until([&] { return done.is_done(); }, [&] { return traffic_->advance(); });
+    advance_until([&] { return done.is_done(); }, [&] { return iface_->advance(); });
     return outcome;
 }
 
 } // namespace
 
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring) {
     auto made = std::make_unique<ucx_network>(launcher, options, std::move(ring));
-    DIOMP_TRY(made->start(window, options));
+    DIOMP_TRY(made->start(arena, options));
     return std::unique_ptr<network>(std::move(made));
 }
 

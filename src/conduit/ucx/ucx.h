@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Network through UCX: InfiniBand, RoCE, TCP, whatever UCX drives. docs/conduits.md tells how.
+// Network through UCX: InfiniBand, RoCE, TCP and all that UCX supports. See docs/conduits.md.
 #pragma once
 
 #include "conduit/network.h"
@@ -12,8 +12,8 @@ inline constexpr bool is_built = true;
 inline constexpr bool is_built = false;
 #endif
 
-/// Collective. `window` must outlive the network. A build without UCX gives OMPX_ERR_UNSUPPORTED.
-result<std::unique_ptr<network>> create(launch::launcher &launcher, const window &window,
+/// Collective. `arena` must outlive the network. A build without UCX gives OMPX_ERR_UNSUPPORTED.
+result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena &arena,
                                         const conduit_options &options, doorbell ring);
 
 } // namespace diomp::conduit::ucx

@@ -15,8 +15,8 @@ result<std::unique_ptr<worker>> worker::create(context &owner, std::uint16_t ind
     }
     if (ucs_status_t const code = ucx.ucp_worker_get_efd(made->handle, &made->event_fd);
         code != UCS_OK) {
-        return ucx_error(ucx, "asking UCX for a descriptor to sleep on", code,
-                         "take transports out of UCX_TLS that cannot wake a sleeper");
+        return ucx_error(ucx, "creating the event descriptor of a UCX worker", code,
+                         "remove transports without wake-up support from UCX_TLS");
     }
     return made;
 }
@@ -37,7 +37,7 @@ bool worker::progress() {
 
 bool worker::arm() { return owner.ucx().ucp_worker_arm(handle) == UCS_OK; }
 
-packet *worker::take_packet() {
+packet *worker::allocate_packet() {
     if (free_packets_.empty()) {
         return new packet;
     }

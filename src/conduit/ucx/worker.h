@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A UCX worker with its lock and its packets. Worker 0 receives everything that other ranks send.
+// A UCX worker with its lock and its packets. Worker 0 receives all that other ranks send.
 #pragma once
 
 #include "conduit/ucx/context.h"
@@ -10,17 +10,17 @@
 
 namespace diomp::conduit::ucx {
 
-struct channel;
+struct endpoint;
 class peer;
 
-/// A buffer of records on its way to one peer.
+/// A buffer of records for one peer.
 struct packet {
-    channel *owner = nullptr;
+    endpoint *owner = nullptr;
     std::size_t nbytes = 0;
     alignas(16) std::byte bytes[packet_bytes];
 };
 
-/// Everything but the constructor and `mutex` itself is under `mutex`. Lock order: worker 0,
+/// All members and functions except the constructor are under `mutex`. Lock order: worker 0,
 /// another worker, a peer's lock.
 class worker {
 public:
@@ -29,28 +29,28 @@ public:
     worker(const worker &) = delete;
     worker &operator=(const worker &) = delete;
 
-    /// Lets UCX work; callbacks run inside. True if it did something. One round, since each looks
-    /// at all sockets: what has come is answered before the next look.
+    /// Progresses UCX; callbacks run inside. True if there was progress. One round only: each polls
+    /// all sockets, and replies are to be sent before the next one.
     bool progress();
-    /// Asks UCX to make event_fd readable at the next event. False: there are events already.
+    /// Makes event_fd readable at the next event. False: there are events already.
     bool arm();
 
-    packet *take_packet();
-    void give_packet(packet *spent) { free_packets_.push_back(spent); }
+    packet *allocate_packet();
+    void release_packet(packet *spent) { free_packets_.push_back(spent); }
 
     context &owner;
     std::uint16_t const index;
     ucp_worker_h handle = nullptr;
     int event_fd = -1;
     std::mutex mutex;
-    std::vector<channel *> open_channels; ///< with records that are not sent yet
-    std::vector<channel *> unsettled;     ///< with puts that no flush has been seen to complete
-    std::vector<peer *> broken;           ///< found out in callbacks, to be given up outside
-    std::size_t num_requests = 0;         ///< of UCX, unfinished
-    std::uint64_t num_rounds = 0;         ///< of progress
+    std::vector<endpoint *> pending_endpoints; ///< with unsent records
+    std::vector<endpoint *> unflushed;         ///< with puts that are not known to be complete
+    std::vector<peer *> broken;                ///< detected in callbacks, reported outside of them
+    std::size_t num_requests = 0;              ///< UCX requests in flight
+    std::uint64_t num_rounds = 0;              ///< of progress
 
 private:
-    worker(context &process, std::uint16_t number) : owner(process), index(number) {}
+    worker(context &ctx, std::uint16_t number) : owner(ctx), index(number) {}
 
     std::vector<packet *> free_packets_;
 };

@@ -17,7 +17,7 @@ result<std::shared_ptr<context>> context::retain(std::shared_ptr<const library> 
 
 context::~context() {
     if (kernels_.loaded() != nullptr) {
-        auto const inside = current::enter(*this);
+        auto const scope = current::enter(*this);
         report(*driver_, driver_->module_unload(kernels_.loaded()), "cuModuleUnload");
     }
     report(*driver_, driver_->primary_context_release(device_), "cuDevicePrimaryCtxRelease");
@@ -46,16 +46,17 @@ status context::open_to(const context &reader) {
         return {};
     }
     {
-        // What cuMemAlloc gives, and the fast way of copies. The program may have done it before.
-        auto inside = current::enter(reader);
-        DIOMP_TRY(inside);
+        // Opens memory of cuMemAlloc and enables direct copies. The program may have done it
+        // before.
+        auto scope = current::enter(reader);
+        DIOMP_TRY(scope);
         code const outcome = driver_->context_enable_peer_access(handle_, 0);
         if (outcome != peer_access_already_enabled) {
             DIOMP_TRY(check(*driver_, outcome, "cuCtxEnablePeerAccess"));
         }
     }
-    for (mapped_memory *const each : all_) {
-        DIOMP_TRY(each->admit(reader.device_));
+    for (mapped_memory *const each : mapped_) {
+        DIOMP_TRY(each->grant_access(reader.device_));
     }
     readers_.push_back(reader.device_);
     return {};
@@ -65,15 +66,15 @@ status context::map_for_readers(mapped_memory &owner,
                                 function_ref<status(std::span<const ordinal>)> map) {
     std::lock_guard const guard(mutex_);
     DIOMP_TRY(map(readers_));
-    if (std::ranges::find(all_, &owner) == all_.end()) {
-        all_.push_back(&owner);
+    if (std::ranges::find(mapped_, &owner) == mapped_.end()) {
+        mapped_.push_back(&owner);
     }
     return {};
 }
 
-void context::forget(mapped_memory &owner) {
+void context::remove_mapped(mapped_memory &owner) {
     std::lock_guard const guard(mutex_);
-    std::erase(all_, &owner);
+    std::erase(mapped_, &owner);
 }
 
 } // namespace diomp::device::cuda

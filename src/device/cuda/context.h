@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A device's primary context: the one that libomptarget's CUDA plugin and CUDA's runtime use too,
-// so that their addresses are ours. Retained from the first use of a device until the backend and
-// all that it has handed out for the device are gone.
+// A device's primary context, which libomptarget's CUDA plugin and CUDA's runtime also use, so
+// their addresses are valid here. Retained from the first use of a device until the backend and all
+// objects that it returned for the device are destroyed.
 #pragma once
 
 #include "base/function_ref.h"
@@ -16,19 +16,19 @@
 
 namespace diomp::device::cuda {
 
-/// Memory that must be opened, address range by address range, to each device that reads it. (What
-/// cuMemAlloc gives is opened once for the whole context; mapped memory is not.)
+/// Memory whose address ranges must be opened one by one to each device that reads them. (Memory of
+/// cuMemAlloc is opened for the whole context; mapped memory is not.)
 class mapped_memory {
 public:
     mapped_memory() = default;
     virtual ~mapped_memory() = default;
     mapped_memory(const mapped_memory &) = delete;
     mapped_memory &operator=(const mapped_memory &) = delete;
-    /// Opens what is mapped, under the mutex of the context.
-    virtual status admit(ordinal device) = 0;
+    /// Opens the mapped memory to a device. Called under the mutex of the context.
+    virtual status grant_access(ordinal device) = 0;
 };
 
-/// Any thread.
+/// Thread-safe.
 class context {
 public:
     static result<std::shared_ptr<context>> retain(std::shared_ptr<const library> driver,
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] const library &driver() const { return *driver_; }
     [[nodiscard]] ordinal device() const { return device_; }
 
-    /// Makes the context the calling thread's own for a scope.
+    /// Makes the context current in the calling thread for a scope.
     class current {
     public:
         static result<current> enter(const context &in);
@@ -53,18 +53,18 @@ public:
         const context *of_;
     };
 
-    /// One of the runtime's kernels. The context is current.
+    /// Finds one of the runtime's kernels. The context must be current.
     result<kernel_handle> kernel(const std::string &name);
 
-    /// Lets `reader` use all memory of this device, now and later. Once is enough; more is
-    /// harmless.
+    /// Enables peer access of `reader` to all memory of this device, including later allocations.
+    /// Idempotent.
     status open_to(const context &reader);
 
-    /// Calls `map` with the devices that may read (this one first), and adds the memory to those
-    /// that later readers are shown. The mutex keeps a reader from slipping in between.
+    /// Calls `map` with the devices that may read (this one first), and registers the memory for
+    /// later readers. The mutex keeps a reader from being added in between.
     status map_for_readers(mapped_memory &owner,
                            function_ref<status(std::span<const ordinal>)> map);
-    void forget(mapped_memory &owner);
+    void remove_mapped(mapped_memory &owner);
 
 private:
     context(std::shared_ptr<const library> driver, ordinal device, context_handle handle)
@@ -75,9 +75,9 @@ private:
     ordinal device_;
     context_handle handle_;
     kernels::kernel_module kernels_;
-    std::mutex mutex_;                 ///< over the rest; the driver is called under it
-    std::vector<ordinal> readers_;     ///< this device first
-    std::vector<mapped_memory *> all_; ///< each forgets itself in time
+    std::mutex mutex_;             ///< guards the members below; the driver is called under it
+    std::vector<ordinal> readers_; ///< this device first
+    std::vector<mapped_memory *> mapped_; ///< each removes itself before it is destroyed
 };
 
 } // namespace diomp::device::cuda

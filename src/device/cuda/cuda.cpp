@@ -9,8 +9,8 @@
 
 namespace diomp::device::cuda {
 
-// CUDA numbers its devices 0, 1, ...; cuDeviceGet has given the number back as the device since
-// there are two of them, and libomptarget's plugin counts on it as well.
+// CUDA numbers its devices 0, 1, ... and cuDeviceGet has returned the number as the device since
+// there were two; libomptarget's plugin relies on it as well.
 
 result<std::shared_ptr<context>> cuda_backend::context_of(device_id device) {
     DIOMP_TRY(check_device(*this, device));
@@ -39,32 +39,34 @@ result<std::shared_ptr<context>> cuda_backend::any_context() {
 result<properties> cuda_backend::describe(device_id device) {
     DIOMP_TRY(check_device(*this, device));
     ordinal const number = device.value();
-    auto const ask = [&](code outcome, const char *call) { return check(*driver_, outcome, call); };
+    auto const query = [&](code outcome, const char *call) {
+        return check(*driver_, outcome, call);
+    };
     properties found;
     char text[256] = {};
-    DIOMP_TRY(ask(driver_->device_get_name(text, sizeof(text) - 1, number), "cuDeviceGetName"));
+    DIOMP_TRY(query(driver_->device_get_name(text, sizeof(text) - 1, number), "cuDeviceGetName"));
     found.name = text;
     auto id = uuid_of(device);
     DIOMP_TRY(id);
     found.uuid = id.value();
-    DIOMP_TRY(
-        ask(driver_->device_get_pci_bus_id(text, sizeof(text) - 1, number), "cuDeviceGetPCIBusId"));
+    DIOMP_TRY(query(driver_->device_get_pci_bus_id(text, sizeof(text) - 1, number),
+                    "cuDeviceGetPCIBusId"));
     found.pci_bus_id = text;
     found.numa_node = numa_node_of(found.pci_bus_id);
-    DIOMP_TRY(ask(driver_->device_total_mem(&found.total_bytes, number), "cuDeviceTotalMem"));
+    DIOMP_TRY(query(driver_->device_total_mem(&found.total_bytes, number), "cuDeviceTotalMem"));
     DIOMP_TRY(
-        ask(driver_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
-            "cuDeviceGetAttribute"));
+        query(driver_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
+              "cuDeviceGetAttribute"));
     int by_service = 0;
     found.is_shared_by_service =
         driver_->device_get_attribute(&by_service, mps_enabled, number) == success &&
         by_service != 0;
-    auto can = abilities_of(*driver_, number);
+    auto can = memory_capabilities_of(*driver_, number);
     DIOMP_TRY(can);
-    found.memory_grows = can.value().maps;
-    found.memory_shares = !can.value().maps || can.value().exports;
+    found.memory_grows = can.value().has_virtual_memory;
+    found.memory_shares = !can.value().has_virtual_memory || can.value().exports_descriptors;
 
-    // Only a context knows what is free. One for the question alone, if the device is not in use.
+    // Free memory can be queried only in a context: a temporary one if the device is not in use.
     std::shared_ptr<context> here;
     {
         std::lock_guard const guard(mutex_);
@@ -75,10 +77,10 @@ result<properties> cuda_backend::describe(device_id device) {
         DIOMP_TRY(transient);
         here = transient.take();
     }
-    auto inside = context::current::enter(*here);
-    DIOMP_TRY(inside);
+    auto scope = context::current::enter(*here);
+    DIOMP_TRY(scope);
     std::size_t total = 0;
-    DIOMP_TRY(ask(driver_->mem_get_info(&found.free_bytes, &total), "cuMemGetInfo"));
+    DIOMP_TRY(query(driver_->mem_get_info(&found.free_bytes, &total), "cuMemGetInfo"));
     return found;
 }
 
@@ -95,7 +97,7 @@ result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::siz
     if (max_bytes == 0) {
         return error(OMPX_ERR_ARG, "a reservation of device memory cannot be empty");
     }
-    auto can = abilities_of(*driver_, device.value());
+    auto can = memory_capabilities_of(*driver_, device.value());
     DIOMP_TRY(can);
     return cuda::reserve(on.value(), can.value(), max_bytes);
 }
@@ -107,7 +109,7 @@ result<std::unique_ptr<peer_memory>> cuda_backend::open_shared(device_id device,
     return open(on.value(), handle);
 }
 
-result<bool> cuda_backend::can_reach(device_id device, device_id other) {
+result<bool> cuda_backend::can_access(device_id device, device_id other) {
     DIOMP_TRY(check_device(*this, device));
     DIOMP_TRY(check_device(*this, other));
     if (device == other) {
@@ -142,35 +144,35 @@ bool cuda_backend::can_reduce(device_id device, const reduction &how) {
     if (!on) {
         return false;
     }
-    auto inside = context::current::enter(*on.value());
-    return inside && on.value()->kernel(chosen->name);
+    auto scope = context::current::enter(*on.value());
+    return scope && on.value()->kernel(chosen->name);
 }
 
 namespace {
 class cuda_scope final : public current_scope {
 public:
-    cuda_scope(std::shared_ptr<context> on, context::current inside)
-        : on_(std::move(on)), inside_(std::move(inside)) {}
+    cuda_scope(std::shared_ptr<context> on, context::current scope)
+        : on_(std::move(on)), scope_(std::move(scope)) {}
 
 private:
-    std::shared_ptr<context> on_; ///< ends after the scope
-    context::current inside_;
+    std::shared_ptr<context> on_; ///< destroyed after the scope
+    context::current scope_;
 };
 } // namespace
 
 result<std::unique_ptr<current_scope>> cuda_backend::make_current(device_id device) {
     auto on = context_of(device);
     DIOMP_TRY(on);
-    auto inside = context::current::enter(*on.value());
-    DIOMP_TRY(inside);
-    return std::unique_ptr<current_scope>(std::make_unique<cuda_scope>(on.take(), inside.take()));
+    auto scope = context::current::enter(*on.value());
+    DIOMP_TRY(scope);
+    return std::unique_ptr<current_scope>(std::make_unique<cuda_scope>(on.take(), scope.take()));
 }
 
 result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
     auto on = any_context();
     DIOMP_TRY(on);
-    auto inside = context::current::enter(*on.value());
-    DIOMP_TRY(inside);
+    auto scope = context::current::enter(*on.value());
+    DIOMP_TRY(scope);
     void *base = nullptr;
     code const outcome =
         driver_->mem_host_alloc(&base, nbytes == 0 ? 1 : nbytes, host_alloc_portable);
@@ -178,7 +180,7 @@ result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
         return cuda_error(*driver_, "cuMemHostAlloc of " + format_size(nbytes), outcome);
     }
     return pinned_memory(base, nbytes, [on = on.take()](void *address) {
-        auto const within = context::current::enter(*on);
+        auto const inner = context::current::enter(*on);
         report(on->driver(), on->driver().mem_free_host(address), "cuMemFreeHost");
     });
 }
@@ -186,12 +188,12 @@ result<pinned_memory> cuda_backend::allocate_pinned(std::size_t nbytes) {
 result<pinned_memory> cuda_backend::pin(void *base, std::size_t nbytes) {
     auto on = any_context();
     DIOMP_TRY(on);
-    auto inside = context::current::enter(*on.value());
-    DIOMP_TRY(inside);
+    auto scope = context::current::enter(*on.value());
+    DIOMP_TRY(scope);
     DIOMP_TRY(check(*driver_, driver_->mem_host_register(base, nbytes, host_register_portable),
                     "cuMemHostRegister"));
     return pinned_memory(base, nbytes, [on = on.take()](void *address) {
-        auto const within = context::current::enter(*on);
+        auto const inner = context::current::enter(*on);
         report(on->driver(), on->driver().mem_host_unregister(address), "cuMemHostUnregister");
     });
 }
@@ -200,7 +202,7 @@ std::optional<device_id> cuda_backend::owner_of(const void *address) {
     auto const wanted = reinterpret_cast<cuda::address>(address);
     unsigned type = 0;
     int number = -1;
-    // An address that CUDA has never heard of is an error there and plain host memory to us.
+    // CUDA returns an error for an address that it does not know; it is host memory then.
     if (driver_->pointer_get_attribute(&type, pointer_memory_type, wanted) != success ||
         type != memory_type_device ||
         driver_->pointer_get_attribute(&number, pointer_device_ordinal, wanted) != success ||

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// NVIDIA's devices, through the driver API. So far this has met a stand-in for the driver only, no
-// hardware: docs/devices.md.
+// NVIDIA's devices, through the driver API. Which hardware it has run on: docs/devices.md.
 #pragma once
 
 #include "device/cuda/context.h"
@@ -24,7 +23,7 @@ public:
     result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
     result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                      const shared_handle &handle) override;
-    result<bool> can_reach(device_id device, device_id other) override;
+    result<bool> can_access(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
     bool can_reduce(device_id device, const reduction &how) override;
     result<std::unique_ptr<current_scope>> make_current(device_id device) override;
@@ -33,13 +32,13 @@ public:
     [[nodiscard]] std::optional<device_id> owner_of(const void *address) override;
 
 private:
-    /// Made at first use, kept: a context costs a device's memory and a good part of a second.
+    /// Created on first use and kept: a context takes device memory and a large part of a second.
     result<std::shared_ptr<context>> context_of(device_id device);
-    /// Of a device in use if there is one: most ranks use one device only.
+    /// A context of a device in use, if any: most ranks use one device only.
     result<std::shared_ptr<context>> any_context();
 
     std::shared_ptr<const library> driver_;
-    std::mutex mutex_;                               ///< over contexts_; held while one is made
+    std::mutex mutex_; ///< guards contexts_; held while one is created
     std::vector<std::shared_ptr<context>> contexts_; ///< [device]; null: not used yet
 };
 

@@ -7,12 +7,12 @@
 namespace diomp::device::cuda {
 
 namespace {
-constexpr std::array<const char *, 1> usual_names{"libcuda.so.1"};
+constexpr std::array<const char *, 1> default_names{"libcuda.so.1"};
 constexpr const char *remedy = "install NVIDIA's driver, 470 or newer, or do without its devices";
 } // namespace
 
 result<std::shared_ptr<const library>> load_library(const std::string &path) {
-    auto opened = shared_library::open(path, usual_names, "CUDA's driver", remedy);
+    auto opened = shared_library::open(path, default_names, "CUDA's driver", remedy);
     if (!opened) {
         return opened.take_failure();
     }

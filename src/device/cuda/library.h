@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions of CUDA's driver that we call, loaded when a job asks for devices. The few types
-// and numbers that they need are declared here, after NVIDIA's documentation of the driver API, so
-// that building takes no CUDA; they are part of its binary interface and do not change.
+// The functions of CUDA's driver that this backend calls, loaded when a job requests devices. The
+// few types and constants that they need are declared here after NVIDIA's documentation of the
+// driver API, so building needs no CUDA; they are part of its stable binary interface.
 //
-// Some functions changed since their first version; the later ones have a suffix in the library,
-// which cuda.h hides behind a macro. The names here are those of the library. All of them are there
-// since CUDA 11.4 (driver 470).
+// Some functions have changed since their first version; later versions have a suffix in the
+// library, which cuda.h hides behind a macro. The names here are those of the library. All of them
+// exist since CUDA 11.4 (driver 470).
 #pragma once
 
 #include "base/result.h"
@@ -29,20 +29,20 @@ using kernel_handle = void *;  ///< CUfunction
 
 inline constexpr code success = 0;
 inline constexpr code out_of_memory = 2;
-inline constexpr code deinitialized = 4; ///< the process is ending
+inline constexpr code deinitialized = 4; ///< the process is exiting
 inline constexpr code no_device = 100;
 inline constexpr code not_ready = 600;
 inline constexpr code peer_access_already_enabled = 704;
 inline constexpr code not_supported = 801;
 
-// Attributes of devices.
+// Device attributes.
 inline constexpr int multiprocessor_count = 16;
 inline constexpr int virtual_memory_supported = 102;
 inline constexpr int descriptor_handles_supported = 103;
-inline constexpr int mps_enabled = 133;                  ///< older drivers do not know it
-inline constexpr int network_reads_virtual_memory = 110; ///< GPUDirect RDMA with VMM
+inline constexpr int mps_enabled = 133;                        ///< unknown to older drivers
+inline constexpr int rdma_with_virtual_memory_supported = 110; ///< GPUDirect RDMA with VMM
 
-// Attributes of addresses, and a memory type.
+// Pointer attributes, and a memory type.
 inline constexpr int pointer_memory_type = 2;
 inline constexpr int pointer_device_ordinal = 9;
 inline constexpr unsigned memory_type_device = 2;
@@ -53,7 +53,7 @@ inline constexpr int handle_none = 0;
 inline constexpr int handle_descriptor = 1;
 inline constexpr int access_read_write = 3;
 inline constexpr int granularity_recommended = 1;
-inline constexpr unsigned stream_non_blocking = 1; ///< does not meet in the default stream
+inline constexpr unsigned stream_non_blocking = 1; ///< does not synchronise with the default stream
 inline constexpr unsigned host_alloc_portable = 1; ///< pinned for every context
 inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned ipc_lazy_peer_access = 1;
@@ -70,12 +70,12 @@ struct allocation_properties {
     location where;
     void *win32_metadata = nullptr;
     unsigned char compression = 0;
-    unsigned char network_capable = 0; ///< gpuDirectRDMACapable
+    unsigned char rdma_capable = 0; ///< gpuDirectRDMACapable
     unsigned short usage = 0;
     std::array<unsigned char, 4> reserved{};
 };
 static_assert(sizeof(allocation_properties) == 32 &&
-              offsetof(allocation_properties, network_capable) == 25);
+              offsetof(allocation_properties, rdma_capable) == 25);
 
 /// CUmemAccessDesc.
 struct access_description {
@@ -122,7 +122,7 @@ struct uuid {
     each(mem_granularity, cuMemGetAllocationGranularity,                                           \
          (std::size_t *size_bytes, const allocation_properties *of, int option));                  \
     each(mem_address_reserve, cuMemAddressReserve,                                                 \
-         (address * base, std::size_t size_bytes, std::size_t alignment, address wish,             \
+         (address * base, std::size_t size_bytes, std::size_t alignment, address hint,             \
           unsigned long long flags));                                                              \
     each(mem_address_free, cuMemAddressFree, (address base, std::size_t size_bytes));              \
     each(mem_create, cuMemCreate,                                                                  \
@@ -167,16 +167,17 @@ struct library {
 #undef DIOMP_CUDA_MEMBER
 };
 
-/// Loads and initialises the driver; it stays in the process. `path` empty: libcuda.so.1.
+/// Loads and initialises the driver, which stays loaded. `path` empty: libcuda.so.1.
 result<std::shared_ptr<const library>> load_library(const std::string &path);
 
-/// "<what>: <the driver's words> (<its name for the code>)".
+/// Returns the error "<what>: <the driver's message> (<its name for the code>)".
 error cuda_error(const library &driver, const std::string &what, code failed);
 
-/// Of a call that has to succeed.
+/// Converts the outcome of a call to a status.
 status check(const library &driver, code outcome, const char *what);
 
-/// In destructors: logged, unless the driver has shut down before us at the end of the process.
+/// Logs the error of a call in a destructor, unless the driver has shut down first at the end of
+/// the process.
 void report(const library &driver, code outcome, const char *what) noexcept;
 
 } // namespace diomp::device::cuda

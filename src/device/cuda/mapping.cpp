@@ -24,8 +24,8 @@ address_range::~address_range() {
     }
 }
 
-result<chunk> chunk::create(const library &driver, std::size_t size_bytes,
-                            const allocation_properties &of) {
+result<physical_memory> physical_memory::create(const library &driver, std::size_t size_bytes,
+                                                const allocation_properties &of) {
     handle made = 0;
     code const outcome = driver.mem_create(&made, size_bytes, &of, 0);
     if (outcome != success) {
@@ -34,19 +34,20 @@ result<chunk> chunk::create(const library &driver, std::size_t size_bytes,
                               std::to_string(of.where.id),
                           outcome);
     }
-    return chunk(driver, made, size_bytes);
+    return physical_memory(driver, made, size_bytes);
 }
 
-result<chunk> chunk::import(const library &driver, int fd, std::size_t size_bytes) {
+result<physical_memory> physical_memory::import(const library &driver, int fd,
+                                                std::size_t size_bytes) {
     handle made = 0;
-    // The interface takes the number of the descriptor as if it were a pointer.
-    auto *const disguised = reinterpret_cast<void *>(static_cast<std::intptr_t>(fd));
-    DIOMP_TRY(check(driver, driver.mem_import(&made, disguised, handle_descriptor),
+    // The driver takes the descriptor's number as a pointer.
+    auto *const fd_as_pointer = reinterpret_cast<void *>(static_cast<std::intptr_t>(fd));
+    DIOMP_TRY(check(driver, driver.mem_import(&made, fd_as_pointer, handle_descriptor),
                     "cuMemImportFromShareableHandle"));
-    return chunk(driver, made, size_bytes);
+    return physical_memory(driver, made, size_bytes);
 }
 
-chunk::~chunk() {
+physical_memory::~physical_memory() {
     if (base_ != 0) {
         report(*driver_, driver_->mem_unmap(base_, size_bytes_), "cuMemUnmap");
     }
@@ -55,13 +56,13 @@ chunk::~chunk() {
     }
 }
 
-status chunk::map(address to) {
+status physical_memory::map(address to) {
     DIOMP_TRY(check(*driver_, driver_->mem_map(to, size_bytes_, 0, physical_, 0), "cuMemMap"));
     base_ = to;
     return {};
 }
 
-status chunk::admit(std::span<const ordinal> devices) {
+status physical_memory::grant_access(std::span<const ordinal> devices) {
     std::vector<access_description> wanted;
     for (ordinal const device : devices) {
         wanted.push_back({.who = {.id = device}});

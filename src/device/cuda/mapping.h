@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Owners of what CUDA's virtual memory management hands out. Their destructors want the context to
-// be current.
+// Owners of resources of CUDA's virtual memory management. Their destructors need the context to be
+// current.
 #pragma once
 
 #include "device/cuda/context.h"
@@ -11,7 +11,7 @@
 
 namespace diomp::device::cuda {
 
-/// A range of addresses with nothing behind it.
+/// A reserved range of addresses without memory.
 class address_range {
 public:
     static result<address_range> reserve(const library &driver, std::size_t size_bytes,
@@ -34,29 +34,29 @@ private:
     std::size_t size_bytes_;
 };
 
-/// Physical memory, and where it is mapped.
-class chunk {
+/// Physical memory and its mapping.
+class physical_memory {
 public:
-    static result<chunk> create(const library &driver, std::size_t size_bytes,
-                                const allocation_properties &of);
-    /// Of another process. The descriptor stays the caller's.
-    static result<chunk> import(const library &driver, int fd, std::size_t size_bytes);
-    chunk(chunk &&other) noexcept
+    static result<physical_memory> create(const library &driver, std::size_t size_bytes,
+                                          const allocation_properties &of);
+    /// Imports memory of another process. The descriptor stays with the caller.
+    static result<physical_memory> import(const library &driver, int fd, std::size_t size_bytes);
+    physical_memory(physical_memory &&other) noexcept
         : driver_(other.driver_), physical_(std::exchange(other.physical_, 0)),
           base_(std::exchange(other.base_, 0)), size_bytes_(other.size_bytes_) {}
-    chunk &operator=(chunk &&) = delete;
-    ~chunk();
+    physical_memory &operator=(physical_memory &&) = delete;
+    ~physical_memory();
 
     status map(address to);
-    /// Opens what is mapped to devices. A mapping is closed to all at first.
-    status admit(std::span<const ordinal> devices);
+    /// Grants devices access to the mapping. A new mapping is not accessible to any device.
+    status grant_access(std::span<const ordinal> devices);
 
     [[nodiscard]] handle physical() const { return physical_; }
     [[nodiscard]] address base() const { return base_; } ///< 0: not mapped
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
 
 private:
-    chunk(const library &driver, handle physical, std::size_t size_bytes)
+    physical_memory(const library &driver, handle physical, std::size_t size_bytes)
         : driver_(&driver), physical_(physical), size_bytes_(size_bytes) {}
 
     const library *driver_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Reservations with CUDA's virtual memory management: a range of addresses into which physical
-// memory is mapped as it is committed. Physical memory leaves the process as a descriptor.
+// memory is mapped when it is committed. Physical memory is exported as a descriptor.
 //
-// A device without virtual memory management (some virtual machines, very old ones) gets what
-// cuMemAlloc gives: all at once, shared by the older interprocess handles.
+// A device without virtual memory management (some virtual machines, very old devices) uses
+// cuMemAlloc: all memory at once, shared by legacy interprocess handles.
 #pragma once
 
 #include "device/cuda/context.h"
@@ -13,15 +13,15 @@
 
 namespace diomp::device::cuda {
 
-/// What a device's memory can do.
-struct abilities {
-    bool maps = false;          ///< virtual memory management
-    bool exports = false;       ///< as descriptors
-    bool network_reads = false; ///< network cards can be told to read mapped memory
+/// Capabilities of a device's memory.
+struct memory_capabilities {
+    bool has_virtual_memory = false;  ///< virtual memory management
+    bool exports_descriptors = false; ///< shares physical memory as file descriptors
+    bool allows_rdma = false;         ///< network adapters can read mapped memory (GPUDirect RDMA)
 };
-result<abilities> abilities_of(const library &driver, ordinal device);
+result<memory_capabilities> memory_capabilities_of(const library &driver, ordinal device);
 
-result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, abilities can,
+result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, memory_capabilities can,
                                         std::size_t max_bytes);
 result<std::unique_ptr<peer_memory>> open(const std::shared_ptr<context> &on,
                                           const shared_handle &shared);

@@ -8,7 +8,7 @@ namespace diomp::device::cuda {
 namespace {
 
 /// The driver cuts small allocations from blocks of this size, and an interprocess handle opens the
-/// whole block: another process would see another base. Whole blocks have none of that.
+/// whole block, at another base. Whole blocks avoid that.
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
 class plain_memory final : public fixed_memory {
@@ -17,14 +17,14 @@ public:
         : fixed_memory(reinterpret_cast<void *>(start), size_bytes), on_(std::move(on)),
           start_(start) {}
     ~plain_memory() override {
-        auto const inside = context::current::enter(*on_);
+        auto const scope = context::current::enter(*on_);
         report(on_->driver(), on_->driver().mem_free(start_), "cuMemFree");
     }
 
 private:
     result<std::array<std::byte, 64>> make_token() override {
-        auto inside = context::current::enter(*on_);
-        DIOMP_TRY(inside);
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
         ipc_handle token;
         DIOMP_TRY(check(on_->driver(), on_->driver().ipc_get_mem_handle(&token, start_),
                         "cuIpcGetMemHandle"));
@@ -41,7 +41,7 @@ public:
         : fixed_peer(reinterpret_cast<void *>(start), size_bytes), on_(std::move(on)),
           start_(start) {}
     ~plain_peer() override {
-        auto const inside = context::current::enter(*on_);
+        auto const scope = context::current::enter(*on_);
         report(on_->driver(), on_->driver().ipc_close_mem_handle(start_), "cuIpcCloseMemHandle");
     }
 
@@ -65,13 +65,13 @@ result<std::unique_ptr<memory>> allocate_plain(const std::shared_ptr<context> &o
 
 result<std::unique_ptr<peer_memory>> open_plain(const std::shared_ptr<context> &on,
                                                 const shared_handle &shared) {
-    shared_part const &part = shared.parts.front();
+    shared_extent const &extent = shared.extents.front();
     address base = 0;
-    DIOMP_TRY(
-        check(on->driver(),
-              on->driver().ipc_open_mem_handle(&base, ipc_handle{part.token}, ipc_lazy_peer_access),
-              "cuIpcOpenMemHandle"));
-    return std::unique_ptr<peer_memory>(std::make_unique<plain_peer>(on, base, part.size_bytes));
+    DIOMP_TRY(check(
+        on->driver(),
+        on->driver().ipc_open_mem_handle(&base, ipc_handle{extent.token}, ipc_lazy_peer_access),
+        "cuIpcOpenMemHandle"));
+    return std::unique_ptr<peer_memory>(std::make_unique<plain_peer>(on, base, extent.size_bytes));
 }
 
 } // namespace diomp::device::cuda

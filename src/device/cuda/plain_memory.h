@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What devices without virtual memory management have: memory that is there in full from the start,
-// and interprocess handles of 64 bytes. The context must be current for both calls.
+// Memory of devices without virtual memory management: fully allocated from the start, shared by
+// interprocess handles of 64 bytes. The context must be current for both calls.
 #pragma once
 
 #include "device/cuda/context.h"

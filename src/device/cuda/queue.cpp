@@ -15,7 +15,7 @@ public:
     cuda_queue(std::shared_ptr<context> on, stream_handle stream)
         : on_(std::move(on)), stream_(stream) {}
     ~cuda_queue() override {
-        auto const inside = context::current::enter(*on_);
+        auto const scope = context::current::enter(*on_);
         report(on_->driver(), on_->driver().stream_destroy(stream_), "cuStreamDestroy");
     }
 
@@ -23,10 +23,9 @@ public:
         if (nbytes == 0) {
             return {};
         }
-        auto inside = context::current::enter(*on_);
-        DIOMP_TRY(inside);
-        // All addresses of a 64-bit process are of one space: the driver sees by itself which
-        // memory each is of.
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
+        // A 64-bit process has unified addressing: the driver determines the kind of each address.
         code const outcome = on_->driver().memcpy_async(
             reinterpret_cast<address>(dst), reinterpret_cast<address>(src), nbytes, stream_);
         if (outcome != success) {
@@ -45,8 +44,8 @@ public:
         }
         auto prepared = kernels::prepare(how, dst, sources, count);
         DIOMP_TRY(prepared);
-        auto inside = context::current::enter(*on_);
-        DIOMP_TRY(inside);
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
         auto kernel = on_->kernel(prepared.value().kernel);
         DIOMP_TRY(kernel);
         kernels::launch &launch = prepared.value();
@@ -59,8 +58,8 @@ public:
     }
 
     result<bool> is_idle() override {
-        auto inside = context::current::enter(*on_);
-        DIOMP_TRY(inside);
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
         code const outcome = on_->driver().stream_query(stream_);
         if (outcome == not_ready) {
             return false;
@@ -70,8 +69,8 @@ public:
     }
 
     status wait() override {
-        auto inside = context::current::enter(*on_);
-        DIOMP_TRY(inside);
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
         return check(on_->driver(), on_->driver().stream_synchronize(stream_),
                      "cuStreamSynchronize");
     }
@@ -86,8 +85,8 @@ private:
 } // namespace
 
 result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<context> &on) {
-    auto inside = context::current::enter(*on);
-    DIOMP_TRY(inside);
+    auto scope = context::current::enter(*on);
+    DIOMP_TRY(scope);
     stream_handle stream = nullptr;
     DIOMP_TRY(check(on->driver(), on->driver().stream_create(&stream, stream_non_blocking),
                     "cuStreamCreate"));

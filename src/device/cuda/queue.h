@@ -8,7 +8,8 @@
 
 namespace diomp::device::cuda {
 
-/// A stream that does not meet in the default stream with the program's kernels.
+/// Creates a queue on a stream that does not synchronise with the default stream of the program's
+/// kernels.
 result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<context> &on);
 
 } // namespace diomp::device::cuda

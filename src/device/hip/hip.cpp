@@ -19,27 +19,28 @@ hip_backend::hip_backend(std::shared_ptr<const library> runtime, int num_devices
 result<properties> hip_backend::describe(device_id device) {
     DIOMP_TRY(check_device(*this, device));
     int const number = device.value();
-    auto const ask = [&](code outcome, const char *call) {
+    auto const query = [&](code outcome, const char *call) {
         return check(*runtime_, outcome, call);
     };
     properties found;
     char text[256] = {};
-    DIOMP_TRY(ask(runtime_->device_get_name(text, sizeof(text) - 1, number), "hipDeviceGetName"));
+    DIOMP_TRY(query(runtime_->device_get_name(text, sizeof(text) - 1, number), "hipDeviceGetName"));
     found.name = text;
     auto id = uuid_of(device);
     DIOMP_TRY(id);
     found.uuid = id.value();
-    DIOMP_TRY(ask(runtime_->device_get_pci_bus_id(text, sizeof(text) - 1, number),
-                  "hipDeviceGetPCIBusId"));
+    DIOMP_TRY(query(runtime_->device_get_pci_bus_id(text, sizeof(text) - 1, number),
+                    "hipDeviceGetPCIBusId"));
     found.pci_bus_id = text;
     found.numa_node = numa_node_of(found.pci_bus_id);
     DIOMP_TRY(
-        ask(runtime_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
-            "hipDeviceGetAttribute"));
+        query(runtime_->device_get_attribute(&found.multiprocessors, multiprocessor_count, number),
+              "hipDeviceGetAttribute"));
     found.memory_shares = true;
-    auto inside = current_device::enter(*runtime_, number);
-    DIOMP_TRY(inside);
-    DIOMP_TRY(ask(runtime_->mem_get_info(&found.free_bytes, &found.total_bytes), "hipMemGetInfo"));
+    auto scope = current_device::enter(*runtime_, number);
+    DIOMP_TRY(scope);
+    DIOMP_TRY(
+        query(runtime_->mem_get_info(&found.free_bytes, &found.total_bytes), "hipMemGetInfo"));
     return found;
 }
 
@@ -65,7 +66,7 @@ result<std::unique_ptr<peer_memory>> hip_backend::open_shared(device_id device,
     return open(runtime_, device.value(), handle);
 }
 
-result<bool> hip_backend::can_reach(device_id device, device_id other) {
+result<bool> hip_backend::can_access(device_id device, device_id other) {
     DIOMP_TRY(check_device(*this, device));
     DIOMP_TRY(check_device(*this, other));
     if (device == other) {
@@ -78,8 +79,8 @@ result<bool> hip_backend::can_reach(device_id device, device_id other) {
     if (can == 0) {
         return false;
     }
-    auto inside = current_device::enter(*runtime_, device.value());
-    DIOMP_TRY(inside);
+    auto scope = current_device::enter(*runtime_, device.value());
+    DIOMP_TRY(scope);
     code const outcome = runtime_->device_enable_peer_access(other.value(), 0);
     if (outcome != peer_access_already_enabled) {
         DIOMP_TRY(check(*runtime_, outcome, "hipDeviceEnablePeerAccess"));
@@ -98,27 +99,27 @@ bool hip_backend::can_reduce(device_id device, const reduction &how) {
     if (!chosen || !check_device(*this, device)) {
         return false;
     }
-    auto inside = current_device::enter(*runtime_, device.value());
-    return inside && kernels_[static_cast<std::size_t>(device.value())]->find(chosen->name);
+    auto scope = current_device::enter(*runtime_, device.value());
+    return scope && kernels_[static_cast<std::size_t>(device.value())]->find(chosen->name);
 }
 
 namespace {
 class hip_scope final : public current_scope {
 public:
-    hip_scope(std::shared_ptr<const library> runtime, current_device inside)
-        : runtime_(std::move(runtime)), inside_(std::move(inside)) {}
+    hip_scope(std::shared_ptr<const library> runtime, current_device scope)
+        : runtime_(std::move(runtime)), scope_(std::move(scope)) {}
 
 private:
-    std::shared_ptr<const library> runtime_; ///< ends after the scope
-    current_device inside_;
+    std::shared_ptr<const library> runtime_; ///< destroyed after the scope
+    current_device scope_;
 };
 } // namespace
 
 result<std::unique_ptr<current_scope>> hip_backend::make_current(device_id device) {
     DIOMP_TRY(check_device(*this, device));
-    auto inside = current_device::enter(*runtime_, device.value());
-    DIOMP_TRY(inside);
-    return std::unique_ptr<current_scope>(std::make_unique<hip_scope>(runtime_, inside.take()));
+    auto scope = current_device::enter(*runtime_, device.value());
+    DIOMP_TRY(scope);
+    return std::unique_ptr<current_scope>(std::make_unique<hip_scope>(runtime_, scope.take()));
 }
 
 result<pinned_memory> hip_backend::allocate_pinned(std::size_t nbytes) {
@@ -142,11 +143,11 @@ result<pinned_memory> hip_backend::pin(void *base, std::size_t nbytes) {
 }
 
 std::optional<device_id> hip_backend::owner_of(const void *address) {
-    // HIP does not write through the address; its parameter only lacks the const.
+    // HIP does not write to the address; its parameter only lacks the const.
     void *const wanted = const_cast<void *>(address);
     unsigned type = 0;
     int number = -1;
-    // An address that HIP has never heard of is an error there and plain host memory to us.
+    // HIP returns an error for an address that it does not know; it is host memory then.
     if (runtime_->pointer_get_attribute(&type, pointer_memory_type, wanted) != success ||
         type != memory_type_device ||
         runtime_->pointer_get_attribute(&number, pointer_device_ordinal, wanted) != success ||
@@ -171,7 +172,7 @@ result<visible_hip> find_hip(const library_path_option &option) {
     auto runtime = hip::load_library(option.path);
     DIOMP_TRY(runtime);
     int count = 0;
-    // No device is a count of 0 or an error, as the driver pleases.
+    // Depending on the driver, having no device is a count of 0 or an error.
     hip::code const outcome = runtime.value()->get_device_count(&count);
     if (outcome == hip::no_device || (outcome == hip::success && count == 0)) {
         return error(OMPX_ERR_UNSUPPORTED, "HIP's runtime shows no device",

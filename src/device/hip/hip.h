@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// AMD's devices, through HIP's runtime. So far this has met a stand-in for the runtime only, no
-// hardware: docs/devices.md.
+// AMD's devices, through HIP's runtime. It has run against a stand-in for the runtime only:
+// docs/devices.md.
 #pragma once
 
 #include "device/device.h"
@@ -23,7 +23,7 @@ public:
     result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
     result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                      const shared_handle &handle) override;
-    result<bool> can_reach(device_id device, device_id other) override;
+    result<bool> can_access(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
     bool can_reduce(device_id device, const reduction &how) override;
     result<std::unique_ptr<current_scope>> make_current(device_id device) override;

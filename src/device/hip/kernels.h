@@ -6,7 +6,7 @@
 
 namespace diomp::device::hip {
 
-/// The runtime's kernels on one device, for its queues and its backend. Any thread.
+/// The runtime's kernels on one device, shared by its queues and its backend. Thread-safe.
 class device_kernels {
 public:
     device_kernels(std::shared_ptr<const library> runtime, int device)
@@ -16,7 +16,7 @@ public:
     device_kernels(const device_kernels &) = delete;
     device_kernels &operator=(const device_kernels &) = delete;
 
-    /// The device is current.
+    /// Finds a kernel. The device must be current.
     result<kernel_handle> find(const std::string &name);
 
 private:

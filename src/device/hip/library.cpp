@@ -7,13 +7,13 @@
 namespace diomp::device::hip {
 
 namespace {
-constexpr std::array<const char *, 3> usual_names{"libamdhip64.so.7", "libamdhip64.so.6",
-                                                  "libamdhip64.so"};
+constexpr std::array<const char *, 3> default_names{"libamdhip64.so.7", "libamdhip64.so.6",
+                                                    "libamdhip64.so"};
 constexpr const char *remedy = "install ROCm 6 or newer, or do without AMD's devices";
 } // namespace
 
 result<std::shared_ptr<const library>> load_library(const std::string &path) {
-    auto opened = shared_library::open(path, usual_names, "HIP's runtime", remedy);
+    auto opened = shared_library::open(path, default_names, "HIP's runtime", remedy);
     DIOMP_TRY(opened);
     auto table = std::make_shared<library>();
 #define DIOMP_HIP_FIND(name, symbol, parameters) opened.value().find(table->name, #symbol)
@@ -24,7 +24,7 @@ result<std::shared_ptr<const library>> load_library(const std::string &path) {
     DIOMP_TRY(opened.value().check());
     int version = 0;
     DIOMP_TRY(check(*table, table->runtime_get_version(&version), "hipRuntimeGetVersion"));
-    if (version < oldest_version) {
+    if (version < min_version) {
         return error(OMPX_ERR_UNSUPPORTED,
                      "HIP's runtime is version " + std::to_string(version / 10000000) + "." +
                          std::to_string(version / 100000 % 100) + ", too old",

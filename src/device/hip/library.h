@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The functions of HIP's runtime that we call, loaded when a job asks for devices; the types and
-// numbers that they need after AMD's documentation, so that building takes no ROCm.
+// The functions of HIP's runtime that this backend calls, loaded when a job requests devices. Types
+// and constants follow AMD's documentation, so building needs no ROCm.
 //
-// HIP 6 gave some enumerators other values, so older libraries are refused by their version.
+// HIP 6 changed the values of some enumerators, so older libraries are rejected by their version.
 #pragma once
 
 #include "base/result.h"
@@ -22,19 +22,19 @@ using kernel_handle = void *; ///< hipFunction_t
 
 inline constexpr code success = 0;
 inline constexpr code out_of_memory = 2;
-inline constexpr code deinitialized = 4; ///< the process is ending
+inline constexpr code deinitialized = 4; ///< the process is exiting
 inline constexpr code no_device = 100;
 inline constexpr code not_ready = 600;
 inline constexpr code peer_access_already_enabled = 704;
 inline constexpr code not_supported = 801;
 
-inline constexpr int oldest_version = 60000000; ///< major * 10^7 + minor * 10^5 + patch
+inline constexpr int min_version = 60000000;    ///< major * 10^7 + minor * 10^5 + patch
 inline constexpr int multiprocessor_count = 63; ///< hipDeviceAttributeMultiprocessorCount
-inline constexpr int copy_default = 4;          ///< direction as the addresses say
+inline constexpr int copy_default = 4;          ///< direction derived from the addresses
 inline constexpr int pointer_memory_type = 2;
 inline constexpr int pointer_device_ordinal = 9;
 inline constexpr unsigned memory_type_device = 2;
-inline constexpr unsigned stream_non_blocking = 1; ///< does not meet in the default stream
+inline constexpr unsigned stream_non_blocking = 1; ///< does not synchronise with the default stream
 inline constexpr unsigned host_alloc_portable = 1; ///< pinned for every device
 inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned ipc_lazy_peer_access = 1;
@@ -85,32 +85,32 @@ struct uuid {
           unsigned block_y, unsigned block_z, unsigned shared_bytes, stream_handle on,             \
           void **parameters, void **extra))
 
-using word_function = const char *(code what); ///< hipGetErrorName and hipGetErrorString
+using text_function = const char *(code what); ///< hipGetErrorName and hipGetErrorString
 
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declared name cannot stand in parentheses
 #define DIOMP_HIP_MEMBER(name, symbol, parameters) code(*name) parameters = nullptr
     DIOMP_HIP_FUNCTIONS(DIOMP_HIP_MEMBER);
 #undef DIOMP_HIP_MEMBER
-    word_function *get_error_name = nullptr;
-    word_function *get_error_string = nullptr;
+    text_function *get_error_name = nullptr;
+    text_function *get_error_string = nullptr;
 };
 
-/// Loads the runtime; it stays in the process. `path` empty: libamdhip64.so.7, .6 or without a
-/// number.
+/// Loads the runtime, which stays loaded. `path` empty: libamdhip64.so.7, .6 or without a number.
 result<std::shared_ptr<const library>> load_library(const std::string &path);
 
-/// "<what>: <HIP's words> (<its name for the code>)".
+/// Returns the error "<what>: <HIP's message> (<its name for the code>)".
 error hip_error(const library &runtime, const std::string &what, code failed);
 
-/// Of a call that has to succeed.
+/// Converts the outcome of a call to a status.
 status check(const library &runtime, code outcome, const char *what);
 
-/// In destructors: logged, unless the runtime has shut down before us at the end of the process.
+/// Logs the error of a call in a destructor, unless HIP's runtime has shut down first at the end of
+/// the process.
 void report(const library &runtime, code outcome, const char *what) noexcept;
 
-/// Makes a device the calling thread's own for a scope. HIP keeps one per thread, and the program's
-/// choice must be back afterwards.
+/// Makes a device current in the calling thread for a scope. HIP has one current device per thread,
+/// and the destructor restores the program's choice.
 class current_device {
 public:
     static result<current_device> enter(const library &runtime, int device);
@@ -123,7 +123,7 @@ private:
     current_device(const library &runtime, int before) : runtime_(&runtime), before_(before) {}
 
     const library *runtime_;
-    int before_; ///< -1: it was this one
+    int before_; ///< -1: the device was current already
 };
 
 } // namespace diomp::device::hip

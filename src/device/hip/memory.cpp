@@ -15,14 +15,14 @@ public:
                std::size_t size_bytes)
         : fixed_memory(base, size_bytes), runtime_(std::move(runtime)), device_(device) {}
     ~hip_memory() override {
-        auto const inside = current_device::enter(*runtime_, device_);
+        auto const scope = current_device::enter(*runtime_, device_);
         report(*runtime_, runtime_->free(base()), "hipFree");
     }
 
 private:
     result<std::array<std::byte, 64>> make_token() override {
-        auto inside = current_device::enter(*runtime_, device_);
-        DIOMP_TRY(inside);
+        auto scope = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(scope);
         ipc_handle token;
         DIOMP_TRY(
             check(*runtime_, runtime_->ipc_get_mem_handle(&token, base()), "hipIpcGetMemHandle"));
@@ -38,7 +38,7 @@ public:
     hip_peer(std::shared_ptr<const library> runtime, int device, void *base, std::size_t size_bytes)
         : fixed_peer(base, size_bytes), runtime_(std::move(runtime)), device_(device) {}
     ~hip_peer() override {
-        auto const inside = current_device::enter(*runtime_, device_);
+        auto const scope = current_device::enter(*runtime_, device_);
         report(*runtime_, runtime_->ipc_close_mem_handle(base()), "hipIpcCloseMemHandle");
     }
 
@@ -51,8 +51,8 @@ private:
 
 result<std::unique_ptr<memory>> allocate(const std::shared_ptr<const library> &runtime, int device,
                                          std::size_t nbytes) {
-    auto inside = current_device::enter(*runtime, device);
-    DIOMP_TRY(inside);
+    auto scope = current_device::enter(*runtime, device);
+    DIOMP_TRY(scope);
     void *base = nullptr;
     code const outcome = runtime->malloc(&base, nbytes);
     if (outcome != success) {
@@ -65,18 +65,19 @@ result<std::unique_ptr<memory>> allocate(const std::shared_ptr<const library> &r
 
 result<std::unique_ptr<peer_memory>> open(const std::shared_ptr<const library> &runtime, int device,
                                           const shared_handle &shared) {
-    if (shared.parts.size() != 1 || shared.parts.front().fd.valid()) {
-        return error(OMPX_ERR_ARG, "HIP's devices open memory that is shared as one token");
+    if (shared.extents.size() != 1 || shared.extents.front().fd.valid()) {
+        return error(OMPX_ERR_ARG, "HIP devices can only open memory that is shared as one token");
     }
-    auto inside = current_device::enter(*runtime, device);
-    DIOMP_TRY(inside);
-    shared_part const &part = shared.parts.front();
+    auto scope = current_device::enter(*runtime, device);
+    DIOMP_TRY(scope);
+    shared_extent const &extent = shared.extents.front();
     void *base = nullptr;
-    DIOMP_TRY(check(
-        *runtime, runtime->ipc_open_mem_handle(&base, ipc_handle{part.token}, ipc_lazy_peer_access),
-        "hipIpcOpenMemHandle"));
+    DIOMP_TRY(
+        check(*runtime,
+              runtime->ipc_open_mem_handle(&base, ipc_handle{extent.token}, ipc_lazy_peer_access),
+              "hipIpcOpenMemHandle"));
     return std::unique_ptr<peer_memory>(
-        std::make_unique<hip_peer>(runtime, device, base, part.size_bytes));
+        std::make_unique<hip_peer>(runtime, device, base, extent.size_bytes));
 }
 
 } // namespace diomp::device::hip

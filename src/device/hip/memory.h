@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What hipMalloc gives: memory that is there in full from the start and cannot grow, shared by
-// HIP's interprocess handles of 64 bytes.
+// Memory of hipMalloc: fully allocated from the start, of fixed size, shared by HIP's interprocess
+// handles of 64 bytes.
 #pragma once
 
 #include "device/device.h"

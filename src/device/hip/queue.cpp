@@ -17,7 +17,7 @@ public:
         : runtime_(std::move(runtime)), device_(device), stream_(stream),
           kernels_(std::move(kernels)) {}
     ~hip_queue() override {
-        auto const inside = current_device::enter(*runtime_, device_);
+        auto const scope = current_device::enter(*runtime_, device_);
         report(*runtime_, runtime_->stream_destroy(stream_), "hipStreamDestroy");
     }
 
@@ -25,8 +25,8 @@ public:
         if (nbytes == 0) {
             return {};
         }
-        auto inside = current_device::enter(*runtime_, device_);
-        DIOMP_TRY(inside);
+        auto scope = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(scope);
         code const outcome = runtime_->memcpy_async(dst, src, nbytes, copy_default, stream_);
         if (outcome != success) {
             return hip_error(*runtime_,
@@ -44,8 +44,8 @@ public:
         }
         auto prepared = kernels::prepare(how, dst, sources, count);
         DIOMP_TRY(prepared);
-        auto inside = current_device::enter(*runtime_, device_);
-        DIOMP_TRY(inside);
+        auto scope = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(scope);
         auto kernel = kernels_->find(prepared.value().kernel);
         DIOMP_TRY(kernel);
         kernels::launch &launch = prepared.value();
@@ -58,7 +58,8 @@ public:
     }
 
     result<bool> is_idle() override {
-        code const outcome = runtime_->stream_query(stream_); // of any thread and device
+        code const outcome =
+            runtime_->stream_query(stream_); // valid from any thread and with any current device
         if (outcome == not_ready) {
             return false;
         }
@@ -83,8 +84,8 @@ private:
 
 result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime, int device,
                                           std::shared_ptr<device_kernels> kernels) {
-    auto inside = current_device::enter(*runtime, device);
-    DIOMP_TRY(inside);
+    auto scope = current_device::enter(*runtime, device);
+    DIOMP_TRY(scope);
     stream_handle stream = nullptr;
     DIOMP_TRY(check(*runtime, runtime->stream_create(&stream, stream_non_blocking),
                     "hipStreamCreateWithFlags"));

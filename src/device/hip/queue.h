@@ -9,7 +9,8 @@
 
 namespace diomp::device::hip {
 
-/// A stream that does not meet in the default stream with the program's kernels.
+/// Creates a queue on a stream that does not synchronise with the default stream of the program's
+/// kernels.
 result<std::unique_ptr<queue>> make_queue(const std::shared_ptr<const library> &runtime, int device,
                                           std::shared_ptr<device_kernels> kernels);
 

@@ -29,7 +29,7 @@ public:
 
     status commit(std::size_t offset_bytes, std::size_t nbytes) override {
         if (nbytes > reserved_bytes_ || offset_bytes > reserved_bytes_ - nbytes) {
-            return outside(*this, offset_bytes, nbytes);
+            return out_of_range(*this, offset_bytes, nbytes);
         }
         if (offset_bytes + nbytes > of_->committed_bytes) {
             of_->committed_bytes = offset_bytes + nbytes;
@@ -37,9 +37,9 @@ public:
         return {};
     }
 
-    [[nodiscard]] std::size_t num_parts() const override { return 1; }
+    [[nodiscard]] std::size_t num_extents() const override { return 1; }
 
-    result<shared_handle> share(std::size_t /*num_known*/, std::size_t /*max_parts*/) override {
+    result<shared_handle> share(std::size_t /*num_known*/, std::size_t /*max_extents*/) override {
         return error(OMPX_ERR_UNSUPPORTED,
                      "memory of the host backend is mapped in every process already");
     }
@@ -110,7 +110,7 @@ result<std::unique_ptr<peer_memory>> host_backend::open_shared(device_id device,
                  "memory of the host backend is mapped in every process already");
 }
 
-result<bool> host_backend::can_reach(device_id device, device_id other) {
+result<bool> host_backend::can_access(device_id device, device_id other) {
     DIOMP_TRY(check_device(*this, device));
     DIOMP_TRY(check_device(*this, other));
     return true;
@@ -137,7 +137,7 @@ std::optional<device_id> host_backend::owner_of(const void *address) {
     auto const *const wanted = static_cast<const std::byte *>(address);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         auto const *const base = static_cast<const std::byte *>(slots_[i]->range.base);
-        // std::less: the addresses need not belong to one object
+        // std::less, since the addresses need not belong to one object
         if (!std::less<>()(wanted, base) &&
             std::less<>()(wanted, base + slots_[i]->range.reserved_bytes)) {
             return device_id(static_cast<int>(i));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The host backend: parts of host memory stand for devices. It is what the other backends are
-// compared with, and what runs where there is no device.
+// The host backend: parts of host memory stand for devices. It is the reference for the other
+// backends, and is used where there is no device.
 //
-// Copies are complete on return, every device reaches every other. Nothing can be shared or opened:
-// the caller's ranges are mapped in every process that has a use for them. Pages are committed by
-// the kernel when they are touched; grow only moves the border that committed_bytes tells.
+// Copies are complete on return, and every device can access every other. Nothing can be shared or
+// opened: the caller's ranges are mapped in every process that needs them. The kernel commits pages
+// when they are touched; commit only moves the limit that committed_bytes returns.
 #pragma once
 
 #include "device/device.h"
@@ -16,7 +16,7 @@
 
 namespace diomp::device::host {
 
-/// A range can be reserved once at a time; a second reservation is OMPX_ERR_NOMEM.
+/// A range can have one reservation at a time; a second one fails with OMPX_ERR_NOMEM.
 class host_backend final : public backend {
 public:
     explicit host_backend(std::span<const host_range> ranges);
@@ -28,13 +28,13 @@ public:
     result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
     result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                      const shared_handle &handle) override;
-    result<bool> can_reach(device_id device, device_id other) override;
+    result<bool> can_access(device_id device, device_id other) override;
     result<std::unique_ptr<queue>> make_queue(device_id device) override;
     result<pinned_memory> allocate_pinned(std::size_t nbytes) override;
     result<pinned_memory> pin(void *base, std::size_t nbytes) override;
     [[nodiscard]] std::optional<device_id> owner_of(const void *address) override;
 
-    /// A range, and what its reservation (if there is one) says of it.
+    /// A range and the state of its reservation, if any.
     struct slot {
         host_range range;
         std::atomic<bool> reserved{false};
@@ -42,7 +42,7 @@ public:
     };
 
 private:
-    std::vector<std::shared_ptr<slot>> slots_; ///< [device]; reservations hold theirs as well
+    std::vector<std::shared_ptr<slot>> slots_; ///< [device]; shared with the reservations
 };
 
 } // namespace diomp::device::host

@@ -9,14 +9,14 @@
 namespace diomp::device::kernels {
 namespace {
 
-constexpr std::size_t pack_bytes = 16;
-static_assert(queue::most_sources == reduction_arguments::most_sources);
+constexpr std::size_t vector_bytes = 16;
+static_assert(queue::max_sources == reduction_arguments::max_sources);
 
-/// A type as kernels know it.
+/// A type in the terms of the kernels' names.
 struct element {
     std::string_view name;
-    std::string_view without_sign; ///< the same for integers of either sign; empty: no integer
-    std::size_t nbytes = 0;        ///< 0: kernels do not know the type
+    std::string_view without_sign; ///< name without sign; empty: not an integer
+    std::size_t nbytes = 0;        ///< 0: no kernel for the type
 };
 
 element element_of(ompx_type_t type) {
@@ -51,7 +51,7 @@ element element_of(ompx_type_t type) {
     }
 }
 
-const char *word_of(ompx_op_t op) {
+const char *operator_name(ompx_op_t op) {
     switch (op) {
     case OMPX_SUM:
         return "sum";
@@ -78,16 +78,18 @@ const char *word_of(ompx_op_t op) {
     }
 }
 
-kernel_choice named(ompx_op_t op, std::string_view of, std::size_t nbytes, std::size_t parts = 1) {
-    return {std::string("diomp_reduce_") + word_of(op) + '_' + std::string(of), nbytes, parts};
+kernel_choice kernel_of(ompx_op_t op, std::string_view of, std::size_t nbytes,
+                        std::size_t per_element = 1) {
+    return {std::string("diomp_reduce_") + operator_name(op) + '_' + std::string(of), nbytes,
+            per_element};
 }
 
 std::optional<kernel_choice> choose_complex(ompx_op_t op, bool is_double) {
-    if (op == OMPX_SUM || op == OMPX_AVG) { // real and imaginary parts by themselves
-        return is_double ? named(op, "f64", 8, 2) : named(op, "f32", 4, 2);
+    if (op == OMPX_SUM || op == OMPX_AVG) { // real and imaginary parts separately
+        return is_double ? kernel_of(op, "f64", 8, 2) : kernel_of(op, "f32", 4, 2);
     }
     if (op == OMPX_PROD) {
-        return is_double ? named(op, "c64", 16) : named(op, "c32", 8);
+        return is_double ? kernel_of(op, "c64", 16) : kernel_of(op, "c32", 8);
     }
     return std::nullopt;
 }
@@ -95,7 +97,7 @@ std::optional<kernel_choice> choose_complex(ompx_op_t op, bool is_double) {
 } // namespace
 
 std::optional<kernel_choice> choose(const reduction &how) {
-    if (word_of(how.op) == nullptr) {
+    if (operator_name(how.op) == nullptr) {
         return std::nullopt;
     }
     if (how.type == OMPX_FLOAT_COMPLEX || how.type == OMPX_DOUBLE_COMPLEX) {
@@ -110,7 +112,7 @@ std::optional<kernel_choice> choose(const reduction &how) {
     case OMPX_BAND:
     case OMPX_BOR:
     case OMPX_BXOR:
-        return is_integer ? std::optional(named(how.op, "u8", 1, of.nbytes)) : std::nullopt;
+        return is_integer ? std::optional(kernel_of(how.op, "u8", 1, of.nbytes)) : std::nullopt;
     case OMPX_SUM:
     case OMPX_PROD:
         if (how.type == OMPX_BOOL) {
@@ -119,12 +121,12 @@ std::optional<kernel_choice> choose(const reduction &how) {
         [[fallthrough]];
     case OMPX_LAND:
     case OMPX_LOR:
-        return named(how.op, is_integer ? of.without_sign : of.name, of.nbytes);
+        return kernel_of(how.op, is_integer ? of.without_sign : of.name, of.nbytes);
     case OMPX_AVG:
         return how.type == OMPX_BOOL ? std::nullopt
-                                     : std::optional(named(how.op, of.name, of.nbytes));
+                                     : std::optional(kernel_of(how.op, of.name, of.nbytes));
     default:
-        return named(how.op, of.name, of.nbytes);
+        return kernel_of(how.op, of.name, of.nbytes);
     }
 }
 
@@ -134,9 +136,9 @@ result<launch> prepare(const reduction &how, void *dst, std::span<const void *co
     if (!by) {
         return error(OMPX_ERR_UNSUPPORTED, "there is no kernel for this type and operator");
     }
-    if (dst == nullptr || sources.empty() || sources.size() > queue::most_sources) {
+    if (dst == nullptr || sources.empty() || sources.size() > queue::max_sources) {
         return error(OMPX_ERR_ARG, fmt::format("a reduction of {} arrays: 1 to {} are possible",
-                                               sources.size(), queue::most_sources));
+                                               sources.size(), queue::max_sources));
     }
     launch made{.kernel = by->name, .arguments = {}};
     reduction_arguments &all = made.arguments;
@@ -149,11 +151,11 @@ result<launch> prepare(const reduction &how, void *dst, std::span<const void *co
         all.sources[i] = reinterpret_cast<std::uintptr_t>(sources[i]);
         bits |= all.sources[i];
     }
-    all.packs = bits % pack_bytes == 0 ? all.count * by->element_bytes / pack_bytes : 0;
-    std::size_t const steps =
-        std::max<std::size_t>(all.packs, all.count - all.packs * (pack_bytes / by->element_bytes));
+    all.num_vectors = bits % vector_bytes == 0 ? all.count * by->element_bytes / vector_bytes : 0;
+    std::size_t const steps = std::max<std::size_t>(
+        all.num_vectors, all.count - all.num_vectors * (vector_bytes / by->element_bytes));
     made.num_blocks = static_cast<unsigned>(std::clamp<std::size_t>(
-        (steps + launch::block_threads - 1) / launch::block_threads, 1, launch::most_blocks));
+        (steps + launch::block_threads - 1) / launch::block_threads, 1, launch::max_blocks));
     return made;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/kernels/embedded.h"
 
-// Neither strings that are joined nor a name that is declared can stand in parentheses.
+// Neither joined strings nor a declared name can be parenthesised.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 // clang-format off
 #define DIOMP_EMBED(name, alignment, file)                                                         \

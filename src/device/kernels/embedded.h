@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Kernels as they come with the runtime.
+// Kernels that are embedded in the runtime.
 #pragma once
 
 namespace diomp::device::kernels {
 
-/// The kernels of reduction.h for NVIDIA's GPUs, as text for the driver; null: this build has none.
+/// The kernels of reduction.h for NVIDIA's GPUs, as PTX; null: not part of this build.
 const char *reduction_ptx();
 
-/// The same for AMD's GPUs: a code object for each architecture that the build was for, in one
-/// bundle, of which HIP's runtime takes its device's.
+/// The kernels of reduction.h for AMD's GPUs: a bundle with one code object per architecture of the
+/// build, from which HIP's runtime selects; null: not part of this build.
 const void *reduction_amdgpu();
 
 } // namespace diomp::device::kernels

@@ -20,13 +20,13 @@ result<kernel_module::handle> kernel_module::find(const std::string &name,
     if (failure_) {
         return error(failure_->code(), failure_->message(), failure_->remedy());
     }
-    auto const known = known_.find(name);
-    if (known != known_.end()) {
+    auto const known = kernels_.find(name);
+    if (known != kernels_.end()) {
         return known->second;
     }
     auto found = get(module_);
     DIOMP_TRY(found);
-    return known_[name] = found.value();
+    return kernels_[name] = found.value();
 }
 
 } // namespace diomp::device::kernels

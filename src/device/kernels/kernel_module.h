@@ -12,28 +12,28 @@
 
 namespace diomp::device::kernels {
 
-/// Asks the vendor's library once for the module, and once for each kernel. Any thread.
+/// Loads the module once, and looks up each kernel once. Thread-safe.
 class kernel_module {
 public:
-    using handle = void *; ///< the vendor's, of a module or of a kernel
+    using handle = void *; ///< the vendor's handle of a module or kernel
 
     /// "CUDA device 0", for the log.
     explicit kernel_module(std::string device) : device_(std::move(device)) {}
 
-    /// What the vendor calls the functions that are asked, for errors.
+    /// The vendor's names of the functions that are called, for errors.
     struct call_names {
         const char *load;
         const char *get;
     };
-    /// The module is loaded from `image` (null: this build has none) at the first question. An
-    /// error of that is remembered, and logged once. The device is current.
+    /// Finds a kernel. Loads the module from `image` (null: not part of this build) on the first
+    /// call; a failure is remembered and logged once. The device must be current.
     template <typename Library>
     result<handle> find(const Library &library, const std::string &name, const void *image,
                         call_names calls) {
         auto const load = [&]() -> result<handle> {
             if (image == nullptr) {
                 return error(OMPX_ERR_UNSUPPORTED,
-                             "this build of the runtime has no kernels for them");
+                             "this build of the runtime has no kernels for these devices");
             }
             handle made = nullptr;
             DIOMP_TRY(check(library, library.module_load_data(&made, image), calls.load));
@@ -47,7 +47,8 @@ public:
         };
         return find(name, load, get);
     }
-    /// Null: it has not been loaded. Whoever owns this unloads it, once, when no thread asks.
+    /// The module; null: not loaded. The owner of this object unloads it once, when no thread uses
+    /// it.
     [[nodiscard]] handle loaded() const { return module_; }
 
 private:
@@ -55,10 +56,10 @@ private:
                         function_ref<result<handle>(handle)> get);
 
     std::string const device_;
-    std::mutex mutex_; ///< over the rest; held while the driver compiles
+    std::mutex mutex_; ///< guards the members below; held while the driver compiles
     handle module_ = nullptr;
     std::optional<error> failure_;
-    std::map<std::string, handle> known_;
+    std::map<std::string, handle> kernels_;
 };
 
 } // namespace diomp::device::kernels

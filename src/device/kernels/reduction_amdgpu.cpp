@@ -6,7 +6,7 @@
 namespace diomp::device::kernels {
 namespace {
 
-/// All threads of the launch, in one dimension, whose blocks are full.
+/// The threads of the launch, in one dimension, with full blocks.
 struct threads {
     static DIOMP_INLINE u64 first() {
         return u64{__builtin_amdgcn_workgroup_id_x()} * reduction_arguments::block_threads +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The loops of the reduction kernels. They give the bits that the loops for the processor give
-// (collective/kernels.cpp): operands in the same order, rounded after each step. Needs no library.
+// The loops of the reduction kernels. Their results equal those of the loops for the processor
+// bitwise (collective/kernels.cpp): operands in the same order, rounded after each step. Needs no
+// library.
 #pragma once
 
 #include "base/minimum_maximum.h"
@@ -40,7 +41,7 @@ struct complex_pair {
 using c32 = complex_pair<float>;
 using c64 = complex_pair<double>;
 
-/// What is loaded and stored in one piece.
+/// The type of a single load or store.
 template <unsigned nbytes>
 struct raw;
 template <>
@@ -64,7 +65,7 @@ struct raw<16> {
     typedef u32 type __attribute__((vector_size(16))); // NOLINT(modernize-use-using)
 };
 
-/// Elements that one thread takes at a time: 16 bytes, aligned so, in a vector, so that they stay
+/// Elements that one thread processes at a time: 16 bytes, aligned, in a vector, so that they stay
 /// in registers.
 template <typename T, unsigned lanes>
 struct block {
@@ -73,14 +74,15 @@ struct block {
         __attribute__((vector_size(lanes * sizeof(T)))); // NOLINT(modernize-use-using)
 
     static DIOMP_INLINE T get(const type &from, unsigned lane) {
-        unit const element = from[lane]; // of a vector's element itself clang 19 takes the first
+        unit const element =
+            from[lane]; // bit_cast of the vector element itself takes the first element (clang 19)
         return __builtin_bit_cast(T, element);
     }
     static DIOMP_INLINE void set(type &into, unsigned lane, T value) {
         into[lane] = __builtin_bit_cast(unit, value);
     }
 };
-/// One element, which is no better aligned than its parts.
+/// One element, aligned like its components.
 template <typename T>
 struct block<T, 1> {
     typedef typename raw<sizeof(T)>::type type // NOLINT(modernize-use-using)
@@ -95,14 +97,14 @@ struct block<T, 1> {
 DIOMP_INLINE f16 narrow_to(f16, float value) { return narrow_float16(value); }
 DIOMP_INLINE bf16 narrow_to(bf16, float value) { return narrow_bfloat16(value); }
 
-// Operators: what they make of two elements, and of the last result and the divisor.
+// Operators: combine() for two elements, finish() for the last result and the divisor.
 struct any_operator {
     template <typename T>
     static DIOMP_INLINE T finish(T value, u64) {
         return value;
     }
 };
-/// Signed overflow wraps; nothing is promoted to a signed type on the way.
+/// Signed overflow wraps; intermediate results are not promoted to a signed type.
 struct sum : any_operator {
     template <typename T>
     static DIOMP_INLINE T combine(T a, T b) {
@@ -153,7 +155,7 @@ struct bor : any_operator {
 struct bxor : any_operator {
     static DIOMP_INLINE u8 combine(u8 a, u8 b) { return a ^ b; }
 };
-/// The sum, and at the end the quotient, of integers cut.
+/// The sum, divided at the end; integer division truncates.
 struct avg {
     template <typename T>
     static DIOMP_INLINE T combine(T a, T b) {
@@ -197,7 +199,7 @@ template <typename Op>
 struct on<Op, f16> : on_small_floats<Op, f16> {};
 template <typename Op>
 struct on<Op, bf16> : on_small_floats<Op, bf16> {};
-// Without arithmetic.
+// min and max need no conversion to float.
 template <>
 struct on<min, f16> : on_elements<min, f16> {};
 template <>
@@ -207,8 +209,8 @@ struct on<max, f16> : on_elements<max, f16> {};
 template <>
 struct on<max, bf16> : on_elements<max, bf16> {};
 
-/// Blocks [begin, end) of `lanes` elements, counted from the start of each array, dealt out to all
-/// threads; `Threads` has first() of the calling one and step().
+/// Reduces blocks [begin, end) of `lanes` elements, counted from the start of each array and
+/// distributed over all threads; `Threads` has first() of the calling thread and step().
 template <typename Threads, typename Op, typename T, unsigned lanes>
 DIOMP_INLINE void reduce_blocks(const reduction_arguments &all, u64 begin, u64 end) {
     using kind = block<T, lanes>;
@@ -235,8 +237,8 @@ DIOMP_INLINE void reduce_blocks(const reduction_arguments &all, u64 begin, u64 e
 template <typename Threads, typename Op, typename T>
 DIOMP_INLINE void reduce(const reduction_arguments &all) {
     constexpr unsigned lanes = 16 / sizeof(T);
-    reduce_blocks<Threads, Op, T, lanes>(all, 0, all.packs);
-    reduce_blocks<Threads, Op, T, 1>(all, all.packs * lanes, all.count);
+    reduce_blocks<Threads, Op, T, lanes>(all, 0, all.num_vectors);
+    reduce_blocks<Threads, Op, T, 1>(all, all.num_vectors * lanes, all.count);
 }
 
 } // namespace diomp::device::kernels

@@ -5,7 +5,7 @@
 namespace diomp::device::kernels {
 namespace {
 
-/// All threads of the launch, in one dimension.
+/// The threads of the launch, in one dimension.
 struct threads {
     static DIOMP_INLINE u64 first() {
         return u64{static_cast<u32>(__nvvm_read_ptx_sreg_ctaid_x())} * width() +

@@ -24,10 +24,10 @@
 namespace diomp::launch::gasnet {
 namespace {
 
-client g_client;
+gasnet_client g_client;
 bool g_is_joined = false;
-bool g_ends_the_job = false; ///< GASNet, as under its own start-up
-bool g_leaves_in_order = false;
+bool g_owns_job = false; ///< GASNet ends the job, as under its own start-up
+bool g_is_finalized = false;
 
 constexpr bool is_udp = std::string_view(GASNET_CONDUIT_NAME_STR) == "UDP";
 
@@ -47,7 +47,8 @@ std::set<int> open_sockets(int wanted_type) {
     return found;
 }
 
-/// AMUDP has one socket for all datagrams and one to its master, and does not say which.
+/// Finds a socket that was opened since construction. AMUDP has one for all datagrams and one to
+/// its master, and does not provide the descriptors.
 class new_socket {
 public:
     explicit new_socket(int type) : type_(type), before_(open_sockets(type)) {}
@@ -65,7 +66,7 @@ private:
     std::set<int> before_;
 };
 
-/// How this process was started, which GASNet's spawner by ssh does again on every host.
+/// The command line of this process, which GASNet's ssh spawner repeats on every host.
 std::vector<std::string> command_line() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::vector<std::string> words;
@@ -84,7 +85,7 @@ std::vector<std::string> command_line() {
 }
 
 status initialize() {
-    // GASNet keeps what it is given, until the process ends.
+    // GASNet uses the arguments until the process ends.
     static auto &words = *new std::vector<std::string>;
     static auto &arguments = *new std::vector<char *>;
     words = command_line();
@@ -103,11 +104,11 @@ status initialize() {
                      fmt::format("GASNet-EX does not start: {} ({})", gasnet_ErrorDesc(outcome),
                                  gasnet_ErrorName(outcome)));
     }
-    g_is_joined = true; // whatever follows, the process ends as one of GASNet's
+    g_is_joined = true; // also after a later error, GASNet must end the process
     if (argc > static_cast<int>(words.size())) {
         return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("GASNet-EX has started {} without its arguments, which it hands "
-                                 "over too late for a program that does not ask for them",
+                     fmt::format("GASNet-EX has started {} without its arguments: it provides them "
+                                 "only after its own initialization",
                                  words.front()),
                      fmt::format("start it with a PMIx launcher or with gasnetrun_{} "
                                  "-spawner=mpi, or without arguments",
@@ -117,58 +118,59 @@ status initialize() {
     return {};
 }
 
-/// For the duration of the start; GASNet and its children read the environment only then.
-class variable {
+/// Sets a variable for the duration of the start. GASNet and its children read it only then.
+class scoped_variable {
 public:
-    variable(const char *name, const std::string &value) : name_(name) {
+    scoped_variable(const char *name, const std::string &value) : name_(name) {
         ::setenv(name, value.c_str(), 1);
     }
-    ~variable() { ::unsetenv(name_); }
-    variable(const variable &) = delete;
-    variable &operator=(const variable &) = delete;
+    ~scoped_variable() { ::unsetenv(name_); }
+    scoped_variable(const scoped_variable &) = delete;
+    scoped_variable &operator=(const scoped_variable &) = delete;
 
 private:
     const char *name_;
 };
 
-/// The master would end all ranks when one has left. Its work is done; AMUDP is left with a socket
-/// on which nothing comes. No call of GASNet may lie between the two.
-status let_go_of_master(int control_fd) {
+/// Disconnects from the master, which would end all ranks when one has exited. After the start it
+/// is not needed. AMUDP gets a socket that never receives data in place of the connection. No call
+/// of GASNet may happen between the start and this call.
+status detach_from_master(int control_fd) {
     if (control_fd < 0) {
         return error(OMPX_ERR_SYSTEM, "GASNet-EX's udp conduit has no connection to its master");
     }
-    int quiet[2]; // the other end stays open, or the first one would look closed
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, quiet) != 0 ||
-        ::dup2(quiet[0], control_fd) < 0) {
+    int silent_pair[2]; // the second socket stays open, or the first one would appear closed
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, silent_pair) != 0 ||
+        ::dup2(silent_pair[0], control_fd) < 0) {
         return system_error("socketpair", errno);
     }
-    ::close(quiet[0]);
+    ::close(silent_pair[0]);
     return {};
 }
 
-status start_as_worker(launcher &starter) {
+status start_as_worker(launcher &job_launcher) {
     constexpr std::string_view key = "gasnet.udp";
-    auto const &job = starter.info();
+    auto const &job = job_launcher.info();
     pid_t master = -1;
     if (job.rank == world_rank(0)) {
         auto started = start_udp_master(job.size, job.local_size == job.size);
         DIOMP_TRY(started);
         master = started.value().process;
-        DIOMP_TRY(starter.put(key, started.value().worker_arguments));
+        DIOMP_TRY(job_launcher.put(key, started.value().worker_arguments));
     }
-    DIOMP_TRY(starter.fence());
-    auto arguments = starter.get(world_rank(0), key);
+    DIOMP_TRY(job_launcher.fence());
+    auto arguments = job_launcher.get(world_rank(0), key);
     DIOMP_TRY(arguments);
-    variable const worker("AMUDP_WORKER_ARGS", arguments.value());
-    variable const rank("GASNET_WORKER_RANK", std::to_string(job.rank.value()));
+    scoped_variable const worker("AMUDP_WORKER_ARGS", arguments.value());
+    scoped_variable const rank("GASNET_WORKER_RANK", std::to_string(job.rank.value()));
     new_socket const to_master(SOCK_STREAM);
     DIOMP_TRY(initialize());
-    DIOMP_TRY(starter.fence()); // everybody has started
+    DIOMP_TRY(job_launcher.fence()); // all ranks have started
     if (master > 0) {
         ::kill(master, SIGKILL);
         ::waitpid(master, nullptr, 0);
     }
-    return let_go_of_master(to_master.find());
+    return detach_from_master(to_master.find());
 }
 
 } // namespace
@@ -184,9 +186,9 @@ const char *conduit_name() {
     return lower->c_str();
 }
 
-const client *joined_client() { return g_is_joined ? &g_client : nullptr; }
+const gasnet_client *joined_client() { return g_is_joined ? &g_client : nullptr; }
 
-status checked(const char *call, int code) {
+status to_status(const char *call, int code) {
     if (code == GASNET_OK) {
         return {};
     }
@@ -194,15 +196,15 @@ status checked(const char *call, int code) {
                  fmt::format("{}: {} ({})", call, gasnet_ErrorDesc(code), gasnet_ErrorName(code)));
 }
 
-void leave_in_order() { g_leaves_in_order = true; }
+void mark_finalized() { g_is_finalized = true; }
 
-// Left alone GASNet ends the whole job when one rank leaves exit(), with that rank's status, and
-// after the libraries that it needs have been ended.
-void end_of_process(int exit_status) {
-    if (!g_is_joined || !g_ends_the_job) {
+// Without this call GASNet ends the whole job when one rank returns from exit(), with the status of
+// that rank, and after destructors of libraries that it needs.
+void notify_process_exit(int exit_status) {
+    if (!g_is_joined || !g_owns_job) {
         return;
     }
-    if (exit_status == 0 && g_leaves_in_order) { // nobody is ended while still at something
+    if (exit_status == 0 && g_is_finalized) { // no rank is ended while it is still active
         gex_Event_Wait(gex_Coll_BarrierNB(g_client.team, 0));
     }
     std::cout.flush();
@@ -210,23 +212,23 @@ void end_of_process(int exit_status) {
     gasnet_exit(exit_status);
 }
 
-result<const client *> join_spawned() {
+result<const gasnet_client *> join_spawned() {
     if (!g_is_joined) {
-        g_ends_the_job = true;
+        g_owns_job = true;
         DIOMP_TRY(initialize());
     }
     return joined_client();
 }
 
-result<const client *> join_through(launcher &starter) {
+result<const gasnet_client *> join_through(launcher &job_launcher) {
     if (g_is_joined) {
         return joined_client();
     }
     if constexpr (is_udp) {
-        DIOMP_TRY(start_as_worker(starter));
+        DIOMP_TRY(start_as_worker(job_launcher));
     } else {
-        std::string_view const name = starter.name();
-        if (!name.starts_with("PMI") && starter.info().size > 1) {
+        std::string_view const name = job_launcher.name();
+        if (!name.starts_with("PMI") && job_launcher.info().size > 1) {
             return error(
                 OMPX_ERR_UNSUPPORTED,
                 fmt::format("GASNet-EX's {} conduit cannot join a job of {}", conduit_name(), name),
@@ -234,16 +236,18 @@ result<const client *> join_through(launcher &starter) {
                             "where GASNet-EX was built for one",
                             conduit_name()));
         }
-        g_ends_the_job = true;
+        g_owns_job = true;
         DIOMP_TRY(initialize());
     }
-    if (gex_TM_QueryRank(g_client.team) != static_cast<gex_Rank_t>(starter.info().rank.value()) ||
-        gex_TM_QuerySize(g_client.team) != static_cast<gex_Rank_t>(starter.info().size)) {
+    if (gex_TM_QueryRank(g_client.team) !=
+            static_cast<gex_Rank_t>(job_launcher.info().rank.value()) ||
+        gex_TM_QuerySize(g_client.team) != static_cast<gex_Rank_t>(job_launcher.info().size)) {
         return error(OMPX_ERR_SYSTEM,
                      fmt::format("GASNet-EX calls this process rank {} of {}, {} calls it rank {} "
                                  "of {}",
                                  gex_TM_QueryRank(g_client.team), gex_TM_QuerySize(g_client.team),
-                                 starter.name(), starter.info().rank.value(), starter.info().size));
+                                 job_launcher.name(), job_launcher.info().rank.value(),
+                                 job_launcher.info().size));
     }
     return joined_client();
 }

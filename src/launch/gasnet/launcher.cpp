@@ -11,11 +11,11 @@ namespace {
 
 class gasnet_launcher final : public launcher {
 public:
-    explicit gasnet_launcher(const client &job) : values_(job) {
+    explicit gasnet_launcher(const gasnet_client &job) : values_(job) {
         info_.rank = world_rank(static_cast<int>(gex_TM_QueryRank(job.team)));
         info_.size = static_cast<int>(gex_TM_QuerySize(job.team));
         info_.host = host_name();
-        gex_Event_Wait(gex_Coll_BarrierNB(job.team, 0)); // handlers are there
+        gex_Event_Wait(gex_Coll_BarrierNB(job.team, 0)); // all handlers are registered
     }
 
     status start() {
@@ -28,14 +28,14 @@ public:
         auto job = get(world_rank(0), job_key);
         DIOMP_TRY(job);
         info_.job_id = job.take();
-        std::vector<world_rank> sharing;
+        std::vector<world_rank> node_ranks;
         for (int rank = 0; rank < info_.size; ++rank) {
             auto const theirs = get(world_rank(rank), node_key);
             if (theirs && theirs.value() == own) {
-                sharing.emplace_back(rank);
+                node_ranks.emplace_back(rank);
             }
         }
-        set_local_ranks(info_, std::move(sharing));
+        set_local_ranks(info_, std::move(node_ranks));
         return {};
     }
 
@@ -48,7 +48,7 @@ public:
     }
     status fence() override { return values_.fence(); }
     status finalize() override {
-        leave_in_order();
+        mark_finalized();
         return {};
     }
     void abort(int code, std::string_view /*message*/) noexcept override { gasnet_exit(code); }

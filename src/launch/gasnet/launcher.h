@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A job that GASNet-EX's own spawner has started (amudprun, gasnetrun_*): ranks and their number
-// are GASNet's, values travel in its active messages.
+// A job started by GASNet-EX's own spawner (amudprun, gasnetrun_*): rank and size are those of
+// GASNet, and values are exchanged by its active messages.
 #pragma once
 
 #include "launch/environment.h"
@@ -8,13 +8,13 @@
 
 namespace diomp::launch::gasnet {
 
-/// GASNet's spawner has left its variables. In builds without GASNet-EX too.
+/// True if variables of GASNet's spawner are set. Also in builds without GASNet-EX.
 [[nodiscard]] bool present(const environment &lookup);
-/// Blocks until all ranks are there. A build without GASNet-EX gives OMPX_ERR_UNSUPPORTED.
+/// Blocks until all ranks have joined. OMPX_ERR_UNSUPPORTED in a build without GASNet-EX.
 result<std::unique_ptr<launcher>> join();
-/// As launch::end_of_process.
-void end_of_process(int exit_status);
-/// Children of a rank are no ranks.
+/// Implements launch::notify_process_exit.
+void notify_process_exit(int exit_status);
+/// Removes the spawner's variables, so that children of this rank do not try to join.
 void forget_environment();
 
 } // namespace diomp::launch::gasnet

@@ -7,7 +7,7 @@
 namespace diomp::launch::gasnet {
 namespace {
 
-/// Of udp's workers, of smp's fork, of gasnetrun's ssh.
+/// Variables of udp's workers, of smp's fork, and of gasnetrun's ssh spawner.
 constexpr std::array variables{"AMUDP_WORKER_ARGS", "GASNET_PSHM_NODES", "GASNET_SPAWN_ARGS"};
 
 } // namespace

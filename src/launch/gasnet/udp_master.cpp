@@ -24,9 +24,10 @@ namespace diomp::launch::gasnet {
 namespace {
 
 constexpr int pipe_in_master = 3;
-constexpr int patience_ms = 20000;
+constexpr int start_timeout_ms = 20000;
 
-/// Of the first interface that other hosts can see; host names resolve to loopback too often.
+/// Address of the first interface that other hosts can reach. Host names are not used: they often
+/// resolve to loopback.
 std::string external_address() {
     std::string found;
     ifaddrs *all = nullptr;
@@ -54,27 +55,28 @@ void set_default(const char *name, const std::string &value) {
     }
 }
 
-/// What exit() would run is the rank's and not ours.
-void leave_now(int code, void * /*unused*/) { ::_exit(code); }
+/// Skips exit handlers, which belong to the rank.
+void exit_now(int code, void * /*unused*/) { ::_exit(code); }
 
-/// GASNet calls a command to start the workers. Ours writes what it would have started them with.
-[[noreturn]] void be_master(int pipe, int num_workers, bool one_host) {
+/// Runs the master in a forked process. GASNet runs a command to start workers; the command set
+/// here writes the worker arguments to the pipe instead.
+[[noreturn]] void run_master(int pipe, int num_workers, bool one_host) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::prctl(PR_SET_NAME, "diomp-gasnet");
-    ::on_exit(leave_now, nullptr);
-    int const nowhere = ::open("/dev/null", O_RDWR);
-    ::dup2(nowhere, STDIN_FILENO);
-    ::dup2(nowhere, STDOUT_FILENO);
+    ::on_exit(exit_now, nullptr);
+    int const null_device = ::open("/dev/null", O_RDWR);
+    ::dup2(null_device, STDIN_FILENO);
+    ::dup2(null_device, STDOUT_FILENO);
     ::dup2(pipe, pipe_in_master);
     ::close_range(pipe_in_master + 1, ~0U, 0);
     ::setenv("GASNET_SPAWNFN", "C", 1);
     ::setenv("GASNET_CSPAWN_CMD", fmt::format("{{ %C ; }} >&{}", pipe_in_master).c_str(), 1);
     ::setenv("GASNET_CSPAWN_ROUTE_OUTPUT", "0", 1);
-    // The workers get this environment. Ranks end when they like, and our own watch looks for lost
-    // ones.
+    // The workers get this environment. Ranks may exit at any time, and the conduit's own liveness
+    // check detects failed ones.
     ::setenv("GASNET_CATCH_EXIT", "0", 1);
     set_default("GASNET_REQUESTTIMEOUT_MAX", "0");
-    set_default("GASNET_MAX_SEGSIZE", "1MB/P"); // the window is not GASNet's
+    set_default("GASNET_MAX_SEGSIZE", "1MB/P"); // the arena is not GASNet's
     set_default("GASNET_MASTERIP", one_host ? "127.0.0.1" : external_address());
     std::string number = std::to_string(num_workers);
     char command[] = "printenv";
@@ -86,13 +88,13 @@ void leave_now(int code, void * /*unused*/) { ::_exit(code); }
     gex_EP_t endpoint{};
     gex_TM_t team{};
     gex_Client_Init(&client, &endpoint, &team, "diomp", &argc, &argv, 0);
-    ::_exit(1); // the master does not come back
+    ::_exit(1); // gex_Client_Init does not return in the master
 }
 
 result<std::string> read_line(int fd) {
     std::string line;
     pollfd watched{fd, POLLIN, 0};
-    while (::poll(&watched, 1, patience_ms) > 0) {
+    while (::poll(&watched, 1, start_timeout_ms) > 0) {
         char each = 0;
         ssize_t const got = ::read(fd, &each, 1);
         if (got == 1 && each == '\n') {
@@ -121,7 +123,7 @@ result<udp_master> start_udp_master(int num_workers, bool one_host) {
         return system_error("fork", errno);
     }
     if (master == 0) {
-        be_master(writing.get(), num_workers, one_host);
+        run_master(writing.get(), num_workers, one_host);
     }
     writing.reset();
     auto arguments = read_line(reading.get());

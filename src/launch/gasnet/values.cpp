@@ -11,15 +11,15 @@ namespace diomp::launch::gasnet {
 namespace {
 
 values *g_values = nullptr;
-constexpr gex_AM_Index_t piece_handler = first_launch_handler;
+constexpr gex_AM_Index_t chunk_handler = first_launch_handler;
 
-void on_piece(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t number,
+void on_chunk(gex_Token_t token, void *bytes, std::size_t nbytes, gex_AM_Arg_t number,
               gex_AM_Arg_t offset, gex_AM_Arg_t total) {
     gex_Token_Info_t info;
     gex_Token_Info(token, &info, GEX_TI_SRCRANK);
-    g_values->take(info.gex_srcrank, static_cast<std::uint32_t>(number),
-                   static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(total),
-                   {static_cast<const std::byte *>(bytes), nbytes});
+    g_values->receive_chunk(info.gex_srcrank, static_cast<std::uint32_t>(number),
+                            static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(total),
+                            {static_cast<const std::byte *>(bytes), nbytes});
 }
 
 void append(std::string &packed, std::string_view text) {
@@ -38,11 +38,11 @@ std::string_view take_text(std::string_view &packed) {
 
 } // namespace
 
-values::values(const client &job)
+values::values(const gasnet_client &job)
     : job_(job), rank_(gex_TM_QueryRank(job.team)), size_(gex_TM_QuerySize(job.team)),
       known_(size_) {
     g_values = this;
-    gex_AM_Entry_t table[] = {{piece_handler, reinterpret_cast<gex_AM_Fn_t>(&on_piece),
+    gex_AM_Entry_t table[] = {{chunk_handler, reinterpret_cast<gex_AM_Fn_t>(&on_chunk),
                                GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 3, nullptr,
                                "diomp values"}};
     gex_EP_RegisterHandlers(job.endpoint, table, std::size(table));
@@ -68,16 +68,16 @@ result<std::string> values::get(world_rank owner, std::string_view key) {
     return error(OMPX_ERR_STATE, fmt::format("rank {} has published no '{}'", owner.value(), key));
 }
 
-void values::take(gex_Rank_t source, std::uint32_t number, std::size_t offset, std::size_t total,
-                  std::span<const std::byte> piece) {
+void values::receive_chunk(gex_Rank_t source, std::uint32_t number, std::size_t offset,
+                           std::size_t total, std::span<const std::byte> chunk) {
     std::lock_guard const guard(mutex_);
-    parcels &all = arriving_.try_emplace(number, size_).first->second;
-    parcel &from = all[source];
+    contributions &all = incoming_.try_emplace(number, size_).first->second;
+    contribution &from = all[source];
     from.bytes.resize(total);
-    std::ranges::copy(piece, reinterpret_cast<std::byte *>(from.bytes.data()) + offset);
-    from.received += piece.size();
-    if (from.received == total && !from.has_come) {
-        from.has_come = true;
+    std::ranges::copy(chunk, reinterpret_cast<std::byte *>(from.bytes.data()) + offset);
+    from.received += chunk.size();
+    if (from.received == total && !from.is_complete) {
+        from.is_complete = true;
         if (number == number_) {
             ++num_complete_;
         }
@@ -85,15 +85,15 @@ void values::take(gex_Rank_t source, std::uint32_t number, std::size_t offset, s
 }
 
 void values::send(gex_Rank_t peer, std::uint32_t number, const std::string &bytes) const {
-    std::size_t const most = gex_AM_LUBRequestMedium();
+    std::size_t const max_chunk_bytes = gex_AM_LUBRequestMedium();
     std::size_t offset = 0;
     do {
-        std::size_t const piece = std::min(most, bytes.size() - offset);
-        gex_AM_RequestMedium3(job_.team, peer, piece_handler,
-                              const_cast<char *>(bytes.data()) + offset, piece, GEX_EVENT_NOW, 0,
+        std::size_t const chunk = std::min(max_chunk_bytes, bytes.size() - offset);
+        gex_AM_RequestMedium3(job_.team, peer, chunk_handler,
+                              const_cast<char *>(bytes.data()) + offset, chunk, GEX_EVENT_NOW, 0,
                               static_cast<gex_AM_Arg_t>(number), static_cast<gex_AM_Arg_t>(offset),
                               static_cast<gex_AM_Arg_t>(bytes.size()));
-        offset += piece;
+        offset += chunk;
     } while (offset < bytes.size());
 }
 
@@ -110,8 +110,9 @@ status values::fence() {
         std::lock_guard const guard(mutex_);
         ++number_;
         own.swap(unpublished_);
-        parcels &all = arriving_.try_emplace(number_, size_).first->second;
-        num_complete_ = static_cast<gex_Rank_t>(std::ranges::count_if(all, &parcel::has_come));
+        contributions &all = incoming_.try_emplace(number_, size_).first->second;
+        num_complete_ =
+            static_cast<gex_Rank_t>(std::ranges::count_if(all, &contribution::is_complete));
     }
     for (gex_Rank_t step = 1; step < size_; ++step) {
         send((rank_ + step) % size_, number_, own);
@@ -122,7 +123,7 @@ status values::fence() {
     }
     std::lock_guard const guard(mutex_);
     unpack(rank_, own);
-    parcels const all = std::move(arriving_.extract(number_).mapped());
+    contributions const all = std::move(incoming_.extract(number_).mapped());
     for (gex_Rank_t owner = 0; owner < size_; ++owner) {
         unpack(owner, all[owner].bytes);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A build without GPI-2: foreign.cpp says so to whom gaspi_run has started.
+// Stub for builds without GPI-2; foreign.cpp then reports an error under gaspi_run.
 #include "launch/gaspi/launcher.h"
 
 namespace diomp::launch::gaspi {

@@ -25,68 +25,68 @@ std::string to_text(std::uint32_t address) {
 }
 
 /// True if `a` reaches `b` without a router.
-bool share_network(const interface_address &a, const interface_address &b) {
+bool on_same_network(const host_interface &a, const host_interface &b) {
     return a.mask == b.mask && (a.address & a.mask) == (b.address & b.mask);
 }
 
-std::string choose(const host_card &card, const host_card &first) {
+std::string choose(const host_addresses &host, const host_addresses &first) {
     constexpr const char *loopback = "127.0.0.1";
-    for (interface_address const &theirs : first.addresses) {
+    for (host_interface const &theirs : first.addresses) {
         auto const found = std::ranges::find_if(
-            card.addresses, [&](const auto &ours) { return share_network(ours, theirs); });
-        if (found != card.addresses.end()) {
+            host.addresses, [&](const auto &ours) { return on_same_network(ours, theirs); });
+        if (found != host.addresses.end()) {
             return to_text(found->address);
         }
     }
-    return card.addresses.empty() ? loopback : to_text(card.addresses.front().address);
+    return host.addresses.empty() ? loopback : to_text(host.addresses.front().address);
 }
 
 } // namespace
 
-host_card own_card() {
-    host_card card{node_identity(), {}};
+host_addresses own_addresses() {
+    host_addresses host{node_identity(), {}};
     ifaddrs *all = nullptr;
     if (::getifaddrs(&all) != 0) {
-        return card;
+        return host;
     }
     for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
         constexpr unsigned wanted = IFF_UP | IFF_RUNNING;
         if (each->ifa_addr != nullptr && each->ifa_netmask != nullptr &&
             each->ifa_addr->sa_family == AF_INET &&
             (each->ifa_flags & (wanted | IFF_LOOPBACK)) == wanted) {
-            card.addresses.push_back({ipv4_in(each->ifa_addr), ipv4_in(each->ifa_netmask)});
+            host.addresses.push_back({ipv4_in(each->ifa_addr), ipv4_in(each->ifa_netmask)});
         }
     }
     ::freeifaddrs(all);
-    return card;
+    return host;
 }
 
-std::string write_card(const host_card &card) {
-    std::string text = card.node;
-    for (interface_address const &each : card.addresses) {
+std::string encode_addresses(const host_addresses &host) {
+    std::string text = host.node;
+    for (host_interface const &each : host.addresses) {
         text += fmt::format(" {} {}", each.address, each.mask);
     }
     return text;
 }
 
-host_card read_card(const std::string &text) {
+host_addresses decode_addresses(const std::string &text) {
     std::istringstream words(text);
-    host_card card;
-    words >> card.node;
-    interface_address each;
+    host_addresses host;
+    words >> host.node;
+    host_interface each;
     while (words >> each.address >> each.mask) {
-        card.addresses.push_back(each);
+        host.addresses.push_back(each);
     }
-    return card;
+    return host;
 }
 
-std::vector<std::string> choose_addresses(const std::vector<host_card> &cards) {
+std::vector<std::string> choose_addresses(const std::vector<host_addresses> &hosts) {
     bool const is_one_host =
-        std::ranges::all_of(cards, [&](const auto &each) { return each.node == cards[0].node; });
+        std::ranges::all_of(hosts, [&](const auto &each) { return each.node == hosts[0].node; });
     std::vector<std::string> chosen;
-    chosen.reserve(cards.size());
-    for (host_card const &each : cards) {
-        chosen.push_back(is_one_host ? "127.0.0.1" : choose(each, cards[0]));
+    chosen.reserve(hosts.size());
+    for (host_addresses const &each : hosts) {
+        chosen.push_back(is_one_host ? "127.0.0.1" : choose(each, hosts[0]));
     }
     return chosen;
 }

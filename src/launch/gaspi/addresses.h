@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which address of each rank GPI-2 is to use. It knows hosts by what a machine file says and
-// resolves that as IPv4, so numbers are given, which every host understands.
+// Selects the address of each rank for GPI-2. GPI-2 reads hosts from a machine file and resolves
+// them as IPv4, so the file contains numeric addresses, which are valid on every host.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 
 namespace diomp::launch::gaspi {
 
-struct interface_address {
+struct host_interface {
     std::uint32_t address = 0; ///< IPv4, in the host's byte order
     std::uint32_t mask = 0;
-    bool operator==(const interface_address &) const = default;
+    bool operator==(const host_interface &) const = default;
 };
 
-/// What a rank tells of its host.
-struct host_card {
+/// The addresses that a rank publishes for its host.
+struct host_addresses {
     std::string node; ///< node_identity()
-    std::vector<interface_address> addresses;
-    bool operator==(const host_card &) const = default;
+    std::vector<host_interface> addresses;
+    bool operator==(const host_addresses &) const = default;
 };
 
-/// Of this host, without loopback.
-host_card own_card();
+/// Addresses of this host, without loopback.
+host_addresses own_addresses();
 
-[[nodiscard]] std::string write_card(const host_card &card);
-[[nodiscard]] host_card read_card(const std::string &text);
+[[nodiscard]] std::string encode_addresses(const host_addresses &host);
+[[nodiscard]] host_addresses decode_addresses(const std::string &text);
 
-/// One address per rank, the same list on every rank: loopback if all share a host; else the one in
-/// a network of rank 0's, or the first.
-[[nodiscard]] std::vector<std::string> choose_addresses(const std::vector<host_card> &cards);
+/// Selects one address per rank, with the same result on every rank: loopback if all share a host,
+/// otherwise an address in a network of rank 0, otherwise the first one.
+[[nodiscard]] std::vector<std::string> choose_addresses(const std::vector<host_addresses> &hosts);
 
 } // namespace diomp::launch::gaspi

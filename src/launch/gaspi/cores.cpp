@@ -27,7 +27,7 @@ shared_cores::shared_cores(const std::vector<std::string> &lists) {
             CPU_SET(core, &all);
         }
     }
-    ::sched_setaffinity(0, sizeof(all), &all); // refused: they stay where the rank is
+    ::sched_setaffinity(0, sizeof(all), &all); // on failure: the cores of the own rank
 }
 
 } // namespace diomp::launch::gaspi

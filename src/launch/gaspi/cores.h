@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which cores GPI-2's threads may use.
+// CPU affinity of GPI-2's threads.
 #pragma once
 
 #include <sched.h>
@@ -8,12 +8,12 @@
 
 namespace diomp::launch::gaspi {
 
-/// The cores that the calling thread may use, as a list that shared_cores takes.
+/// The cores that the calling thread may use, as a list for shared_cores.
 std::string own_cores();
 
-/// While it lives the calling thread, and those that it makes, may use the cores of all ranks of
-/// the host. Bound to the core of their own rank GPI-2's threads would take turns with it while
-/// that of a waiting rank is free.
+/// During its lifetime the calling thread, and threads that it creates, may use the cores of all
+/// ranks of the host. Bound to the core of its own rank, a thread of GPI-2 would compete with the
+/// rank while the core of a waiting rank is idle.
 class shared_cores {
 public:
     explicit shared_cores(const std::vector<std::string> &lists);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/gaspi/launcher.h"
 
-#include "launch/gaspi/board.h"
+#include "launch/gaspi/kv_area.h"
 #include "launch/gaspi/process.h"
 #include "launch/host.h"
 #include "launch/same_node.h"
@@ -22,9 +22,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto board_id = static_cast<gaspi_segment_id_t>(segment::board);
-constexpr gaspi_timeout_t transfer_limit_ms = 30'000;
-constexpr std::chrono::seconds look_interval{2};
+constexpr auto kv_area_id = static_cast<gaspi_segment_id_t>(segment::kv_area);
+constexpr gaspi_timeout_t transfer_timeout_ms = 30'000;
+constexpr std::chrono::seconds liveness_interval{2};
 
 class gaspi_launcher final : public launcher {
 public:
@@ -36,7 +36,7 @@ public:
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = host_name();
-        boards_.resize(static_cast<std::size_t>(size));
+        kv_areas_.resize(static_cast<std::size_t>(size));
         std::string const own = node_identity();
         DIOMP_TRY(put(node_key, own));
         DIOMP_TRY(put(job_key, make_job_id(info_.host)));
@@ -44,40 +44,41 @@ public:
         auto job = get(world_rank(0), job_key);
         DIOMP_TRY(job);
         info_.job_id = job.take();
-        std::vector<world_rank> sharing;
+        std::vector<world_rank> node_ranks;
         for (int peer = 0; peer < size; ++peer) {
             auto theirs = get(world_rank(peer), node_key);
             DIOMP_TRY(theirs);
             if (theirs.value() == own) {
-                sharing.emplace_back(peer);
+                node_ranks.emplace_back(peer);
             }
         }
-        set_local_ranks(info_, std::move(sharing));
+        set_local_ranks(info_, std::move(node_ranks));
         return {};
     }
 
     status put(std::string_view key, std::string_view value) override {
         std::lock_guard const guard(mutex_);
-        if (find_value(own_board(), key)) {
+        if (find_value(own_area(), key)) {
             return error(OMPX_ERR_STATE, fmt::format("'{}' has been published already", key));
         }
-        if (!append_value(own_board(), key, value)) {
-            return error(OMPX_ERR_NOMEM,
-                         fmt::format("no room to publish {} bytes under '{}'", value.size(), key),
-                         "start the job with diomp-run");
+        if (!append_value(own_area(), key, value)) {
+            return error(
+                OMPX_ERR_NOMEM,
+                fmt::format("no space left to publish {} bytes under '{}'", value.size(), key),
+                "start the job with diomp-run");
         }
         return {};
     }
 
     result<std::string> get(world_rank owner, std::string_view key) override {
         std::lock_guard const guard(mutex_);
-        auto &known = boards_[owner.index()];
+        auto &known = kv_areas_[owner.index()];
         if (owner == info_.rank) {
-            known.assign(own_board().begin(), own_board().end());
+            known.assign(own_area().begin(), own_area().end());
         }
         auto found = find_value(known, key);
-        if (!found && owner != info_.rank) { // put since we looked
-            DIOMP_TRY(read_board(owner));
+        if (!found && owner != info_.rank) { // it may have been put since the last read
+            DIOMP_TRY(read_kv_area(owner));
             found = find_value(known, key);
         }
         if (!found) {
@@ -90,30 +91,30 @@ public:
     status fence() override {
         round_ ^= 1U;
         unsigned step = 0;
-        for (int reach = 1; reach < info_.size; reach *= 2, ++step) {
-            int const to = (info_.rank.value() + reach) % info_.size;
-            int const from = (info_.rank.value() - reach + info_.size) % info_.size;
+        for (int distance = 1; distance < info_.size; distance *= 2, ++step) {
+            int const to = (info_.rank.value() + distance) % info_.size;
+            int const from = (info_.rank.value() - distance + info_.size) % info_.size;
             auto const id = static_cast<gaspi_notification_id_t>(info_.size) + 2 * step + round_;
             {
                 std::lock_guard const guard(mutex_);
-                DIOMP_TRY(finish(gaspi_notify(board_id, static_cast<gaspi_rank_t>(to), id, 1,
-                                              launcher_queue, transfer_limit_ms),
+                DIOMP_TRY(finish(gaspi_notify(kv_area_id, static_cast<gaspi_rank_t>(to), id, 1,
+                                              launcher_queue, transfer_timeout_ms),
                                  to));
             }
-            DIOMP_TRY(await(id, from));
+            DIOMP_TRY(wait_for_notification(id, from));
         }
         return {};
     }
 
-    /// A connection that closes takes along what the peer's GPI-2 has not read yet, so a rank ends
-    /// only when those that it has told of the last fence know.
+    /// A connection that closes drops data that the peer's GPI-2 has not read yet. So a rank ends
+    /// only after its notifications of the last fence have arrived.
     status finalize() override {
         DIOMP_TRY(fence());
         std::lock_guard const guard(mutex_);
-        for (int reach = 1; reach < info_.size; reach *= 2) {
-            auto const to = static_cast<gaspi_rank_t>((info_.rank.value() + reach) % info_.size);
-            constexpr gaspi_timeout_t limit_ms = 1000; // it may have ended, which is as good
-            gaspi_read(board_id, landing_offset(), to, board_id, 0, board_head_bytes,
+        for (int distance = 1; distance < info_.size; distance *= 2) {
+            auto const to = static_cast<gaspi_rank_t>((info_.rank.value() + distance) % info_.size);
+            constexpr gaspi_timeout_t limit_ms = 1000; // the peer may have ended, which is no error
+            gaspi_read(kv_area_id, read_buffer_offset(), to, kv_area_id, 0, kv_header_bytes,
                        launcher_queue, limit_ms);
             if (gaspi_wait(launcher_queue, limit_ms) != GASPI_SUCCESS) {
                 break;
@@ -122,7 +123,7 @@ public:
         return {};
     }
 
-    /// gaspi_run would wait for the others.
+    /// Kills all other ranks: gaspi_run would wait for them.
     void abort(int code, std::string_view /*message*/) noexcept override {
         for (int peer = 0; peer < info_.size; ++peer) {
             if (peer != info_.rank.value()) {
@@ -133,66 +134,66 @@ public:
     }
 
 private:
-    static std::span<std::byte> own_board() { return board().first(board().size() / 2); }
-    static std::span<std::byte> landing() { return board().subspan(board().size() / 2); }
-    static gaspi_offset_t landing_offset() { return board().size() / 2; }
+    static std::span<std::byte> own_area() { return kv_area().first(kv_area().size() / 2); }
+    static std::span<std::byte> read_buffer() { return kv_area().subspan(kv_area().size() / 2); }
+    static gaspi_offset_t read_buffer_offset() { return kv_area().size() / 2; }
 
-    /// Waits for what has been started on the queue, if that succeeded.
+    /// Waits for the operation on the queue whose start returned `code`.
     static status finish(gaspi_return_t code, int peer) {
         if (code == GASPI_SUCCESS) {
-            code = gaspi_wait(launcher_queue, transfer_limit_ms);
+            code = gaspi_wait(launcher_queue, transfer_timeout_ms);
         }
         if (code != GASPI_SUCCESS) {
-            return gaspi_error(fmt::format("reaching rank {}", peer), code);
+            return gaspi_error(fmt::format("transfer to or from rank {}", peer), code);
         }
         return {};
     }
 
     static status read(int peer, std::size_t nbytes) {
-        return finish(gaspi_read(board_id, landing_offset(), static_cast<gaspi_rank_t>(peer),
-                                 board_id, 0, nbytes, launcher_queue, transfer_limit_ms),
+        return finish(gaspi_read(kv_area_id, read_buffer_offset(), static_cast<gaspi_rank_t>(peer),
+                                 kv_area_id, 0, nbytes, launcher_queue, transfer_timeout_ms),
                       peer);
     }
 
-    status read_board(world_rank owner) {
-        DIOMP_TRY(read(owner.value(), board_head_bytes));
-        std::size_t const used = std::min(used_bytes(landing()), landing().size());
+    status read_kv_area(world_rank owner) {
+        DIOMP_TRY(read(owner.value(), kv_header_bytes));
+        std::size_t const used = std::min(used_bytes(read_buffer()), read_buffer().size());
         if (used > 0) {
             DIOMP_TRY(read(owner.value(), used));
         }
-        boards_[owner.index()].assign(landing().begin(), landing().first(used).end());
+        kv_areas_[owner.index()].assign(read_buffer().begin(), read_buffer().first(used).end());
         return {};
     }
 
-    /// Waits for a notification of a rank, for as long as that lives.
-    static status await(gaspi_notification_id_t id, int from) {
+    /// Waits for a notification of a rank. OMPX_ERR_PEER if the rank ends before.
+    static status wait_for_notification(gaspi_notification_id_t id, int from) {
         constexpr int num_yields = 1000;
-        auto looked = clock::now();
+        auto last_check = clock::now();
         gaspi_notification_id_t first = 0;
-        for (int i = 0; gaspi_notify_waitsome(board_id, id, 1, &first, GASPI_TEST) != GASPI_SUCCESS;
-             ++i) {
+        for (int i = 0;
+             gaspi_notify_waitsome(kv_area_id, id, 1, &first, GASPI_TEST) != GASPI_SUCCESS; ++i) {
             if (i < num_yields) {
                 std::this_thread::yield();
                 continue;
             }
             std::this_thread::sleep_for(std::chrono::microseconds{200});
-            if (clock::now() - looked > look_interval) {
-                looked = clock::now();
+            if (clock::now() - last_check > liveness_interval) {
+                last_check = clock::now();
                 if (!is_alive(from)) {
                     return error(OMPX_ERR_PEER,
-                                 fmt::format("rank {} has ended without a word", from));
+                                 fmt::format("rank {} has ended without a notification", from));
                 }
             }
         }
         gaspi_notification_t value = 0;
-        gaspi_notify_reset(board_id, id, &value);
+        gaspi_notify_reset(kv_area_id, id, &value);
         return {};
     }
 
     job_info info_;
-    std::mutex mutex_; ///< the queue, the landing place, boards_; not held while a fence waits
-    std::vector<std::vector<std::byte>> boards_; ///< [world rank], as last read
-    unsigned round_ = 0;                         ///< fences take turns with two notifications
+    std::mutex mutex_; ///< queue, read buffer and kv_areas_; not held while a fence waits
+    std::vector<std::vector<std::byte>> kv_areas_; ///< [world rank], as last read
+    unsigned round_ = 0; ///< alternates between two notifications per step
 };
 
 result<int> number_from(const environment &lookup, const char *variable) {
@@ -200,7 +201,7 @@ result<int> number_from(const environment &lookup, const char *variable) {
     int value = 0;
     auto const parsed = std::from_chars(text.begin(), text.end(), value);
     if (parsed.ec != std::errc() || parsed.ptr != text.end() || value < 0) {
-        return error(OMPX_ERR_ARG, fmt::format("{}={} is no number", variable, text),
+        return error(OMPX_ERR_ARG, fmt::format("{}={} is not a number", variable, text),
                      "start the program with gaspi_run, or unset GASPI_RANK and GASPI_NRANKS");
     }
     return value;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A rank started by gaspi_run, GPI-2's own launcher, or by whatever sets its variables.
+// A rank started by gaspi_run, GPI-2's own launcher, or by another launcher that sets its
+// variables.
 //
-// gaspi_run starts processes and no more, so values travel through GPI-2: each rank has a board of
-// 64 KiB, which the others read. A fence of N ranks is log2(N) notifications each, one after the
-// other.
+// gaspi_run only starts processes, so values are exchanged through GPI-2: each rank has a key-value
+// area of 64 KiB, which the others read. A fence of N ranks is a dissemination barrier of log2(N)
+// rounds of notifications.
 #pragma once
 
 #include "launch/environment.h"

@@ -12,16 +12,16 @@
 namespace diomp::launch::gaspi {
 namespace {
 
-/// Below the ports that systems give to connections (from 32768).
+/// Below the system's ephemeral ports (from 32768).
 constexpr int first_base = 10240;
-constexpr int step = 3 * most_ranks_per_host;
+constexpr int step = 3 * max_ranks_per_host;
 constexpr int num_bases = 28;
 constexpr int num_candidates = 16;
 
 bool is_free(int port) {
     unique_fd const probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     int const on = 1;
-    // As GPI-2 does: a job that has just ended is no hindrance.
+    // Set as in GPI-2, so that the ports of a job that has just ended can be used.
     ::setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -33,7 +33,7 @@ bool is_free(int port) {
 } // namespace
 
 std::vector<int> candidate_bases(const std::string &job) {
-    std::uint32_t hash = 2166136261U; // FNV-1a: the same everywhere
+    std::uint32_t hash = 2166136261U; // FNV-1a: equal on all ranks
     for (char const c : job) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
     }
@@ -45,15 +45,16 @@ std::vector<int> candidate_bases(const std::string &job) {
     return bases;
 }
 
-unique_fd hold_base(int base, int number_on_host) {
-    // A name without a file, of this network namespace as ports are; it ends with the process.
-    unique_fd held(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+unique_fd reserve_base(int base, int number_on_host) {
+    // An abstract name, which belongs to the network namespace as ports do; it ends with the
+    // process.
+    unique_fd reserved(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     std::string const name = fmt::format("diomp-gaspi-{}", base + number_on_host);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, name.data(), name.size());
     auto const length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    if (::bind(held.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0) {
+    if (::bind(reserved.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0) {
         return {};
     }
     for (int const distance : {0, start_up_distance, device_distance}) {
@@ -61,7 +62,7 @@ unique_fd hold_base(int base, int number_on_host) {
             return {};
         }
     }
-    return held;
+    return reserved;
 }
 
 } // namespace diomp::launch::gaspi

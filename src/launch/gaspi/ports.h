@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Ports of a job's GPI-2. Each rank listens at three: a base, the same for the whole job, plus its
-// number on the host, at two distances more. A base has room for the 256 ranks that GPI-2 allows
-// per host.
+// TCP ports of GPI-2. Each rank listens on three ports: a base, common to the whole job, plus its
+// number on the host, and two more at fixed distances. A base covers the 256 ranks per host that
+// GPI-2 allows.
 #pragma once
 
 #include "base/unique_fd.h"
@@ -12,16 +12,17 @@
 
 namespace diomp::launch::gaspi {
 
-constexpr int most_ranks_per_host = 256;
-/// From a base to the port of GPI-2's start-up, which GPI-2 fixes, and to that of its TCP device.
-constexpr int start_up_distance = most_ranks_per_host;
-constexpr int device_distance = 2 * most_ranks_per_host;
+constexpr int max_ranks_per_host = 256;
+/// Distance from a base to the port of GPI-2's start-up, which GPI-2 defines, and to the port of
+/// its TCP device.
+constexpr int start_up_distance = max_ranks_per_host;
+constexpr int device_distance = 2 * max_ranks_per_host;
 
-/// Bases that a job may take, in the order in which it tries them.
+/// Bases that a job may use, in the order of attempts.
 [[nodiscard]] std::vector<int> candidate_bases(const std::string &job);
 
-/// A base that is held for one rank, against other jobs of this kind; free of everybody else's
-/// listeners. Invalid if it was not free. Held while the process lives.
-[[nodiscard]] unique_fd hold_base(int base, int number_on_host);
+/// Reserves a base for one rank against other DiOMP jobs, and checks that no process listens on its
+/// ports. Invalid if the base is in use. The reservation ends with the process.
+[[nodiscard]] unique_fd reserve_base(int base, int number_on_host);
 
 } // namespace diomp::launch::gaspi

@@ -18,34 +18,34 @@
 #include <sys/mman.h>
 #include <thread>
 
-/// gaspi_config_set of 1.6 forgets the port of the TCP device, without which two jobs of a host
-/// cannot be: it is set here, where GPI-2 keeps it. nullptr if a version hides it.
+/// GPI-2's configuration. gaspi_config_set of 1.6 ignores the port of the TCP device, so it is set
+/// here; without it two jobs cannot share a host. nullptr if a version does not export the symbol.
 extern "C" [[gnu::weak]] gaspi_config_t glb_gaspi_cfg; // NOLINT: GPI-2's name
 
 namespace diomp::launch::gaspi {
 namespace {
 
-constexpr gaspi_timeout_t start_limit_ms = 120'000;
-constexpr auto start_limit = std::chrono::milliseconds{start_limit_ms};
-constexpr const char *card_key = "gaspi.host";
+constexpr gaspi_timeout_t start_timeout_ms = 120'000;
+constexpr auto start_timeout = std::chrono::milliseconds{start_timeout_ms};
+constexpr const char *addresses_key = "gaspi.host";
 constexpr const char *free_key = "gaspi.ports";
 constexpr const char *cores_key = "gaspi.cores";
-constexpr std::size_t board_bytes = std::size_t{128} << 10;
-constexpr gaspi_timeout_t word_limit_ms = 1000;
-constexpr const char *look_at_network =
-    "look for firewalls between the hosts and for other users of the ports";
-constexpr const char *take_another = "take another conduit: DIOMP_CONDUIT=ucx";
+constexpr std::size_t kv_area_bytes = std::size_t{128} << 10;
+constexpr gaspi_timeout_t ping_timeout_ms = 1000;
+constexpr const char *check_network =
+    "check for firewalls between the hosts and for other processes on these ports";
+constexpr const char *use_another_conduit = "use another conduit: DIOMP_CONDUIT=ucx";
 
-/// What stays for the life of the process.
-struct running {
+/// State of GPI-2, kept until the process ends.
+struct gpi_process {
     bool is_running = false;
     int rank = 0;
     int size = 1;
-    unique_fd base; ///< holds the ports
-    void *board = nullptr;
+    unique_fd base; ///< reserves the ports
+    void *kv_area = nullptr;
 };
-running &state() {
-    static running only;
+gpi_process &state() {
+    static gpi_process only;
     return only;
 }
 
@@ -53,8 +53,9 @@ constexpr std::array<const char *, 6> variables{"GASPI_RANK",   "GASPI_NRANKS",
                                                 "GASPI_SOCKET", "GASPI_MFILE",
                                                 "GASPI_MASTER", "GASPI_SET_NUMA_SOCKET"};
 
-/// Around calls of GPI-2 that make threads or write to peers: its threads serve no signals of the
-/// program, a peer that is gone does not end this one, and what GPI-2 does to SIGPIPE is undone.
+/// Blocks signals during calls of GPI-2 that create threads or write to peers: GPI-2's threads then
+/// handle no signals of the program, and a failed peer does not kill this process by SIGPIPE. The
+/// destructor restores the disposition of SIGPIPE, which GPI-2 changes.
 class quiet_signals {
 public:
     quiet_signals() {
@@ -81,7 +82,8 @@ private:
     struct sigaction pipe_{};
 };
 
-/// Which rank reaches which host, for rank 0 alone; gone when GPI-2 has read it.
+/// GPI-2's machine file, which maps ranks to hosts. Only rank 0 needs it; the destructor removes
+/// it.
 class machine_file {
 public:
     status write(const std::vector<std::string> &hosts) {
@@ -121,7 +123,7 @@ status configure(int size, int base) {
     config.queue_num = num_queues;
     config.queue_size_max = queue_entries;
     config.notification_num = num_notifications(size);
-    // Groups would meet at a port that is the same for all jobs.
+    // Otherwise groups would use a port that is the same for all jobs.
     config.build_infrastructure = GASPI_TOPOLOGY_NONE;
     if (gaspi_return_t const code = gaspi_config_set(config); code != GASPI_SUCCESS) {
         return gaspi_error("setting up GPI-2", code);
@@ -132,10 +134,10 @@ status configure(int size, int base) {
     return {};
 }
 
-/// Calls `attempt` until it is true.
+/// Calls `attempt` until it returns true. False after start_timeout.
 template <typename Attempt>
-bool succeeds_in_time(Attempt &&attempt) {
-    auto const until = std::chrono::steady_clock::now() + start_limit;
+bool retry_until_timeout(Attempt &&attempt) {
+    auto const until = std::chrono::steady_clock::now() + start_timeout;
     while (!attempt()) {
         if (std::chrono::steady_clock::now() > until) {
             return false;
@@ -147,75 +149,76 @@ bool succeeds_in_time(Attempt &&attempt) {
 
 gaspi_segment_id_t id_of(segment which) { return static_cast<gaspi_segment_id_t>(which); }
 
-status greet(int peer) {
+status connect_and_notify(int peer) {
     auto const rank = static_cast<gaspi_rank_t>(peer);
     auto const own = static_cast<gaspi_notification_id_t>(state().rank);
-    gaspi_return_t code = gaspi_connect(rank, start_limit_ms);
+    gaspi_return_t code = gaspi_connect(rank, start_timeout_ms);
     if (code == GASPI_SUCCESS) {
-        code = gaspi_notify(id_of(segment::board), rank, own, 1, launcher_queue, start_limit_ms);
+        code =
+            gaspi_notify(id_of(segment::kv_area), rank, own, 1, launcher_queue, start_timeout_ms);
     }
     if (code == GASPI_SUCCESS) {
-        code = gaspi_wait(launcher_queue, start_limit_ms);
+        code = gaspi_wait(launcher_queue, start_timeout_ms);
     }
     if (code != GASPI_SUCCESS) {
-        return gaspi_error(fmt::format("connecting to rank {}", peer), code, look_at_network);
+        return gaspi_error(fmt::format("connecting to rank {}", peer), code, check_network);
     }
     return {};
 }
 
-/// Higher ranks connect to lower ones and greet them. A rank that has been greeted knows the
-/// connection: if it made one too, its order towards the peer would be lost.
+/// Higher ranks connect to lower ones and notify them. A notified rank uses that connection: a
+/// second one would break the order of its operations towards the peer.
 status connect_all() {
     for (int peer = 0; peer < state().rank; ++peer) {
-        DIOMP_TRY(greet(peer));
+        DIOMP_TRY(connect_and_notify(peer));
     }
     for (int peer = state().rank + 1; peer < state().size; ++peer) {
-        bool const came = succeeds_in_time([peer] {
+        bool const has_connected = retry_until_timeout([peer] {
             gaspi_notification_id_t which = 0;
             auto const id = static_cast<gaspi_notification_id_t>(peer);
-            return gaspi_notify_waitsome(id_of(segment::board), id, 1, &which, GASPI_TEST) ==
+            return gaspi_notify_waitsome(id_of(segment::kv_area), id, 1, &which, GASPI_TEST) ==
                    GASPI_SUCCESS;
         });
-        if (!came) {
-            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} does not connect", peer),
-                         look_at_network);
+        if (!has_connected) {
+            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} has not connected in time", peer),
+                         check_network);
         }
         gaspi_notification_t value = 0;
-        gaspi_notify_reset(id_of(segment::board), static_cast<gaspi_notification_id_t>(peer),
+        gaspi_notify_reset(id_of(segment::kv_area), static_cast<gaspi_notification_id_t>(peer),
                            &value);
-        DIOMP_TRY(greet(peer));
+        DIOMP_TRY(connect_and_notify(peer));
     }
     return {};
 }
 
-/// With the environment complete. `cores`: of the ranks of this host.
+/// Starts GPI-2 when all its variables are set. `cores`: of the ranks of this host.
 status run(int rank, int size, int base, const std::vector<std::string> &cores) {
     if (size > std::numeric_limits<gaspi_rank_t>::max()) {
-        return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 has no {} ranks", size),
-                     take_another);
+        return error(OMPX_ERR_UNSUPPORTED, fmt::format("GPI-2 does not support {} ranks", size),
+                     use_another_conduit);
     }
     quiet_signals const quiet;
     DIOMP_TRY(configure(size, base));
     gaspi_return_t const code = [&] {
         shared_cores const scope(cores);
-        return gaspi_proc_init(start_limit_ms);
+        return gaspi_proc_init(start_timeout_ms);
     }();
     for (const char *const variable : variables) {
-        ::unsetenv(variable); // children of this rank are not this rank
+        ::unsetenv(variable); // children of this rank must not join
     }
     if (code != GASPI_SUCCESS) {
         return gaspi_error(fmt::format("starting GPI-2 (ports from {})", base), code,
-                           look_at_network);
+                           check_network);
     }
     state().is_running = true;
     state().rank = rank;
     state().size = size;
-    state().board =
-        ::mmap(nullptr, board_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (state().board == MAP_FAILED) {
-        return system_error("mapping memory for what ranks publish", errno);
+    state().kv_area =
+        ::mmap(nullptr, kv_area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (state().kv_area == MAP_FAILED) {
+        return system_error("mapping the key-value area of this rank", errno);
     }
-    DIOMP_TRY(share(segment::board, state().board, board_bytes));
+    DIOMP_TRY(register_segment(segment::kv_area, state().kv_area, kv_area_bytes));
     return connect_all();
 }
 
@@ -240,14 +243,14 @@ int number_on_host(const std::vector<std::string> &hosts, std::size_t rank) {
     return number;
 }
 
-/// A base that is free on all hosts; it is held from here on.
+/// Selects a base that is free on all hosts, and reserves it. Collective.
 result<int> agree_on_base(launcher &launcher, int number) {
     std::vector<int> const bases = candidate_bases(launcher.info().job_id);
-    std::vector<unique_fd> held;
+    std::vector<unique_fd> reserved;
     std::string own;
     for (int const base : bases) {
-        held.push_back(hold_base(base, number));
-        own += held.back().valid() ? '1' : '0';
+        reserved.push_back(reserve_base(base, number));
+        own += reserved.back().valid() ? '1' : '0';
     }
     auto all = exchange(launcher, free_key, own);
     DIOMP_TRY(all);
@@ -257,35 +260,37 @@ result<int> agree_on_base(launcher &launcher, int number) {
             free_everywhere = free_everywhere && i < theirs.size() && theirs[i] == '1';
         }
         if (free_everywhere) {
-            state().base = std::move(held[i]);
+            state().base = std::move(reserved[i]);
             return bases[i];
         }
     }
-    return error(OMPX_ERR_SYSTEM, "no range of ports is free for GPI-2 on all hosts",
-                 "ports from 10240 to 31743 are tried: end some of the jobs there");
+    return error(OMPX_ERR_SYSTEM, "no port range for GPI-2 is free on all hosts",
+                 "GPI-2 needs ports from 10240 to 31743: end processes that use them");
 }
 
 } // namespace
 
-error gaspi_error(const std::string &doing, int code, std::string remedy) {
+error gaspi_error(const std::string &operation, int code, std::string remedy) {
     auto const known = static_cast<gaspi_return_t>(code);
     return error(known == GASPI_TIMEOUT ? OMPX_ERR_TIMEOUT : OMPX_ERR_SYSTEM,
-                 fmt::format("{}: {}", doing, gaspi_error_str(known)), std::move(remedy));
+                 fmt::format("{}: {}", operation, gaspi_error_str(known)), std::move(remedy));
 }
 
-std::span<std::byte> board() { return {static_cast<std::byte *>(state().board), board_bytes}; }
+std::span<std::byte> kv_area() {
+    return {static_cast<std::byte *>(state().kv_area), kv_area_bytes};
+}
 
 bool is_alive(int rank) {
     quiet_signals const quiet;
-    return gaspi_proc_ping(static_cast<gaspi_rank_t>(rank), word_limit_ms) != GASPI_ERROR;
+    return gaspi_proc_ping(static_cast<gaspi_rank_t>(rank), ping_timeout_ms) != GASPI_ERROR;
 }
 
 void kill(int rank) noexcept {
     quiet_signals const quiet;
-    gaspi_proc_kill(static_cast<gaspi_rank_t>(rank), word_limit_ms);
+    gaspi_proc_kill(static_cast<gaspi_rank_t>(rank), ping_timeout_ms);
 }
 
-status share(segment which, void *memory, std::size_t nbytes) {
+status register_segment(segment which, void *memory, std::size_t nbytes) {
     constexpr const char *too_large = "networks that pin memory need DIOMP_SEGMENT_SIZE and "
                                       "DIOMP_DEVICE_SEGMENT_SIZE, and `ulimit -l` above them";
     gaspi_segment_id_t const id = id_of(which);
@@ -294,23 +299,24 @@ status share(segment which, void *memory, std::size_t nbytes) {
         return gaspi_error(fmt::format("registering {} bytes of memory with GPI-2", nbytes), code,
                            too_large);
     }
-    // Each begins with the rank behind it, lest all ask the first one at once.
+    // Each rank begins with the next one, so that not all contact rank 0 at once.
     for (int i = 1; i < state().size; ++i) {
         int const peer = (state().rank + i) % state().size;
-        code = gaspi_segment_register(id, static_cast<gaspi_rank_t>(peer), start_limit_ms);
+        code = gaspi_segment_register(id, static_cast<gaspi_rank_t>(peer), start_timeout_ms);
         if (code != GASPI_SUCCESS) {
-            return gaspi_error(fmt::format("telling rank {} of a segment", peer), code);
+            return gaspi_error(fmt::format("registering a segment at rank {}", peer), code);
         }
     }
     for (int peer = 0; peer < state().size; ++peer) {
-        bool const known = succeeds_in_time([&] {
+        bool const known = retry_until_timeout([&] {
             gaspi_size_t size = 0;
             return gaspi_segment_size(id, static_cast<gaspi_rank_t>(peer), &size) ==
                        GASPI_SUCCESS &&
                    size != 0;
         });
         if (!known) {
-            return error(OMPX_ERR_TIMEOUT, fmt::format("rank {} shares no segment", peer));
+            return error(OMPX_ERR_TIMEOUT,
+                         fmt::format("rank {} has registered no segment in time", peer));
         }
     }
     return {};
@@ -320,27 +326,27 @@ status start(launcher &launcher) {
     if (state().is_running) {
         return {};
     }
-    auto texts = exchange(launcher, card_key, write_card(own_card()));
+    auto texts = exchange(launcher, addresses_key, encode_addresses(own_addresses()));
     DIOMP_TRY(texts);
-    std::vector<host_card> cards;
+    std::vector<host_addresses> all_addresses;
     for (std::string const &text : texts.value()) {
-        cards.push_back(read_card(text));
+        all_addresses.push_back(decode_addresses(text));
     }
     auto all_cores = exchange(launcher, cores_key, own_cores());
     DIOMP_TRY(all_cores);
     auto const &job = launcher.info();
     std::vector<std::string> cores;
-    for (std::size_t i = 0; i < cards.size(); ++i) {
-        if (cards[i].node == cards[job.rank.index()].node) {
+    for (std::size_t i = 0; i < all_addresses.size(); ++i) {
+        if (all_addresses[i].node == all_addresses[job.rank.index()].node) {
             cores.push_back(all_cores.value()[i]);
         }
     }
-    std::vector<std::string> const hosts = choose_addresses(cards);
+    std::vector<std::string> const hosts = choose_addresses(all_addresses);
     int const number = number_on_host(hosts, job.rank.index());
-    if (number >= most_ranks_per_host) {
+    if (number >= max_ranks_per_host) {
         return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("GPI-2 has at most {} ranks per host", most_ranks_per_host),
-                     take_another);
+                     fmt::format("GPI-2 has at most {} ranks per host", max_ranks_per_host),
+                     use_another_conduit);
     }
     auto base = agree_on_base(launcher, number);
     DIOMP_TRY(base);
@@ -357,7 +363,7 @@ status start(launcher &launcher) {
 }
 
 status start_by_environment(int rank, int size) {
-    // Its name differs between jobs and is the same for all ranks of one.
+    // The name of the machine file is the same for all ranks of a job and differs between jobs.
     const char *const file = std::getenv("GASPI_MFILE");
     return run(rank, size, candidate_bases(file != nullptr ? file : "").front(), {});
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // GPI-2 in this process: started once, connected to every other rank, never stopped.
 //
-// Never, since gaspi_proc_term waits for peers without a limit. Its threads sleep until the process
-// ends. Ranks of GASPI are ranks of the world.
+// It is not stopped since gaspi_proc_term waits for peers without a time limit. Its threads sleep
+// until the process ends. Ranks of GASPI are ranks of the world.
 #pragma once
 
 #include "launch/launch.h"
@@ -13,43 +13,43 @@
 
 namespace diomp::launch::gaspi {
 
-/// Who uses what of GPI-2. One queue is the launcher's, the others are the conduit's.
+/// Resources of GPI-2. One queue belongs to the launcher, the others to the conduit.
 inline constexpr std::uint8_t num_queues = 16;
 inline constexpr std::uint8_t launcher_queue = 15;
-/// Entries of a queue, of GPI-2's own default.
+/// Entries per queue, GPI-2's default.
 inline constexpr std::size_t queue_entries = 1024;
 enum class segment : std::uint8_t {
-    board,  ///< the launcher's
-    window, ///< the rank's slot
-    work,   ///< the conduit's own memory
+    kv_area, ///< of the launcher
+    arena,   ///< the slot of the rank
+    work,    ///< memory of the conduit
     anywhere,
 };
 
-/// Notifications of a segment, for a job of this size: the conduit has two per rank.
+/// Notifications per segment for a job of this size; the conduit uses two per rank.
 [[nodiscard]] constexpr std::uint32_t num_notifications(int size) {
     return 2 * static_cast<std::uint32_t>(size) + 256;
 }
 
-/// Collective over a job that another launcher has started: agrees on hosts and free ports, starts
-/// GPI-2 and connects all ranks. Nothing if it runs already.
+/// Starts GPI-2 in a job of another launcher: selects addresses and free ports and connects all
+/// ranks. Collective. Does nothing if GPI-2 runs already.
 status start(launcher &launcher);
 
-/// The same under gaspi_run, by its variables.
+/// Starts GPI-2 under gaspi_run, by its variables. Collective.
 status start_by_environment(int rank, int size);
 
 /// Memory of this rank that all others may read, zeros at first.
-[[nodiscard]] std::span<std::byte> board();
+[[nodiscard]] std::span<std::byte> kv_area();
 
-/// False if the rank's process has ended. Does not return while that is stopped.
+/// False if the rank's process has ended. Blocks while that process is stopped.
 [[nodiscard]] bool is_alive(int rank);
 /// Ends the rank's process.
 void kill(int rank) noexcept;
 
-/// Makes memory of this rank a segment that others reach, and waits until theirs are known here.
-/// Collective. Networks that pin memory pin all of it.
-status share(segment which, void *memory, std::size_t nbytes);
+/// Registers memory of this rank as a segment for all ranks, and waits for the registrations of the
+/// others. Collective. Networks that pin memory pin all of it.
+status register_segment(segment which, void *memory, std::size_t nbytes);
 
-/// "<doing>: <GPI-2's word for the code>".
-error gaspi_error(const std::string &doing, int code, std::string remedy = {});
+/// An error with the text "<operation>: <GPI-2's description of the code>".
+error gaspi_error(const std::string &operation, int code, std::string remedy = {});
 
 } // namespace diomp::launch::gaspi

@@ -26,21 +26,21 @@ namespace {
 constexpr std::array<const char *, 5> private_variables{fd_variable, rank_variable, size_variable,
                                                         job_variable, node_variable};
 
-error launcher_gone() { return {OMPX_ERR_PEER, "diomp-run is gone or is ending the job"}; }
+error launcher_gone() { return {OMPX_ERR_PEER, "diomp-run has ended or is ending the job"}; }
 
 class local_launcher final : public launcher {
 public:
-    local_launcher(unique_fd socket, first_packet from, const welcome_packet &welcome)
+    local_launcher(unique_fd socket, first_packet from, const rank_info_packet &rank_info)
         : socket_(std::move(socket)), watch_(std::move(from.watch)),
           stacks_(std::move(from.stacks)) {
-        info_.rank = world_rank(static_cast<int>(welcome.rank));
-        info_.size = static_cast<int>(welcome.size);
-        info_.local = local_rank(static_cast<int>(welcome.rank - welcome.node_first));
-        info_.local_size = static_cast<int>(welcome.node_size);
-        info_.host = welcome.host;
-        info_.job_id = welcome.job_id;
+        info_.rank = world_rank(static_cast<int>(rank_info.rank));
+        info_.size = static_cast<int>(rank_info.size);
+        info_.local = local_rank(static_cast<int>(rank_info.rank - rank_info.node_first));
+        info_.local_size = static_cast<int>(rank_info.node_size);
+        info_.host = rank_info.host;
+        info_.job_id = rank_info.job_id;
         for (int local = 0; local < info_.local_size; ++local) {
-            info_.local_ranks.emplace_back(static_cast<int>(welcome.node_first) + local);
+            info_.local_ranks.emplace_back(static_cast<int>(rank_info.node_first) + local);
         }
     }
 
@@ -74,9 +74,9 @@ public:
             }
         }
         if (owner.value() < 0 || owner.value() >= info_.size || is_local(owner)) {
-            return never_put(owner, key); // values of the own node have come with the fence
+            return not_published(owner, key); // values of the own node were sent with the fence
         }
-        return ask(owner, key);
+        return query(owner, key);
     }
 
     status fence() override {
@@ -86,25 +86,26 @@ public:
         pending_.clear();
         {
             std::lock_guard const lock(mutex_);
-            fence_is_over_ = false;
+            is_fence_done_ = false;
         }
         DIOMP_TRY(send(packet_writer(packet_type::fence).take()));
-        return wait_until([this] { return fence_is_over_; });
+        return wait_until([this] { return is_fence_done_; });
     }
 
     status finalize() override { return send(packet_writer(packet_type::finalize).take()); }
 
     // One send of one packet: safe in any thread, next to a fence in another.
     void abort(int code, std::string_view message) noexcept override {
-        [[maybe_unused]] auto const sent = send_end(packet_type::abort, code, message);
+        [[maybe_unused]] auto const sent = send_abort(packet_type::abort, code, message);
     }
 
-    // The same. A rank that shows no stacks itself (DIOMP_STACKS) does not ask for the others'.
+    // One send of one packet, too. A rank that prints no stacks itself (DIOMP_STACKS) does not
+    // request those of the others.
     bool give_up(int code, std::string_view message) noexcept override {
-        return is_ready_.load() && send_end(packet_type::give_up, code, message).ok();
+        return is_ready_.load() && send_abort(packet_type::give_up, code, message).ok();
     }
 
-    void report_loss(std::optional<world_rank> peer) noexcept override {
+    void report_peer_failure(std::optional<world_rank> peer) noexcept override {
         packet_writer packet(packet_type::loss);
         packet.number(peer ? static_cast<std::uint32_t>(peer->value()) : unknown_peer);
         [[maybe_unused]] auto const sent = send(packet.take());
@@ -121,11 +122,11 @@ public:
     }
 
 private:
-    status send_end(packet_type type, int code, std::string_view message) {
-        constexpr std::size_t longest = 4096;
+    status send_abort(packet_type type, int code, std::string_view message) {
+        constexpr std::size_t max_message_bytes = 4096;
         packet_writer packet(type);
         packet.number(static_cast<std::uint32_t>(code));
-        packet.text(message.substr(0, longest));
+        packet.text(message.substr(0, max_message_bytes));
         return send(packet.take());
     }
 
@@ -133,47 +134,49 @@ private:
         return rank >= info_.local_ranks.front() && rank <= info_.local_ranks.back();
     }
 
-    static error never_put(world_rank owner, std::string_view key) {
+    static error not_published(world_rank owner, std::string_view key) {
         return {OMPX_ERR_STATE, fmt::format("rank {} has published no '{}'", owner.value(), key)};
     }
 
-    /// A value of another node, from diomp-run.
-    result<std::string> ask(world_rank owner, std::string_view key) {
-        std::lock_guard const turn(asking_); // one question at a time, so its answer needs no name
-        packet_writer question(packet_type::get);
-        question.number(static_cast<std::uint32_t>(owner.value()));
-        question.text(key);
+    /// Requests a value of another node from diomp-run.
+    result<std::string> query(world_rank owner, std::string_view key) {
+        std::lock_guard const query_guard(
+            query_mutex_); // one request at a time, so replies need no id
+        packet_writer request(packet_type::get);
+        request.number(static_cast<std::uint32_t>(owner.value()));
+        request.text(key);
         {
             std::lock_guard const lock(mutex_);
-            answer_.reset();
+            reply_.reset();
         }
-        DIOMP_TRY(send(question.take()));
-        DIOMP_TRY(wait_until([this] { return answer_.has_value(); }));
+        DIOMP_TRY(send(request.take()));
+        DIOMP_TRY(wait_until([this] { return reply_.has_value(); }));
         std::lock_guard const lock(mutex_);
-        if (!answer_->has_value()) {
-            return never_put(owner, key);
+        if (!reply_->has_value()) {
+            return not_published(owner, key);
         }
-        values_.insert_or_assign(std::pair(owner.value(), std::string(key)), **answer_);
-        return **answer_;
+        values_.insert_or_assign(std::pair(owner.value(), std::string(key)), **reply_);
+        return **reply_;
     }
 
-    /// Until `is_there`, which is asked under the mutex. A question may be on its way while another
-    /// thread is in a fence: the network connects when it must. Whoever waits first reads, for all.
+    /// Waits until `condition`, which is called under the mutex, is true. A request may be in
+    /// flight while another thread is in a fence, since networks connect on demand. The first
+    /// waiting thread receives packets for all.
     template <typename Condition>
-    status wait_until(Condition is_there) {
+    status wait_until(Condition condition) {
         std::unique_lock lock(mutex_);
-        while (!is_there()) {
-            if (is_read_) {
-                something_came_.wait(lock);
+        while (!condition()) {
+            if (is_receiving_) {
+                packet_received_.wait(lock);
                 continue;
             }
-            is_read_ = true;
+            is_receiving_ = true;
             lock.unlock();
             auto received = receive();
             lock.lock();
-            is_read_ = false;
-            // The others then read by themselves, and find the same failure.
-            something_came_.notify_all();
+            is_receiving_ = false;
+            // The other threads then receive by themselves and get the same error.
+            packet_received_.notify_all();
             if (!received) {
                 return received.take_failure();
             }
@@ -182,12 +185,12 @@ private:
         return {};
     }
 
-    /// Under the mutex.
+    /// Handles a packet of diomp-run. Under the mutex.
     status take(const std::string &bytes) {
         packet_reader packet(bytes);
         switch (packet.type<packet_type>()) {
         case packet_type::fence_done:
-            fence_is_over_ = true;
+            is_fence_done_ = true;
             if (packet.number<std::uint8_t>() != 0) {
                 std::erase_if(values_, [this](const auto &each) {
                     return !is_local(world_rank(each.first.first));
@@ -205,9 +208,9 @@ private:
             return {};
         }
         case packet_type::value:
-            answer_.emplace();
+            reply_.emplace();
             if (packet.number<std::uint8_t>() != 0) {
-                answer_->emplace(packet.text());
+                reply_->emplace(packet.text());
             }
             return {};
         default:
@@ -230,7 +233,7 @@ private:
 
     result<std::string> receive() {
         while (true) {
-            // The watch pipe as well: when the job ends, no answer will come.
+            // The watch pipe is polled as well: no reply comes after the end of the job.
             std::array<pollfd, 2> ready{pollfd{socket_.get(), POLLIN, 0},
                                         pollfd{watch_.get(), POLLIN, 0}};
             if (poll(ready.data(), ready.size(), -1) < 0) {
@@ -261,13 +264,13 @@ private:
     std::atomic<bool> is_ready_{false}; ///< stacks_ready() has been sent
     job_info info_;
     std::vector<entry> pending_;
-    std::mutex asking_; ///< before mutex_
-    std::mutex mutex_;  ///< guards what follows, but for buffer_: whoever reads has that
-    std::condition_variable something_came_;
+    std::mutex query_mutex_; ///< before mutex_
+    std::mutex mutex_;       ///< guards what follows, except buffer_ (the receiving thread)
+    std::condition_variable packet_received_;
     std::map<std::pair<int, std::string>, std::string> values_;
-    std::optional<std::optional<std::string>> answer_; ///< to the question; inside: if it was put
-    bool fence_is_over_ = false;
-    bool is_read_ = false; ///< a thread is in receive()
+    std::optional<std::optional<std::string>> reply_; ///< inner: empty if not published
+    bool is_fence_done_ = false;
+    bool is_receiving_ = false; ///< a thread is in receive()
     std::vector<char> buffer_ = std::vector<char>(max_packet_bytes);
 };
 
@@ -289,8 +292,8 @@ result<int> number_from(const std::function<const char *(const char *)> &lookup,
     return value;
 }
 
-/// Checks that the descriptor is a socket of diomp-run's kind before anything is read from it: with
-/// a wrong number it could be any file of the program.
+/// Checks that the descriptor is a socket of diomp-run's type before anything is read from it: a
+/// wrong number could be any file of the program.
 status check_socket(int fd) {
     int domain = 0;
     int type = 0;
@@ -299,7 +302,7 @@ status check_socket(int fd) {
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || domain != AF_UNIX ||
         type != SOCK_SEQPACKET) {
         return error(OMPX_ERR_ARG, fmt::format("{}={} is not diomp-run's socket", fd_variable, fd),
-                     "a program between diomp-run and this one may have closed it: let it keep "
+                     "a program between diomp-run and this one may have closed it; it must leave "
                      "inherited descriptors open");
     }
     return {};
@@ -340,24 +343,24 @@ result<std::unique_ptr<launcher>> join(const std::function<const char *(const ch
     if (!first) {
         return first.take_failure();
     }
-    auto welcome = decode_welcome(first.value().bytes);
-    if (!welcome) {
-        return welcome.take_failure();
+    auto rank_info = decode_rank_info(first.value().bytes);
+    if (!rank_info) {
+        return rank_info.take_failure();
     }
     const char *const job = lookup(job_variable);
-    if (static_cast<int>(welcome.value().rank) != rank.value() ||
-        static_cast<int>(welcome.value().size) != size.value() || job == nullptr ||
-        welcome.value().job_id != job) {
+    if (static_cast<int>(rank_info.value().rank) != rank.value() ||
+        static_cast<int>(rank_info.value().size) != size.value() || job == nullptr ||
+        rank_info.value().job_id != job) {
         return error(OMPX_ERR_ARG,
                      fmt::format("the environment says rank {} of {} in job {}, diomp-run says "
                                  "rank {} of {} in job {}",
                                  rank.value(), size.value(), job == nullptr ? "(none)" : job,
-                                 welcome.value().rank, welcome.value().size,
-                                 welcome.value().job_id),
+                                 rank_info.value().rank, rank_info.value().size,
+                                 rank_info.value().job_id),
                      "do not set DIOMP_LAUNCH_ variables by hand");
     }
     auto joined =
-        std::make_unique<local_launcher>(std::move(socket), first.take(), welcome.value());
+        std::make_unique<local_launcher>(std::move(socket), first.take(), rank_info.value());
     DIOMP_TRY(joined->hello());
     return std::unique_ptr<launcher>(std::move(joined));
 }

@@ -8,10 +8,10 @@
 
 namespace diomp::launch::local {
 
-/// True if diomp-run's environment is there, complete or not.
+/// True if any of diomp-run's variables is set.
 bool present(const std::function<const char *(const char *)> &lookup);
 
-/// Joins the job that the environment names. Takes the socket over: closed on exec from now on.
+/// Joins the job that the environment names. Takes ownership of the socket and sets FD_CLOEXEC.
 /// Does not change the environment.
 result<std::unique_ptr<launcher>> join(const std::function<const char *(const char *)> &lookup);
 

@@ -9,47 +9,48 @@ std::size_t encoded_size(const entry &item) {
     return 3 * sizeof(std::uint32_t) + item.key.size() + item.value.size();
 }
 
-std::string encode_welcome(const welcome_packet &welcome) {
-    packet_writer packet(packet_type::welcome);
+std::string encode_rank_info(const rank_info_packet &rank_info) {
+    packet_writer packet(packet_type::rank_info);
     packet.number(protocol_magic);
-    packet.number(welcome.version);
-    packet.number(welcome.rank);
-    packet.number(welcome.size);
-    packet.number(welcome.node_first);
-    packet.number(welcome.node_size);
-    packet.text(welcome.job_id);
-    packet.text(welcome.host);
+    packet.number(rank_info.version);
+    packet.number(rank_info.rank);
+    packet.number(rank_info.size);
+    packet.number(rank_info.node_first);
+    packet.number(rank_info.node_size);
+    packet.text(rank_info.job_id);
+    packet.text(rank_info.host);
     return packet.take();
 }
 
-result<welcome_packet> decode_welcome(std::string_view bytes) {
+result<rank_info_packet> decode_rank_info(std::string_view bytes) {
     packet_reader packet(bytes);
-    if (packet.type<packet_type>() != packet_type::welcome ||
+    if (packet.type<packet_type>() != packet_type::rank_info ||
         packet.number<std::uint64_t>() != protocol_magic) {
-        return error(OMPX_ERR_SYSTEM, "the socket does not speak diomp-run's protocol");
+        return error(OMPX_ERR_SYSTEM, "the socket does not use diomp-run's protocol");
     }
-    welcome_packet welcome;
-    // The version comes before everything that may change with it.
-    welcome.version = packet.number<std::uint32_t>();
-    if (welcome.version != protocol_version) {
+    rank_info_packet rank_info;
+    // The version precedes all fields that depend on it.
+    rank_info.version = packet.number<std::uint32_t>();
+    if (rank_info.version != protocol_version) {
         return error(OMPX_ERR_SYSTEM,
-                     fmt::format("diomp-run speaks protocol version {}, this libdiomp version {}",
-                                 welcome.version, protocol_version),
+                     fmt::format("diomp-run uses protocol version {}, this libdiomp version {}",
+                                 rank_info.version, protocol_version),
                      "use diomp-run and libdiomp of the same installation");
     }
-    welcome.rank = packet.number<std::uint32_t>();
-    welcome.size = packet.number<std::uint32_t>();
-    welcome.node_first = packet.number<std::uint32_t>();
-    welcome.node_size = packet.number<std::uint32_t>();
-    welcome.job_id = packet.text();
-    welcome.host = packet.text();
-    bool const in_world = welcome.rank < welcome.size && welcome.node_first <= welcome.rank &&
-                          welcome.rank - welcome.node_first < welcome.node_size &&
-                          welcome.node_size <= welcome.size - welcome.node_first;
+    rank_info.rank = packet.number<std::uint32_t>();
+    rank_info.size = packet.number<std::uint32_t>();
+    rank_info.node_first = packet.number<std::uint32_t>();
+    rank_info.node_size = packet.number<std::uint32_t>();
+    rank_info.job_id = packet.text();
+    rank_info.host = packet.text();
+    bool const in_world = rank_info.rank < rank_info.size &&
+                          rank_info.node_first <= rank_info.rank &&
+                          rank_info.rank - rank_info.node_first < rank_info.node_size &&
+                          rank_info.node_size <= rank_info.size - rank_info.node_first;
     if (!packet.ok() || !in_world) {
         return error(OMPX_ERR_SYSTEM, "diomp-run's first packet is malformed");
     }
-    return welcome;
+    return rank_info;
 }
 
 std::vector<std::string> encode_entries(const std::vector<entry> &items) {

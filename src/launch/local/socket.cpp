@@ -26,7 +26,7 @@ result<first_packet> receive_first(int socket) {
         return system_error("cannot receive from diomp-run", errno);
     }
     if (size == 0) {
-        return error(OMPX_ERR_PEER, "diomp-run is gone");
+        return error(OMPX_ERR_PEER, "diomp-run has ended");
     }
     received.bytes.resize(static_cast<std::size_t>(size));
     auto descriptors = message.take_all();

@@ -12,11 +12,11 @@
 namespace diomp::launch::pmi {
 namespace {
 
-constexpr std::size_t longest_reply_bytes = 1U << 20U; // guards against garbage as a length
+constexpr std::size_t max_reply_bytes = 1U << 20U; // protects against an invalid length
 
-error launcher_gone() { return {OMPX_ERR_PEER, "the PMI launcher is gone or is ending the job"}; }
+error launcher_gone() { return {OMPX_ERR_PEER, "the PMI launcher has ended or is ending the job"}; }
 
-/// The reply to a request, if it is the one and tells of success or of nothing.
+/// Checks that the reply has the expected command.
 result<fields> check(fields reply, std::string_view expected) {
     const std::string *const command = find_field(reply, "cmd");
     if (command == nullptr || *command != expected) {
@@ -30,30 +30,31 @@ result<fields> check(fields reply, std::string_view expected) {
 
 } // namespace
 
-result<connection> connection::adopt(int fd) {
+result<pmi_connection> pmi_connection::adopt(int fd) {
     int type = 0;
     socklen_t length = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
-        return error(OMPX_ERR_ARG, fmt::format("PMI_FD={} is not a launcher's socket", fd),
-                     "a program between the launcher and this one may have closed it: let it keep "
-                     "inherited descriptors open");
+        return error(
+            OMPX_ERR_ARG, fmt::format("PMI_FD={} is not a launcher's socket", fd),
+            "a program between the launcher and this one may have closed it; it must leave "
+            "inherited descriptors open");
     }
     unique_fd socket(fd);
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
         return system_error("cannot set FD_CLOEXEC on the PMI launcher's socket", errno);
     }
-    // The socket itself is readable whenever a reply has come; an epoll that asks for the end only
-    // is not.
+    // The socket is also readable when a reply has arrived; this epoll reports only the end of the
+    // connection.
     unique_fd watch(epoll_create1(EPOLL_CLOEXEC));
     epoll_event end{};
     end.events = EPOLLRDHUP;
     if (!watch.valid() || epoll_ctl(watch.get(), EPOLL_CTL_ADD, fd, &end) != 0) {
         return system_error("cannot watch the PMI launcher's socket", errno);
     }
-    return connection(std::move(socket), std::move(watch));
+    return pmi_connection(std::move(socket), std::move(watch));
 }
 
-result<fields> connection::ask_line(const fields &request, std::string_view expected) {
+result<fields> pmi_connection::query_line(const fields &request, std::string_view expected) {
     DIOMP_TRY(send(write_line(request) + '\n'));
     std::size_t end = buffer_.find('\n');
     while (end == std::string::npos) {
@@ -65,13 +66,13 @@ result<fields> connection::ask_line(const fields &request, std::string_view expe
     return check(std::move(reply), expected);
 }
 
-result<fields> connection::ask_message(const fields &request, std::string_view expected) {
+result<fields> pmi_connection::query_message(const fields &request, std::string_view expected) {
     DIOMP_TRY(send(write_message(request)));
     DIOMP_TRY(fill(length_bytes));
     auto const length = read_length(std::string_view(buffer_).substr(0, length_bytes));
-    if (!length || *length > longest_reply_bytes) {
+    if (!length || *length > max_reply_bytes) {
         return error(OMPX_ERR_SYSTEM, "the PMI launcher sent no PMI-2 message",
-                     "it may speak PMI-1 only: set DIOMP_LAUNCH_PMI_VERSION=1");
+                     "it may support PMI-1 only: set DIOMP_LAUNCH_PMI_VERSION=1");
     }
     DIOMP_TRY(fill(length_bytes + *length));
     fields reply = read_message(std::string_view(buffer_).substr(length_bytes, *length));
@@ -79,7 +80,7 @@ result<fields> connection::ask_message(const fields &request, std::string_view e
     return check(std::move(reply), expected);
 }
 
-status connection::send(std::string_view bytes) {
+status pmi_connection::send(std::string_view bytes) {
     while (!bytes.empty()) {
         ssize_t const sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (sent > 0) {
@@ -93,14 +94,14 @@ status connection::send(std::string_view bytes) {
     return {};
 }
 
-status connection::fill(std::size_t bytes) {
+status pmi_connection::fill(std::size_t bytes) {
     while (buffer_.size() < bytes) {
         DIOMP_TRY(receive());
     }
     return {};
 }
 
-status connection::receive() {
+status pmi_connection::receive() {
     std::array<char, 4096> chunk{};
     while (true) {
         ssize_t const size = recv(socket_.get(), chunk.data(), chunk.size(), 0);

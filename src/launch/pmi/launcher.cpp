@@ -16,7 +16,7 @@ namespace {
 
 class pmi_launcher final : public launcher {
 public:
-    pmi_launcher(connection wire, int version)
+    pmi_launcher(pmi_connection wire, int version)
         : wire_(std::move(wire)), server_(version == 2 ? make_pmi2(wire_) : make_pmi1(wire_)),
           name_(version == 2 ? "PMI-2" : "PMI-1") {}
 
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] int watch_fd() const override { return wire_.watch_fd(); }
     [[nodiscard]] const char *name() const override { return name_; }
 
-    /// Introduces the rank and finds out who shares its node.
+    /// Joins the job and determines the ranks of this node.
     status start(int rank, int size, const std::string &launcher_job) {
         info_.rank = world_rank(rank);
         info_.size = size;
@@ -41,7 +41,7 @@ public:
         info_.job_id = job.take();
         auto candidates = launcher_peers();
         DIOMP_TRY(candidates);
-        std::vector<world_rank> sharing;
+        std::vector<world_rank> node_ranks;
         for (world_rank const peer : candidates.value()) {
             if (peer != info_.rank) {
                 auto theirs = get(peer, node_key);
@@ -50,9 +50,9 @@ public:
                     continue;
                 }
             }
-            sharing.push_back(peer);
+            node_ranks.push_back(peer);
         }
-        set_local_ranks(info_, std::move(sharing));
+        set_local_ranks(info_, std::move(node_ranks));
         return {};
     }
 
@@ -62,13 +62,13 @@ public:
             return error(OMPX_ERR_STATE, fmt::format("'{}' has been published already", key));
         }
         int index = 0;
-        for (std::string const &piece : cut(escape(value), max_value_bytes)) {
-            std::string const piece_key = key_of_piece(full_key, index++);
-            if (piece_key.size() > max_key_bytes) {
+        for (std::string const &chunk : split_value(escape(value), max_value_bytes)) {
+            std::string const chunk_key = key_of_chunk(full_key, index++);
+            if (chunk_key.size() > max_key_bytes) {
                 return error(OMPX_ERR_ARG,
                              fmt::format("key '{}' is too long for a PMI launcher", key));
             }
-            DIOMP_TRY(server_->put(piece_key, piece));
+            DIOMP_TRY(server_->put(chunk_key, chunk));
         }
         return {};
     }
@@ -77,15 +77,15 @@ public:
         std::string const full_key = key_of(owner, key);
         error missing(OMPX_ERR_STATE,
                       fmt::format("rank {} has published no '{}'", owner.value(), key));
-        auto piece = server_->get(full_key);
-        DIOMP_TRY(piece);
-        auto const first = piece.value() ? read_first(*piece.value()) : std::nullopt;
+        auto chunk = server_->get(full_key);
+        DIOMP_TRY(chunk);
+        auto const first = chunk.value() ? parse_first_chunk(*chunk.value()) : std::nullopt;
         if (!first) {
             return missing;
         }
         std::string escaped(first->second);
         for (int i = 1; i < first->first; ++i) {
-            auto next = server_->get(key_of_piece(full_key, i));
+            auto next = server_->get(key_of_chunk(full_key, i));
             DIOMP_TRY(next);
             if (!next.value()) {
                 return missing;
@@ -95,7 +95,7 @@ public:
         auto value = unescape(escaped);
         if (!value) {
             return error(OMPX_ERR_SYSTEM,
-                         fmt::format("the value '{}' of rank {} came damaged", key, owner.value()));
+                         fmt::format("the value '{}' of rank {} is damaged", key, owner.value()));
         }
         return *std::move(value);
     }
@@ -104,19 +104,19 @@ public:
     status finalize() override { return server_->finalize(); }
 
     void abort(int code, std::string_view message) noexcept override {
-        constexpr std::size_t longest = 160; // it has been printed already
-        server_->abort(code, escape(message.substr(0, longest)));
+        constexpr std::size_t max_message_bytes = 160; // it has been printed already
+        server_->abort(code, escape(message.substr(0, max_message_bytes)));
     }
 
 private:
     static std::string key_of(world_rank owner, std::string_view key) {
         return fmt::format("diomp-{}-{}", owner.value(), escape(key));
     }
-    static std::string key_of_piece(const std::string &full_key, int index) {
+    static std::string key_of_chunk(const std::string &full_key, int index) {
         return index == 0 ? full_key : fmt::format("{}-{}", full_key, index);
     }
 
-    /// Who the launcher says is on this node; everybody if it does not say.
+    /// Ranks of this node according to the launcher; all ranks if it does not provide them.
     result<std::vector<world_rank>> launcher_peers() {
         auto mapping = server_->process_mapping();
         if (!mapping) {
@@ -127,16 +127,16 @@ private:
                 return *std::move(ranks);
             }
         }
-        std::vector<world_rank> everybody;
-        everybody.reserve(static_cast<std::size_t>(info_.size));
+        std::vector<world_rank> all_ranks;
+        all_ranks.reserve(static_cast<std::size_t>(info_.size));
         for (int rank = 0; rank < info_.size; ++rank) {
-            everybody.emplace_back(rank);
+            all_ranks.emplace_back(rank);
         }
-        return everybody;
+        return all_ranks;
     }
 
-    connection wire_;
-    std::unique_ptr<server> server_;
+    pmi_connection wire_;
+    std::unique_ptr<pmi_server> server_;
     const char *name_;
     job_info info_;
     std::set<std::string, std::less<>> published_;
@@ -149,15 +149,15 @@ result<int> number_from(const environment &lookup, const char *variable) {
     auto const parsed = std::from_chars(view.begin(), view.end(), value);
     if (parsed.ec != std::errc() || parsed.ptr != view.end() || value < 0) {
         return error(OMPX_ERR_ARG,
-                     fmt::format("{}={} is no number, but PMI_FD={} tells of a PMI launcher",
-                                 variable, view, lookup("PMI_FD")),
+                     fmt::format("{}={} is not a number, but PMI_FD={} is set", variable, view,
+                                 lookup("PMI_FD")),
                      "start the program with mpiexec.hydra or srun, or unset PMI_FD for a world of "
                      "one rank");
     }
     return value;
 }
 
-/// Slurm's plugin is at home in PMI-2, hydra in PMI-1.
+/// The native protocol of Slurm's plugin is PMI-2, that of hydra PMI-1.
 result<int> version_from(const environment &lookup) {
     const char *const chosen = lookup(version_variable);
     if (chosen == nullptr) {
@@ -166,7 +166,7 @@ result<int> version_from(const environment &lookup) {
     std::string_view const version(chosen);
     if (version != "1" && version != "2") {
         return error(OMPX_ERR_ARG,
-                     fmt::format("{}={}: only 1 and 2 exist", version_variable, version));
+                     fmt::format("{}={} is not supported: set 1 or 2", version_variable, version));
     }
     return version == "2" ? 2 : 1;
 }
@@ -186,7 +186,7 @@ result<std::unique_ptr<launcher>> join(const environment &lookup) {
                          number->failure().remedy());
         }
     }
-    auto wire = connection::adopt(fd.value());
+    auto wire = pmi_connection::adopt(fd.value());
     DIOMP_TRY(wire);
     auto joined = std::make_unique<pmi_launcher>(wire.take(), version.value());
     const char *const job = lookup("PMI_JOBID");

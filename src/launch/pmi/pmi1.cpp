@@ -7,21 +7,21 @@
 namespace diomp::launch::pmi {
 namespace {
 
-class pmi1_server final : public server {
+class pmi1_server final : public pmi_server {
 public:
-    explicit pmi1_server(connection &wire) : wire_(wire) {}
+    explicit pmi1_server(pmi_connection &wire) : wire_(wire) {}
 
     status start(int /*rank*/, const std::string & /*job*/) override {
-        auto greeted = ask({{"cmd", "init"}, {"pmi_version", "1"}, {"pmi_subversion", "1"}},
-                           "response_to_init");
-        DIOMP_TRY(greeted);
-        auto name = ask({{"cmd", "get_my_kvsname"}}, "my_kvsname");
+        auto init_reply = query({{"cmd", "init"}, {"pmi_version", "1"}, {"pmi_subversion", "1"}},
+                                "response_to_init");
+        DIOMP_TRY(init_reply);
+        auto name = query({{"cmd", "get_my_kvsname"}}, "my_kvsname");
         DIOMP_TRY(name);
-        const std::string *const space = find_field(name.value(), "kvsname");
-        if (space == nullptr) {
+        const std::string *const kvs_name = find_field(name.value(), "kvsname");
+        if (kvs_name == nullptr) {
             return error(OMPX_ERR_SYSTEM, "the PMI launcher has no key-value space");
         }
-        space_ = *space;
+        kvs_name_ = *kvs_name;
         return {};
     }
 
@@ -30,15 +30,15 @@ public:
     }
 
     status put(const std::string &key, const std::string &value) override {
-        auto done = ask({{"cmd", "put"}, {"kvsname", space_}, {"key", key}, {"value", value}},
-                        "put_result");
+        auto done = query({{"cmd", "put"}, {"kvsname", kvs_name_}, {"key", key}, {"value", value}},
+                          "put_result");
         DIOMP_TRY(done);
         return {};
     }
 
     result<std::optional<std::string>> get(const std::string &key) override {
         auto reply =
-            wire_.ask_line({{"cmd", "get"}, {"kvsname", space_}, {"key", key}}, "get_result");
+            wire_.query_line({{"cmd", "get"}, {"kvsname", kvs_name_}, {"key", key}}, "get_result");
         DIOMP_TRY(reply);
         const std::string *const code = find_field(reply.value(), "rc");
         const std::string *const value = find_field(reply.value(), "value");
@@ -49,14 +49,14 @@ public:
     }
 
     status fence() override {
-        auto met = ask({{"cmd", "barrier_in"}}, "barrier_out");
-        DIOMP_TRY(met);
+        auto barrier_reply = query({{"cmd", "barrier_in"}}, "barrier_out");
+        DIOMP_TRY(barrier_reply);
         return {};
     }
 
     status finalize() override {
-        auto left = ask({{"cmd", "finalize"}}, "finalize_ack");
-        DIOMP_TRY(left);
+        auto finalize_reply = query({{"cmd", "finalize"}}, "finalize_ack");
+        DIOMP_TRY(finalize_reply);
         return {};
     }
 
@@ -66,9 +66,9 @@ public:
     }
 
 private:
-    /// A reply other than of success is an error.
-    result<fields> ask(const fields &request, std::string_view expected) {
-        auto reply = wire_.ask_line(request, expected);
+    /// A reply that reports a failure is an error.
+    result<fields> query(const fields &request, std::string_view expected) {
+        auto reply = wire_.query_line(request, expected);
         if (!reply) {
             return reply;
         }
@@ -82,12 +82,14 @@ private:
         return reply;
     }
 
-    connection &wire_;
-    std::string space_;
+    pmi_connection &wire_;
+    std::string kvs_name_;
 };
 
 } // namespace
 
-std::unique_ptr<server> make_pmi1(connection &wire) { return std::make_unique<pmi1_server>(wire); }
+std::unique_ptr<pmi_server> make_pmi1(pmi_connection &wire) {
+    return std::make_unique<pmi1_server>(wire);
+}
 
 } // namespace diomp::launch::pmi

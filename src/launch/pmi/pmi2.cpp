@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// PMI-2: `srun --mpi=pmi2`; hydra speaks it too.
+// PMI-2: `srun --mpi=pmi2`; hydra supports it too.
 #include "launch/pmi/server.h"
 
 #include <fmt/format.h>
@@ -7,67 +7,67 @@
 namespace diomp::launch::pmi {
 namespace {
 
-class pmi2_server final : public server {
+class pmi2_server final : public pmi_server {
 public:
-    explicit pmi2_server(connection &wire) : wire_(wire) {}
+    explicit pmi2_server(pmi_connection &wire) : wire_(wire) {}
 
     status start(int rank, const std::string &job) override {
-        // The version is agreed on in a line of PMI-1.
-        auto greeted = wire_.ask_line(
+        // The version is negotiated in a PMI-1 line.
+        auto init_reply = wire_.query_line(
             {{"cmd", "init"}, {"pmi_version", "2"}, {"pmi_subversion", "0"}}, "response_to_init");
-        DIOMP_TRY(greeted);
-        const std::string *const code = find_field(greeted.value(), "rc");
+        DIOMP_TRY(init_reply);
+        const std::string *const code = find_field(init_reply.value(), "rc");
         if (code == nullptr || *code != "0") {
-            return error(OMPX_ERR_UNSUPPORTED, "the PMI launcher does not speak PMI-2",
+            return error(OMPX_ERR_UNSUPPORTED, "the PMI launcher does not support PMI-2",
                          "set DIOMP_LAUNCH_PMI_VERSION=1");
         }
-        // Slurm insists on the name, hydra has none to give.
+        // Slurm requires the job name, hydra has none.
         DIOMP_TRY(
-            ask("fullinit",
-                {{"pmijobid", job}, {"pmirank", std::to_string(rank)}, {"threaded", "FALSE"}}));
-        auto named = ask("job-getid", {});
+            query("fullinit",
+                  {{"pmijobid", job}, {"pmirank", std::to_string(rank)}, {"threaded", "FALSE"}}));
+        auto named = query("job-getid", {});
         DIOMP_TRY(named);
-        const std::string *const space = find_field(named.value(), "jobid");
-        job_ = space != nullptr ? *space : job;
+        const std::string *const job_name = find_field(named.value(), "jobid");
+        job_ = job_name != nullptr ? *job_name : job;
         return {};
     }
 
     result<std::optional<std::string>> process_mapping() override {
         return value_of(
-            ask("info-getjobattr", {{"key", "PMI_process_mapping"}, {"wait", "FALSE"}}));
+            query("info-getjobattr", {{"key", "PMI_process_mapping"}, {"wait", "FALSE"}}));
     }
 
     status put(const std::string &key, const std::string &value) override {
-        DIOMP_TRY(ask("kvs-put", {{"key", key}, {"value", value}}));
+        DIOMP_TRY(query("kvs-put", {{"key", key}, {"value", value}}));
         return {};
     }
 
     result<std::optional<std::string>> get(const std::string &key) override {
-        return value_of(ask("kvs-get", {{"jobid", job_}, {"srcid", "-1"}, {"key", key}}));
+        return value_of(query("kvs-get", {{"jobid", job_}, {"srcid", "-1"}, {"key", key}}));
     }
 
     status fence() override {
-        DIOMP_TRY(ask("kvs-fence", {}));
+        DIOMP_TRY(query("kvs-fence", {}));
         return {};
     }
 
     status finalize() override {
-        DIOMP_TRY(ask("finalize", {}));
+        DIOMP_TRY(query("finalize", {}));
         return {};
     }
 
-    // The protocol has no place for the code.
+    // The protocol has no field for the code.
     void abort(int /*code*/, const std::string &message) noexcept override {
         [[maybe_unused]] auto const sent =
             wire_.send(write_message({{"cmd", "abort"}, {"isworld", "TRUE"}, {"msg", message}}));
     }
 
 private:
-    /// A reply other than of success is an error.
-    result<fields> ask(const std::string &command, const fields &arguments) {
+    /// A reply that reports a failure is an error.
+    result<fields> query(const std::string &command, const fields &arguments) {
         fields request{{"cmd", command}};
         request.insert(request.end(), arguments.begin(), arguments.end());
-        auto reply = wire_.ask_message(request, command + "-response");
+        auto reply = wire_.query_message(request, command + "-response");
         if (!reply) {
             return reply;
         }
@@ -90,12 +90,14 @@ private:
         return std::optional(*value);
     }
 
-    connection &wire_;
+    pmi_connection &wire_;
     std::string job_;
 };
 
 } // namespace
 
-std::unique_ptr<server> make_pmi2(connection &wire) { return std::make_unique<pmi2_server>(wire); }
+std::unique_ptr<pmi_server> make_pmi2(pmi_connection &wire) {
+    return std::make_unique<pmi2_server>(wire);
+}
 
 } // namespace diomp::launch::pmi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What both versions of PMI offer, over the socket in PMI_FD. Keys and values have been escaped and
-// cut; the two classes differ in words and framing alone.
+// The operations of both PMI versions, over the socket in PMI_FD. Keys and values are already
+// escaped and split; the two implementations differ only in commands and framing.
 #pragma once
 
 #include "base/result.h"
@@ -12,31 +12,31 @@
 
 namespace diomp::launch::pmi {
 
-/// Longest key and value of either version, as all servers take them. Servers announce 1024 for
+/// Longest key and value that all servers of both versions accept. Servers announce 1024 for
 /// values, but some libraries and servers count the whole line.
 inline constexpr std::size_t max_key_bytes = 63;
 inline constexpr std::size_t max_value_bytes = 512;
 
-class server {
+class pmi_server {
 public:
-    virtual ~server() = default;
+    virtual ~pmi_server() = default;
 
-    /// Introduces the rank of the job, whose name may be empty. First call.
+    /// Registers the rank of the job, whose name may be empty. First call.
     virtual status start(int rank, const std::string &job) = 0;
-    /// Which ranks share a node; nothing if the launcher does not tell.
+    /// The mapping of ranks to nodes; empty if the launcher does not provide it.
     virtual result<std::optional<std::string>> process_mapping() = 0;
     virtual status put(const std::string &key, const std::string &value) = 0;
-    /// Nothing if nobody has put the key.
+    /// Empty if the key was not published.
     virtual result<std::optional<std::string>> get(const std::string &key) = 0;
-    /// All ranks meet; what they put before is there afterwards.
+    /// Barrier over all ranks; values put before are visible after it. Collective.
     virtual status fence() = 0;
     virtual status finalize() = 0;
-    /// One send; any thread.
+    /// A single send. Any thread.
     virtual void abort(int code, const std::string &message) noexcept = 0;
 };
 
-/// `wire` outlives the server.
-std::unique_ptr<server> make_pmi1(connection &wire);
-std::unique_ptr<server> make_pmi2(connection &wire);
+/// `wire` must outlive the server.
+std::unique_ptr<pmi_server> make_pmi1(pmi_connection &wire);
+std::unique_ptr<pmi_server> make_pmi2(pmi_connection &wire);
 
 } // namespace diomp::launch::pmi

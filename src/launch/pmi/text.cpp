@@ -24,7 +24,7 @@ fields split(std::string_view text, char separator) {
     return all;
 }
 
-/// Takes a non-negative number off the front of `text`.
+/// Removes a non-negative number from the beginning of `text`.
 std::optional<int> take_number(std::string_view &text) {
     int value = 0;
     auto const parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -62,7 +62,7 @@ std::optional<block> take_block(std::string_view &text) {
     return block{*first, *nodes, *ranks};
 }
 
-/// All blocks of "(vector,...)"; empty if there is anything wrong with it.
+/// All blocks of "(vector,...)"; empty if the text is malformed.
 std::vector<block> read_mapping(std::string_view text) {
     std::vector<block> blocks;
     if (!take(text, "(vector")) {
@@ -80,11 +80,11 @@ std::vector<block> read_mapping(std::string_view text) {
 
 std::optional<unsigned char> hex_digit(char c) {
     constexpr std::string_view digits = "0123456789ABCDEF";
-    std::size_t const at = digits.find(c);
-    if (at == std::string_view::npos) {
+    std::size_t const position = digits.find(c);
+    if (position == std::string_view::npos) {
         return std::nullopt;
     }
-    return static_cast<unsigned char>(at);
+    return static_cast<unsigned char>(position);
 }
 
 } // namespace
@@ -113,7 +113,7 @@ std::string write_message(const fields &all) {
 }
 
 std::optional<std::size_t> read_length(std::string_view bytes) {
-    // Padded with blanks on the one side or on the other.
+    // Padded with spaces on either side.
     std::size_t const begin = bytes.find_first_not_of(' ');
     std::size_t const end = bytes.find_last_not_of(' ');
     if (begin == std::string_view::npos) {
@@ -144,45 +144,45 @@ std::string escape(std::string_view text) {
 
 std::optional<std::string> unescape(std::string_view text) {
     std::string plain;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (text[at] != '%') {
-            plain += text[at];
+    for (std::size_t position = 0; position < text.size(); ++position) {
+        if (text[position] != '%') {
+            plain += text[position];
             continue;
         }
-        if (at + 2 >= text.size()) {
+        if (position + 2 >= text.size()) {
             return std::nullopt;
         }
-        auto const high = hex_digit(text[at + 1]);
-        auto const low = hex_digit(text[at + 2]);
+        auto const high = hex_digit(text[position + 1]);
+        auto const low = hex_digit(text[position + 2]);
         if (!high || !low) {
             return std::nullopt;
         }
         plain += static_cast<char>(*high * 16 + *low);
-        at += 2;
+        position += 2;
     }
     return plain;
 }
 
-std::vector<std::string> cut(std::string_view value, std::size_t limit) {
-    // Room for "<count>:"; a value of more pieces than that has digits does not fit in a launcher.
+std::vector<std::string> split_value(std::string_view value, std::size_t limit) {
+    // Space for "<count>:"; larger counts of chunks exceed what a launcher can store.
     constexpr std::size_t count_bytes = 8;
     std::size_t const step = limit - count_bytes;
     std::size_t const count = std::max<std::size_t>(1, (value.size() + step - 1) / step);
-    std::vector<std::string> pieces;
-    pieces.reserve(count);
+    std::vector<std::string> chunks;
+    chunks.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        pieces.emplace_back(value.substr(i * step, step));
+        chunks.emplace_back(value.substr(i * step, step));
     }
-    pieces.front().insert(0, fmt::format("{}:", count));
-    return pieces;
+    chunks.front().insert(0, fmt::format("{}:", count));
+    return chunks;
 }
 
-std::optional<std::pair<int, std::string_view>> read_first(std::string_view piece) {
-    auto const count = take_number(piece);
-    if (!count || *count == 0 || !take(piece, ":")) {
+std::optional<std::pair<int, std::string_view>> parse_first_chunk(std::string_view chunk) {
+    auto const count = take_number(chunk);
+    if (!count || *count == 0 || !take(chunk, ":")) {
         return std::nullopt;
     }
-    return std::pair(*count, piece);
+    return std::pair(*count, chunk);
 }
 
 std::optional<std::vector<world_rank>> ranks_on_node(std::string_view mapping, int rank, int size) {
@@ -194,10 +194,10 @@ std::optional<std::vector<world_rank>> ranks_on_node(std::string_view mapping, i
     long own_node = -1;
     int next = 0;
     while (next < size) {
-        for (block const &dealt : blocks) {
-            for (int at = 0; at < dealt.num_nodes && next < size; ++at) {
-                long const node = static_cast<long>(dealt.first_node) + at;
-                for (int i = 0; i < dealt.ranks_per_node && next < size; ++i, ++next) {
+        for (block const &next_block : blocks) {
+            for (int position = 0; position < next_block.num_nodes && next < size; ++position) {
+                long const node = static_cast<long>(next_block.first_node) + position;
+                for (int i = 0; i < next_block.ranks_per_node && next < size; ++i, ++next) {
                     nodes[node].emplace_back(next);
                     own_node = next == rank ? node : own_node;
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Stands for pmix/launcher.cpp in builds without the headers of PMIx.
+// Replaces pmix/launcher.cpp in builds without the headers of PMIx.
 #include "launch/pmix/launcher.h"
 
 namespace diomp::launch::pmix {

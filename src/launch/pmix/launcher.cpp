@@ -25,10 +25,10 @@ namespace {
 
 constexpr const char *remedy = "start the job again; PMIX_DEBUG=5 shows what the library does";
 constexpr std::string_view key_prefix = "diomp.";
-/// For a value that another node's server has to send.
+/// Time limit for a value that the server of another node sends.
 constexpr int get_timeout_s = 30;
 
-/// Written by PMIx's thread when the job ends badly; the library offers no pointer to pass there.
+/// Written by PMIx's thread when the job fails; the callback has no parameter for user data.
 std::atomic<int> g_watch{-1};
 
 void on_end_of_job(std::size_t /*handler*/, pmix_status_t /*status*/,
@@ -59,7 +59,7 @@ void set_number(pmix_info_t &info, const char *key, int value) {
     info.value.data.integer = value;
 }
 
-/// What PMIx_Get gave; of simple types, whose memory is the C library's in all versions.
+/// Result of PMIx_Get, of a simple type, whose memory is allocated by malloc in all versions.
 class fetched_value {
 public:
     explicit fetched_value(pmix_value_t *value) : value_(value) {}
@@ -93,13 +93,14 @@ public:
         if (pmix_status_t const rc = pmix_.init(&self_, nullptr, 0); rc != PMIX_SUCCESS) {
             return failure("cannot reach the launcher's PMIx server", rc);
         }
-        // Newer libraries make a job of their own if the launcher's is out of reach.
+        // Newer libraries create a job of their own if the launcher's server is unreachable.
         if (expected_namespace != static_cast<const char *>(self_.nspace)) {
-            return error(OMPX_ERR_PEER,
-                         fmt::format("PMIX_NAMESPACE={} names a job whose launcher is out of reach",
-                                     expected_namespace),
-                         "start the program with mpirun, prterun or srun --mpi=pmix, or unset "
-                         "PMIX_RANK and PMIX_NAMESPACE for a world of one rank");
+            return error(
+                OMPX_ERR_PEER,
+                fmt::format("PMIX_NAMESPACE={} names a job whose launcher cannot be reached",
+                            expected_namespace),
+                "start the program with mpirun, prterun or srun --mpi=pmix, or unset "
+                "PMIX_RANK and PMIX_NAMESPACE for a world of one rank");
         }
         info_.rank = world_rank(static_cast<int>(self_.rank));
         info_.host = host_name();
@@ -112,7 +113,7 @@ public:
         info_.size = size.value();
         watch_launcher();
         if (!collects()) {
-            // A server answers for ranks that have published something, and waits for the others.
+            // A server replies for ranks that have published something, and waits for other ranks.
             DIOMP_TRY(store(PMIX_GLOBAL, "launch.here", "1"));
         }
         return find_local_ranks();
@@ -123,25 +124,25 @@ public:
     }
 
     result<std::string> get(world_rank owner, std::string_view key) override {
-        std::array<pmix_info_t, 1> how{};
-        // After a fence these are here or will never be; without the flag, the server waits for
-        // them.
-        if (collects() || std::ranges::binary_search(served_here_, owner)) {
-            set_flag(how[0], PMIX_IMMEDIATE, true);
+        std::array<pmix_info_t, 1> directives{};
+        // After a fence these values are local or do not exist; without the flag, the server waits
+        // for them.
+        if (collects() || std::ranges::binary_search(served_locally_, owner)) {
+            set_flag(directives[0], PMIX_IMMEDIATE, true);
         } else {
-            set_number(how[0], PMIX_TIMEOUT, get_timeout_s);
+            set_number(directives[0], PMIX_TIMEOUT, get_timeout_s);
         }
-        return fetch(owner, key, how.data(), how.size());
+        return fetch(owner, key, directives.data(), directives.size());
     }
 
     status fence() override {
         DIOMP_TRY(commit());
-        return meet(nullptr, 0, collects());
+        return run_fence(nullptr, 0, collects());
     }
 
     status finalize() override {
         if (pmix_status_t const rc = pmix_.finalize(nullptr, 0); rc != PMIX_SUCCESS) {
-            return failure("the launcher did not take this rank's leave", rc);
+            return failure("PMIx_Finalize has failed", rc);
         }
         return {};
     }
@@ -150,9 +151,9 @@ public:
         if (under_orte_) {
             std::_Exit(code); // see watch_launcher
         }
-        constexpr std::size_t longest = 1024;
-        std::array<char, longest> text{};
-        std::memcpy(text.data(), message.data(), std::min(message.size(), longest - 1));
+        constexpr std::size_t max_message_bytes = 1024;
+        std::array<char, max_message_bytes> text{};
+        std::memcpy(text.data(), message.data(), std::min(message.size(), max_message_bytes - 1));
         pmix_.abort(code, text.data(), nullptr, 0); // no list: the whole job
     }
 
@@ -181,11 +182,11 @@ private:
         pmix_proc_t const job = process(PMIX_RANK_WILDCARD);
         pmix_value_t *raw = nullptr;
         if (pmix_status_t const rc = pmix_.get(&job, key, nullptr, 0, &raw); rc != PMIX_SUCCESS) {
-            return failure(fmt::format("the launcher does not tell {}", key), rc);
+            return failure(fmt::format("the launcher does not provide {}", key), rc);
         }
         fetched_value const value(raw);
         if (value->type != PMIX_UINT32) {
-            return error(OMPX_ERR_SYSTEM, fmt::format("the launcher's {} is no number", key));
+            return error(OMPX_ERR_SYSTEM, fmt::format("the launcher's {} is not a number", key));
         }
         return static_cast<int>(value->data.uint32);
     }
@@ -204,20 +205,20 @@ private:
         return {};
     }
 
-    result<std::string> fetch(world_rank owner, std::string_view key, const pmix_info_t *how,
+    result<std::string> fetch(world_rank owner, std::string_view key, const pmix_info_t *directives,
                               std::size_t count) {
         std::string const full_key = std::string(key_prefix) + std::string(key);
         pmix_proc_t const from = process(static_cast<pmix_rank_t>(owner.value()));
         pmix_value_t *raw = nullptr;
-        if (pmix_status_t const rc = pmix_.get(&from, full_key.c_str(), how, count, &raw);
+        if (pmix_status_t const rc = pmix_.get(&from, full_key.c_str(), directives, count, &raw);
             rc != PMIX_SUCCESS) {
             return error(OMPX_ERR_STATE, fmt::format("rank {} has published no '{}' ({})",
                                                      owner.value(), key, pmix_.error_string(rc)));
         }
         fetched_value const value(raw);
         if (value->type != PMIX_STRING || value->data.string == nullptr) {
-            return error(OMPX_ERR_SYSTEM,
-                         fmt::format("the value '{}' of rank {} is no text", key, owner.value()));
+            return error(OMPX_ERR_SYSTEM, fmt::format("the value '{}' of rank {} is not a string",
+                                                      key, owner.value()));
         }
         return std::string(value->data.string);
     }
@@ -225,30 +226,32 @@ private:
     status commit() {
         if (uncommitted_) {
             if (pmix_status_t const rc = pmix_.commit(); rc != PMIX_SUCCESS) {
-                return failure("cannot hand values to the launcher", rc);
+                return failure("cannot pass values to the launcher", rc);
             }
             uncommitted_ = false;
         }
         return {};
     }
 
-    /// No processes: all of the job.
-    status meet(const pmix_proc_t *processes, std::size_t count, bool collect) {
-        std::array<pmix_info_t, 1> how{};
-        set_flag(how[0], PMIX_COLLECT_DATA, collect);
-        if (pmix_status_t const rc = pmix_.fence(processes, count, how.data(), how.size());
+    /// Fence over `processes`, or over the whole job if `count` is 0.
+    status run_fence(const pmix_proc_t *processes, std::size_t count, bool collect) {
+        std::array<pmix_info_t, 1> directives{};
+        set_flag(directives[0], PMIX_COLLECT_DATA, collect);
+        if (pmix_status_t const rc =
+                pmix_.fence(processes, count, directives.data(), directives.size());
             rc != PMIX_SUCCESS) {
-            return failure("the ranks of the job did not all meet", rc);
+            return failure("the fence over the ranks of the job has failed", rc);
         }
         return {};
     }
 
-    /// Launchers kill the ranks of a job that fails; what they cannot tell is their own end.
+    /// Detects the end of the launcher, since launchers kill the ranks of a failed job, but not
+    /// when they fail themselves.
     ///
-    /// Open MPI 4 gets no request for events and no PMIx_Abort: with PMIx 4.2.2 its mpirun
-    /// deadlocks or crashes in PMIx_server_finalize in up to half of the jobs that end badly after
+    /// For Open MPI 4 neither event handlers nor PMIx_Abort are used: with PMIx 4.2.2 its mpirun
+    /// deadlocks or crashes in PMIx_server_finalize in up to half of the jobs that fail after
     /// either. There, a rank that exits without finalize ends the job as well, and the launcher is
-    /// the parent, whose end a descriptor tells (that of a shell between them, if there is one).
+    /// the parent, whose end a pidfd reports (that of a shell between them, if there is one).
     void watch_launcher() {
         if (under_orte_) {
             watch_ = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0)));
@@ -256,18 +259,18 @@ private:
         }
         watch_ = unique_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         g_watch.store(watch_.get());
-        // Static, since the library reads the list after the call has returned.
+        // Static: the library reads the list after the call has returned.
         static std::array<pmix_status_t, 1> codes{PMIX_ERR_LOST_CONNECTION};
-        // A library that cannot watch still starts jobs.
+        // Errors are ignored: jobs can start without the event.
         pmix_.register_event_handler(codes.data(), codes.size(), nullptr, 0, on_end_of_job,
                                      ignore_registration, nullptr);
     }
 
-    /// The launcher's word on who is on this node, and of these the ones that can share memory: two
-    /// containers on one machine cannot.
+    /// Determines the ranks of this node according to the launcher, restricted to those that can
+    /// share memory: two containers on one machine cannot.
     status find_local_ranks() {
         auto named = launcher_peers();
-        served_here_ = named;
+        served_locally_ = named;
         if (named.size() > 1) {
             std::string const own = node_identity();
             DIOMP_TRY(store(PMIX_LOCAL, node_key, own));
@@ -277,28 +280,28 @@ private:
             for (world_rank const rank : named) {
                 processes.push_back(process(static_cast<pmix_rank_t>(rank.value())));
             }
-            DIOMP_TRY(meet(processes.data(), processes.size(), true));
-            std::array<pmix_info_t, 1> how{};
-            set_flag(how[0], PMIX_IMMEDIATE, true);
-            std::vector<world_rank> sharing;
+            DIOMP_TRY(run_fence(processes.data(), processes.size(), true));
+            std::array<pmix_info_t, 1> directives{};
+            set_flag(directives[0], PMIX_IMMEDIATE, true);
+            std::vector<world_rank> node_ranks;
             for (world_rank const rank : named) {
                 if (rank == info_.rank) {
-                    sharing.push_back(rank);
+                    node_ranks.push_back(rank);
                     continue;
                 }
-                auto theirs = fetch(rank, node_key, how.data(), how.size());
+                auto theirs = fetch(rank, node_key, directives.data(), directives.size());
                 DIOMP_TRY(theirs);
                 if (theirs.value() == own) {
-                    sharing.push_back(rank);
+                    node_ranks.push_back(rank);
                 }
             }
-            named = std::move(sharing);
+            named = std::move(node_ranks);
         }
         set_local_ranks(info_, std::move(named));
         return {};
     }
 
-    /// Ascending, with the own rank; only that if the launcher does not tell.
+    /// Ranks of this node, ascending; only the own rank if the launcher does not provide them.
     std::vector<world_rank> launcher_peers() {
         std::vector<world_rank> ranks;
         pmix_proc_t const job = process(PMIX_RANK_WILDCARD);
@@ -320,8 +323,8 @@ private:
                 at += at < end ? 1 : 0;
             }
         } else {
-            log(log_level::warn, "the PMIx launcher does not tell which ranks share a node; none "
-                                 "will share memory");
+            log(log_level::warn, "the PMIx launcher does not provide the ranks of a node; ranks "
+                                 "will not share memory");
         }
         ranks.push_back(info_.rank);
         std::ranges::sort(ranks);
@@ -336,7 +339,7 @@ private:
     unique_fd watch_;
     pmix_proc_t self_{};
     job_info info_;
-    std::vector<world_rank> served_here_; ///< by the same PMIx server, ascending
+    std::vector<world_rank> served_locally_; ///< by the same PMIx server, ascending
     bool uncommitted_ = false;
 };
 
@@ -356,7 +359,7 @@ result<std::unique_ptr<launcher>> join(const environment &lookup) {
     auto joined = std::make_unique<pmix_launcher>(
         functions.value(), limit != nullptr ? std::atoi(limit) : std::numeric_limits<int>::max(),
         mpirun_address != nullptr);
-    // Open MPI 4 makes namespaces of 16 bits; the address of its mpirun tells two such jobs apart.
+    // Namespaces of Open MPI 4 have 16 bits; the address of its mpirun distinguishes two such jobs.
     DIOMP_TRY(joined->start(lookup("PMIX_NAMESPACE"), mpirun_address));
     return std::unique_ptr<launcher>(std::move(joined));
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A rank started by a launcher that speaks PMIx: Open MPI's mpirun, prterun, `srun --mpi=pmix`.
+// A rank started by a launcher with PMIx: Open MPI's mpirun, prterun, `srun --mpi=pmix`.
 //
-// What start-up costs a job of N ranks on M nodes. Joining reads the job's description from memory
-// of the node's server and compares the ranks of one node, inside the node. fence() is the
-// launcher's barrier over its M servers, and carries all values to all of them, where get() reads
-// them without asking anybody: N values per node, 20 MB of the server's shared memory for 10^5
-// ranks with 200 bytes each. With collect_limit_variable below N, values stay where they were put,
-// and get() asks the owner's server: one round trip per peer that is really spoken to. That is not
-// the default and tried on one node only: across nodes, PMIx 4.2.2 under Open MPI 4.1.4 hangs in
-// some of such jobs, in PMIx_Get of a value that its owner has committed.
+// Cost of start-up for N ranks on M nodes. Joining reads the job's description from memory of the
+// node's server and compares the ranks of one node, inside the node. fence() is the launcher's
+// barrier over its M servers and distributes all values to all of them, where get() reads them
+// without communication: N values per node, 20 MB of the server's shared memory for 10^5 ranks with
+// 200 bytes each. With collect_limit_variable below N, values stay at the server where they were
+// put, and get() requests them from there: one round trip per peer in use. That is not the default
+// and was tested on one node only: across nodes, PMIx 4.2.2 under Open MPI 4.1.4 hangs in some of
+// such jobs, in PMIx_Get of a value that its owner has committed.
 #pragma once
 
 #include "launch/environment.h"
@@ -16,15 +16,15 @@
 
 namespace diomp::launch::pmix {
 
-/// Number of ranks up to which fences carry all values everywhere; left out, they always do. The
-/// same on all ranks.
+/// Number of ranks up to which fences distribute all values to all nodes; without it, they always
+/// do. The value must be equal on all ranks.
 inline constexpr const char *collect_limit_variable = "DIOMP_LAUNCH_PMIX_COLLECT";
 
 /// True if a PMIx launcher describes this process.
 bool present(const environment &lookup);
 
-/// Joins the job. A libdiomp built without PMIx, or a system without libpmix.so.2, is an error that
-/// says what to do.
+/// Joins the job. Blocks. OMPX_ERR_UNSUPPORTED, with a remedy, if libdiomp was built without PMIx
+/// or the system has no libpmix.so.2.
 result<std::unique_ptr<launcher>> join(const environment &lookup);
 
 } // namespace diomp::launch::pmix

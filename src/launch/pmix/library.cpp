@@ -8,7 +8,7 @@
 namespace diomp::launch::pmix {
 namespace {
 
-// The name has stayed the same since PMIx 2; newer libraries keep the calls that we use.
+// The name is the same since PMIx 2, and newer versions keep the functions in use.
 constexpr const char *library_name = "libpmix.so.2";
 
 template <typename Function>

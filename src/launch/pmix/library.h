@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// libpmix at run time: opened when a PMIx launcher started this process, so that the same libdiomp
-// runs where PMIx is not installed.
+// libpmix, loaded at run time when a PMIx launcher has started this process, so that one build of
+// libdiomp also runs where PMIx is not installed.
 #pragma once
 
 #include "base/result.h"
@@ -9,7 +9,7 @@
 
 namespace diomp::launch::pmix {
 
-/// The functions that we call.
+/// The functions of PMIx in use.
 struct library {
     decltype(&PMIx_Init) init = nullptr;
     decltype(&PMIx_Finalize) finalize = nullptr;
@@ -22,7 +22,7 @@ struct library {
     decltype(&PMIx_Error_string) error_string = nullptr;
 };
 
-/// Opened once and never closed: it has threads.
+/// Loads libpmix. It is never unloaded, since it has threads.
 result<library> load_library();
 
 } // namespace diomp::launch::pmix

@@ -11,9 +11,9 @@
 namespace diomp::launch::singleton {
 namespace {
 
-class world_of_one final : public launcher {
+class singleton_launcher final : public launcher {
 public:
-    world_of_one() {
+    singleton_launcher() {
         info_.host = host_name();
         info_.job_id = make_job_id(info_.host);
         info_.local_ranks = {world_rank(0)};
@@ -35,7 +35,7 @@ public:
         return found->second;
     }
 
-    // As in a larger world, values become visible here and not before.
+    // Values become visible here and not before, as in a larger world.
     status fence() override {
         pending_.merge(values_);
         values_ = std::move(pending_);
@@ -56,6 +56,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<launcher> make() { return std::make_unique<world_of_one>(); }
+std::unique_ptr<launcher> make() { return std::make_unique<singleton_launcher>(); }
 
 } // namespace diomp::launch::singleton

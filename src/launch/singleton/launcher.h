@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A program that nobody launched: a world of one rank.
+// A program started without a launcher: a world of one rank.
 #pragma once
 
 #include "launch/launch.h"

@@ -20,21 +20,22 @@
 namespace diomp::offload::remote {
 namespace {
 
-constexpr std::chrono::seconds patience_at_end{5};
+constexpr std::chrono::seconds shutdown_timeout{5};
 
-/// The others need a launcher of their own, and a world of sessions has ours.
-std::string conduit_for(const client::options &chosen, bool have_all_adapters) {
+/// Chooses tcp or ucx: the other conduits need their own launchers, which a world of sessions does
+/// not have.
+std::string choose_conduit(const client::options &chosen, bool have_all_adapters) {
     if (chosen.network == "tcp" || chosen.network == "ucx") {
         return chosen.network;
     }
-    // Over TCP ours is quicker, and its connections prove who they are.
+    // On TCP networks the tcp conduit is faster than UCX, and it authenticates its connections.
     bool const is_better = have_all_adapters && conduit::has_rdma_adapter();
     return is_better && !chosen.encrypts_data ? "ucx" : "tcp";
 }
 
-/// One line for all devices.
-void report_plain_data(const std::vector<std::unique_ptr<remote_device>> &devices,
-                       const std::string &own_node) {
+/// Logs one warning for all devices.
+void warn_unencrypted(const std::vector<std::unique_ptr<remote_device>> &devices,
+                      const std::string &own_node) {
     auto const away = std::ranges::find_if(
         devices, [&](auto const &each) { return each->description().node != own_node; });
     if (away != devices.end()) {
@@ -52,52 +53,54 @@ status client::connect_to(const service_address &service, const options &chosen)
     auto const first = static_cast<std::uint32_t>(service.first);
     auto count = static_cast<std::uint32_t>(service.count);
     for (std::uint32_t i = 0; i == 0 || i < count; ++i) {
-        auto connected = control_link::connect(service.host, service.port, chosen.token, first + i,
-                                               chosen.connect_timeout_s);
+        auto connected = control_connection::connect(service.host, service.port, chosen.token,
+                                                     first + i, chosen.connect_timeout_s);
         DIOMP_TRY(connected);
-        control_link &link = connected.value();
-        auto answer = link.receive(chosen.connect_timeout_s);
-        if (!answer) {
-            return error(answer.failure().code(),
+        control_connection &connection = connected.value();
+        auto reply = connection.receive(chosen.connect_timeout_s);
+        if (!reply) {
+            return error(reply.failure().code(),
                          fmt::format("the device service at {} offers no device: {}", name,
-                                     answer.failure().message()),
-                         "see its log");
+                                     reply.failure().message()),
+                         "see the log of the service");
         }
-        packet_reader reader(answer.value());
+        packet_reader reader(reply.value());
         auto const type = reader.type<frame>();
         if (type == frame::refused) {
             return error(OMPX_ERR_PEER,
                          fmt::format("the device service at {} refuses: {}", name, reader.text()));
         }
-        auto offered = type == frame::welcome
-                           ? decode_offer(reader)
-                           : result<offer>(error(OMPX_ERR_ARG, "unexpected frame"));
-        if (!offered) {
-            return error(OMPX_ERR_ARG, fmt::format("what listens at {} is no device service: {}",
-                                                   name, offered.failure().message()));
+        auto description =
+            type == frame::accepted
+                ? decode_device_description(reader)
+                : result<device_description>(error(OMPX_ERR_ARG, "unexpected frame"));
+        if (!description) {
+            return error(OMPX_ERR_ARG,
+                         fmt::format("the program that listens at {} is not a device service: {}",
+                                     name, description.failure().message()));
         }
         if (count == 0) {
-            count = offered.value().num_devices - first;
+            count = description.value().num_devices - first;
         }
         devices_.push_back(
-            std::make_unique<remote_device>(std::move(link), offered.take(), name,
+            std::make_unique<remote_device>(std::move(connection), description.take(), name,
                                             world_rank(static_cast<int>(devices_.size()) + 1)));
     }
     return {};
 }
 
 status client::build_world(const options &chosen) {
-    std::vector<control_link *> links;
+    std::vector<control_connection *> connections;
     world_options options;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    options.conduit = conduit_for(chosen, std::ranges::all_of(devices_, [](auto const &each) {
-                                      return each->description().has_rdma_adapter;
-                                  }));
+    options.conduit = choose_conduit(chosen, std::ranges::all_of(devices_, [](auto const &each) {
+                                         return each->description().has_rdma_adapter;
+                                     }));
     options.encrypts_data = chosen.encrypts_data;
     options.network_device_memory = chosen.network_device_memory;
     std::string const own_node = launch::node_identity();
     if (!chosen.encrypts_data) {
-        report_plain_data(devices_, own_node);
+        warn_unencrypted(devices_, own_node);
     }
     bool const is_on_one_host = std::ranges::all_of(
         devices_, [&](auto const &each) { return each->description().node == own_node; });
@@ -107,44 +110,46 @@ status client::build_world(const options &chosen) {
                               .conduit = options.conduit,
                               .is_on_one_host = is_on_one_host,
                               .encrypts_data = chosen.encrypts_data};
-        DIOMP_TRY(each->link().send(encode(join)));
-        links.push_back(&each->link());
+        DIOMP_TRY(each->connection().send(encode(join)));
+        connections.push_back(&each->connection());
         options.memory_bytes =
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
     world_handlers handlers;
     handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
     auto const on_output = [this](std::size_t session, std::string_view packet) {
-        devices_[session]->take_frame(packet);
+        devices_[session]->handle_frame(packet);
     };
     auto made = world::create(
-        make_hub(std::move(links), is_on_one_host ? spread::one_host : spread::several_hosts,
-                 chosen.timeout_s, on_output),
+        make_client_launcher(std::move(connections),
+                             is_on_one_host ? host_scope::one_host : host_scope::several_hosts,
+                             chosen.timeout_s, on_output),
         options, std::move(handlers), [this](world_rank peer, std::string why) {
             if (remote_device *const lost = device_of(peer)) {
                 lost->suspect(std::move(why));
-                wake_listener();
+                wake_thread();
             }
         });
     DIOMP_TRY(made);
     world_ = made.take();
-    // A forked child may have sessions of its own, in the same place.
-    conduit::window const &memory = world_->window();
+    // A forked child may map a separate world at the same addresses.
+    conduit::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)),
               static_cast<std::size_t>(memory.num_slots()) * memory.slot_bytes(), MADV_DONTFORK);
     for (auto const &each : devices_) {
         each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
                             each->label());
-        each->is_reached_ = world_->device_memory(each->rank()).has_value();
-        each->watch_ = watch_;
-        each->posted().allow(chosen.posts_regions && each->description().has_memory_in_slot());
+        each->is_network_reachable_ = world_->device_memory(each->rank()).has_value();
+        each->observer_ = observer_;
+        each->deferred().set_enabled(chosen.defers_regions &&
+                                     each->description().has_memory_in_slot());
     }
     return {};
 }
 
 result<std::unique_ptr<client>> client::connect(const options &chosen) {
     std::unique_ptr<client> made(new client);
-    made->watch_ = chosen.watch;
+    made->observer_ = chosen.observer;
     if (chosen.split_threshold_bytes > 0) {
         made->split_threshold_bytes_ = chosen.split_threshold_bytes;
     }
@@ -159,21 +164,22 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
         return system_error("eventfd", errno);
     }
     DIOMP_TRY(made->build_world(chosen));
-    // The largest packet of a queue has to fit into a message.
-    std::size_t const most = made->world_->conduit().max_message_bytes(world_rank(1)) -
-                             batch_header_bytes - put_header_bytes - reply_header_bytes;
-    made->split_threshold_bytes_ = std::min(made->split_threshold_bytes_, most);
-    made->thread_ = start_service_thread("diomp-remote", [self = made.get()] { self->listen(); });
+    // The largest inline transfer of a queue must fit into a message.
+    std::size_t const max_bytes = made->world_->conduit().max_message_bytes(world_rank(1)) -
+                                  batch_header_bytes - put_header_bytes - reply_header_bytes;
+    made->split_threshold_bytes_ = std::min(made->split_threshold_bytes_, max_bytes);
+    made->thread_ =
+        start_service_thread("diomp-remote", [self = made.get()] { self->receive_frames(); });
     return made;
 }
 
 void client::close_in_child() {
     for (auto const &each : devices_) {
-        ::close(each->link().fd());
+        ::close(each->connection().fd());
     }
 }
 
-void client::wake_listener() {
+void client::wake_thread() {
     std::uint64_t const one = 1;
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }
@@ -182,32 +188,32 @@ bool client::release(remote_device &on, std::uint64_t address) {
     if (!on.release(address)) {
         return false;
     }
-    if (on.description().has_memory_in_slot() && on.slot().has_surplus()) {
-        queue &last = take_queue(on);
-        if (status const returned = last.return_pages(); !returned) {
+    if (on.description().has_memory_in_slot() && on.slot().has_excess_pages()) {
+        queue &last = acquire_queue(on);
+        if (status const returned = last.release_idle_pages(); !returned) {
             log(log_level::debug, "{}", returned.failure().message());
         }
-        give_back(last);
+        release_queue(last);
     }
     return true;
 }
 
-status client::settle(remote_device &on) {
-    if (on.posted().is_empty()) {
+status client::wait_for_deferred(remote_device &on) {
+    if (on.deferred().is_empty()) {
         return {};
     }
-    queue &last = take_queue(on);
-    status done = last.follow_all();
+    queue &last = acquire_queue(on);
+    status done = last.order_after_all_deferred();
     if (status waited = last.synchronize(); done && !waited) {
         done = std::move(waited);
     }
-    give_back(last);
+    release_queue(last);
     return done;
 }
 
-status client::settle() {
+status client::wait_for_deferred() {
     for (auto const &each : devices_) {
-        DIOMP_TRY(settle(*each));
+        DIOMP_TRY(wait_for_deferred(*each));
     }
     return {};
 }
@@ -216,26 +222,26 @@ client::~client() {
     closing_.store(true, std::memory_order_release);
     for (auto const &each : devices_) {
         if (!each->has_failed() && thread_.joinable()) {
-            static_cast<void>(each->link().send(packet_writer(frame::stop).take()));
+            static_cast<void>(each->connection().send(packet_writer(frame::stop).take()));
         }
     }
     for (auto const &each : devices_) {
         std::unique_lock lock(each->mutex_);
         if (thread_.joinable()) {
-            each->answered_.wait_for(lock, patience_at_end, [&] {
+            each->state_changed_.wait_for(lock, shutdown_timeout, [&] {
                 return each->has_failed() || each->stopped_.load(std::memory_order_acquire);
             });
         }
     }
     if (thread_.joinable()) {
         stopping_.store(true, std::memory_order_release);
-        wake_listener();
+        wake_thread();
         thread_.join();
     }
-    // Sessions end with their connections, when this side no longer talks to them.
+    // A session ends when its connection closes. The world must be destroyed before.
     world_.reset();
     for (auto const &each : devices_) {
-        each->link().shut();
+        each->connection().shut_down();
     }
 }
 
@@ -244,7 +250,7 @@ remote_device *client::device_of(world_rank rank) {
     return index < devices_.size() ? devices_[index].get() : nullptr;
 }
 
-queue &client::take_queue(remote_device &on) {
+queue &client::acquire_queue(remote_device &on) {
     std::lock_guard const guard(queues_mutex_);
     auto &idle = idle_[&on];
     if (idle.empty()) {
@@ -256,42 +262,42 @@ queue &client::take_queue(remote_device &on) {
     return found;
 }
 
-void client::give_back(queue &idle) {
+void client::release_queue(queue &idle) {
     std::lock_guard const guard(queues_mutex_);
     idle_[&idle.device()].push_back(&idle);
 }
 
 void client::on_reply(const conduit::message &incoming) {
-    auto answer = decode_reply(
+    auto reply = decode_reply(
         {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
-    if (!answer) {
+    if (!reply) {
         return;
     }
-    queue *asker = nullptr;
+    queue *requester = nullptr;
     {
         std::lock_guard const guard(queues_mutex_);
-        if (answer.value().queue < queues_.size()) {
-            asker = queues_[answer.value().queue].get();
+        if (reply.value().queue < queues_.size()) {
+            requester = queues_[reply.value().queue].get();
         }
     }
-    if (asker != nullptr && asker->device().rank() == incoming.source) {
-        asker->take_reply(answer.value());
+    if (requester != nullptr && requester->device().rank() == incoming.source) {
+        requester->handle_reply(reply.value());
     }
 }
 
-/// Sessions that wait for the lost one would not always learn it from the network.
-void client::tell_of_loss(const remote_device &lost) {
+/// Sessions that wait for the lost device are not always notified by the network.
+void client::notify_device_loss(const remote_device &lost) {
     for (auto const &each : devices_) {
         if (!each->has_failed()) {
             packet_writer packet(frame::lost);
             packet.number(static_cast<std::uint32_t>(lost.rank().value()));
             packet.text(lost.failure());
-            static_cast<void>(each->link().send(packet.take()));
+            static_cast<void>(each->connection().send(packet.take()));
         }
     }
 }
 
-void client::listen() {
+void client::receive_frames() {
     std::vector<remote_device *> open;
     open.reserve(devices_.size());
     for (auto const &each : devices_) {
@@ -300,11 +306,11 @@ void client::listen() {
     while (!open.empty()) {
         std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}};
         for (remote_device *each : open) {
-            entries.push_back({each->link().fd(), POLLIN, 0});
+            entries.push_back({each->connection().fd(), POLLIN, 0});
         }
         bool is_suspicious = false;
         for (remote_device *each : open) {
-            is_suspicious = each->look_at_suspicion() || is_suspicious;
+            is_suspicious = each->check_suspicion() || is_suspicious;
         }
         if (::poll(entries.data(), entries.size(), is_suspicious ? 50 : -1) < 0 && errno != EINTR) {
             return;
@@ -320,9 +326,10 @@ void client::listen() {
         for (std::size_t i = 0; i < open.size(); ++i) {
             bool is_open = true;
             if (entries[i + 1].revents != 0) {
-                auto packet = open[i]->link().receive(remote::control_link::silence_s);
+                auto packet =
+                    open[i]->connection().receive(remote::control_connection::silence_timeout_s);
                 if (packet) {
-                    is_open = open[i]->take_frame(packet.value());
+                    is_open = open[i]->handle_frame(packet.value());
                 } else {
                     if (!closing_.load(std::memory_order_acquire)) {
                         open[i]->fail("the service is gone: " + packet.failure().message());
@@ -332,7 +339,7 @@ void client::listen() {
                     is_open = false;
                 }
                 if (!is_open && !closing_.load(std::memory_order_acquire)) {
-                    tell_of_loss(*open[i]);
+                    notify_device_loss(*open[i]);
                 }
                 world_->conduit().wake();
             }

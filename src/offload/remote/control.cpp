@@ -69,15 +69,14 @@ int poll_for(int socket, short events, double timeout_s) {
     }
 }
 
-error lost(const char *why) {
-    return error(OMPX_ERR_PEER, fmt::format("the connection is over ({})", why));
+error connection_lost(const char *why) {
+    return error(OMPX_ERR_PEER, fmt::format("the connection was closed ({})", why));
 }
 
 using outcome = secure::opening_connections::outcome;
 
-/// The end of the only attempt, which has a time limit. Blocks.
-secure::opening_connections::result_of_attempt
-wait_for_attempt(secure::opening_connections &opening) {
+/// Waits for the result of the only attempt, which has a time limit.
+secure::opening_connections::attempt_result wait_for_attempt(secure::opening_connections &opening) {
     for (;;) {
         poll_for(opening.fd(), POLLIN, 0);
         auto ended = opening.advance();
@@ -87,16 +86,16 @@ wait_for_attempt(secure::opening_connections &opening) {
     }
 }
 
-/// Another connection to an address that has closed one during the handshake: the service may have
-/// had too many unauthenticated ones.
-constexpr int most_closed = 20;
+/// Maximum number of attempts at an address that closes the connection during the handshake: the
+/// service does that when it has too many unauthenticated connections.
+constexpr int max_closed = 20;
 
 std::string service_at(const std::string &host, int port) {
     return fmt::format("the device service at {}:{}", host, port);
 }
 
-error why_not(secure::opening_connections::result_of_attempt &ended, bool is_late,
-              const std::string &host, int port) {
+error explain_failure(secure::opening_connections::attempt_result &ended, bool is_late,
+                      const std::string &host, int port) {
     constexpr const char *same_token = "give client and service the same DIOMP_TOKEN or "
                                        "DIOMP_TOKEN_FILE, and the same version of DiOMP";
     switch (ended.how) {
@@ -114,13 +113,13 @@ error why_not(secure::opening_connections::result_of_attempt &ended, bool is_lat
     }
     if (is_late) {
         return {OMPX_ERR_TIMEOUT, fmt::format("{} does not answer in time", service_at(host, port)),
-                "see whether diomp-deviced listens there"};
+                "check that diomp-deviced listens there"};
     }
     return {OMPX_ERR_PEER,
             fmt::format("cannot connect to port {} of host {}: {}", port, host, ended.why)};
 }
 
-/// One address: a socket that is being connected.
+/// Starts a non-blocking connect to one address.
 result<unique_fd> start_connecting(const addrinfo &to, const std::string &host, int port) {
     unique_fd socket(::socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.valid() ||
@@ -134,33 +133,33 @@ result<unique_fd> start_connecting(const addrinfo &to, const std::string &host, 
 
 } // namespace
 
-secure::handshake_options handshake_of(const secure::party &self) {
+secure::handshake_options handshake_options_for(const secure::party &self) {
     return {.why = secure::purpose::device_service,
             .self = self,
             .version = protocol_version,
             .wanted = secure::protection::sealed};
 }
 
-control_link::control_link(unique_fd socket, secure::session proven)
+control_connection::control_connection(unique_fd socket, secure::session_keys proven)
     : socket_(std::move(socket)), peer_(proven.peer), encoder_(std::move(proven.sending)),
       receiving_(std::move(proven.receiving)) {
     int const fd = socket_.get();
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, silence_s / 4);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, silence_s / 4);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, silence_timeout_s / 4);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, silence_timeout_s / 4);
     set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_timeout_s * 1000);
 }
 
-control_link::control_link(control_link &&other) noexcept
+control_connection::control_connection(control_connection &&other) noexcept
     : socket_(std::move(other.socket_)), peer_(other.peer_), encoder_(std::move(other.encoder_)),
       count_(other.count_), receiving_(std::move(other.receiving_)) {}
 
-result<control_link> control_link::connect(const std::string &host, int port,
-                                           const secure::secret &token, std::uint32_t device,
-                                           double timeout_s) {
+result<control_connection> control_connection::connect(const std::string &host, int port,
+                                                       const secure::secret &token,
+                                                       std::uint32_t device, double timeout_s) {
     address_list found;
     DIOMP_TRY(look_up(host, port, false, found));
     auto opening = secure::opening_connections::create();
@@ -169,7 +168,7 @@ result<control_link> control_link::connect(const std::string &host, int port,
     for (addrinfo const *each = found.first; each != nullptr; each = each->ai_next) {
         auto const end = clock::now() + std::chrono::duration_cast<clock::duration>(
                                             std::chrono::duration<double>(timeout_s));
-        for (int num_closed = 0; num_closed < most_closed; ++num_closed) {
+        for (int num_closed = 0; num_closed < max_closed; ++num_closed) {
             auto started = start_connecting(*each, host, port);
             if (!started) {
                 failure = started.take_failure();
@@ -177,13 +176,14 @@ result<control_link> control_link::connect(const std::string &host, int port,
             }
             opening.value().add(
                 0, started.take(),
-                secure::handshake::initiate(token, handshake_of(client_for(device)), the_service),
+                secure::handshake::initiate(token, handshake_options_for(client_party(device)),
+                                            service_party),
                 end - clock::now());
             auto ended = wait_for_attempt(opening.value());
             if (ended.how == outcome::proven) {
-                return control_link(std::move(ended.socket), std::move(*ended.proven));
+                return control_connection(std::move(ended.socket), std::move(*ended.proven));
             }
-            failure = why_not(ended, clock::now() >= end, host, port);
+            failure = explain_failure(ended, clock::now() >= end, host, port);
             if (ended.how != outcome::closed || clock::now() >= end) {
                 break;
             }
@@ -192,26 +192,26 @@ result<control_link> control_link::connect(const std::string &host, int port,
     return failure;
 }
 
-void control_link::count_in(frame_count &shared) {
+void control_connection::share_count(frame_count &shared) {
     count_ = &shared;
     shared.begun.store(encoder_.num_frames());
     shared.complete.store(encoder_.num_frames());
 }
 
-status control_link::take_over() {
-    std::lock_guard const guard(sending_);
-    // What runs in a session could have written any number there.
+status control_connection::take_over() {
+    std::lock_guard const guard(send_mutex_);
+    // Code of a client runs in the session and may have written any value.
     std::uint64_t const begun = count_->begun.load();
     if (begun != count_->complete.load() || begun < encoder_.num_frames()) {
-        shut();
-        return lost("the session ended while it was sending");
+        shut_down();
+        return connection_lost("the session ended while it was sending");
     }
     encoder_.skip_to(begun);
     return {};
 }
 
-status control_link::send(std::string_view packet) {
-    std::lock_guard const guard(sending_);
+status control_connection::send(std::string_view packet) {
+    std::lock_guard const guard(send_mutex_);
     if (count_ != nullptr) {
         count_->begun.store(encoder_.num_frames() + 1);
     }
@@ -224,7 +224,7 @@ status control_link::send(std::string_view packet) {
     return {};
 }
 
-status control_link::send_bytes(std::string_view bytes) const {
+status control_connection::send_bytes(std::string_view bytes) const {
     while (!bytes.empty()) {
         ssize_t const sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
         if (sent >= 0) {
@@ -232,15 +232,15 @@ status control_link::send_bytes(std::string_view bytes) const {
         } else if (errno != EINTR) {
             int const code = errno;
             if (code == EAGAIN) {
-                shut(); // nothing can follow half a frame
+                shut_down(); // nothing can follow half a frame
             }
-            return lost(::strerrordesc_np(code));
+            return connection_lost(::strerrordesc_np(code));
         }
     }
     return {};
 }
 
-status control_link::read_fully(char *into, std::size_t nbytes, double timeout_s) const {
+status control_connection::read_fully(char *into, std::size_t nbytes, double timeout_s) const {
     while (nbytes > 0) {
         int const ready = poll_for(socket_.get(), POLLIN, timeout_s);
         if (ready == 0) {
@@ -251,7 +251,7 @@ status control_link::read_fully(char *into, std::size_t nbytes, double timeout_s
             continue;
         }
         if (got <= 0) {
-            return lost(got == 0 ? "closed by the other side" : ::strerrordesc_np(errno));
+            return connection_lost(got == 0 ? "closed by the peer" : ::strerrordesc_np(errno));
         }
         into += got;
         nbytes -= static_cast<std::size_t>(got);
@@ -259,8 +259,9 @@ status control_link::read_fully(char *into, std::size_t nbytes, double timeout_s
     return {};
 }
 
-/// The memory grows with what has come, not with what a header claims.
-status control_link::read_growing(std::string &into, std::size_t nbytes, double timeout_s) const {
+/// Grows the buffer with the received bytes, not to the length that a header claims.
+status control_connection::read_growing(std::string &into, std::size_t nbytes,
+                                        double timeout_s) const {
     constexpr std::size_t first_bytes = 65536;
     while (into.size() < nbytes) {
         std::size_t const before = into.size();
@@ -270,33 +271,32 @@ status control_link::read_growing(std::string &into, std::size_t nbytes, double 
     return {};
 }
 
-result<std::string> control_link::receive(double timeout_s) {
+result<std::string> control_connection::receive(double timeout_s) {
     unsigned char header[secure::frame_header_bytes];
     DIOMP_TRY(read_fully(reinterpret_cast<char *>(header), sizeof header, timeout_s));
     std::size_t const length = secure::read_frame_length(header);
     if (length == 0 || length > max_frame_bytes) {
-        shut();
-        return error(OMPX_ERR_ARG, fmt::format("a frame of {} bytes came, up to {} are allowed",
+        shut_down();
+        return error(OMPX_ERR_ARG, fmt::format("received a frame of {} bytes; the limit is {}",
                                                length, max_frame_bytes));
     }
     std::string packet;
     DIOMP_TRY(read_growing(packet, length + secure::frame_cipher::tag_bytes, timeout_s));
     auto *const bytes = reinterpret_cast<unsigned char *>(packet.data());
     if (!receiving_.open(header, {bytes, packet.size()}, bytes)) {
-        shut();
-        return error(OMPX_ERR_ARG,
-                     "a frame was not sealed by the other end, or changed on its way");
+        shut_down();
+        return error(OMPX_ERR_ARG, "a frame was changed in transit, or not sealed by the peer");
     }
     packet.resize(length);
     return packet;
 }
 
-void control_link::limit_sending(std::chrono::milliseconds most) const {
-    timeval const limit{most.count() / 1000, most.count() % 1000 * 1000};
+void control_connection::set_send_timeout(std::chrono::milliseconds timeout) const {
+    timeval const limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
-void control_link::shut() const { ::shutdown(socket_.get(), SHUT_RDWR); }
+void control_connection::shut_down() const { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 result<unique_fd> listen_at(const std::string &address, int port) {
     address_list found;

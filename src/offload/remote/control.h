@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The TCP connection between a client and a service, and frames on it. Before the first frame
-// stands the handshake of base/secure: both ends have proved by then that they know the service's
-// token, and the client has named the device that it asks for.
+// The TCP control connection between a client and a service, and its frames. The handshake of
+// base/secure precedes the first frame: it has authenticated both peers by the service's token, and
+// the client has named the device that it requests.
 #pragma once
 
 #include "base/result.h"
@@ -20,58 +20,62 @@
 
 namespace diomp::offload::remote {
 
-/// How the service (`self` is its role) or a client for a device of it takes part in a handshake.
-[[nodiscard]] secure::handshake_options handshake_of(const secure::party &self);
-[[nodiscard]] constexpr secure::party client_for(std::uint32_t device) {
+/// Handshake options of the service or of a client that requests one of its devices; `self` says
+/// which.
+[[nodiscard]] secure::handshake_options handshake_options_for(const secure::party &self);
+[[nodiscard]] constexpr secure::party client_party(std::uint32_t device) {
     return {secure::role::client, device};
 }
-inline constexpr secure::party the_service{secure::role::service, 0};
+inline constexpr secure::party service_party{secure::role::service, 0};
 
-/// How many frames have been sent, in memory of two processes: the one that sends, and the one that
-/// may go on after its end.
+/// Number of frames sent, in memory shared by two processes: the sender, and the process that may
+/// continue sending after the sender has ended.
 struct frame_count {
     std::atomic<std::uint64_t> begun{0};
     std::atomic<std::uint64_t> complete{0};
 };
 
-/// One connection. send: any thread. receive: one thread at a time, beside senders.
-class control_link {
+/// One connection. send() may be called by any thread, receive() by one thread at a time, also
+/// concurrently with send().
+class control_connection {
 public:
-    /// Connects, and proves that this process knows the token. Blocks up to `timeout_s` for each
-    /// address of `host`, which is a name or an address. OMPX_ERR_PEER: nothing listens there, or
-    /// it does not prove that it is the service; OMPX_ERR_TIMEOUT: it does not answer.
-    static result<control_link> connect(const std::string &host, int port,
-                                        const secure::secret &token, std::uint32_t device,
-                                        double timeout_s);
-    /// A connection whose handshake is complete; it is sealed, whatever that has agreed on. A peer
-    /// whose host falls silent is noticed within about `silence_s`, also when nothing is sent.
-    control_link(unique_fd socket, secure::session proven);
-    control_link(control_link &&other) noexcept;
+    /// Connects and runs the handshake. Blocks up to `timeout_s` for each address of `host`, which
+    /// is a name or an address. Errors: OMPX_ERR_PEER: nothing listens there, or the peer does not
+    /// authenticate as the service; OMPX_ERR_TIMEOUT: no response.
+    static result<control_connection> connect(const std::string &host, int port,
+                                              const secure::secret &token, std::uint32_t device,
+                                              double timeout_s);
+    /// A connection whose handshake is complete. Frames are always sealed. A peer whose host stops
+    /// responding is detected within about `silence_timeout_s`, even if nothing is sent.
+    control_connection(unique_fd socket, secure::session_keys proven);
+    control_connection(control_connection &&other) noexcept;
 
-    static constexpr int silence_s = 20;
+    static constexpr int silence_timeout_s = 20;
 
-    /// The other end, as it has proved.
+    /// The authenticated identity of the peer.
     [[nodiscard]] const secure::party &peer() const { return peer_; }
 
-    /// Sends one frame; blocks while the peer does not take it. OMPX_ERR_PEER: it is gone.
+    /// Sends one frame; blocks while the socket's buffers are full. OMPX_ERR_PEER: the connection
+    /// is closed.
     status send(std::string_view packet);
-    /// Blocks until a frame has come, up to `timeout_s` (0: without limit). OMPX_ERR_PEER: the
-    /// connection is over, OMPX_ERR_TIMEOUT, OMPX_ERR_ARG: longer than allowed, or changed on its
-    /// way.
+    /// Blocks until a frame has been received, up to `timeout_s` (0: without limit). Errors:
+    /// OMPX_ERR_PEER: the connection is closed; OMPX_ERR_TIMEOUT; OMPX_ERR_ARG: the frame is longer
+    /// than allowed or was changed in transit.
     result<std::string> receive(double timeout_s = 0);
-    /// A send that takes longer is an error, and the end of the connection.
-    void limit_sending(std::chrono::milliseconds most) const;
+    /// Limits the time of a send. A send that takes longer fails and closes the connection.
+    void set_send_timeout(std::chrono::milliseconds timeout) const;
 
-    /// Two processes with a copy of this connection share the count: one sends from now on, the
-    /// other one after take_over(). `shared` outlives the connection. Not beside send().
-    void count_in(frame_count &shared);
-    /// The other process has ended; this one sends from now on. OMPX_ERR_PEER: it ended within a
-    /// frame, and nothing can follow.
+    /// Counts frames in `shared`, for two processes that have a copy of this connection: one sends
+    /// from now on, the other after take_over(). `shared` outlives the connection. Must not be
+    /// called concurrently with send().
+    void share_count(frame_count &shared);
+    /// Call when the other process has ended; this process sends from now on. OMPX_ERR_PEER: the
+    /// other process ended in the middle of a frame, so nothing can follow.
     status take_over();
 
     [[nodiscard]] int fd() const { return socket_.get(); }
-    /// Ends both directions: a receive that blocks returns. Any thread.
-    void shut() const;
+    /// Shuts down both directions; a blocked receive() returns. Any thread.
+    void shut_down() const;
 
 private:
     status send_bytes(std::string_view bytes) const;
@@ -80,13 +84,13 @@ private:
 
     unique_fd socket_;
     secure::party peer_;
-    std::mutex sending_; ///< over the next two
+    std::mutex send_mutex_; ///< protects the next two
     secure::frame_encoder encoder_;
     frame_count *count_ = nullptr;
     secure::frame_cipher receiving_;
 };
 
-/// Listens at an address ("" is every one) and a port (0: one that is free).
+/// Listens at an address ("": all addresses) and a port (0: a free one).
 result<unique_fd> listen_at(const std::string &address, int port);
 /// The port of a listening socket.
 result<int> port_of(int socket);

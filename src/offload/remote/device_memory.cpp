@@ -22,11 +22,11 @@ result<std::uint64_t> device_memory::allocate(std::size_t nbytes) {
     auto const offset = heap_->allocate(nbytes, memory::heap::granule_bytes, nbytes_);
     if (!offset) {
         return error(OMPX_ERR_NOMEM,
-                     fmt::format("{}: no room for {}; {} of {} are in use, the largest free part "
+                     fmt::format("{}: no space for {}; {} of {} are in use, the largest free block "
                                  "has {}",
                                  label_, format_size(nbytes), format_size(heap_->used_bytes()),
                                  format_size(nbytes_), format_size(heap_->largest_free(nbytes_))),
-                     "free some, or start the service with more --memory");
+                     "free memory, or start the service with more --memory");
     }
     touched_bytes_ = std::max(touched_bytes_, heap_->used_bytes());
     touched_extent_ = std::max(touched_extent_, heap_->extent());
@@ -50,22 +50,22 @@ status device_memory::check(std::uint64_t address, std::size_t nbytes) const {
     return {};
 }
 
-bool device_memory::has_surplus() const {
+bool device_memory::has_excess_pages() const {
     std::lock_guard const guard(mutex_);
-    return touched_bytes_ - heap_->used_bytes() > std::max(most_idle_bytes, heap_->used_bytes());
+    return touched_bytes_ - heap_->used_bytes() > std::max(max_idle_bytes, heap_->used_bytes());
 }
 
-void device_memory::return_idle(function_ref<bool(std::span<const part>)> take) {
+void device_memory::release_idle(function_ref<bool(std::span<const range>)> post_release) {
     std::lock_guard const guard(mutex_);
-    std::vector<part> parts;
+    std::vector<range> ranges;
     if (touched_extent_ > heap_->extent()) {
-        parts.push_back({base_ + heap_->extent(), touched_extent_ - heap_->extent()});
+        ranges.push_back({base_ + heap_->extent(), touched_extent_ - heap_->extent()});
     }
-    auto const holes = heap_->holes(least_returned_bytes);
-    for (auto each = holes.rbegin(); each != holes.rend() && parts.size() < most_parts; ++each) {
-        parts.push_back({base_ + each->offset, each->nbytes});
+    auto const holes = heap_->holes(min_returned_bytes);
+    for (auto each = holes.rbegin(); each != holes.rend() && ranges.size() < max_ranges; ++each) {
+        ranges.push_back({base_ + each->offset, each->nbytes});
     }
-    if (take(parts)) {
+    if (post_release(ranges)) {
         touched_bytes_ = heap_->used_bytes();
         touched_extent_ = heap_->extent();
     }

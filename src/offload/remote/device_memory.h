@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Which parts of a device's slot are in use. The client alone gives them out, since the session has
-// no other client: an allocation is a look into a heap and no message.
+// Allocator of a device's slot. It runs in the client, since a session has only one client: an
+// allocation is a lookup in a heap and needs no message.
 //
-// Pages of freed memory stay with the session, so that the next allocation finds them there, until
-// they are more than what is in use, and more than `most_idle_bytes`. Then they go back to the
-// device's host (queue::return_pages).
+// The session keeps the pages of freed memory for the next allocations until they exceed both the
+// memory in use and `max_idle_bytes`. They are then returned to the device's host
+// (queue::release_idle_pages).
 #pragma once
 
 #include "base/function_ref.h"
@@ -23,49 +23,49 @@ namespace diomp::offload::remote {
 /// Any thread; nothing blocks.
 class device_memory {
 public:
-    static constexpr std::uint64_t most_idle_bytes = std::uint64_t{256} << 20;
-    /// Smaller parts are not given back.
-    static constexpr std::uint64_t least_returned_bytes = std::uint64_t{1} << 20;
-    /// At a time.
-    static constexpr std::size_t most_parts = 64;
+    static constexpr std::uint64_t max_idle_bytes = std::uint64_t{256} << 20;
+    /// Smaller free ranges are not returned to the host.
+    static constexpr std::uint64_t min_returned_bytes = std::uint64_t{1} << 20;
+    /// Maximum number of ranges in one release.
+    static constexpr std::size_t max_ranges = 64;
 
-    /// Of the largest size that have room.
-    static constexpr std::uint64_t stages = 8;
+    /// Number of stage buffers of the maximum size that fit into the slot.
+    static constexpr std::uint64_t num_stage_buffers = 8;
 
-    struct part {
+    struct range {
         std::uint64_t address = 0;
         std::uint64_t nbytes = 0;
     };
 
-    /// Once, before everything else. The label is for messages.
+    /// Must be called once, before any other function. The label is used in messages.
     void set_up(std::uint64_t base, std::uint64_t nbytes, std::string label);
 
-    /// OMPX_ERR_NOMEM.
+    /// Errors: OMPX_ERR_NOMEM.
     result<std::uint64_t> allocate(std::size_t nbytes);
-    /// False: nothing begins there.
+    /// Frees an allocation. False: no allocation begins at this address.
     bool release(std::uint64_t address);
     [[nodiscard]] bool has(std::uint64_t address) const { return address - base_ < nbytes_; }
-    /// Transfers that change over in the slot do so in parts of this size at most.
-    [[nodiscard]] std::uint64_t most_staged() const {
-        return std::max<std::uint64_t>(nbytes_ / stages, 1);
+    /// Maximum size of a stage buffer in the slot.
+    [[nodiscard]] std::uint64_t max_stage_bytes() const {
+        return std::max<std::uint64_t>(nbytes_ / num_stage_buffers, 1);
     }
-    /// OMPX_ERR_RANGE unless it lies in memory that is in use.
+    /// OMPX_ERR_RANGE unless the range lies in allocated memory.
     status check(std::uint64_t address, std::size_t nbytes) const;
 
-    /// So many pages are idle that the host should have them.
-    [[nodiscard]] bool has_surplus() const;
-    /// Calls `take` with the idle parts, while nobody can be given them: what it posts comes first.
-    /// They count as returned if it says true.
-    void return_idle(function_ref<bool(std::span<const part>)> take);
+    /// Whether so many pages are idle that they should be returned to the host.
+    [[nodiscard]] bool has_excess_pages() const;
+    /// Calls `post_release` with the idle ranges and with the lock held, so none of them can be
+    /// allocated before the release has been posted. Returning true marks them as released.
+    void release_idle(function_ref<bool(std::span<const range>)> post_release);
 
 private:
     std::uint64_t base_ = 0;
     std::uint64_t nbytes_ = 0;
     std::string label_;
-    mutable std::mutex mutex_; ///< leaf lock over the rest
+    mutable std::mutex mutex_; ///< leaf lock; protects the rest
     std::optional<memory::heap> heap_;
-    std::uint64_t touched_bytes_ = 0;  ///< at most, since pages were last returned
-    std::uint64_t touched_extent_ = 0; ///< of the heap, likewise
+    std::uint64_t touched_bytes_ = 0;  ///< upper bound since the last release
+    std::uint64_t touched_extent_ = 0; ///< of the heap, since the last release
 };
 
 } // namespace diomp::offload::remote

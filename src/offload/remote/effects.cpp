@@ -12,9 +12,9 @@
 namespace diomp::offload::remote {
 namespace {
 
-constexpr std::uint32_t most_libraries = 1000;
+constexpr std::uint32_t max_libraries = 1000;
 
-/// [index of a version] the library that it is expected of.
+/// Map from version index to the library that provides it.
 std::map<std::uint16_t, std::string> libraries_of(const elf_view &file) {
     std::map<std::uint16_t, std::string> libraries;
     auto const needs = file.section_of_type(SHT_GNU_verneed);
@@ -22,30 +22,30 @@ std::map<std::uint16_t, std::string> libraries_of(const elf_view &file) {
     if (!texts) {
         return libraries;
     }
-    std::uint64_t place = needs->sh_offset;
-    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(needs->sh_info, most_libraries); ++i) {
-        auto const need = file.at<Elf64_Verneed>(place);
+    std::uint64_t offset = needs->sh_offset;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(needs->sh_info, max_libraries); ++i) {
+        auto const need = file.at<Elf64_Verneed>(offset);
         if (!need) {
             break;
         }
-        std::uint64_t version_place = place + need->vn_aux;
+        std::uint64_t version_offset = offset + need->vn_aux;
         for (unsigned k = 0; k < need->vn_cnt; ++k) {
-            auto const version = file.at<Elf64_Vernaux>(version_place);
+            auto const version = file.at<Elf64_Vernaux>(version_offset);
             if (!version) {
                 break;
             }
             libraries[version->vna_other & 0x7fffU] = file.text(*texts, need->vn_file);
-            version_place += version->vna_next;
+            version_offset += version->vna_next;
         }
         if (need->vn_next == 0) {
             break;
         }
-        place += need->vn_next;
+        offset += need->vn_next;
     }
     return libraries;
 }
 
-bool is_harmless(const std::string &name, const std::string &library) {
+bool has_no_side_effects(const std::string &name, const std::string &library) {
     if (library.starts_with("libm.so")) {
         return true;
     }
@@ -70,7 +70,7 @@ bool is_harmless(const std::string &name, const std::string &library) {
 
 } // namespace
 
-bool keeps_to_memory(std::string_view image) {
+bool only_changes_memory(std::string_view image) {
     elf_view const file(image);
     auto const symbols = file.section_of_type(SHT_DYNSYM);
     auto const names = symbols ? file.section(symbols->sh_link) : std::nullopt;
@@ -91,8 +91,8 @@ bool keeps_to_memory(std::string_view image) {
         auto const version = versions ? file.at<std::uint16_t>(versions->sh_offset + i * 2)
                                       : std::optional<std::uint16_t>(0);
         auto const library = libraries.find(version.value_or(0) & 0x7fffU);
-        if (!is_harmless(file.text(*names, symbol->st_name),
-                         library == libraries.end() ? std::string() : library->second)) {
+        if (!has_no_side_effects(file.text(*names, symbol->st_name),
+                                 library == libraries.end() ? std::string() : library->second)) {
             return false;
         }
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What the regions of a device image can do.
+// Side effects of the target regions in a device image.
 #pragma once
 
 #include <string_view>
 
 namespace diomp::offload::remote {
 
-/// Whether regions of this ELF image change memory of their device and nothing else: all that the
-/// image takes from outside is mathematics, OpenMP, and functions that move bytes. False for what
-/// cannot be read.
-[[nodiscard]] bool keeps_to_memory(std::string_view image);
+/// Whether the regions of this ELF image change nothing but memory of their device: the image
+/// imports only mathematical functions, OpenMP, and functions that move bytes. False if the image
+/// cannot be parsed.
+[[nodiscard]] bool only_changes_memory(std::string_view image);
 
 } // namespace diomp::offload::remote

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a client says about its work, for statistics and traces. Clients without an observer read no
-// clock and count nothing.
+// Interface through which a client reports its work to statistics and traces. A client without an
+// observer reads no clock and counts nothing.
 #pragma once
 
 #include "offload/remote/protocol.h"
@@ -13,39 +13,39 @@
 
 namespace diomp::offload::remote {
 
-/// Calls come from any thread, with locks of the client held: they return soon and call nothing of
-/// it. `device` counts the client's devices from 0.
-class observer {
+/// Calls come from any thread, with locks of the client held: an implementation returns soon and
+/// must not call the client. `device` is the index among the client's devices, from 0.
+class client_observer {
 public:
     using time_point = std::chrono::steady_clock::time_point;
     enum class direction { to_device, from_device, between_devices };
-    /// How bytes move: they are part of a message or reply; the network puts or gets them; the
-    /// session does.
+    /// How bytes move: inside a message or reply; by a put or get of the client; by a transfer that
+    /// the session starts.
     enum class carrier { message, network, session };
 
-    observer() = default;
-    virtual ~observer() = default;
-    observer(const observer &) = delete;
-    observer &operator=(const observer &) = delete;
+    client_observer() = default;
+    virtual ~client_observer() = default;
+    client_observer(const client_observer &) = delete;
+    client_observer &operator=(const client_observer &) = delete;
 
-    /// A transfer. With messages `end` is when it had been added to one, else when its bytes were
-    /// known to be there.
+    /// A transfer. `end` is the time when it was added to a message (carrier::message) or when it
+    /// was complete.
     virtual void moved(std::size_t device, direction which, carrier by, std::size_t nbytes,
                        time_point begin, time_point end) = 0;
-    /// A message with operations has left.
+    /// A message with operations was sent.
     virtual void sent(std::size_t device, std::size_t nbytes) = 0;
-    /// The reply to the last message, which left at `begin`, and the first kernel of that queue
-    /// since the reply before (0: none).
-    virtual void answered(std::size_t device, std::size_t nbytes, std::uint64_t kernel,
-                          time_point begin, time_point end) = 0;
-    /// A thread of the program has waited for a queue.
+    /// The reply to the queue's last message was received. `begin`: when that message was sent;
+    /// `kernel`: the first kernel of the queue since the previous reply (0: none).
+    virtual void replied(std::size_t device, std::size_t nbytes, std::uint64_t kernel,
+                         time_point begin, time_point end) = 0;
+    /// A thread of the program waited for a queue.
     virtual void waited(std::size_t device, time_point begin, time_point end) = 0;
-    /// An image of so many bytes has been loaded.
+    /// An image of `nbytes` was loaded.
     virtual void loaded(std::size_t device, std::size_t nbytes, time_point begin,
                         time_point end) = 0;
-    /// A symbol of an image is there.
+    /// A symbol of an image has this address.
     virtual void found(std::size_t device, std::uint64_t address, const std::string &symbol) = 0;
-    /// At the end of a session: what ran there, by the session's own clock.
+    /// At the end of a session: the kernels that ran, measured by the session's clock.
     virtual void ran(std::size_t device, std::span<const kernel_time> kernels) = 0;
 };
 

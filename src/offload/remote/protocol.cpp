@@ -11,7 +11,7 @@ namespace {
 
 error malformed(const char *what) {
     return error(OMPX_ERR_ARG, fmt::format("malformed {}", what),
-                 "the peer is not of this version of DiOMP, or not DiOMP at all");
+                 "the peer runs another version of DiOMP, or another program");
 }
 
 } // namespace
@@ -25,37 +25,37 @@ std::string to_string(const image_id &id) {
     return fmt::format("{:016x}{:016x}-{}", id.high, id.low, id.nbytes);
 }
 
-std::string encode(const offer &offered) {
-    packet_writer packet(frame::welcome);
-    packet.number(offered.num_devices);
-    packet.number(offered.machine);
-    packet.number(offered.memory_bytes);
-    packet.number(offered.num_threads);
-    packet.text(offered.host);
-    packet.text(offered.node);
-    packet.text(offered.kind);
-    packet.text(offered.name);
-    packet.text(offered.architecture);
-    packet.number(static_cast<std::uint8_t>(offered.has_rdma_adapter ? 1 : 0));
+std::string encode(const device_description &description) {
+    packet_writer packet(frame::accepted);
+    packet.number(description.num_devices);
+    packet.number(description.machine);
+    packet.number(description.memory_bytes);
+    packet.number(description.num_threads);
+    packet.text(description.host);
+    packet.text(description.node);
+    packet.text(description.kind);
+    packet.text(description.name);
+    packet.text(description.architecture);
+    packet.number(static_cast<std::uint8_t>(description.has_rdma_adapter ? 1 : 0));
     return packet.take();
 }
 
-result<offer> decode_offer(packet_reader &packet) {
-    offer offered;
-    offered.num_devices = packet.number<std::uint32_t>();
-    offered.machine = packet.number<std::uint32_t>();
-    offered.memory_bytes = packet.number<std::uint64_t>();
-    offered.num_threads = packet.number<std::uint32_t>();
-    offered.host = packet.text();
-    offered.node = packet.text();
-    offered.kind = packet.text();
-    offered.name = packet.text();
-    offered.architecture = packet.text();
-    offered.has_rdma_adapter = packet.number<std::uint8_t>() != 0;
-    if (!packet.ok() || !packet.at_end() || offered.num_devices == 0) {
+result<device_description> decode_device_description(packet_reader &packet) {
+    device_description description;
+    description.num_devices = packet.number<std::uint32_t>();
+    description.machine = packet.number<std::uint32_t>();
+    description.memory_bytes = packet.number<std::uint64_t>();
+    description.num_threads = packet.number<std::uint32_t>();
+    description.host = packet.text();
+    description.node = packet.text();
+    description.kind = packet.text();
+    description.name = packet.text();
+    description.architecture = packet.text();
+    description.has_rdma_adapter = packet.number<std::uint8_t>() != 0;
+    if (!packet.ok() || !packet.at_end() || description.num_devices == 0) {
         return malformed("description of a device");
     }
-    return offered;
+    return description;
 }
 
 std::string encode(const join_frame &join) {
@@ -77,7 +77,7 @@ result<join_frame> decode_join(packet_reader &packet) {
     join.encrypts_data = packet.number<std::uint8_t>() != 0;
     if (!packet.ok() || !packet.at_end() || join.rank == 0 || join.rank >= join.size ||
         join.size > max_ranks) {
-        return malformed("place in the world of a client");
+        return malformed("rank in the world of a client");
     }
     return join;
 }
@@ -113,25 +113,25 @@ result<load_frame> decode_load(packet_reader &packet) {
     return load;
 }
 
-std::string encode(std::span<const place> places) {
+std::string encode(std::span<const location> locations) {
     packet_writer packet(frame::loaded);
-    for (place const &each : places) {
+    for (location const &each : locations) {
         packet.number(each.address);
         packet.number(static_cast<std::uint8_t>(each.is_variable ? 1 : 0));
     }
     return packet.take();
 }
 
-result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count) {
-    std::vector<place> places(count);
-    for (place &each : places) {
+result<std::vector<location>> decode_loaded(packet_reader &packet, std::size_t count) {
+    std::vector<location> locations(count);
+    for (location &each : locations) {
         each.address = packet.number<std::uint64_t>();
         each.is_variable = packet.number<std::uint8_t>() != 0;
     }
     if (!packet.ok() || !packet.at_end()) {
         return malformed("list of symbols");
     }
-    return places;
+    return locations;
 }
 
 std::string encode(std::span<const kernel_time> times) {
@@ -190,16 +190,16 @@ launch_arguments decode_launch(packet_reader &from) {
     return launch;
 }
 
-void append(packet_writer &to, const straight_transfer &what) {
+void append(packet_writer &to, const zero_copy_transfer &what) {
     to.number(what.address);
-    to.number(what.there);
+    to.number(what.peer_address);
     to.number(what.nbytes);
 }
 
-straight_transfer decode_straight(packet_reader &from) {
-    straight_transfer what;
+zero_copy_transfer decode_zero_copy(packet_reader &from) {
+    zero_copy_transfer what;
     what.address = from.number<std::uint64_t>();
-    what.there = from.number<std::uint64_t>();
+    what.peer_address = from.number<std::uint64_t>();
     what.nbytes = from.number<std::uint64_t>();
     return what;
 }
@@ -216,7 +216,7 @@ result<peer_copy> decode_peer_copy(std::string_view bytes) {
     packet_reader packet(bytes);
     peer_copy copy;
     copy.ticket = packet.number<std::uint64_t>();
-    copy.transfer = decode_straight(packet);
+    copy.transfer = decode_zero_copy(packet);
     auto const memory = packet.number<std::uint8_t>();
     if (!packet.ok() || !packet.at_end() ||
         memory > static_cast<std::uint8_t>(conduit::memory_kind::hip)) {
@@ -226,34 +226,34 @@ result<peer_copy> decode_peer_copy(std::string_view bytes) {
     return copy;
 }
 
-std::string encode(const reply &answer) {
+std::string encode(const batch_reply &reply) {
     packet_writer packet;
-    packet.number(answer.queue);
-    packet.number(answer.batch);
-    packet.number(static_cast<std::uint8_t>(answer.failed ? 1 : 0));
-    packet.number(answer.output_bytes[0]);
-    packet.number(answer.output_bytes[1]);
-    packet.number(answer.kernel);
-    packet.number(answer.kernel_us);
-    packet.bytes(answer.rest);
+    packet.number(reply.queue);
+    packet.number(reply.batch);
+    packet.number(static_cast<std::uint8_t>(reply.failed ? 1 : 0));
+    packet.number(reply.output_bytes[0]);
+    packet.number(reply.output_bytes[1]);
+    packet.number(reply.kernel);
+    packet.number(reply.kernel_us);
+    packet.bytes(reply.rest);
     return packet.take();
 }
 
-result<reply> decode_reply(std::string_view bytes) {
+result<batch_reply> decode_reply(std::string_view bytes) {
     packet_reader packet(bytes);
-    reply answer;
-    answer.queue = packet.number<std::uint64_t>();
-    answer.batch = packet.number<std::uint64_t>();
-    answer.failed = packet.number<std::uint8_t>() != 0;
-    answer.output_bytes[0] = packet.number<std::uint64_t>();
-    answer.output_bytes[1] = packet.number<std::uint64_t>();
-    answer.kernel = packet.number<std::uint64_t>();
-    answer.kernel_us = packet.number<std::uint64_t>();
+    batch_reply reply;
+    reply.queue = packet.number<std::uint64_t>();
+    reply.batch = packet.number<std::uint64_t>();
+    reply.failed = packet.number<std::uint8_t>() != 0;
+    reply.output_bytes[0] = packet.number<std::uint64_t>();
+    reply.output_bytes[1] = packet.number<std::uint64_t>();
+    reply.kernel = packet.number<std::uint64_t>();
+    reply.kernel_us = packet.number<std::uint64_t>();
     if (!packet.ok()) {
         return malformed("reply");
     }
-    answer.rest = packet.rest();
-    return answer;
+    reply.rest = packet.rest();
+    return reply;
 }
 
 } // namespace diomp::offload::remote

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a client and a device service (diomp-deviced) say to each other.
+// The protocol between a client and a device service (diomp-deviced).
 //
-// Glossary. Client: the process that runs `main` and has the devices. Session: the process that a
-// service starts for one device of one client. World: the client (rank 0) and its sessions, ranks
-// of an address space of their own. Control: one TCP connection per session, for what is rare:
-// who are you, addresses of the world, device images, output, the end. Batch: operations of one
-// queue that travel in one active message of the world; only these and puts and gets are on the
-// path of a target region.
+// Glossary. Client: the process that runs `main` and uses the devices. Session: the process that a
+// service starts for one device of one client. World: the client (rank 0) and its sessions, the
+// ranks of a separate address space. Control connection: one TCP connection per session, for
+// everything off the critical path: handshake, addresses of the world, device images, output,
+// shutdown. Batch: operations of one queue that travel in one active message of the world. The
+// critical path of a target region consists of batches, puts and gets only.
 //
 // A control connection begins with the handshake of base/secure (control.h), in which the client
-// names the device that it asks for. Control frames are a length (u32) and a packet
-// (base/packet.h), sealed; numbers are in host order, since both sides are little-endian 64-bit
+// names the device that it requests. A control frame is a length (u32) and a packet
+// (base/packet.h), sealed. Numbers are in host order, since both sides are little-endian 64-bit
 // machines.
 #pragma once
 
@@ -27,36 +27,36 @@
 
 namespace diomp::offload::remote {
 
-/// Changes whenever a frame or a batch changes; the handshake compares it.
+/// Must be raised whenever a frame or a batch changes; the handshake compares it.
 inline constexpr std::uint32_t protocol_version = 9;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a client's world
 
 enum class frame : std::uint8_t {
-    refused = 1,   ///< to the client: why (text); then the connection ends
-    welcome = 2,   ///< to the client: offer
+    refused = 1,   ///< to the client: reason (text); then the connection is closed
+    accepted = 2,  ///< to the client: device_description
     join = 3,      ///< to the session: join_frame
-    entry = 4,     ///< both ways: owner (u32), key, value (texts) of the world's start-up
-    fence = 5,     ///< to the client: all entries so far have been sent; back: here are all
+    entry = 4,     ///< both directions: owner (u32), key, value (texts) of the world's start-up
+    fence = 5,     ///< to the client: all own entries sent; to the session: all entries sent
     load = 6,      ///< to the session: load_frame
-    wanted = 7,    ///< to the client: the image is not known here
+    wanted = 7,    ///< to the client: the session needs the image
     image = 8,     ///< to the session: its bytes
-    loaded = 9,    ///< to the client: a place per symbol
-    failed = 10,   ///< to the client, answers load: why (text)
+    loaded = 9,    ///< to the client: a location per symbol
+    failed = 10,   ///< to the client, reply to load: reason (text)
     output = 11,   ///< to the client: stream (u8: 1 or 2), bytes
-    stop = 12,     ///< to the session: no more batches will come
+    stop = 12,     ///< to the session: no more batches follow
     stopped = 13,  ///< to the client: all output has been sent; kernel_times
-    ended = 14,    ///< to the client, by the service: why the session is no more (text), and the
-                   ///< address (u64) by whose use it has crashed if that is known
-    allocate = 15, ///< to the session: bytes (u64); of devices whose memory is not the slot
+    ended = 14,    ///< to the client, by the service: why the session ended (text), and the
+                   ///< address (u64) whose access crashed it if that is known
+    allocate = 15, ///< to the session: bytes (u64); for devices whose memory is not the slot
     release = 16,  ///< to the session: address (u64)
-    done = 17,     ///< to the client, answers both: an address (u64), 0 if it failed
-    lost = 18,     ///< to the session: rank (u32) of another device that is no more, why (text)
+    done = 17,     ///< to the client, reply to both: an address (u64), 0 if it failed
+    lost = 18,     ///< to the session: rank (u32) of another device that was lost, reason (text)
 };
 
-/// What a device is. `machine`: EM_* of the images that it runs.
-struct offer {
+/// Description of a device. `machine`: EM_* of the images that it runs.
+struct device_description {
     std::uint32_t num_devices = 0; ///< of the service
     std::uint32_t machine = 0;
     std::uint64_t memory_bytes = 0;
@@ -64,27 +64,27 @@ struct offer {
     std::string host;
     std::string node;         ///< launch::node_identity()
     std::string kind;         ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
-    std::string name;         ///< for people
+    std::string name;         ///< human-readable
     std::string architecture; ///< of images for that machine: "sm_90", "gfx90a"; "": any
     bool has_rdma_adapter = false;
-    bool operator==(const offer &) const = default;
+    bool operator==(const device_description &) const = default;
 
-    /// The session's slot is the device's memory. Else it is where transfers change over, and the
-    /// device's own allocator gives out memory.
+    /// Whether the session's slot is the device's memory. Otherwise the slot holds stage buffers,
+    /// and the device's own allocator provides the memory.
     [[nodiscard]] bool has_memory_in_slot() const { return kind == "cpu"; }
 };
 
-/// The place of a session in the client's world.
+/// Rank of a session in the client's world, and properties of that world.
 struct join_frame {
     std::uint32_t rank = 0;
     std::uint32_t size = 0;
     std::string conduit;
-    bool is_on_one_host = false; ///< all of the world: no port is open to other hosts
+    bool is_on_one_host = false; ///< the whole world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
     bool operator==(const join_frame &) const = default;
 };
 
-/// An image is known by its size and a 128-bit hash of its bytes.
+/// Identifies an image: its size and a 128-bit hash of its bytes.
 struct image_id {
     std::uint64_t nbytes = 0;
     std::uint64_t low = 0;
@@ -106,14 +106,14 @@ struct load_frame {
     std::vector<symbol> symbols;
 };
 
-/// Where a symbol is on the device.
-struct place {
-    std::uint64_t address = 0; ///< 0: not there
-    bool is_variable = false;  ///< all of the symbol's bytes can be written
-    bool operator==(const place &) const = default;
+/// Address of a symbol on the device.
+struct location {
+    std::uint64_t address = 0; ///< 0: not defined
+    bool is_variable = false;  ///< all of the symbol's bytes are writable
+    bool operator==(const location &) const = default;
 };
 
-/// How often a kernel has run in a session, and how long.
+/// Number of calls of a kernel in a session, and their times.
 struct kernel_time {
     std::string name;
     std::uint64_t calls = 0;
@@ -122,42 +122,42 @@ struct kernel_time {
     bool operator==(const kernel_time &) const = default;
 };
 
-[[nodiscard]] std::string encode(const offer &offered);
+[[nodiscard]] std::string encode(const device_description &description);
 [[nodiscard]] std::string encode(const join_frame &join);
 [[nodiscard]] std::string encode(const load_frame &load);
-[[nodiscard]] std::string encode(std::span<const place> places);
-/// The frame `stopped`.
+[[nodiscard]] std::string encode(std::span<const location> locations);
+/// Encodes the frame `stopped`.
 [[nodiscard]] std::string encode(std::span<const kernel_time> times);
-/// The packet's type has been read. Errors: OMPX_ERR_ARG.
-result<offer> decode_offer(packet_reader &packet);
-/// The rank is one of a session, and the size is that of a world.
+/// The decoders expect a packet whose type has been read. Errors: OMPX_ERR_ARG.
+result<device_description> decode_device_description(packet_reader &packet);
+/// On success, the rank is that of a session, and the size is valid for a world.
 result<join_frame> decode_join(packet_reader &packet);
 result<load_frame> decode_load(packet_reader &packet);
-/// Of so many symbols.
-result<std::vector<place>> decode_loaded(packet_reader &packet, std::size_t count);
+/// `count`: the number of symbols.
+result<std::vector<location>> decode_loaded(packet_reader &packet, std::size_t count);
 result<std::vector<kernel_time>> decode_stopped(packet_reader &packet);
 
-/// The operations of a batch. Addresses are those of the device.
+/// The operations of a batch. Addresses are device addresses.
 enum class operation : std::uint8_t {
-    put = 1,    ///< address (u64), bytes (text)
-    get = 2,    ///< address, size (u64 each): the bytes come with the reply
-    copy = 3,   ///< destination rank (u32), destination, source, size (u64 each)
-    launch = 4, ///< launch_arguments
-    wait = 5,   ///< queue, batch (u64 each): of the same device, done before what follows
-    finish = 6, ///< the last of its batch: a reply is wanted
-    drop = 7,   ///< number (u32) of parts of the slot, address and size (u64 each) of each
-    // With memory that is not the slot, where the network reaches it: straight_transfer.
+    put = 1,           ///< address (u64), bytes (text)
+    get = 2,           ///< address, size (u64 each): the reply contains the bytes
+    copy = 3,          ///< destination rank (u32), destination, source, size (u64 each)
+    launch = 4,        ///< launch_arguments
+    wait = 5,          ///< queue, batch (u64 each) of the same device; later operations wait for it
+    finish = 6,        ///< the last operation of its batch: requests a reply
+    release_pages = 7, ///< number (u32) of ranges of the slot, address and size (u64 each) of each
+    // For network-accessible device memory that is not the slot: zero_copy_transfer.
     fetch = 8,   ///< from the client's memory
     deliver = 9, ///< to the client's memory
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));
 }
-/// Bytes of a batch in front of its operations: queue, batch (u64 each).
+/// Header of a batch, before its operations: queue, batch (u64 each).
 inline constexpr std::size_t batch_header_bytes = 16;
 inline constexpr std::size_t put_header_bytes = 1 + 8 + 4;
 
-/// A kernel as OpenMP launches it. CPUs take the arguments alone.
+/// Launch parameters of a kernel. CPU devices use the arguments only.
 struct launch_arguments {
     std::uint64_t kernel = 0;
     std::uint32_t version = 0; ///< of LLVM's KernelArgsTy
@@ -170,29 +170,29 @@ struct launch_arguments {
 void append(packet_writer &to, const launch_arguments &launch);
 launch_arguments decode_launch(packet_reader &from);
 
-/// Between memory of another rank and the device's own.
-struct straight_transfer {
-    std::uint64_t address = 0; ///< of the device
-    std::uint64_t there = 0;   ///< of the other rank
+/// A transfer between memory of another rank and memory of the device.
+struct zero_copy_transfer {
+    std::uint64_t address = 0;      ///< on the device
+    std::uint64_t peer_address = 0; ///< in the other rank
     std::uint64_t nbytes = 0;
 };
-void append(packet_writer &to, const straight_transfer &what);
-straight_transfer decode_straight(packet_reader &from);
+void append(packet_writer &to, const zero_copy_transfer &what);
+zero_copy_transfer decode_zero_copy(packet_reader &from);
 
-/// From the session of a copy's source to that of its target, whose memory is not the slot: fetch
-/// this. The answer is the ticket (u64), and why it failed if it did (the rest).
+/// Request from the session of a copy's source to the session of its target, whose memory is not
+/// the slot: fetch these bytes. The reply is the ticket (u64), followed by the reason of a failure.
 struct peer_copy {
     std::uint64_t ticket = 0;
-    straight_transfer transfer; ///< as the target sees it
+    zero_copy_transfer transfer; ///< from the target's point of view
     conduit::memory_kind source_memory = conduit::memory_kind::host;
 };
 [[nodiscard]] std::string encode(const peer_copy &copy);
 result<peer_copy> decode_peer_copy(std::string_view bytes);
 
-/// What comes back for operation::finish: queue, batch (u64 each), failed (u8), bytes of standard
-/// output and of standard error that the session has sent so far (u64 each), the kernel that took
-/// longest and its time in microseconds (u64 each), then the bytes of its gets, or why it failed.
-struct reply {
+/// Reply to operation::finish: queue, batch (u64 each), failed (u8), bytes of standard output and
+/// of standard error that the session has sent so far (u64 each), the kernel that took longest and
+/// its time in microseconds (u64 each), then the bytes of the gets, or the reason of the failure.
+struct batch_reply {
     std::uint64_t queue = 0;
     std::uint64_t batch = 0;
     bool failed = false;
@@ -202,7 +202,7 @@ struct reply {
     std::string_view rest;
 };
 inline constexpr std::size_t reply_header_bytes = 49;
-[[nodiscard]] std::string encode(const reply &answer);
-result<reply> decode_reply(std::string_view bytes);
+[[nodiscard]] std::string encode(const batch_reply &reply);
+result<batch_reply> decode_reply(std::string_view bytes);
 
 } // namespace diomp::offload::remote

@@ -11,39 +11,42 @@
 namespace diomp::offload::remote {
 namespace {
 
-constexpr std::chrono::microseconds patience_of_test{10};
+constexpr std::chrono::microseconds test_spin_time{10};
 
 } // namespace
 
 queue::time_point queue::now() const {
-    return owner_.watch() == nullptr ? time_point{} : std::chrono::steady_clock::now();
+    return owner_.observer() == nullptr ? time_point{} : std::chrono::steady_clock::now();
 }
 
-void queue::note_moved(observer::direction which, std::size_t nbytes, time_point begin) {
-    if (observer *const watch = owner_.watch()) {
-        watch->moved(device_.index(), which, observer::carrier::message, nbytes, begin, now());
+void queue::record_in_message(client_observer::direction which, std::size_t nbytes,
+                              time_point begin) {
+    if (client_observer *const observer = owner_.observer()) {
+        observer->moved(device_.index(), which, client_observer::carrier::message, nbytes, begin,
+                        now());
     }
 }
 
-void queue::note_flight(observer::direction which, observer::carrier by, std::size_t nbytes) {
-    if (owner_.watch() != nullptr) {
-        flights_.push_back({which, by, nbytes, now()});
+void queue::record_started(client_observer::direction which, client_observer::carrier by,
+                           std::size_t nbytes) {
+    if (owner_.observer() != nullptr) {
+        transfers_in_flight_.push_back({which, by, nbytes, now()});
     }
 }
 
-void queue::note_landed(bool all) {
-    if (flights_.empty()) {
+void queue::record_finished(bool all) {
+    if (transfers_in_flight_.empty()) {
         return;
     }
     auto const end = now();
-    std::erase_if(flights_, [&](const flight &each) {
-        bool const is_there = all || (each.which == observer::direction::to_device &&
-                                      each.by == observer::carrier::network);
-        if (is_there) {
-            owner_.watch()->moved(device_.index(), each.which, each.by, each.nbytes, each.begin,
-                                  end);
+    std::erase_if(transfers_in_flight_, [&](const transfer &each) {
+        bool const is_complete = all || (each.which == client_observer::direction::to_device &&
+                                         each.by == client_observer::carrier::network);
+        if (is_complete) {
+            owner_.observer()->moved(device_.index(), each.which, each.by, each.nbytes, each.begin,
+                                     end);
         }
-        return is_there;
+        return is_complete;
     });
 }
 
@@ -71,80 +74,80 @@ status queue::wait_until(Ready ready, const char *what) {
     return {};
 }
 
-status queue::landed() {
-    if (landing_ && landing_->failure.load(std::memory_order_relaxed) != 0) {
+status queue::check_puts() {
+    if (put_completion_ && put_completion_->failure.load(std::memory_order_relaxed) != 0) {
         return error(OMPX_ERR_PEER, device_.has_failed()
                                         ? device_.failure()
                                         : fmt::format("a transfer to {} failed", device_.label()));
     }
-    note_landed(false);
+    record_finished(false);
     return {};
 }
 
-void queue::ship(bool last) {
+void queue::transmit(bool last) {
     if (last) {
-        append_operation(gathered_, operation::finish);
-        num_unanswered_ = 0;
+        append_operation(pending_operations_, operation::finish);
+        num_unacknowledged_ = 0;
         std::lock_guard const guard(reply_mutex_);
-        awaited_ = batch_;
+        awaited_batch_ = batch_;
         has_reply_.store(false, std::memory_order_relaxed);
     }
     packet_writer packet;
     packet.number(number_);
     packet.number(batch_);
-    packet.bytes(std::exchange(gathered_, {}).take());
+    packet.bytes(std::exchange(pending_operations_, {}).take());
     std::string const bytes = packet.take();
     owner_.ranks().engine().send(device_.rank(), world::batch_handler,
                                  std::as_bytes(std::span(bytes)));
-    if (observer *const watch = owner_.watch()) {
-        watch->sent(device_.index(), bytes.size());
-        shipped_at_ = now();
+    if (client_observer *const observer = owner_.observer()) {
+        observer->sent(device_.index(), bytes.size());
+        transmitted_at_ = now();
     }
     put_ranges_.clear();
-    shipped_ = true;
+    has_transmitted_ = true;
     ++batch_;
 }
 
-status queue::make_room(std::size_t nbytes, std::unique_lock<std::mutex> &lock) {
-    std::size_t const most =
+status queue::reserve_space(std::size_t nbytes, std::unique_lock<std::mutex> &lock) {
+    std::size_t const max_bytes =
         owner_.ranks().conduit().max_message_bytes(device_.rank()) - batch_header_bytes - 1;
-    if (gathered_.size() + nbytes <= most) {
+    if (pending_operations_.size() + nbytes <= max_bytes) {
         return {};
     }
     if (has_large_puts_) {
-        // What has gathered may need what is still on its way.
-        DIOMP_TRY(owner_.ranks().conduit().flush(device_.rank(), *landing_));
+        // Pending operations may depend on puts that are still in flight.
+        DIOMP_TRY(owner_.ranks().conduit().flush(device_.rank(), *put_completion_));
         lock.unlock();
-        DIOMP_TRY(
-            wait_until([&] { return result<bool>(landing_->is_done()); }, "waiting for puts to"));
+        DIOMP_TRY(wait_until([&] { return result<bool>(put_completion_->is_done()); },
+                             "waiting for puts to"));
         lock.lock();
-        DIOMP_TRY(landed());
+        DIOMP_TRY(check_puts());
         has_large_puts_ = false;
     }
-    ship(false);
+    transmit(false);
     return {};
 }
 
 status queue::append_wait(const event &earlier, std::unique_lock<std::mutex> &lock) {
-    DIOMP_TRY(make_room(17, lock));
-    append_operation(gathered_, operation::wait);
-    gathered_.number(earlier.of->number_);
-    gathered_.number(earlier.batch);
+    DIOMP_TRY(reserve_space(17, lock));
+    append_operation(pending_operations_, operation::wait);
+    pending_operations_.number(earlier.owner->number_);
+    pending_operations_.number(earlier.batch);
     has_work_ = true;
-    computes_ = true;
+    has_session_work_ = true;
     return {};
 }
 
 status queue::launch(const launch_arguments &arguments) {
     std::unique_lock lock(mutex_);
-    DIOMP_TRY(follow(lock));
+    DIOMP_TRY(order_after_deferred(lock));
     packet_writer encoded;
     append(encoded, arguments);
-    DIOMP_TRY(make_room(encoded.size(), lock));
-    gathered_.bytes(encoded.take());
+    DIOMP_TRY(reserve_space(encoded.size(), lock));
+    pending_operations_.bytes(encoded.take());
     kernels_.push_back(arguments.kernel);
     has_work_ = true;
-    computes_ = true;
+    has_session_work_ = true;
     return {};
 }
 
@@ -154,100 +157,102 @@ event queue::record() {
 }
 
 result<bool> queue::send_up_to(std::uint64_t batch) {
-    std::shared_ptr<conduit::completion> under_way;
+    std::shared_ptr<conduit::completion> in_flight;
     {
         std::lock_guard const guard(mutex_);
-        if (batch_ > batch || phase_ > phase::landing || (phase_ == phase::landing && ships_)) {
-            return !has_passed(batch);
+        if (batch_ > batch || phase_ > phase::putting ||
+            (phase_ == phase::putting && expects_reply_)) {
+            return !has_completed(batch);
         }
-        if (phase_ == phase::gathering && has_large_puts_) {
-            DIOMP_TRY(owner_.ranks().conduit().flush(device_.rank(), *landing_));
+        if (phase_ == phase::batching && has_large_puts_) {
+            DIOMP_TRY(owner_.ranks().conduit().flush(device_.rank(), *put_completion_));
         }
-        under_way = landing_;
+        in_flight = put_completion_;
     }
-    DIOMP_TRY(wait_until([&] { return result<bool>(under_way == nullptr || under_way->is_done()); },
+    DIOMP_TRY(wait_until([&] { return result<bool>(in_flight == nullptr || in_flight->is_done()); },
                          "waiting for puts to"));
     std::lock_guard const guard(mutex_);
-    if (has_passed(batch) || (phase_ != phase::gathering && !ships_)) {
-        return false; // there were large puts only, and they have landed
+    if (has_completed(batch) || (phase_ != phase::batching && !expects_reply_)) {
+        return false; // there were only large puts, and they are complete
     }
-    if (phase_ == phase::gathering && batch_ <= batch) {
-        DIOMP_TRY(landed());
-        ship(false);
+    if (phase_ == phase::batching && batch_ <= batch) {
+        DIOMP_TRY(check_puts());
+        transmit(false);
     }
     return true;
 }
 
 status queue::wait_for(const event &earlier) {
-    if (earlier.of == nullptr || earlier.of == this || earlier.of->has_passed(earlier.batch)) {
+    if (earlier.owner == nullptr || earlier.owner == this ||
+        earlier.owner->has_completed(earlier.batch)) {
         return {};
     }
-    auto is_seen = earlier.of->send_up_to(earlier.batch);
-    DIOMP_TRY(is_seen);
-    if (!is_seen.value()) {
+    auto is_sent = earlier.owner->send_up_to(earlier.batch);
+    DIOMP_TRY(is_sent);
+    if (!is_sent.value()) {
         return {};
     }
     std::unique_lock lock(mutex_);
     return append_wait(earlier, lock);
 }
 
-void queue::take_reply(const reply &answer) {
-    if (answer.kernel != 0) {
-        device_.posted().note_time(answer.kernel, std::chrono::microseconds(answer.kernel_us));
+void queue::handle_reply(const batch_reply &reply) {
+    if (reply.kernel != 0) {
+        device_.deferred().record_time(reply.kernel, std::chrono::microseconds(reply.kernel_us));
     }
-    bool const was_posted = device_.posted().settle(this, answer.batch);
-    if (was_posted) {
-        raise_done(answer.batch);
+    bool const was_deferred = device_.deferred().complete(this, reply.batch);
+    if (was_deferred) {
+        set_done_up_to(reply.batch);
     }
     {
         std::lock_guard const guard(reply_mutex_);
-        if (answer.batch == awaited_) {
-            reply_ = encode(answer);
+        if (reply.batch == awaited_batch_) {
+            reply_ = encode(reply);
             has_reply_.store(true, std::memory_order_release);
             return;
         }
     }
-    if (was_posted && answer.failed) { // else it was given up
-        device_.fail(fmt::format("{} (in a region that nobody waited for)", answer.rest));
+    if (was_deferred && reply.failed) { // otherwise the batch was abandoned
+        device_.fail(fmt::format("{} (in a target region that no call waited for)", reply.rest));
     }
 }
 
-void queue::raise_done(std::uint64_t batch) {
+void queue::set_done_up_to(std::uint64_t batch) {
     std::uint64_t seen = done_.load(std::memory_order_relaxed);
     while (seen < batch && !done_.compare_exchange_weak(seen, batch, std::memory_order_release,
                                                         std::memory_order_relaxed)) {
     }
 }
 
-status queue::take_answer() {
+status queue::consume_reply() {
     std::string bytes;
     {
         std::lock_guard const guard(reply_mutex_);
         bytes.swap(reply_);
-        awaited_ = 0;
+        awaited_batch_ = 0;
         has_reply_.store(false, std::memory_order_relaxed);
     }
     auto decoded = decode_reply(bytes);
     DIOMP_TRY(decoded);
-    reply const &answer = decoded.value();
-    std::copy(std::begin(answer.output_bytes), std::end(answer.output_bytes), output_bytes_);
-    if (observer *const watch = owner_.watch()) {
-        watch->answered(device_.index(), bytes.size(), kernels_.empty() ? 0 : kernels_.front(),
-                        shipped_at_, now());
+    batch_reply const &reply = decoded.value();
+    std::copy(std::begin(reply.output_bytes), std::end(reply.output_bytes), output_bytes_);
+    if (client_observer *const observer = owner_.observer()) {
+        observer->replied(device_.index(), bytes.size(), kernels_.empty() ? 0 : kernels_.front(),
+                          transmitted_at_, now());
     }
-    if (answer.failed) {
-        return error(OMPX_ERR_PEER, fmt::format("{}: {}", device_.label(), answer.rest));
+    if (reply.failed) {
+        return error(OMPX_ERR_PEER, fmt::format("{}: {}", device_.label(), reply.rest));
     }
-    // This was behind what other queues had posted.
-    for (event const &each : device_.posted().settle_first(followed_)) {
-        each.of->raise_done(each.batch);
+    // This batch was ordered after the deferred work of other queues.
+    for (event const &each : device_.deferred().complete_up_to(ordered_generation_)) {
+        each.owner->set_done_up_to(each.batch);
     }
-    if (answer.rest.size() != small_get_bytes_) {
+    if (reply.rest.size() != small_get_bytes_) {
         return error(OMPX_ERR_SYSTEM,
-                     fmt::format("{} sent {} bytes where {} were asked for", device_.label(),
-                                 answer.rest.size(), small_get_bytes_));
+                     fmt::format("{} replied with {} bytes instead of {}", device_.label(),
+                                 reply.rest.size(), small_get_bytes_));
     }
-    const char *from = answer.rest.data();
+    const char *from = reply.rest.data();
     for (small_get const &each : small_gets_) {
         std::memcpy(each.destination, from, each.nbytes);
         from += each.nbytes;
@@ -255,70 +260,70 @@ status queue::take_answer() {
     return {};
 }
 
-void queue::forget_gathered() {
-    static_cast<void>(std::exchange(gathered_, {}).take());
+void queue::discard_pending() {
+    static_cast<void>(std::exchange(pending_operations_, {}).take());
     put_ranges_.clear();
     kernels_.clear();
     has_work_ = false;
-    computes_ = false;
-    copies_ = false;
-    shipped_ = false;
-    phase_ = phase::gathering;
+    has_session_work_ = false;
+    has_copies_ = false;
+    has_transmitted_ = false;
+    phase_ = phase::batching;
 }
 
 void queue::reset() {
     bool const had_work = has_work_;
-    forget_gathered();
+    discard_pending();
     small_gets_.clear();
     small_get_bytes_ = 0;
     large_gets_.clear();
-    flights_.clear();
-    for (std::uint64_t const stage : stages_) {
+    transfers_in_flight_.clear();
+    for (std::uint64_t const stage : stage_buffers_) {
         device_.slot().release(stage);
     }
-    stages_.clear();
+    stage_buffers_.clear();
     has_large_puts_ = false;
-    for (auto *each : {&landing_, &fetching_}) {
+    for (auto *each : {&put_completion_, &get_completion_}) {
         if (*each && !(*each)->is_done()) {
             abandoned_.push_back(*each);
         }
         each->reset();
     }
-    // The number of a batch that was not sent is used up: events name it. What was posted before is
-    // done then, since this was behind it.
+    // The number of a batch that was not sent must not be reused: events may refer to it. Work
+    // deferred before it is complete, since this batch was ordered after it.
     if (had_work) {
-        raise_done(batch_++);
+        set_done_up_to(batch_++);
     }
 }
 
-result<bool> queue::advance(bool may_post) {
+result<bool> queue::advance(bool may_defer) {
     auto &conduit = owner_.ranks().conduit();
-    if (phase_ == phase::gathering) {
-        if (may_post && can_post()) {
-            post();
+    if (phase_ == phase::batching) {
+        if (may_defer && can_defer()) {
+            defer();
             return true;
         }
         if (has_large_puts_) {
-            DIOMP_TRY(conduit.flush(device_.rank(), *landing_));
+            DIOMP_TRY(conduit.flush(device_.rank(), *put_completion_));
         }
-        ships_ = shipped_ || gathered_.size() > 0;
-        phase_ = phase::landing;
+        expects_reply_ = has_transmitted_ || pending_operations_.size() > 0;
+        phase_ = phase::putting;
     }
-    if (phase_ == phase::landing) {
-        if (landing_ && !landing_->is_done()) {
+    if (phase_ == phase::putting) {
+        if (put_completion_ && !put_completion_->is_done()) {
             return false;
         }
-        DIOMP_TRY(landed());
-        if (ships_) {
-            ship(true);
+        DIOMP_TRY(check_puts());
+        if (expects_reply_) {
+            transmit(true);
         }
-        phase_ = ships_ ? phase::running : phase::fetching;
+        phase_ = expects_reply_ ? phase::running : phase::getting;
     }
     if (phase_ == phase::running) {
         if (!has_reply_.load(std::memory_order_acquire)) {
             return false;
         }
-        DIOMP_TRY(take_answer());
+        DIOMP_TRY(consume_reply());
         phase_ = phase::printing;
     }
     if (phase_ == phase::printing) {
@@ -326,23 +331,24 @@ result<bool> queue::advance(bool may_post) {
             device_.output_bytes(1) < output_bytes_[1]) {
             return false;
         }
-        phase_ = phase::fetching;
+        phase_ = phase::getting;
     }
-    if (!fetching_ && !large_gets_.empty()) {
-        fetching_ = std::make_shared<conduit::completion>();
+    if (!get_completion_ && !large_gets_.empty()) {
+        get_completion_ = std::make_shared<conduit::completion>();
         for (large_get const &each : large_gets_) {
-            note_flight(observer::direction::from_device, observer::carrier::network, each.nbytes);
+            record_started(client_observer::direction::from_device,
+                           client_observer::carrier::network, each.nbytes);
             DIOMP_TRY(conduit.get(device_.rank(), each.address, each.destination, each.nbytes,
-                                  *fetching_));
+                                  *get_completion_));
         }
     }
-    if (fetching_ && !fetching_->is_done()) {
+    if (get_completion_ && !get_completion_->is_done()) {
         return false;
     }
-    if (fetching_ && fetching_->failure.load(std::memory_order_relaxed) != 0) {
+    if (get_completion_ && get_completion_->failure.load(std::memory_order_relaxed) != 0) {
         return error(OMPX_ERR_PEER, fmt::format("a transfer from {} failed", device_.label()));
     }
-    note_landed(true);
+    record_finished(true);
     reset();
     return true;
 }
@@ -359,16 +365,16 @@ status queue::synchronize() {
             return error(OMPX_ERR_PEER, std::move(why));
         }
     }
-    if (observer *const watch = owner_.watch()) {
-        watch->waited(device_.index(), begin, now());
+    if (client_observer *const observer = owner_.observer()) {
+        observer->waited(device_.index(), begin, now());
     }
     return outcome;
 }
 
 result<bool> queue::test() {
-    // Who asks too early is asked to try again by way of OpenMP's scheduler, which takes longer
-    // than a small region.
-    auto const until = std::chrono::steady_clock::now() + patience_of_test;
+    // After a negative result OpenMP's scheduler retries, which takes longer than a small region.
+    // So this polls for a while first.
+    auto const until = std::chrono::steady_clock::now() + test_spin_time;
     for (;;) {
         if (device_.has_failed()) {
             return error(OMPX_ERR_PEER, device_.failure());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Where services are.
+// Parser of DIOMP_REMOTE_DEVICES.
 #include "base/settings.h"
 #include "offload/remote/client.h"
 
@@ -10,36 +10,37 @@
 namespace diomp::offload::remote {
 namespace {
 
-constexpr int most_devices = 4096;
+constexpr int max_devices = 4096;
 
-std::optional<int> parse_number(std::string_view text, int least, int most) {
+std::optional<int> parse_number(std::string_view text, int minimum, int maximum) {
     int value = 0;
     auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+    if (code != std::errc{} || end != text.data() + text.size() || value < minimum ||
+        value > maximum) {
         return std::nullopt;
     }
     return value;
 }
 
 result<service_address> parse_service(std::string_view text) {
-    auto const wrong = [&](const char *why) {
+    auto const invalid = [&](const char *why) {
         return error(OMPX_ERR_ARG, fmt::format("device service '{}': {}", text, why),
                      "write host[:port][@first][*count], as in hosta:7653@2*2");
     };
     service_address found;
     std::string_view rest = text;
     if (auto const star = rest.rfind('*'); star != std::string_view::npos) {
-        auto const count = parse_number(rest.substr(star + 1), 1, most_devices);
+        auto const count = parse_number(rest.substr(star + 1), 1, max_devices);
         if (!count) {
-            return wrong("the number of devices is no number from 1 to 4096");
+            return invalid("the number of devices is not a number from 1 to 4096");
         }
         found.count = *count;
         rest = rest.substr(0, star);
     }
     if (auto const at = rest.rfind('@'); at != std::string_view::npos) {
-        auto const first = parse_number(rest.substr(at + 1), 0, most_devices - 1);
+        auto const first = parse_number(rest.substr(at + 1), 0, max_devices - 1);
         if (!first) {
-            return wrong("the first device is no number from 0 to 4095");
+            return invalid("the first device is not a number from 0 to 4095");
         }
         found.first = *first;
         rest = rest.substr(0, at);
@@ -47,7 +48,7 @@ result<service_address> parse_service(std::string_view text) {
     if (rest.starts_with('[')) { // IPv6
         auto const end = rest.find(']');
         if (end == std::string_view::npos) {
-            return wrong("']' is missing");
+            return invalid("']' is missing");
         }
         found.host = rest.substr(1, end - 1);
         rest = rest.substr(end + 1);
@@ -59,12 +60,12 @@ result<service_address> parse_service(std::string_view text) {
     if (!rest.empty()) {
         auto const port = rest[0] == ':' ? parse_number(rest.substr(1), 1, 65535) : std::nullopt;
         if (!port) {
-            return wrong("the port is no number from 1 to 65535");
+            return invalid("the port is not a number from 1 to 65535");
         }
         found.port = *port;
     }
     if (found.host.empty()) {
-        return wrong("the host is missing");
+        return invalid("the host is missing");
     }
     return found;
 }

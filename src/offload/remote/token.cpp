@@ -17,8 +17,8 @@ namespace {
 
 bool is_set(const char *value) { return value != nullptr && *value != '\0'; }
 
-/// `what` names the file for messages. systemd lets only the service enter its folder, and may add
-/// access rules that look like a group's.
+/// `what` names the file in messages. Only the service can enter systemd's credentials directory,
+/// where access control lists may show up as group permissions of the file.
 result<secure::secret> read_file(const std::string &path, const std::string &what,
                                  bool is_private_folder) {
     unique_fd const fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -27,7 +27,7 @@ result<secure::secret> read_file(const std::string &path, const std::string &wha
         return system_error(what, errno);
     }
     if ((about.st_mode & 077) != 0 && !is_private_folder) {
-        return error(OMPX_ERR_ARG, fmt::format("{}: others can read it", what),
+        return error(OMPX_ERR_ARG, fmt::format("{}: other users can read it", what),
                      fmt::format("chmod 600 {}", path));
     }
     char bytes[max_token_bytes + 2];
@@ -38,8 +38,8 @@ result<secure::secret> read_file(const std::string &path, const std::string &wha
     }
     bool const is_good = !text.empty() && text.size() <= max_token_bytes;
     auto made = is_good ? result<secure::secret>(secure::secret::from_text(text))
-                        : error(OMPX_ERR_ARG, fmt::format("{}: a token has 1 to {} bytes", what,
-                                                          max_token_bytes));
+                        : error(OMPX_ERR_ARG, fmt::format("{}: a token must have 1 to {} bytes",
+                                                          what, max_token_bytes));
     secure::erase({reinterpret_cast<unsigned char *>(bytes), sizeof bytes});
     return made;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The token that a service and its clients have in common, and where they find it.
+// The token shared by a service and its clients, and the sources it is read from.
 #pragma once
 
 #include "base/secure/secret.h"
@@ -9,18 +9,18 @@
 namespace diomp::offload::remote {
 
 inline constexpr std::size_t max_token_bytes = 256;
-/// Of the token's file in a folder of systemd's credentials.
+/// Name of the token's file in systemd's credentials directory.
 inline constexpr const char *credential_name = "diomp-token";
 
-/// The first one that is neither null nor empty counts.
+/// The first source that is neither null nor empty is used.
 struct token_sources {
     const char *text = nullptr;        ///< DIOMP_TOKEN
-    const char *file = nullptr;        ///< DIOMP_TOKEN_FILE: no other user may be able to read it
+    const char *file = nullptr;        ///< DIOMP_TOKEN_FILE: must not be readable by other users
     const char *credentials = nullptr; ///< CREDENTIALS_DIRECTORY of systemd
 };
 
-/// The secret that a token makes; copies of its text that are made here are erased.
-/// OMPX_ERR_ARG: there is none, others can read it, or it is empty or too long.
+/// Reads the token and derives the secret from it; erases the copies of the text that it made.
+/// OMPX_ERR_ARG: no token, its file is readable by other users, or it is empty or too long.
 result<secure::secret> read_token(const token_sources &from);
 
 } // namespace diomp::offload::remote

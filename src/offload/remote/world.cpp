@@ -13,24 +13,24 @@
 namespace diomp::offload::remote {
 namespace {
 
-/// Values of all ranks, and the members' way to them: the hub collects and hands out.
+/// Exchanges the key-value pairs of all ranks: rank 0 gathers and distributes them.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_link *> peers, int rank, int size, spread over,
-                     double timeout_s, output_sink on_output = {})
+    control_launcher(std::vector<control_connection *> peers, int rank, int size, host_scope scope,
+                     double timeout_s, output_handler on_output = {})
         : peers_(std::move(peers)), timeout_s_(timeout_s), on_output_(std::move(on_output)) {
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = launch::host_name();
         info_.job_id = launch::make_job_id(info_.host);
         info_.local_ranks = {info_.rank};
-        info_.is_split = over == spread::one_host;
+        info_.is_split = scope == host_scope::one_host;
     }
 
     [[nodiscard]] const launch::job_info &info() const override { return info_; }
 
     status put(std::string_view key, std::string_view value) override {
-        fresh_.insert_or_assign({info_.rank.value(), std::string(key)}, std::string(value));
+        unpublished_.insert_or_assign({info_.rank.value(), std::string(key)}, std::string(value));
         return {};
     }
 
@@ -39,7 +39,7 @@ public:
         auto const found = values_.find({owner.value(), std::string(key)});
         if (found == values_.end()) {
             return error(OMPX_ERR_STATE,
-                         fmt::format("rank {} has published no '{}'", owner.value(), key));
+                         fmt::format("rank {} has not published '{}'", owner.value(), key));
         }
         return found->second;
     }
@@ -47,18 +47,18 @@ public:
     status fence() override {
         bool const is_hub = info_.rank == world_rank(0);
         if (!is_hub) {
-            DIOMP_TRY(send_fresh());
+            DIOMP_TRY(send_unpublished());
         }
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             DIOMP_TRY(receive_from(i));
         }
         if (is_hub) {
-            DIOMP_TRY(send_fresh());
+            DIOMP_TRY(send_unpublished());
         }
         std::lock_guard const guard(mutex_);
-        fresh_.merge(values_);
-        values_ = std::move(fresh_);
-        fresh_.clear();
+        unpublished_.merge(values_);
+        values_ = std::move(unpublished_);
+        unpublished_.clear();
         return {};
     }
 
@@ -70,9 +70,9 @@ public:
 private:
     using key = std::pair<int, std::string>; ///< owner, name
 
-    status send_fresh() {
-        for (control_link *peer : peers_) {
-            for (auto const &[key, value] : fresh_) {
+    status send_unpublished() {
+        for (control_connection *peer : peers_) {
+            for (auto const &[key, value] : unpublished_) {
                 packet_writer packet(frame::entry);
                 packet.number(static_cast<std::uint32_t>(key.first));
                 packet.text(key.second);
@@ -102,7 +102,7 @@ private:
                 if (!packet.ok() || !packet.at_end()) {
                     return error(OMPX_ERR_ARG, "malformed start-up value");
                 }
-                fresh_.insert_or_assign({owner, name}, value);
+                unpublished_.insert_or_assign({owner, name}, value);
                 break;
             }
             case frame::fence:
@@ -116,66 +116,66 @@ private:
     }
 
     launch::job_info info_;
-    std::vector<control_link *> peers_;
+    std::vector<control_connection *> peers_;
     double timeout_s_;
-    output_sink on_output_;
-    std::map<key, std::string> fresh_;
-    std::mutex mutex_; ///< over values_
+    output_handler on_output_;
+    std::map<key, std::string> unpublished_;
+    std::mutex mutex_; ///< protects values_
     std::map<key, std::string> values_;
 };
 
 constexpr const char *device_memory_key = "device memory";
-constexpr const char *off = "off"; ///< its value at rank 0 where the user wants none of it
+constexpr const char *off = "off"; ///< value at rank 0 if the user has disabled it
 
-/// Beside the window of a job of ranks that the same process may be in.
-std::uint64_t window_base() {
-    return conduit::window::default_base() + conduit::window::max_span();
-}
+/// Next to the arena of a job of ranks that the same process may belong to.
+std::uint64_t arena_base() { return conduit::arena::default_base() + conduit::arena::max_span(); }
 
 } // namespace
 
-std::unique_ptr<launch::launcher> make_hub(std::vector<control_link *> sessions, spread over,
-                                           double timeout_s, output_sink on_output) {
+std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
+                                                       host_scope scope, double timeout_s,
+                                                       output_handler on_output) {
     int const size = static_cast<int>(sessions.size()) + 1;
-    return std::make_unique<control_launcher>(std::move(sessions), 0, size, over, timeout_s,
+    return std::make_unique<control_launcher>(std::move(sessions), 0, size, scope, timeout_s,
                                               std::move(on_output));
 }
 
-std::unique_ptr<launch::launcher> make_member(control_link &client, int rank, int size, spread over,
-                                              double timeout_s) {
-    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, over, timeout_s);
+std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client, int rank,
+                                                        int size, host_scope scope,
+                                                        double timeout_s) {
+    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, scope, timeout_s);
 }
 
 result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,
                                              const world_options &options, world_handlers handlers,
-                                             const conduit::failure_sink &on_failure) {
+                                             const conduit::failure_handler &on_failure) {
     std::unique_ptr<world> made(new world);
     made->launcher_ = std::move(launcher);
-    conduit::window_options window_options;
-    window_options.base = window_base();
-    window_options.usable_bytes = options.memory_bytes;
-    window_options.control_bytes = conduit::control_bytes_per_rank();
-    auto window = conduit::window::create(*made->launcher_, window_options);
-    DIOMP_TRY(window);
-    made->window_ = window.take();
+    conduit::arena_options arena_options;
+    arena_options.base = arena_base();
+    arena_options.usable_bytes = options.memory_bytes;
+    arena_options.control_bytes = conduit::control_bytes_per_rank();
+    auto arena = conduit::arena::create(*made->launcher_, arena_options);
+    DIOMP_TRY(arena);
+    made->arena_ = arena.take();
     conduit::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
     conduit_options.device_memory = options.network_device_memory;
     conduit_options.encrypts = options.encrypts_data;
     auto conduit =
-        conduit::create(options.conduit, *made->launcher_, *made->window_, conduit_options);
+        conduit::create(options.conduit, *made->launcher_, *made->arena_, conduit_options);
     DIOMP_TRY(conduit);
     made->conduit_ = conduit.take();
     conduit::engine_options engine_options;
     engine_options.spin_count = options.spin_count;
-    engine_options.warn_after_s = 0; // a kernel may take as long as it likes
+    engine_options.warn_after_s = 0; // kernels may run for any time
     made->engine_ = std::make_unique<conduit::engine>(*made->conduit_, engine_options);
     made->conduit_->report_failures_to(on_failure);
     made->add_handlers(std::move(handlers));
     made->engine_->start();
     DIOMP_TRY(made->publish_device_memory(options));
-    DIOMP_TRY(made->launcher_->fence()); // handlers stand everywhere
-    DIOMP_TRY(made->learn_device_memory());
+    DIOMP_TRY(made->launcher_->fence()); // all ranks have registered their handlers
+    DIOMP_TRY(made->collect_device_memory());
     return made;
 }
 
@@ -185,31 +185,31 @@ void world::add_handlers(world_handlers handlers) {
             wanted = [](const conduit::message &) {};
         }
         if (engine_->add_handler(std::move(wanted)) != number) {
-            panic("the engine numbers its handlers in another way");
+            panic("unexpected handler id from the engine");
         }
     };
     add(handlers.batch, batch_handler);
     add(handlers.reply, reply_handler);
     add(handlers.copy, copy_handler);
-    add(handlers.copied, copied_handler);
+    add(handlers.copy_reply, copy_reply_handler);
 }
 
 status world::publish_device_memory(const world_options &options) {
     std::string value;
     if (rank() == world_rank(0)) {
         value = options.network_device_memory == off ? off : "";
-    } else if (options.device_memory && conduit_->works_between() &&
-               conduit_->reaches(*options.device_memory)) {
+    } else if (options.device_memory && conduit_->supports_device_transfers() &&
+               conduit_->supports_memory_kind(*options.device_memory)) {
         value = std::to_string(static_cast<int>(*options.device_memory));
     }
     return launcher_->put(device_memory_key, value);
 }
 
-status world::learn_device_memory() {
+status world::collect_device_memory() {
     device_memory_.resize(static_cast<std::size_t>(size()));
-    auto wish = launcher_->get(world_rank(0), device_memory_key);
-    DIOMP_TRY(wish);
-    for (int each = 1; each < size() && wish.value() != off; ++each) {
+    auto client_choice = launcher_->get(world_rank(0), device_memory_key);
+    DIOMP_TRY(client_choice);
+    for (int each = 1; each < size() && client_choice.value() != off; ++each) {
         auto value = launcher_->get(world_rank(each), device_memory_key);
         DIOMP_TRY(value);
         for (auto const kind :

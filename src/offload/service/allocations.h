@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a client has asked of a device's own memory: the network works there by addresses that the
-// client names, which are looked up here.
+// Table of a client's allocations in a device's own memory. The addresses that the client passes
+// for network transfers are validated here.
 #pragma once
 
 #include "base/result.h"
@@ -17,23 +17,25 @@ namespace diomp::offload::service {
 /// Any thread.
 class allocations {
 public:
-    /// Gives memory back to the device. Called when nobody holds it any more, by whoever was last.
-    using giver = std::function<void(std::uint64_t address)>;
-    explicit allocations(giver give_back) : give_back_(std::move(give_back)) {}
+    /// Frees memory of the device. Called by the thread that drops the last reference to it.
+    using free_function = std::function<void(std::uint64_t address)>;
+    explicit allocations(free_function free_memory) : free_memory_(std::move(free_memory)) {}
 
     void add(std::uint64_t address, std::size_t nbytes);
-    /// From now on it is no allocation. False: none begins there.
+    /// Removes an allocation; its memory is freed when the last retain() of it ends. False: no
+    /// allocation begins at this address.
     bool release(std::uint64_t address);
-    /// The allocation with this range stays as long as the result lives. nullptr: there is none.
-    [[nodiscard]] std::shared_ptr<void> hold(std::uint64_t address, std::size_t nbytes) const;
+    /// Keeps the allocation that contains this range alive as long as the result. nullptr: there is
+    /// none.
+    [[nodiscard]] std::shared_ptr<void> retain(std::uint64_t address, std::size_t nbytes) const;
 
 private:
     struct block {
         std::size_t nbytes;
-        std::shared_ptr<void> life; ///< its end gives the memory back
+        std::shared_ptr<void> lifetime; ///< its deleter frees the memory
     };
 
-    giver give_back_;
+    free_function free_memory_;
     mutable std::mutex mutex_;              ///< leaf lock
     std::map<std::uint64_t, block> blocks_; ///< [first address]
 };

@@ -12,18 +12,19 @@ namespace {
 
 class cpu_target final : public target {
 public:
-    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
-                                            const std::vector<remote::symbol> &symbols) override {
+    result<std::vector<remote::location>>
+    load(const std::string &file, const remote::image_id &id,
+         const std::vector<remote::symbol> &symbols) override {
         return images_.load(file, id, symbols);
     }
     [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {
         return images_.name_of(kernel);
     }
     result<std::uint64_t> allocate(std::size_t /*nbytes*/) override {
-        return error(OMPX_ERR_UNSUPPORTED, "the client gives out this device's memory");
+        return error(OMPX_ERR_UNSUPPORTED, "the client allocates this device's memory");
     }
     status release(std::uint64_t /*address*/) override {
-        return error(OMPX_ERR_UNSUPPORTED, "the client gives out this device's memory");
+        return error(OMPX_ERR_UNSUPPORTED, "the client allocates this device's memory");
     }
 
     status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
@@ -46,12 +47,12 @@ public:
         return slot_.has(address, nbytes) || images_.has(address, nbytes);
     }
 
-    /// Variables of images.
+    /// Used for variables of images.
     [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
         return conduit::memory_kind::host;
     }
-    [[nodiscard]] result<network_range> hold(std::uint64_t address,
-                                             std::size_t nbytes) const override {
+    [[nodiscard]] result<network_range> retain(std::uint64_t address,
+                                               std::size_t nbytes) const override {
         DIOMP_TRY(check(address, nbytes));
         return network_range{};
     }
@@ -64,8 +65,8 @@ private:
         if (is_loadable(address, nbytes)) {
             return {};
         }
-        return error(OMPX_ERR_RANGE,
-                     fmt::format("{} bytes at {:#x} are no memory of the device", nbytes, address));
+        return error(OMPX_ERR_RANGE, fmt::format("{} bytes at {:#x} are not memory of the device",
+                                                 nbytes, address));
     }
 
     image_set images_;

@@ -12,28 +12,28 @@
 namespace diomp::offload::service {
 namespace {
 
-/// Of a helper. libomp counts every thread that has run a region, and their teams: where it has
-/// more than processors, threads that wait for each other yield at every look, and beside busy
-/// programs each yield costs a time slice. So idle threads end.
-constexpr std::chrono::milliseconds most_idle_time{200};
+/// A helper thread ends after being idle for this time. libomp counts every thread that has run a
+/// region, and its team. If they exceed the processors, waiting threads yield after every poll, and
+/// each yield costs a time slice if CPU-bound processes share the cores.
+constexpr std::chrono::milliseconds max_idle_time{200};
 
 } // namespace
 
-void activity_board::begin(std::size_t thread, const std::string &kernel) {
-    line &mine = lines[thread % num_lines];
+void activity_table::begin(std::size_t thread, const std::string &kernel) {
+    entry &mine = entries[thread % num_entries];
     std::size_t const length = std::min(kernel.size(), sizeof(mine.kernel) - 1);
     std::memcpy(mine.kernel, kernel.data(), length);
     mine.kernel[length] = '\0';
     mine.is_busy.store(true, std::memory_order_release);
 }
 
-void activity_board::end(std::size_t thread) {
-    lines[thread % num_lines].is_busy.store(false, std::memory_order_release);
+void activity_table::end(std::size_t thread) {
+    entries[thread % num_entries].is_busy.store(false, std::memory_order_release);
 }
 
-std::string activity_board::describe() const {
+std::string activity_table::describe() const {
     std::string text;
-    for (line const &each : lines) {
+    for (entry const &each : entries) {
         if (each.is_busy.load(std::memory_order_acquire)) {
             text += (text.empty() ? "kernel " : ", kernel ") +
                     std::string(each.kernel, ::strnlen(each.kernel, sizeof each.kernel));
@@ -53,7 +53,7 @@ void executor::stop() {
     stopping_.store(true, std::memory_order_release);
     {
         std::lock_guard const guard(mutex_);
-        ready_again_.notify_all();
+        work_available_.notify_all();
     }
     if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
         ranks->conduit().wake();
@@ -62,67 +62,67 @@ void executor::stop() {
 
 void executor::take(const conduit::message &incoming) {
     if (incoming.source != world_rank(0) || incoming.payload.size() < remote::batch_header_bytes) {
-        return; // nobody but the client has anything to say here
+        return; // only the client sends batches
     }
     packet_reader packet(
         {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
     auto const queue = packet.number<std::uint64_t>();
     auto const number = packet.number<std::uint64_t>();
     std::lock_guard const guard(mutex_);
-    auto &place = lines_[queue];
-    if (!place) {
-        place = std::make_unique<line>();
-        place->number = queue;
+    auto &found = queues_[queue];
+    if (!found) {
+        found = std::make_unique<entry>();
+        found->number = queue;
     }
-    place->batches.push_back({number, std::string(packet.rest())});
-    if (!place->is_taken) {
-        place->is_taken = true;
-        ready_.push_back(place.get());
-        call_for_help();
+    found->batches.push_back({number, std::string(packet.rest())});
+    if (!found->is_scheduled) {
+        found->is_scheduled = true;
+        ready_.push_back(found.get());
+        wake_helper();
     }
 }
 
-executor::line *executor::take_ready() {
+executor::entry *executor::pop_ready() {
     if (ready_.empty()) {
         return nullptr;
     }
-    line *const found = ready_.front();
+    entry *const found = ready_.front();
     ready_.pop_front();
     return found;
 }
 
-void executor::call_for_help() {
+void executor::wake_helper() {
     if (ready_.empty() || !first_is_busy_) {
         return;
     }
     if (num_idle_ > 0) {
-        ready_again_.notify_one();
+        work_available_.notify_one();
     } else {
         start_helper();
     }
 }
 
 void executor::start_helper() {
-    auto place = std::ranges::find_if(helpers_, &helper::is_over);
-    if (place != helpers_.end()) {
-        place->thread.join(); // it has nothing left to do
-        place->is_over = false;
-    } else if (helpers_.size() + 1 < activity_board::num_lines) {
-        place = helpers_.insert(helpers_.end(), helper());
+    auto found = std::ranges::find_if(helpers_, &helper::is_over);
+    if (found != helpers_.end()) {
+        found->thread.join(); // it has finished
+        found->is_over = false;
+    } else if (helpers_.size() + 1 < activity_table::num_entries) {
+        found = helpers_.insert(helpers_.end(), helper());
     } else {
         return;
     }
-    auto const number = static_cast<std::size_t>(place - helpers_.begin()) + 1;
-    place->thread = start_service_thread("diomp-kernels", [this, number] { help(number); });
+    auto const number = static_cast<std::size_t>(found - helpers_.begin()) + 1;
+    found->thread = start_service_thread("diomp-kernels", [this, number] { run_helper(number); });
 }
 
-void executor::help(std::size_t thread) {
+void executor::run_helper(std::size_t thread) {
     std::unique_lock lock(mutex_);
     while (!stopping_.load(std::memory_order_acquire)) {
-        line *const queue = take_ready();
+        entry *const queue = pop_ready();
         if (queue == nullptr) {
             ++num_idle_;
-            auto const outcome = ready_again_.wait_for(lock, most_idle_time);
+            auto const outcome = work_available_.wait_for(lock, max_idle_time);
             --num_idle_;
             if (outcome == std::cv_status::timeout && ready_.empty()) {
                 break;
@@ -130,7 +130,7 @@ void executor::help(std::size_t thread) {
             continue;
         }
         lock.unlock();
-        work_on(*queue, thread);
+        run_queue(*queue, thread);
         lock.lock();
     }
     helpers_[thread - 1].is_over = true;
@@ -139,7 +139,7 @@ void executor::help(std::size_t thread) {
 void executor::run(remote::world &ranks) {
     ranks_.store(&ranks, std::memory_order_release);
     while (!stopping_.load(std::memory_order_acquire)) {
-        line *queue = nullptr;
+        entry *queue = nullptr;
         {
             std::lock_guard const guard(mutex_);
             first_is_busy_ = false;
@@ -147,10 +147,10 @@ void executor::run(remote::world &ranks) {
         status const waited = ranks.engine().wait_for_message(
             [&] {
                 std::lock_guard const guard(mutex_);
-                queue = take_ready();
+                queue = pop_ready();
                 if (queue != nullptr) {
                     first_is_busy_ = true;
-                    call_for_help(); // two may have come at once
+                    wake_helper(); // two batches may have arrived at once
                 }
                 return queue != nullptr || stopping_.load(std::memory_order_acquire);
             },
@@ -159,39 +159,39 @@ void executor::run(remote::world &ranks) {
             return;
         }
         if (queue != nullptr) {
-            work_on(*queue, 0);
+            run_queue(*queue, 0);
         }
     }
 }
 
-void executor::work_on(line &queue, std::size_t thread) {
+void executor::run_queue(entry &queue, std::size_t thread) {
     std::unique_lock lock(mutex_);
     while (!queue.batches.empty()) {
-        batch &what = queue.batches.front(); // more may be added behind it meanwhile
+        batch &what = queue.batches.front(); // more may be appended concurrently
         lock.unlock();
         bool const is_over = run_batch(queue, what, thread);
         if (!is_over) {
-            return; // parked; who wakes it owns it
+            return; // blocked; the thread that makes it ready schedules it
         }
-        settle(queue, what.number);
+        complete_batch(queue, what.number);
         lock.lock();
         queue.batches.pop_front();
         queue.resume_at = 0;
     }
-    queue.is_taken = false;
+    queue.is_scheduled = false;
 }
 
-void executor::settle(line &queue, std::uint64_t number) {
+void executor::complete_batch(entry &queue, std::uint64_t number) {
     std::lock_guard const guard(mutex_);
     queue.done = number;
-    std::erase_if(parked_, [&](const parked &each) {
+    std::erase_if(blocked_, [&](const blocked_queue &each) {
         if (each.queue != queue.number || each.batch > number) {
             return false;
         }
-        ready_.push_back(each.who);
+        ready_.push_back(each.waiter);
         return true;
     });
-    call_for_help();
+    wake_helper();
     if (!ready_.empty()) {
         if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
             ranks->conduit().wake();
@@ -199,23 +199,23 @@ void executor::settle(line &queue, std::uint64_t number) {
     }
 }
 
-bool executor::wait_for(line &queue, std::uint64_t other, std::uint64_t number) {
+bool executor::wait_for(entry &queue, std::uint64_t other, std::uint64_t number) {
     std::lock_guard const guard(mutex_);
-    auto const found = lines_.find(other);
-    if (found != lines_.end() && found->second->done >= number) {
+    auto const found = queues_.find(other);
+    if (found != queues_.end() && found->second->done >= number) {
         return true;
     }
-    parked_.push_back({&queue, other, number});
+    blocked_.push_back({&queue, other, number});
     return false;
 }
 
-bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
+bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
     packet_reader packet(std::string_view(what.operations).substr(queue.resume_at));
     bool is_understood = true;
     while (!packet.at_end() && packet.ok() && is_understood) {
         auto const next = packet.type<remote::operation>();
         if (next != remote::operation::fetch && next != remote::operation::deliver) {
-            end_straight(queue);
+            finish_zero_copy(queue);
         }
         if (next == remote::operation::finish) {
             finish(queue, what.number);
@@ -230,15 +230,15 @@ bool executor::run_batch(line &queue, batch &what, std::size_t thread) {
             is_understood = run_operation(queue, next, packet, thread);
         }
     }
-    end_straight(queue);
+    finish_zero_copy(queue);
     return true;
 }
 
-bool executor::run_operation(line &queue, remote::operation what, packet_reader &packet,
+bool executor::run_operation(entry &queue, remote::operation what, packet_reader &packet,
                              std::size_t thread) {
     auto const try_to = [&](auto &&operation) {
         if (!queue.failure.empty()) {
-            return; // what follows an error is not done
+            return; // operations after an error are skipped
         }
         if (!packet.ok()) {
             queue.failure = "malformed batch";
@@ -261,8 +261,8 @@ bool executor::run_operation(line &queue, remote::operation what, packet_reader 
     }
     case remote::operation::fetch:
     case remote::operation::deliver: {
-        auto const transfer = remote::decode_straight(packet);
-        try_to([&] { return move_straight(queue, what, transfer); });
+        auto const transfer = remote::decode_zero_copy(packet);
+        try_to([&] { return start_zero_copy(queue, what, transfer); });
         return true;
     }
     case remote::operation::copy: {
@@ -278,9 +278,9 @@ bool executor::run_operation(line &queue, remote::operation what, packet_reader 
         try_to([&] { return launch(queue, arguments, thread); });
         return true;
     }
-    case remote::operation::drop:
-        if (status const dropped = drop(packet); !dropped) {
-            queue.failure = dropped.failure().message();
+    case remote::operation::release_pages:
+        if (status const released = release_pages(packet); !released) {
+            queue.failure = released.failure().message();
         }
         return true;
     default:
@@ -289,20 +289,20 @@ bool executor::run_operation(line &queue, remote::operation what, packet_reader 
     }
 }
 
-status executor::launch(line &queue, const remote::launch_arguments &launch, std::size_t thread) {
+status executor::launch(entry &queue, const remote::launch_arguments &launch, std::size_t thread) {
     std::string const *const name = device_.kernel_name(launch.kernel);
     if (name == nullptr) {
         return error(OMPX_ERR_ARG, fmt::format("there is no kernel at {:#x}", launch.kernel));
     }
-    board_.begin(thread, *name);
+    activities_.begin(thread, *name);
     auto const begin = std::chrono::steady_clock::now();
     status const done = device_.launch(launch);
-    if (least_kernel_time_.count() > 0) {
-        std::this_thread::sleep_until(begin + least_kernel_time_);
+    if (min_kernel_time_.count() > 0) {
+        std::this_thread::sleep_until(begin + min_kernel_time_);
     }
-    board_.end(thread);
+    activities_.end(thread);
     auto const elapsed = std::chrono::steady_clock::now() - begin;
-    note_time(launch.kernel, *name, elapsed);
+    record_time(launch.kernel, *name, elapsed);
     auto const taken = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
     if (queue.kernel == 0 || taken > queue.kernel_time) {
         queue.kernel = launch.kernel;
@@ -315,8 +315,8 @@ status executor::launch(line &queue, const remote::launch_arguments &launch, std
     return {};
 }
 
-void executor::note_time(std::uint64_t kernel, const std::string &name,
-                         std::chrono::nanoseconds taken) {
+void executor::record_time(std::uint64_t kernel, const std::string &name,
+                           std::chrono::nanoseconds taken) {
     auto const nanoseconds = static_cast<std::uint64_t>(taken.count());
     std::lock_guard const guard(mutex_);
     remote::kernel_time &sum = kernel_times_[kernel];
@@ -337,27 +337,27 @@ std::vector<remote::kernel_time> executor::kernel_times() {
     return times;
 }
 
-void executor::finish(line &queue, std::uint64_t number) {
+void executor::finish(entry &queue, std::uint64_t number) {
     auto const printed = printed_.flush();
     remote::world &ranks = *ranks_.load(std::memory_order_acquire);
-    remote::reply answer;
-    answer.queue = queue.number;
-    answer.batch = number;
-    answer.failed = !queue.failure.empty();
-    answer.output_bytes[0] = printed[0];
-    answer.output_bytes[1] = printed[1];
-    answer.kernel = std::exchange(queue.kernel, 0);
-    answer.kernel_us = static_cast<std::uint64_t>(queue.kernel_time.count());
-    std::size_t const most = ranks.conduit().max_message_bytes(world_rank(0));
-    std::string_view const rest = answer.failed ? queue.failure : queue.gets;
-    if (!answer.failed && rest.size() + remote::reply_header_bytes > most) {
-        queue.failure = "a batch asks for more bytes than a reply can have";
-        answer.failed = true;
-        answer.rest = queue.failure;
+    remote::batch_reply reply;
+    reply.queue = queue.number;
+    reply.batch = number;
+    reply.failed = !queue.failure.empty();
+    reply.output_bytes[0] = printed[0];
+    reply.output_bytes[1] = printed[1];
+    reply.kernel = std::exchange(queue.kernel, 0);
+    reply.kernel_us = static_cast<std::uint64_t>(queue.kernel_time.count());
+    std::size_t const max_bytes = ranks.conduit().max_message_bytes(world_rank(0));
+    std::string_view const rest = reply.failed ? queue.failure : queue.gets;
+    if (!reply.failed && rest.size() + remote::reply_header_bytes > max_bytes) {
+        queue.failure = "a batch requests more bytes than a reply can have";
+        reply.failed = true;
+        reply.rest = queue.failure;
     } else {
-        answer.rest = rest.substr(0, most - remote::reply_header_bytes);
+        reply.rest = rest.substr(0, max_bytes - remote::reply_header_bytes);
     }
-    std::string const bytes = encode(answer);
+    std::string const bytes = encode(reply);
     ranks.engine().send(world_rank(0), remote::world::reply_handler,
                         std::as_bytes(std::span(bytes)));
     queue.failure.clear();

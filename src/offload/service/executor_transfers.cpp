@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How an executor moves data, and gives pages back.
-#include "conduit/flight.h"
+// Data transfers of an executor, and the release of pages.
+#include "conduit/pooled_completion.h"
 #include "offload/service/executor.h"
 
 #include <fmt/format.h>
@@ -8,33 +8,33 @@
 namespace diomp::offload::service {
 namespace {
 
-/// More than any conduit's message holds.
-constexpr std::size_t most_reply_bytes = std::size_t{1} << 20;
+/// Larger than the maximum message of any conduit.
+constexpr std::size_t max_reply_bytes = std::size_t{1} << 20;
 
 } // namespace
 
-status executor::get(line &queue, std::uint64_t address, std::size_t nbytes) {
+status executor::get(entry &queue, std::uint64_t address, std::size_t nbytes) {
     std::size_t const before = queue.gets.size();
-    if (nbytes > most_reply_bytes) {
-        return error(OMPX_ERR_ARG, "a batch asks for more bytes than a reply can have");
+    if (nbytes > max_reply_bytes) {
+        return error(OMPX_ERR_ARG, "a batch requests more bytes than a reply can have");
     }
     queue.gets.resize(before + nbytes);
     return device_.read(queue.gets.data() + before, address, nbytes);
 }
 
-status executor::move_straight(line &queue, remote::operation way,
-                               const remote::straight_transfer &what) {
+status executor::start_zero_copy(entry &queue, remote::operation op,
+                                 const remote::zero_copy_transfer &what) {
     remote::world &ranks = *ranks_.load(std::memory_order_acquire);
-    DIOMP_TRY(way == remote::operation::fetch ? queue.straight.fetch(ranks, device_, what)
-                                              : queue.straight.deliver(ranks, device_, what));
-    moved_.straight.fetch_add(what.nbytes, std::memory_order_relaxed);
+    DIOMP_TRY(op == remote::operation::fetch ? queue.zero_copy.fetch(ranks, device_, what)
+                                             : queue.zero_copy.deliver(ranks, device_, what));
+    moved_.zero_copy.fetch_add(what.nbytes, std::memory_order_relaxed);
     return {};
 }
 
-void executor::end_straight(line &queue) {
-    status const landed = queue.straight.wait(*ranks_.load(std::memory_order_acquire));
-    if (!landed && queue.failure.empty()) {
-        queue.failure = landed.failure().message();
+void executor::finish_zero_copy(entry &queue) {
+    status const completed = queue.zero_copy.wait(*ranks_.load(std::memory_order_acquire));
+    if (!completed && queue.failure.empty()) {
+        queue.failure = completed.failure().message();
     }
 }
 
@@ -47,13 +47,13 @@ status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t so
     if (to.value() <= 0 || to.value() >= ranks.size()) {
         return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
     }
-    if (slot{ranks.memory_of(to), ranks.window().usable_bytes()}.has(destination, nbytes)) {
+    if (slot{ranks.memory_of(to), ranks.arena().usable_bytes()}.has(destination, nbytes)) {
         return copy_to_slot(to, destination, source, nbytes);
     }
     if (!ranks.device_memory(to)) {
         return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
     }
-    auto memory = hold_for_network(ranks, device_, source, nbytes);
+    auto memory = retain_for_network(ranks, device_, source, nbytes);
     DIOMP_TRY(memory);
     return peers_.copy(to, {destination, source, nbytes}, memory.value().kind);
 }
@@ -61,7 +61,7 @@ status executor::copy(world_rank to, std::uint64_t destination, std::uint64_t so
 status executor::copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes) {
     DIOMP_TRY(device_.copy(destination, source, nbytes));
     if (device_.is_loadable(destination, nbytes) != device_.is_loadable(source, nbytes)) {
-        moved_.by_way.fetch_add(nbytes, std::memory_order_relaxed);
+        moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
     }
     return {};
 }
@@ -71,42 +71,43 @@ status executor::copy_to_slot(world_rank to, std::uint64_t destination, std::uin
     remote::world &ranks = *ranks_.load(std::memory_order_acquire);
     std::string staged;
     void const *from = to_pointer(source);
-    conduit::memory_ends ends;
+    conduit::memory_kinds kinds;
     network_range memory;
     if (!device_.is_loadable(source, nbytes)) {
-        if (auto straight = hold_for_network(ranks, device_, source, nbytes)) {
-            memory = straight.take();
-            ends.local = memory.kind;
-            moved_.straight.fetch_add(nbytes, std::memory_order_relaxed);
+        if (auto zero_copy = retain_for_network(ranks, device_, source, nbytes)) {
+            memory = zero_copy.take();
+            kinds.local = memory.kind;
+            moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);
         } else {
             staged.resize(nbytes);
             DIOMP_TRY(device_.read(staged.data(), source, nbytes));
             from = staged.data();
-            moved_.by_way.fetch_add(nbytes, std::memory_order_relaxed);
+            moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
         }
     }
-    conduit::flight arrival;
-    DIOMP_TRY(ends.are_host() ? ranks.conduit().put(to, destination, from, nbytes, arrival.count())
-                              : ranks.conduit().put_between(to, destination, from, nbytes, ends,
-                                                            arrival.count()));
-    DIOMP_TRY(ranks.conduit().flush(to, arrival.count()));
-    return arrival.wait(ranks.engine(), [&] {
+    conduit::pooled_completion completion;
+    DIOMP_TRY(kinds.are_host()
+                  ? ranks.conduit().put(to, destination, from, nbytes, completion.count())
+                  : ranks.conduit().put_device_memory(to, destination, from, nbytes, kinds,
+                                                      completion.count()));
+    DIOMP_TRY(ranks.conduit().flush(to, completion.count()));
+    return completion.wait(ranks.engine(), [&] {
         return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
     });
 }
 
-status executor::drop(packet_reader &parts) {
+status executor::release_pages(packet_reader &parts) {
     remote::world const &ranks = *ranks_.load(std::memory_order_acquire);
     std::uint64_t const begin = ranks.memory_of(ranks.rank());
-    slot const memory{begin, ranks.window().usable_bytes()};
+    slot const memory{begin, ranks.arena().usable_bytes()};
     auto const count = parts.number<std::uint32_t>();
     for (std::uint32_t i = 0; i < count && parts.ok(); ++i) {
         auto const address = parts.number<std::uint64_t>();
         auto const nbytes = parts.number<std::uint64_t>();
         if (!memory.has(address, nbytes)) {
-            return error(OMPX_ERR_RANGE, "pages that are none of the device's memory");
+            return error(OMPX_ERR_RANGE, "cannot release pages outside the device's memory");
         }
-        ranks.window().release_pages(local_rank(0), address - begin, nbytes);
+        ranks.arena().release_pages(local_rank(0), address - begin, nbytes);
     }
     return {};
 }

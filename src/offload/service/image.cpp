@@ -30,8 +30,8 @@ std::string loader_error() {
     return why != nullptr ? why : "?";
 }
 
-/// Where the system runs no code from memory without a file (vm.memfd_noexec, SELinux). Its name
-/// is gone before this returns.
+/// Loads a copy in a temporary file, for systems that do not execute code in a memfd
+/// (vm.memfd_noexec, SELinux). The file is unlinked before this returns.
 void *open_as_file(const std::string &file) {
     std::error_code failure;
     auto const folder = std::filesystem::temp_directory_path(failure);
@@ -60,9 +60,9 @@ std::map<std::string, std::uint64_t> variables_in(std::string_view image) {
             continue;
         }
         for (std::uint64_t k = 0; auto const symbol = file.entry<Elf64_Sym>(*table, k); ++k) {
-            auto const home = file.section(symbol->st_shndx);
-            if (ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && home &&
-                (home->sh_flags & SHF_WRITE) != 0) {
+            auto const defining_section = file.section(symbol->st_shndx);
+            if (ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && defining_section &&
+                (defining_section->sh_flags & SHF_WRITE) != 0) {
                 variables.emplace(file.text(*names, symbol->st_name), symbol->st_size);
             }
         }
@@ -78,7 +78,7 @@ void image_set::note_data(void *handle) {
     struct search {
         std::uint64_t base;
         std::vector<range> &data;
-    } looking{found->l_addr, data_};
+    } search_state{found->l_addr, data_};
     ::dl_iterate_phdr(
         [](dl_phdr_info *info, std::size_t /*size*/, void *data) {
             auto &wanted = *static_cast<search *>(data);
@@ -86,19 +86,19 @@ void image_set::note_data(void *handle) {
                 return 0;
             }
             for (int i = 0; i < info->dlpi_phnum; ++i) {
-                auto const &part = info->dlpi_phdr[i];
-                if (part.p_type == PT_LOAD) {
-                    std::uint64_t const begin = info->dlpi_addr + part.p_vaddr;
+                auto const &segment = info->dlpi_phdr[i];
+                if (segment.p_type == PT_LOAD) {
+                    std::uint64_t const begin = info->dlpi_addr + segment.p_vaddr;
                     wanted.data.push_back(
-                        {begin, begin + part.p_memsz, (part.p_flags & PF_W) != 0});
+                        {begin, begin + segment.p_memsz, (segment.p_flags & PF_W) != 0});
                 }
             }
             return 1;
         },
-        &looking);
+        &search_state);
 }
 
-/// The loader would give the library that it has.
+/// Copies the image, because the loader would return the library that is loaded already.
 result<std::string> image_set::copy(const std::string &file) {
     auto made = make_image_memory(content_of(file));
     DIOMP_TRY(made);
@@ -108,7 +108,7 @@ result<std::string> image_set::copy(const std::string &file) {
 
 result<void *> image_set::open(const std::string &file, const remote::image_id &id) {
     std::string name = file;
-    if (known_.contains(id)) {
+    if (loaded_.contains(id)) {
         auto copied = copy(file);
         DIOMP_TRY(copied);
         name = copied.take();
@@ -121,32 +121,32 @@ result<void *> image_set::open(const std::string &file, const remote::image_id &
             return error(OMPX_ERR_UNSUPPORTED, fmt::format("the image cannot be loaded: {}", why));
         }
     }
-    known_.insert(id);
+    loaded_.insert(id);
     return handle;
 }
 
-result<std::vector<remote::place>> image_set::load(const std::string &file,
-                                                   const remote::image_id &id,
-                                                   const std::vector<remote::symbol> &symbols) {
+result<std::vector<remote::location>> image_set::load(const std::string &file,
+                                                      const remote::image_id &id,
+                                                      const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
     auto opened = open(file, id);
     DIOMP_TRY(opened);
     void *const handle = opened.value();
     handles_.push_back(handle);
     note_data(handle);
-    std::vector<remote::place> places;
-    places.reserve(symbols.size());
+    std::vector<remote::location> locations;
+    locations.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
         auto const address = reinterpret_cast<std::uint64_t>(::dlsym(handle, each.name.c_str()));
-        places.push_back({address, is_variable(address, each.nbytes)});
+        locations.push_back({address, is_variable(address, each.nbytes)});
         names_.emplace(address, each.name);
     }
-    return places;
+    return locations;
 }
 
 bool image_set::is_variable(std::uint64_t address, std::size_t nbytes) const {
     return nbytes > 0 && std::ranges::any_of(data_, [&](const range &each) {
-               return each.is_written && each.has(address, nbytes);
+               return each.is_writable && each.has(address, nbytes);
            });
 }
 
@@ -168,7 +168,7 @@ void image_set::unload() {
         handles_.pop_back();
     }
     copies_.clear();
-    known_.clear();
+    loaded_.clear();
     data_.clear();
     names_.clear();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Device images of a session, loaded as libraries.
+// Device images of a session, loaded as shared libraries.
 #pragma once
 
 #include "base/result.h"
@@ -16,22 +16,21 @@
 
 namespace diomp::offload::service {
 
-/// Bytes of each variable of an image that can be written, by its name. None of what is no ELF
-/// file.
+/// Map from name to size of the writable variables of an image; empty if it is not an ELF file.
 std::map<std::string, std::uint64_t> variables_in(std::string_view image);
 
 /// Any thread.
 class image_set {
 public:
-    /// Runs the image's constructors. The name of the file must not come again for another one
-    /// until unload(): the loader knows libraries by their names. What is loaded again, by another
-    /// library of the program that has the same image, has variables of its own.
-    /// OMPX_ERR_UNSUPPORTED: the system's loader refuses it.
-    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
-                                            const std::vector<remote::symbol> &symbols);
+    /// Loads an image and runs its constructors. The file name must not be reused for another file
+    /// until unload(), since the loader identifies libraries by their names. An image that is
+    /// loaded again, for another library of the program with the same image, gets separate
+    /// variables. Errors: OMPX_ERR_UNSUPPORTED: the system's loader rejects it.
+    result<std::vector<remote::location>> load(const std::string &file, const remote::image_id &id,
+                                               const std::vector<remote::symbol> &symbols);
     /// Whether the range lies in data of a loaded image.
     [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const;
-    /// The name of a function that load() told the address of; nullptr if it did not.
+    /// The name of a function whose address load() has returned; nullptr otherwise.
     [[nodiscard]] const std::string *name_of(std::uint64_t function) const;
     /// Runs the destructors.
     void unload();
@@ -40,21 +39,22 @@ private:
     struct range {
         std::uint64_t begin;
         std::uint64_t end;
-        bool is_written;
+        bool is_writable;
         [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const {
             return address >= begin && address <= end && nbytes <= end - address;
         }
     };
-    result<void *> open(const std::string &file, const remote::image_id &id); ///< with mutex_
-    result<std::string> copy(const std::string &file);                        ///< with mutex_
+    result<void *> open(const std::string &file,
+                        const remote::image_id &id);   ///< called with mutex_ held
+    result<std::string> copy(const std::string &file); ///< called with mutex_ held
     void note_data(void *handle);
     [[nodiscard]] bool is_variable(std::uint64_t address,
-                                   std::size_t nbytes) const; ///< with mutex_
+                                   std::size_t nbytes) const; ///< called with mutex_ held
 
     mutable std::mutex mutex_;
-    std::set<remote::image_id> known_;
+    std::set<remote::image_id> loaded_;
     std::vector<void *> handles_;   ///< in the order of loading
-    std::vector<unique_fd> copies_; ///< of what has been loaded again
+    std::vector<unique_fd> copies_; ///< of images that were loaded again
     std::vector<range> data_;
     std::map<std::uint64_t, std::string> names_;
 };

@@ -27,8 +27,8 @@ constexpr std::uint64_t pack(pid_t owner, int fd) {
     return std::uint64_t{static_cast<std::uint32_t>(owner)} << 32 | static_cast<std::uint32_t>(fd);
 }
 
-std::string path_of_packed(std::uint64_t place) {
-    return fmt::format("/proc/{}/fd/{}", place >> 32, place & 0xffffffffU);
+std::string path_of_packed(std::uint64_t location) {
+    return fmt::format("/proc/{}/fd/{}", location >> 32, location & 0xffffffffU);
 }
 
 } // namespace
@@ -61,9 +61,11 @@ std::string path_of(const unique_fd &memory) {
 }
 
 struct image_store::table {
-    static constexpr std::size_t num_entries = 512; ///< further images are sent to each session
+    static constexpr std::size_t num_entries =
+        512; ///< when full, further images are sent to each session
     struct entry {
-        std::atomic<std::uint64_t> place{0}; ///< process and descriptor; 0: `id` does not count yet
+        std::atomic<std::uint64_t> location{
+            0}; ///< process and descriptor; 0: `id` is not valid yet
         remote::image_id id;
     };
     std::atomic<std::uint32_t> num_claimed{0};
@@ -95,13 +97,13 @@ image_store::~image_store() {
 
 std::optional<unique_fd> image_store::find(const remote::image_id &id) const {
     for (table::entry const &each : table_->entries) {
-        std::uint64_t const place = each.place.load(std::memory_order_acquire);
-        if (place == 0 || each.id != id) {
+        std::uint64_t const location = each.location.load(std::memory_order_acquire);
+        if (location == 0 || each.id != id) {
             continue;
         }
-        unique_fd found(::open(path_of_packed(place).c_str(), O_RDONLY | O_CLOEXEC));
+        unique_fd found(::open(path_of_packed(location).c_str(), O_RDONLY | O_CLOEXEC));
         struct stat about{};
-        // A session that has ended before the service took its image leaves a stale entry.
+        // A session that ended before the service received its image leaves a stale entry.
         if (found.valid() && ::fstat(found.get(), &about) == 0 &&
             static_cast<std::uint64_t>(about.st_size) == id.nbytes) {
             return found;
@@ -112,7 +114,7 @@ std::optional<unique_fd> image_store::find(const remote::image_id &id) const {
 
 result<unique_fd> image_store::add(const remote::image_id &id, std::string_view image) {
     if (remote::identify(image) != id) {
-        return error(OMPX_ERR_ARG, "the image that came is not the one that was announced");
+        return error(OMPX_ERR_ARG, "the received image does not match the announced one");
     }
     auto memory = make_image_memory(image);
     DIOMP_TRY(memory);
@@ -123,10 +125,10 @@ result<unique_fd> image_store::add(const remote::image_id &id, std::string_view 
     if (number < table::num_entries) {
         table::entry &mine = table_->entries[number];
         mine.id = id;
-        mine.place.store(pack(::getpid(), memory.value().get()), std::memory_order_release);
+        mine.location.store(pack(::getpid(), memory.value().get()), std::memory_order_release);
         descriptor_message message(&number, sizeof number);
         message.attach(memory.value().get());
-        // A service that is too busy does without: the session has the image for the others.
+        // If the service is too busy, only the session keeps the image, for the other sessions.
         static_cast<void>(
             ::sendmsg(to_service_.get(), message.header(), MSG_NOSIGNAL | MSG_DONTWAIT));
     }
@@ -144,9 +146,9 @@ void image_store::take() {
         }
         unique_fd taken = message.take();
         if (got == sizeof number && number < table::num_entries && taken.valid()) {
-            table_->entries[number].place.store(pack(::getpid(), taken.get()),
-                                                std::memory_order_release);
-            held_.push_back(std::move(taken));
+            table_->entries[number].location.store(pack(::getpid(), taken.get()),
+                                                   std::memory_order_release);
+            descriptors_.push_back(std::move(taken));
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Images that sessions of a service have been sent: memory without a name in any file system, so
-// that nothing is left of it when the service is gone, however it ends. A session makes it and says
-// so in a table that all share; it also sends the descriptor to the service, which holds the image
-// from then on. Another session finds it by the table and opens it by /proc.
+// Images received by the sessions of a service, in memfds, so that nothing remains after the
+// service has ended in any way. A session creates the memfd, enters it into a table in shared
+// memory and sends the descriptor to the service, which keeps the image from then on. Other
+// sessions look it up in the table and open it through /proc.
 #pragma once
 
 #include "base/result.h"
@@ -18,14 +18,13 @@
 
 namespace diomp::offload::service {
 
-/// Memory with that content which can be loaded as a library where the system allows that, and not
-/// be written to.
+/// A write-protected memfd with this content, which can be loaded as a library if the system allows
+/// that.
 result<unique_fd> make_image_memory(std::string_view content);
-/// A path by which this process and its debuggers open a descriptor.
+/// A path by which this process and debuggers can open a descriptor.
 [[nodiscard]] std::string path_of(const unique_fd &memory);
 
-/// Made by a service before its sessions. Calls of a session and of the service may come at the
-/// same time.
+/// Created by a service before its sessions. Sessions and the service may call it concurrently.
 class image_store {
 public:
     static result<std::unique_ptr<image_store>> create();
@@ -33,16 +32,16 @@ public:
     image_store(const image_store &) = delete;
     image_store &operator=(const image_store &) = delete;
 
-    // In a session.
-    /// The image if some session has been sent it.
+    // Called in a session.
+    /// The image, if a session has received it.
     [[nodiscard]] std::optional<unique_fd> find(const remote::image_id &id) const;
-    /// Keeps an image, which must be what its id says. OMPX_ERR_ARG, OMPX_ERR_SYSTEM.
+    /// Adds an image. Errors: OMPX_ERR_ARG: it does not match its id; OMPX_ERR_SYSTEM.
     result<unique_fd> add(const remote::image_id &id, std::string_view image);
 
-    // In the service.
-    /// Readable when there is something to take.
+    // Called in the service.
+    /// Descriptor that is readable when take() has something to receive.
     [[nodiscard]] int incoming() const { return from_sessions_.get(); }
-    /// Takes over the images that sessions have. Does not block.
+    /// Receives the descriptors of images that sessions have added. Does not block.
     void take();
 
 private:
@@ -52,7 +51,7 @@ private:
     table *table_ = nullptr; ///< shared
     unique_fd from_sessions_;
     unique_fd to_service_;
-    std::vector<unique_fd> held_; ///< by the service
+    std::vector<unique_fd> descriptors_; ///< kept by the service
 };
 
 } // namespace diomp::offload::service

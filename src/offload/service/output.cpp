@@ -18,38 +18,38 @@
 namespace diomp::offload::service {
 namespace {
 
-// What has been taken out of a pipe and not been sent yet would be lost with the process, and after
-// half a frame the server could not say why; what is still in the pipe the server sends. So a crash
-// and an exit of a region wait until nothing is in hand, and from then on nothing is taken. One
-// session per process.
+// Bytes that have been read from a pipe but not sent would be lost with the process, and after half
+// a frame the server could not report the reason. Bytes in the pipe are sent by the server. So a
+// crash or an exit in a region waits until no send is in progress, and no more bytes are read after
+// that. One session per process.
 std::atomic<bool> g_is_ending{false};
-std::atomic<bool> g_is_in_hand{false};
+std::atomic<bool> g_is_sending{false};
 std::atomic<faulty_access *> g_fault{nullptr};
-/// A client may have stopped reading.
-constexpr int most_waits = 1000;
+/// Limit of the wait, in ms: the client may have stopped reading.
+constexpr int max_waits = 1000;
 
-void wait_before_end() {
+void wait_until_sent() {
     g_is_ending.store(true);
     timespec const one_ms{0, 1000000};
-    for (int i = 0; i < most_waits && g_is_in_hand.load(); ++i) {
+    for (int i = 0; i < max_waits && g_is_sending.load(); ++i) {
         ::nanosleep(&one_ms, nullptr);
     }
 }
 
 void wait_before_crash(int signal, siginfo_t *about, void * /*context*/) {
     faulty_access *const fault = g_fault.load();
-    // Others than the kernel give no address, nor does it where an address has no meaning.
+    // Only the kernel provides an address, and only for faults that have one.
     bool const is_access = (signal == SIGSEGV || signal == SIGBUS) && about->si_code > 0 &&
                            about->si_code != SI_KERNEL;
     if (fault != nullptr && is_access && !g_is_ending.load()) {
         fault->address.store(reinterpret_cast<std::uint64_t>(about->si_addr));
         fault->is_known.store(true);
     }
-    wait_before_end();
-    ::raise(signal); // which has its default action again
+    wait_until_sent();
+    ::raise(signal); // SA_RESETHAND has restored the default action
 }
 
-void watch_for_the_end(faulty_access &fault) {
+void install_end_handlers(faulty_access &fault) {
     g_fault.store(&fault);
     struct sigaction action{};
     action.sa_sigaction = wait_before_crash;
@@ -57,7 +57,7 @@ void watch_for_the_end(faulty_access &fault) {
     for (int const signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) {
         ::sigaction(signal, &action, nullptr);
     }
-    static_cast<void>(std::atexit(wait_before_end)); // a region may call exit()
+    static_cast<void>(std::atexit(wait_until_sent)); // a region may call exit()
 }
 
 } // namespace
@@ -76,7 +76,7 @@ result<output_pipes> output_pipes::make() {
     return made;
 }
 
-std::array<std::uint64_t, 2> output_pipes::send_to(remote::control_link &client) const {
+std::array<std::uint64_t, 2> output_pipes::send_to(remote::control_connection &client) const {
     std::array<std::uint64_t, 2> sent{};
     for (std::size_t i = 0; i < 2; ++i) {
         char bytes[16384];
@@ -96,8 +96,8 @@ std::array<std::uint64_t, 2> output_pipes::send_to(remote::control_link &client)
     return sent;
 }
 
-result<std::unique_ptr<output>> output::redirect(remote::control_link &client, output_pipes pipes,
-                                                 faulty_access &fault) {
+result<std::unique_ptr<output>> output::redirect(remote::control_connection &client,
+                                                 output_pipes pipes, faulty_access &fault) {
     std::unique_ptr<output> made(new output(client, std::move(pipes)));
     std::fflush(nullptr);
     made->log_ = unique_fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -106,8 +106,8 @@ result<std::unique_ptr<output>> output::redirect(remote::control_link &client, o
     }
     set_log_descriptor(made->log_.get());
     for (std::size_t i = 0; i < 2; ++i) {
-        unique_fd const theirs = std::move(made->pipes_.write[i]);
-        if (::dup2(theirs.get(), i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
+        unique_fd const write_end = std::move(made->pipes_.write[i]);
+        if (::dup2(write_end.get(), i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0) {
             return system_error("dup2", errno);
         }
     }
@@ -115,7 +115,7 @@ result<std::unique_ptr<output>> output::redirect(remote::control_link &client, o
     if (!made->stop_.valid()) {
         return system_error("eventfd", errno);
     }
-    watch_for_the_end(fault);
+    install_end_handlers(fault);
     made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
     return made;
 }
@@ -140,13 +140,13 @@ std::array<std::uint64_t, 2> output::flush() {
 }
 
 void output::send_pending() {
-    g_is_in_hand.store(true);
+    g_is_sending.store(true);
     if (!g_is_ending.load()) {
         auto const sent = pipes_.send_to(client_);
         sent_[0] += sent[0];
         sent_[1] += sent[1];
     }
-    g_is_in_hand.store(false);
+    g_is_sending.store(false);
 }
 
 void output::serve() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a session's regions print goes to the client: standard output and standard error are pipes
-// that this class empties.
+// Forwards the standard output and standard error of a session's regions to the client. Both are
+// pipes that this class reads.
 #pragma once
 
 #include "base/result.h"
@@ -16,17 +16,17 @@
 
 namespace diomp::offload::service {
 
-/// What a session prints to, [standard output, standard error].
+/// Pipes that a session prints to, [standard output, standard error].
 struct output_pipes {
     static result<output_pipes> make();
-    /// Sends what is in them now.
-    std::array<std::uint64_t, 2> send_to(remote::control_link &client) const;
+    /// Sends the bytes that are in the pipes now. Returns how many of each stream were sent.
+    std::array<std::uint64_t, 2> send_to(remote::control_connection &client) const;
 
-    std::array<unique_fd, 2> read; ///< do not block
+    std::array<unique_fd, 2> read; ///< non-blocking
     std::array<unique_fd, 2> write;
 };
 
-/// The access to memory by which a session has crashed, for its service.
+/// Memory access that crashed a session, for its service.
 struct faulty_access {
     std::atomic<bool> is_known{false};
     std::atomic<std::uint64_t> address{0};
@@ -34,29 +34,28 @@ struct faulty_access {
 
 class output {
 public:
-    /// From now on the process prints to the client, also what it prints before it crashes: signals
-    /// that end it wait for what is on its way, and leave in `fault` what they know of the reason.
-    /// The log stays with the service. Once per process.
-    static result<std::unique_ptr<output>> redirect(remote::control_link &client,
+    /// Redirects the output of this process to the client, including output before a crash:
+    /// handlers of fatal signals wait for a send in progress and record the fault address in
+    /// `fault`. Log messages still go to the service's standard error. Once per process.
+    static result<std::unique_ptr<output>> redirect(remote::control_connection &client,
                                                     output_pipes pipes, faulty_access &fault);
-    /// Ends the thread; what has been printed is sent before.
+    /// Sends all output and ends the thread.
     ~output();
     output(const output &) = delete;
     output &operator=(const output &) = delete;
 
-    /// Sends all that has been printed, and how many bytes of each stream that are by now. Any
-    /// thread.
+    /// Sends all output. Returns the total number of bytes of each stream sent so far. Any thread.
     std::array<std::uint64_t, 2> flush();
 
 private:
-    output(remote::control_link &client, output_pipes pipes)
+    output(remote::control_connection &client, output_pipes pipes)
         : client_(client), pipes_(std::move(pipes)) {}
-    void send_pending(); ///< with mutex_
+    void send_pending(); ///< called with mutex_ held
     void serve();
 
-    remote::control_link &client_;
-    output_pipes pipes_; ///< ends to read from
-    unique_fd log_;      ///< standard error of the service
+    remote::control_connection &client_;
+    output_pipes pipes_; ///< only the read ends are used
+    unique_fd log_;      ///< the service's standard error
     unique_fd stop_;
     std::mutex mutex_;
     std::array<std::uint64_t, 2> sent_{};

@@ -39,51 +39,51 @@ void peer_copies::start(remote::world &ranks) {
         std::lock_guard const guard(mutex_);
         ranks_ = &ranks;
     }
-    if (ranks.device_memory(ranks.rank())) { // else nobody has a reason to ask
+    if (ranks.device_memory(ranks.rank())) { // otherwise no session sends requests
         thread_ = start_service_thread("diomp-fetches", [this] { serve(); });
     }
 }
 
-status peer_copies::copy(world_rank to, const remote::straight_transfer &what,
+status peer_copies::copy(world_rank to, const remote::zero_copy_transfer &what,
                          conduit::memory_kind source_memory) {
-    remote::peer_copy asked{0, what, source_memory};
+    remote::peer_copy request{0, what, source_memory};
     {
         std::lock_guard const guard(mutex_);
         if (auto const gone = lost_.find(to.value()); gone != lost_.end()) {
             return error(OMPX_ERR_PEER, gone->second);
         }
-        asked.ticket = next_ticket_++;
-        questions_.emplace(asked.ticket, question{to, false, {}});
+        request.ticket = next_ticket_++;
+        sent_requests_.emplace(request.ticket, sent_request{to, false, {}});
     }
-    send(*ranks_, to, remote::world::copy_handler, encode(asked));
+    send(*ranks_, to, remote::world::copy_handler, encode(request));
     status waited =
-        ranks_->engine().wait_for_network([&] { return is_over(asked.ticket); },
+        ranks_->engine().wait_for_network([&] { return is_over(request.ticket); },
                                           [&] {
                                               return fmt::format("copying {} bytes to remote "
                                                                  "device {}",
                                                                  what.nbytes, to.value() - 1);
                                           });
     std::lock_guard const guard(mutex_);
-    question const answered = std::move(questions_.extract(asked.ticket).mapped());
+    sent_request const reply = std::move(sent_requests_.extract(request.ticket).mapped());
     if (!waited) {
         return waited.take_failure();
     }
-    return answered.failure.empty() ? status() : error(OMPX_ERR_PEER, answered.failure);
+    return reply.failure.empty() ? status() : error(OMPX_ERR_PEER, reply.failure);
 }
 
 bool peer_copies::is_over(std::uint64_t ticket) {
     std::lock_guard const guard(mutex_);
-    return questions_.at(ticket).is_over;
+    return sent_requests_.at(ticket).is_over;
 }
 
-void peer_copies::take_request(const conduit::message &incoming) {
-    auto asked = remote::decode_peer_copy(bytes_of(incoming));
-    if (!asked || incoming.source == world_rank(0)) {
-        return; // no session of this version
+void peer_copies::on_request(const conduit::message &incoming) {
+    auto request = remote::decode_peer_copy(bytes_of(incoming));
+    if (!request || incoming.source == world_rank(0)) {
+        return; // not sent by a session of this version
     }
     {
         std::lock_guard const guard(mutex_);
-        requests_.push_back({incoming.source, asked.value()});
+        requests_.push_back({incoming.source, request.value()});
     }
     wake();
 }
@@ -100,54 +100,55 @@ void peer_copies::wake() {
     }
 }
 
-void peer_copies::take_answer(const conduit::message &incoming) {
+void peer_copies::on_reply(const conduit::message &incoming) {
     packet_reader packet(bytes_of(incoming));
     auto const ticket = packet.number<std::uint64_t>();
     std::lock_guard const guard(mutex_);
-    auto const found = questions_.find(ticket);
-    if (found != questions_.end() && found->second.target == incoming.source) {
+    auto const found = sent_requests_.find(ticket);
+    if (found != sent_requests_.end() && found->second.target == incoming.source) {
         found->second.failure = packet.rest();
         found->second.is_over = true;
     }
 }
 
-void peer_copies::lose(world_rank peer, const std::string &why) {
+void peer_copies::on_peer_lost(world_rank peer, const std::string &why) {
     std::lock_guard const guard(mutex_);
     lost_.emplace(peer.value(), why);
-    std::erase_if(requests_, [&](const request &each) { return each.source == peer; });
-    for (auto &[ticket, asked] : questions_) {
-        if (asked.target == peer && !asked.is_over) {
-            asked.failure = why;
-            asked.is_over = true;
+    std::erase_if(requests_, [&](const copy_request &each) { return each.source == peer; });
+    for (auto &[ticket, request] : sent_requests_) {
+        if (request.target == peer && !request.is_over) {
+            request.failure = why;
+            request.is_over = true;
         }
     }
 }
 
-bool peer_copies::may_start(const request &asked) const {
-    auto const known = num_under_way_.find(asked.source.value());
-    return known == num_under_way_.end() || known->second < most_at_once;
+bool peer_copies::may_start(const copy_request &request) const {
+    auto const known = num_in_flight_.find(request.source.value());
+    return known == num_in_flight_.end() || known->second < max_concurrent;
 }
 
-std::vector<peer_copies::request> peer_copies::take_requests() {
+std::vector<peer_copies::copy_request> peer_copies::pop_startable() {
     std::lock_guard const guard(mutex_);
-    std::vector<request> taken;
-    std::erase_if(requests_, [&](const request &each) {
+    std::vector<copy_request> taken;
+    std::erase_if(requests_, [&](const copy_request &each) {
         if (!may_start(each)) {
             return false;
         }
-        ++num_under_way_[each.source.value()];
+        ++num_in_flight_[each.source.value()];
         taken.push_back(each);
         return true;
     });
     return taken;
 }
 
-bool peer_copies::wait_for_change(const std::list<fetch> &under_way) {
+bool peer_copies::wait_for_change(const std::list<fetch> &in_flight) {
     auto const has_come = [this] {
-        return stopping_ || std::ranges::any_of(
-                                requests_, [this](const request &each) { return may_start(each); });
+        return stopping_ || std::ranges::any_of(requests_, [this](const copy_request &each) {
+                   return may_start(each);
+               });
     };
-    if (under_way.empty()) {
+    if (in_flight.empty()) {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, has_come);
         return !stopping_;
@@ -155,66 +156,66 @@ bool peer_copies::wait_for_change(const std::list<fetch> &under_way) {
     status const waited = ranks_->engine().wait_for_network(
         [&] {
             bool const is_over = std::ranges::any_of(
-                under_way, [](const fetch &each) { return each.arrival.is_done(); });
+                in_flight, [](const fetch &each) { return each.completion.is_done(); });
             std::lock_guard const guard(mutex_);
             return is_over || has_come();
         },
-        [&] { return fmt::format("fetching {} parts from remote devices", under_way.size()); });
+        [&] { return fmt::format("fetching {} ranges from remote devices", in_flight.size()); });
     std::lock_guard const guard(mutex_);
     return waited.ok() && !stopping_;
 }
 
 void peer_copies::serve() {
-    std::list<fetch> under_way;
-    while (wait_for_change(under_way)) {
-        for (request const &each : take_requests()) {
-            fetch &wanted = under_way.emplace_back();
-            wanted.asked = each;
+    std::list<fetch> in_flight;
+    while (wait_for_change(in_flight)) {
+        for (copy_request const &each : pop_startable()) {
+            fetch &wanted = in_flight.emplace_back();
+            wanted.request = each;
             if (status const begun = begin(wanted); !begun) {
-                answer(each, begun);
-                under_way.pop_back();
+                send_reply(each, begun);
+                in_flight.pop_back();
             }
         }
-        std::erase_if(under_way, [this](fetch &each) {
-            if (!each.arrival.is_done()) {
+        std::erase_if(in_flight, [this](fetch &each) {
+            if (!each.completion.is_done()) {
                 return false;
             }
-            std::size_t const nbytes = each.asked.what.transfer.nbytes;
-            status const landed = each.arrival.wait(ranks_->engine(), [&] {
+            std::size_t const nbytes = each.request.what.transfer.nbytes;
+            status const completed = each.completion.wait(ranks_->engine(), [&] {
                 return fmt::format("fetching {} bytes from remote device {}", nbytes,
-                                   each.asked.source.value() - 1);
+                                   each.request.source.value() - 1);
             });
-            if (landed) {
-                moved_.straight.fetch_add(nbytes, std::memory_order_relaxed);
+            if (completed) {
+                moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);
             }
-            each.memory = {}; // who hears of the end may free it
-            answer(each.asked, landed);
+            each.memory = {}; // the reply permits the client to free it
+            send_reply(each.request, completed);
             return true;
         });
     }
 }
 
 status peer_copies::begin(fetch &wanted) {
-    remote::straight_transfer const &what = wanted.asked.what.transfer;
-    auto memory = hold_for_network(*ranks_, device_, what.address, what.nbytes);
+    remote::zero_copy_transfer const &what = wanted.request.what.transfer;
+    auto memory = retain_for_network(*ranks_, device_, what.address, what.nbytes);
     DIOMP_TRY(memory);
     wanted.memory = memory.take();
-    return ranks_->conduit().get_between(
-        wanted.asked.source, what.there, to_pointer(what.address), what.nbytes,
-        {wanted.asked.what.source_memory, wanted.memory.kind}, wanted.arrival.count());
+    return ranks_->conduit().get_device_memory(
+        wanted.request.source, what.peer_address, to_pointer(what.address), what.nbytes,
+        {wanted.request.what.source_memory, wanted.memory.kind}, wanted.completion.count());
 }
 
-void peer_copies::answer(const request &asked, const status &done) {
+void peer_copies::send_reply(const copy_request &request, const status &done) {
     {
         std::lock_guard const guard(mutex_);
-        --num_under_way_[asked.source.value()];
+        --num_in_flight_[request.source.value()];
     }
     packet_writer packet;
-    packet.number(asked.what.ticket);
+    packet.number(request.what.ticket);
     if (!done) {
         packet.bytes(done.failure().message());
     }
-    send(*ranks_, asked.source, remote::world::copied_handler, packet.take());
+    send(*ranks_, request.source, remote::world::copy_reply_handler, packet.take());
 }
 
 } // namespace diomp::offload::service

@@ -30,7 +30,7 @@ const diomp_plugin_table *plugins = nullptr;
 
 } // namespace
 
-/// libomptarget calls it when it is loaded.
+/// Called by libomptarget when it is loaded.
 extern "C" __attribute__((visibility("default"))) void
 diomp_take_plugins(const diomp_plugin_table *table) {
     plugins = table->version >= DIOMP_PLUGIN_TABLE_VERSION ? table : nullptr;
@@ -48,8 +48,8 @@ public:
               }
           }) {}
 
-    result<std::vector<remote::place>> load(const std::string &file, const remote::image_id &id,
-                                            const std::vector<remote::symbol> &symbols) override;
+    result<std::vector<remote::location>> load(const std::string &file, const remote::image_id &id,
+                                               const std::vector<remote::symbol> &symbols) override;
     [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {
         std::lock_guard const guard(mutex_);
         auto const found = kernels_.find(kernel);
@@ -58,7 +58,7 @@ public:
     result<std::uint64_t> allocate(std::size_t nbytes) override {
         std::uint64_t const address = plugins->allocate(device_, nbytes);
         if (address == 0) {
-            return error(OMPX_ERR_NOMEM, "the device has no room");
+            return error(OMPX_ERR_NOMEM, "the device is out of memory");
         }
         allocated_.add(address, nbytes);
         return address;
@@ -76,18 +76,18 @@ public:
             std::memcpy(to_pointer(to), from, nbytes);
             return {};
         }
-        auto held = known(to, nbytes);
-        DIOMP_TRY(held);
-        return outcome(plugins->write(device_, to, from, nbytes), "take data");
+        auto retained = retain_memory(to, nbytes);
+        DIOMP_TRY(retained);
+        return outcome(plugins->write(device_, to, from, nbytes), "write data");
     }
     status read(void *to, std::uint64_t from, std::size_t nbytes) override {
         if (slot_.has(from, nbytes)) {
             std::memcpy(to, to_pointer(from), nbytes);
             return {};
         }
-        auto held = known(from, nbytes);
-        DIOMP_TRY(held);
-        return outcome(plugins->read(device_, to, from, nbytes), "give data");
+        auto retained = retain_memory(from, nbytes);
+        DIOMP_TRY(retained);
+        return outcome(plugins->read(device_, to, from, nbytes), "read data");
     }
     status copy(std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
         if (slot_.has(from, nbytes)) {
@@ -96,9 +96,9 @@ public:
         if (slot_.has(to, nbytes)) {
             return read(to_pointer(to), from, nbytes);
         }
-        auto source = known(from, nbytes);
+        auto source = retain_memory(from, nbytes);
         DIOMP_TRY(source);
-        auto target = known(to, nbytes);
+        auto target = retain_memory(to, nbytes);
         DIOMP_TRY(target);
         return outcome(plugins->copy(device_, to, from, nbytes), "copy data");
     }
@@ -109,17 +109,17 @@ public:
     [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
         return memory_;
     }
-    [[nodiscard]] result<network_range> hold(std::uint64_t address,
-                                             std::size_t nbytes) const override {
+    [[nodiscard]] result<network_range> retain(std::uint64_t address,
+                                               std::size_t nbytes) const override {
         if (slot_.has(address, nbytes)) {
             return network_range{};
         }
         if (!memory_) {
             return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
         }
-        auto held = hold_in(variables_, address, nbytes);
-        DIOMP_TRY(held);
-        return network_range{*memory_, held.take()};
+        auto retained = retain_in(variables_, address, nbytes);
+        DIOMP_TRY(retained);
+        return network_range{*memory_, retained.take()};
     }
     void enter() override { static_cast<void>(plugins->enter(device_)); }
 
@@ -134,52 +134,52 @@ private:
         return error(OMPX_ERR_SYSTEM, fmt::format("the device did not {}", doing));
     }
 
-    /// What the client has allocated, or is among `others`; it stays as long as the result lives.
+    /// Keeps an allocation of the client, or an entry of `others`, alive as long as the result.
     [[nodiscard]] result<std::shared_ptr<void>>
-    hold_in(const allocations &others, std::uint64_t address, std::size_t nbytes) const {
-        auto held = allocated_.hold(address, nbytes);
-        if (!held) {
-            held = others.hold(address, nbytes);
+    retain_in(const allocations &others, std::uint64_t address, std::size_t nbytes) const {
+        auto retained = allocated_.retain(address, nbytes);
+        if (!retained) {
+            retained = others.retain(address, nbytes);
         }
-        if (!held) {
+        if (!retained) {
             return error(OMPX_ERR_RANGE,
-                         fmt::format("{} bytes at {:#x} are no memory of the device: neither "
+                         fmt::format("{} bytes at {:#x} are not memory of the device: neither "
                                      "allocated nor in a variable of an image",
                                      nbytes, address));
         }
-        return held;
+        return retained;
     }
-    /// The same for what goes by way of the plugin, which takes any address for one of its device.
-    [[nodiscard]] result<std::shared_ptr<void>> known(std::uint64_t address,
-                                                      std::size_t nbytes) const {
-        return hold_in(symbols_, address, nbytes);
+    /// retain_in() for operations of the plugin, which does not validate addresses.
+    [[nodiscard]] result<std::shared_ptr<void>> retain_memory(std::uint64_t address,
+                                                              std::size_t nbytes) const {
+        return retain_in(symbols_, address, nbytes);
     }
-    static void note(allocations &some, std::uint64_t address, std::size_t nbytes) {
-        if (!some.hold(address, nbytes)) { // symbols may share a place
-            some.add(address, nbytes);
+    static void add_if_new(allocations &table, std::uint64_t address, std::size_t nbytes) {
+        if (!table.retain(address, nbytes)) { // symbols may share an address
+            table.add(address, nbytes);
         }
     }
 
     struct image {
-        std::string bytes; ///< the plugin reads them as long as it likes
+        std::string bytes; ///< the plugin may read them at any time
         void *handle = nullptr;
-        std::map<std::string, std::uint64_t> variables; ///< variables_in() of it
+        std::map<std::string, std::uint64_t> variables; ///< result of variables_in()
     };
 
     int device_;
-    std::optional<conduit::memory_kind> memory_; ///< as networks call it
+    std::optional<conduit::memory_kind> memory_; ///< kind passed to networks
     allocations allocated_;
-    // They stay as long as the process.
-    allocations symbols_{[](std::uint64_t) {}};   ///< of images, but for kernels
-    allocations variables_{[](std::uint64_t) {}}; ///< among them
-    mutable std::mutex mutex_;                    ///< over the rest
-    std::deque<image> images_; ///< which LLVM's plugin looks at for as long as they are loaded
+    // Symbols and variables exist until the process ends.
+    allocations symbols_{[](std::uint64_t) {}};   ///< of images, without kernels
+    allocations variables_{[](std::uint64_t) {}}; ///< subset of symbols_
+    mutable std::mutex mutex_;                    ///< protects the rest
+    std::deque<image> images_; ///< LLVM's plugin reads them while they are loaded
     std::unordered_map<std::uint64_t, std::string> kernels_;
 };
 
-result<std::vector<remote::place>> plugin_target::load(const std::string &file,
-                                                       const remote::image_id & /*id*/,
-                                                       const std::vector<remote::symbol> &symbols) {
+result<std::vector<remote::location>>
+plugin_target::load(const std::string &file, const remote::image_id & /*id*/,
+                    const std::vector<remote::symbol> &symbols) {
     std::lock_guard const guard(mutex_);
     auto bytes = read_file(file);
     DIOMP_TRY(bytes);
@@ -188,11 +188,11 @@ result<std::vector<remote::place>> plugin_target::load(const std::string &file,
     loaded.handle = plugins->load(device_, loaded.bytes.data(), loaded.bytes.size());
     if (loaded.handle == nullptr) {
         images_.pop_back();
-        return error(OMPX_ERR_UNSUPPORTED, "the device does not take the image");
+        return error(OMPX_ERR_UNSUPPORTED, "the device rejected the image");
     }
     loaded.variables = variables_in(loaded.bytes);
-    std::vector<remote::place> places;
-    places.reserve(symbols.size());
+    std::vector<remote::location> locations;
+    locations.reserve(symbols.size());
     for (remote::symbol const &each : symbols) {
         auto const address = plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes);
         auto const found = loaded.variables.find(each.name);
@@ -200,35 +200,35 @@ result<std::vector<remote::place>> plugin_target::load(const std::string &file,
         bool const is_variable =
             is_data && found != loaded.variables.end() && each.nbytes == found->second;
         if (is_data) {
-            note(symbols_, address, each.nbytes);
+            add_if_new(symbols_, address, each.nbytes);
         }
         if (is_variable) {
-            note(variables_, address, each.nbytes);
+            add_if_new(variables_, address, each.nbytes);
         }
-        places.push_back({address, is_variable});
+        locations.push_back({address, is_variable});
         kernels_.emplace(address, each.name);
     }
-    return places;
+    return locations;
 }
 
 status plugin_target::launch(const remote::launch_arguments &launch) {
-    diomp_remote_launch asked{};
-    asked.kernel = launch.kernel;
-    asked.version = launch.version;
-    std::memcpy(asked.num_teams, launch.num_teams, sizeof asked.num_teams);
-    std::memcpy(asked.thread_limit, launch.thread_limit, sizeof asked.thread_limit);
-    asked.trip_count = launch.trip_count;
-    asked.dynamic_memory_bytes = launch.dynamic_memory_bytes;
+    diomp_remote_launch args{};
+    args.kernel = launch.kernel;
+    args.version = launch.version;
+    std::memcpy(args.num_teams, launch.num_teams, sizeof args.num_teams);
+    std::memcpy(args.thread_limit, launch.thread_limit, sizeof args.thread_limit);
+    args.trip_count = launch.trip_count;
+    args.dynamic_memory_bytes = launch.dynamic_memory_bytes;
     std::vector<std::uint64_t> values(launch.arguments.size() / sizeof(std::uint64_t));
     std::memcpy(values.data(), launch.arguments.data(), values.size() * sizeof(std::uint64_t));
-    asked.arguments = values.data();
-    asked.num_arguments = values.size();
-    return outcome(plugins->launch(device_, &asked), "run the kernel");
+    args.arguments = values.data();
+    args.num_arguments = values.size();
+    return outcome(plugins->launch(device_, &args), "run the kernel");
 }
 
 } // namespace
 
-/// A program that has plugins of its own to hand over (tests) needs no libomptarget.
+/// A program that provides its own plugin table (tests) needs no libomptarget.
 static bool find_plugins() {
     return plugins != nullptr || (load_libomptarget() && plugins != nullptr);
 }
@@ -254,7 +254,7 @@ bool load_libomptarget() {
         if (library == nullptr) {
             return false;
         }
-        // Programs do that before main. Without it the OpenMP routines of regions crash.
+        // Programs call this before main. Without it, OpenMP routines in regions crash.
         if (auto const start = reinterpret_cast<void (*)()>(::dlsym(library, "__tgt_rtl_init"))) {
             start();
         }
@@ -266,55 +266,56 @@ bool load_libomptarget() {
 result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device,
                                                    const std::string &network_device_memory) {
     if (!find_plugins()) {
-        return error(OMPX_ERR_UNSUPPORTED, "the service has no libomptarget of DiOMP beside it");
+        return error(OMPX_ERR_UNSUPPORTED,
+                     "DiOMP's libomptarget was not found next to the service");
     }
     if (plugins->start(plugin.c_str()) <= device || plugins->use(device) != 0) {
         return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("LLVM's plugin '{}' does not start device {}", plugin, device));
+                     fmt::format("LLVM's plugin '{}' could not start device {}", plugin, device));
     }
     return std::unique_ptr<target>(
         std::make_unique<plugin_target>(device, kind_of(plugin, network_device_memory)));
 }
 
-/// Starts the plugin and its devices, so that they can say what they are. To `into`: the machine,
-/// and a line per device. 0: done.
-static int tell_devices(const std::string &plugin, int into) {
-    std::string told;
+/// Starts the plugin and its devices, and writes to `into`: the ELF machine, and a line per device
+/// with its architecture. 0: success.
+static int write_devices(const std::string &plugin, int into) {
+    std::string text;
     int const count = find_plugins() ? plugins->start(plugin.c_str()) : 0;
     bool const is_gpu = kind_of(plugin, "").has_value();
     for (int device = 0; device < count && plugins->use(device) == 0; ++device) {
-        told += fmt::format("{}\n", is_gpu ? plugins->architecture(device) : "");
+        text += fmt::format("{}\n", is_gpu ? plugins->architecture(device) : "");
     }
-    if (told.empty()) {
+    if (text.empty()) {
         return 1;
     }
-    told = fmt::format("{}\n{}", plugins->machine(), told);
-    return ::write(into, told.data(), told.size()) == static_cast<ssize_t>(told.size()) ? 0 : 1;
+    text = fmt::format("{}\n{}", plugins->machine(), text);
+    return ::write(into, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
 }
 
-result<plugin_devices> ask_plugin(const std::string &plugin) {
+result<plugin_devices> query_plugin(const std::string &plugin) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         return system_error("pipe", errno);
     }
-    unique_fd const answer(ends[0]);
-    unique_fd question(ends[1]);
+    unique_fd const read_end(ends[0]);
+    unique_fd write_end(ends[1]);
     pid_t const pid = ::fork();
     if (pid == 0) {
-        std::_Exit(tell_devices(plugin, ends[1]));
+        std::_Exit(write_devices(plugin, ends[1]));
     }
-    question.reset();
-    std::string told;
-    std::array<char, 4096> part;
+    write_end.reset();
+    std::string text;
+    std::array<char, 4096> chunk;
     for (ssize_t nbytes = 1; pid > 0 && nbytes > 0;) {
-        nbytes = ::read(answer.get(), part.data(), part.size());
-        told.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(nbytes, 0)));
+        nbytes = ::read(read_end.get(), chunk.data(), chunk.size());
+        text.append(chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(nbytes, 0)));
     }
     if (pid > 0) {
         ::waitpid(pid, nullptr, 0);
     }
     plugin_devices found;
-    std::istringstream lines(told);
+    std::istringstream lines(text);
     lines >> found.machine;
     lines.ignore();
     for (std::string line; std::getline(lines, line);) {
@@ -323,7 +324,7 @@ result<plugin_devices> ask_plugin(const std::string &plugin) {
     if (found.architectures.empty()) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("LLVM's plugin '{}' finds no devices here", plugin),
-                     "see whether the vendor's driver is installed");
+                     "check that the vendor's driver is installed");
     }
     return found;
 }

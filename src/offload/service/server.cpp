@@ -31,17 +31,17 @@
 namespace diomp::offload::service {
 namespace {
 
-/// Outlives a crash of the session, which writes into it.
-activity_board *make_board() {
-    void *const memory = ::mmap(nullptr, sizeof(activity_board), PROT_READ | PROT_WRITE,
+/// In shared memory, so that it outlives a crash of the session, which writes to it.
+activity_table *make_activity_table() {
+    void *const memory = ::mmap(nullptr, sizeof(activity_table), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? nullptr : new (memory) activity_board;
+    return memory == MAP_FAILED ? nullptr : new (memory) activity_table;
 }
 
-/// Of a client that reads nothing while its session's end is told.
-constexpr std::chrono::milliseconds patience_with_reader{200};
+/// Limit for sending the end of a session to a client that does not read.
+constexpr std::chrono::milliseconds final_send_timeout{200};
 
-std::string describe_end(int wait_status, const activity_board &board) {
+std::string describe_end(int wait_status, const activity_table &activities) {
     std::string text;
     if (WIFSIGNALED(wait_status)) {
         int const signal = WTERMSIG(wait_status);
@@ -49,7 +49,7 @@ std::string describe_end(int wait_status, const activity_board &board) {
     } else {
         text = fmt::format("ended with status {}", WEXITSTATUS(wait_status));
     }
-    std::string const running = board.describe();
+    std::string const running = activities.describe();
     return running.empty() ? "its process " + text
                            : fmt::format("its process {} while running {}", text, running);
 }
@@ -72,34 +72,35 @@ void bind_to(const std::vector<int> &processors) {
 } // namespace
 
 struct server::session_process {
-    session_process(remote::control_link link, activity_board *shared, output_pipes made)
-        : client(std::move(link)), board(shared), pipes(std::move(made)) {}
-    ~session_process() { ::munmap(board, sizeof *board); }
+    session_process(remote::control_connection connection, activity_table *shared,
+                    output_pipes made)
+        : client(std::move(connection)), activities(shared), pipes(std::move(made)) {}
+    ~session_process() { ::munmap(activities, sizeof *activities); }
     session_process(const session_process &) = delete;
     session_process &operator=(const session_process &) = delete;
 
-    /// After the process has ended: what it has printed, and why it is no more.
-    void tell_end(const std::string &why) {
-        client.limit_sending(patience_with_reader);
+    /// Call after the process has ended: sends its remaining output and the reason.
+    void send_end(const std::string &why) {
+        client.set_send_timeout(final_send_timeout);
         if (!client.take_over()) {
             return;
         }
         pipes.send_to(client);
         packet_writer packet(remote::frame::ended);
         packet.text(why);
-        if (board->fault.is_known.load()) {
-            packet.number(board->fault.address.load());
+        if (activities->fault.is_known.load()) {
+            packet.number(activities->fault.address.load());
         }
         static_cast<void>(client.send(packet.take()));
     }
 
-    remote::control_link client;
-    activity_board *board;
+    remote::control_connection client;
+    activity_table *activities;
     output_pipes pipes;
 };
 
-remote::offer describe_host() {
-    remote::offer made;
+remote::device_description describe_host() {
+    remote::device_description made;
     made.host = launch::host_name();
     made.node = launch::node_identity();
     made.has_rdma_adapter = conduit::has_rdma_adapter();
@@ -108,8 +109,8 @@ remote::offer describe_host() {
 
 server::server(unique_fd listener, secure::secret token, server_options chosen)
     : listener_(std::move(listener)), token_(std::move(token)), chosen_(std::move(chosen)),
-      most_sessions_(
-          std::max(static_cast<std::size_t>(chosen_.most_sessions), chosen_.devices.size())) {}
+      max_sessions_(
+          std::max(static_cast<std::size_t>(chosen_.max_sessions), chosen_.devices.size())) {}
 
 server::~server() {
     for (auto const &[pid, session] : sessions_) {
@@ -123,7 +124,7 @@ std::string server::reason_to_refuse(std::uint32_t device) const {
         return fmt::format("there is no such device: it lends {}, from number 0 on",
                            chosen_.devices.size());
     }
-    if (sessions_.size() >= most_sessions_) {
+    if (sessions_.size() >= max_sessions_) {
         return fmt::format("too many sessions: {} devices are in use, which is its limit [remedy: "
                            "use fewer devices, or wait for other clients; diomp-deviced "
                            "--max-sessions sets the limit]",
@@ -132,7 +133,7 @@ std::string server::reason_to_refuse(std::uint32_t device) const {
     return {};
 }
 
-void server::refuse(remote::control_link &client, remote::frame how, const std::string &why) {
+void server::refuse(remote::control_connection &client, remote::frame how, const std::string &why) {
     log(log_level::info, "a client was refused: {}", why);
     packet_writer refusal(how);
     refusal.text(why);
@@ -143,12 +144,12 @@ void server::serve_proven() {
     while (!proven_.empty()) {
         auto next = std::move(proven_.front());
         proven_.pop_front();
-        serve(remote::control_link(std::move(next.socket), std::move(next.proven)));
+        serve(remote::control_connection(std::move(next.socket), std::move(next.proven)));
     }
 }
 
-/// A client that has proved that it knows the token.
-void server::serve(remote::control_link client) {
+/// Serves an authenticated client.
+void server::serve(remote::control_connection client) {
     std::uint32_t const device = client.peer().number;
     if (std::string const why = reason_to_refuse(device); !why.empty()) {
         refuse(client, remote::frame::refused, why);
@@ -160,30 +161,31 @@ void server::serve(remote::control_link client) {
     }
 }
 
-void server::start_session(remote::control_link client, const lent_device &device) {
+void server::start_session(remote::control_connection client, const lent_device &device) {
     auto pipes = output_pipes::make();
-    while (!pipes && pending_->drop_oldest()) { // a client goes before those that prove nothing
+    while (!pipes && pending_->close_oldest()) { // an authenticated client takes precedence over
+                                                 // pending connections
         pipes = output_pipes::make();
     }
-    activity_board *const board = pipes ? make_board() : nullptr;
-    if (board == nullptr) {
-        refuse(client, remote::frame::ended, "no memory or descriptors for a further session");
+    activity_table *const activities = pipes ? make_activity_table() : nullptr;
+    if (activities == nullptr) {
+        refuse(client, remote::frame::ended, "no memory or file descriptors for another session");
         return;
     }
-    auto session = std::make_unique<session_process>(std::move(client), board, pipes.take());
-    session->client.count_in(board->sent);
+    auto session = std::make_unique<session_process>(std::move(client), activities, pipes.take());
+    session->client.share_count(activities->sent);
     pid_t const service = ::getpid();
     pid_t const pid = ::fork();
     if (pid == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != service) {
-            std::_Exit(1); // it had ended before
+            std::_Exit(1); // the service ended before prctl
         }
-        be_session(*session, device);
+        run_session_process(*session, device);
     }
     if (pid < 0) {
         refuse(session->client, remote::frame::ended,
-               fmt::format("no process for a further session: {}", ::strerrordesc_np(errno)));
+               fmt::format("cannot fork another session: {}", ::strerrordesc_np(errno)));
         return;
     }
     session->pipes.write = {};
@@ -191,8 +193,8 @@ void server::start_session(remote::control_link client, const lent_device &devic
     sessions_.emplace(pid, std::move(session));
 }
 
-/// In the process of a session: first what is the service's alone, and what is other clients'.
-void server::be_session(session_process &own, const lent_device &device) {
+/// Body of a session's process. First releases what belongs to the service and to other clients.
+void server::run_session_process(session_process &own, const lent_device &device) {
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -201,16 +203,16 @@ void server::be_session(session_process &own, const lent_device &device) {
     token_.reset();
     sessions_.clear();
     bind_to(device.processors);
-    // Images of programs that are ranks bring the runtime, which would be a rank of its own.
+    // Images of programs that are ranks load the runtime, which must not start as a rank here.
     ::setenv(DIOMP_REMOTE_LOADING, "1", 1);
     session_options options;
     options.images = images_.get();
     options.kind = device.description.kind;
     options.device = device.number;
     options.memory_bytes = device.description.memory_bytes;
-    options.least_kernel_time_s = chosen_.least_kernel_time_s;
+    options.min_kernel_time_s = chosen_.min_kernel_time_s;
     options.network_device_memory = chosen_.network_device_memory;
-    options.board = own.board;
+    options.activities = own.activities;
     options.pipes = &own.pipes;
     status const served = service::serve(own.client, options);
     std::_Exit(served ? 0 : 1);
@@ -224,12 +226,12 @@ void server::reap() {
         if (found == sessions_.end()) {
             continue;
         }
-        // A kernel may call exit(0), too.
+        // A kernel may also have called exit(0).
         if (WIFSIGNALED(how) || WEXITSTATUS(how) != 0 ||
-            !found->second->board->describe().empty()) {
-            std::string const why = describe_end(how, *found->second->board);
-            log(log_level::info, "a session is over: {}", why);
-            found->second->tell_end(why);
+            !found->second->activities->describe().empty()) {
+            std::string const why = describe_end(how, *found->second->activities);
+            log(log_level::info, "a session ended: {}", why);
+            found->second->send_end(why);
         }
         sessions_.erase(found);
     }
@@ -239,15 +241,15 @@ status server::listen() {
     secure::pending_options options;
     options.time_limit =
         std::chrono::milliseconds(static_cast<std::int64_t>(chosen_.handshake_timeout_s * 1000));
-    // A client names the device that it asks for; which ones there are is said to those that know
-    // the token.
+    // A client names the device that it requests. The existing devices are disclosed only to
+    // authenticated clients.
     static constexpr secure::party_range clients{secure::role::client, 0,
                                                  std::numeric_limits<std::uint32_t>::max()};
     auto pending = secure::pending_connections::create(
         std::move(listener_),
         [this] {
-            return secure::handshake::respond(*token_, remote::handshake_of(remote::the_service),
-                                              clients);
+            return secure::handshake::respond(
+                *token_, remote::handshake_options_for(remote::service_party), clients);
         },
         [](const std::string &text) { log(log_level::warn, "{}", text); }, options);
     DIOMP_TRY(pending);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The process that listens: it gives each client that proves that it knows the token a session, a
-// process of its own. One thread, which never loads or runs anything of a client.
+// The process that listens: it starts a session, a separate process, for each client that
+// authenticates with the token. One thread, which never loads or runs code of a client.
 #pragma once
 
 #include "base/result.h"
@@ -20,23 +20,23 @@
 
 namespace diomp::offload::service {
 
-/// A device that a service lends. The processors that its sessions may use, empty: all.
+/// A device that a service lends. `processors`: those that its sessions may use; empty: all.
 struct lent_device {
-    remote::offer description;
+    remote::device_description description;
     int number = 0; ///< of LLVM's plugin
     std::vector<int> processors;
 };
 
-/// What all devices of this host have in common.
-[[nodiscard]] remote::offer describe_host();
+/// The part of a description that is the same for all devices of this host.
+[[nodiscard]] remote::device_description describe_host();
 
 struct server_options {
     std::vector<lent_device> devices;
     double handshake_timeout_s = 10;
-    int most_sessions = 64;         ///< at a time; at least one for each device
-    double least_kernel_time_s = 0; ///< kernels that are over earlier sleep for the rest
+    int max_sessions = 64;                      ///< concurrent; at least one per device
+    double min_kernel_time_s = 0;               ///< shorter kernels sleep for the rest
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
-    bool once = false;                          ///< ends with the last session
+    bool once = false;                          ///< end with the last session
 };
 
 class server {
@@ -48,30 +48,31 @@ public:
 
     /// Serves until `stop_fd` becomes readable, or with `once` until the last session has ended.
     status run(int stop_fd);
-    /// That have been started.
+    /// Number of sessions started so far.
     [[nodiscard]] std::size_t num_sessions() const { return num_sessions_; }
 
 private:
     struct session_process;
     status listen();
     void serve_proven();
-    void serve(remote::control_link client);
-    void start_session(remote::control_link client, const lent_device &device);
-    [[noreturn]] void be_session(session_process &own, const lent_device &device);
+    void serve(remote::control_connection client);
+    void start_session(remote::control_connection client, const lent_device &device);
+    [[noreturn]] void run_session_process(session_process &own, const lent_device &device);
     void reap();
-    /// "": none.
+    /// Reason to refuse a client of this device; "": none.
     [[nodiscard]] std::string reason_to_refuse(std::uint32_t device) const;
-    static void refuse(remote::control_link &client, remote::frame how, const std::string &why);
+    static void refuse(remote::control_connection &client, remote::frame how,
+                       const std::string &why);
 
-    unique_fd listener_;                                 ///< until it runs
+    unique_fd listener_;                                 ///< moved from by run()
     std::optional<secure::secret> token_;                ///< not in sessions
-    std::optional<secure::pending_connections> pending_; ///< while it runs, not in sessions
-    std::deque<secure::pending_connections::proven_connection> proven_; ///< to be served now
-    std::unique_ptr<image_store> images_;                               ///< while it runs
+    std::optional<secure::pending_connections> pending_; ///< during run(), not in sessions
+    std::deque<secure::pending_connections::proven_connection> proven_; ///< not served yet
+    std::unique_ptr<image_store> images_;                               ///< during run()
     server_options const chosen_;
-    std::size_t const most_sessions_;
+    std::size_t const max_sessions_;
     std::map<pid_t, std::unique_ptr<session_process>> sessions_;
-    std::size_t num_sessions_ = 0; ///< that have been started
+    std::size_t num_sessions_ = 0; ///< started so far
 };
 
 } // namespace diomp::offload::service

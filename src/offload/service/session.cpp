@@ -15,21 +15,21 @@ namespace {
 
 class session {
 public:
-    session(remote::control_link &client, const session_options &options)
+    session(remote::control_connection &client, const session_options &options)
         : client_(client), options_(options) {}
 
     status serve();
 
 private:
     status join();
-    void listen(); ///< body of the thread for control frames
+    void receive_frames(); ///< body of the thread for control frames
     status load(packet_reader &packet);
-    void answer_with(std::uint64_t address);
+    void reply_with(std::uint64_t address);
     [[noreturn]] void leave();
 
-    remote::control_link &client_;
+    remote::control_connection &client_;
     session_options const &options_;
-    /// Never closed: the loader takes a name that comes again for the same library.
+    /// Never closed: the loader treats a reused file name as the same library.
     std::vector<unique_fd> images_;
     std::unique_ptr<target> target_;
     std::unique_ptr<output> output_;
@@ -42,17 +42,18 @@ status session::join() {
     DIOMP_TRY(bytes);
     packet_reader packet(bytes.value());
     if (packet.type<remote::frame>() != remote::frame::join) {
-        return error(OMPX_ERR_ARG, "the client does not say which rank of what world this is");
+        return error(OMPX_ERR_ARG, "the first frame of the client is not 'join'");
     }
     auto decoded = remote::decode_join(packet);
     DIOMP_TRY(decoded);
-    remote::join_frame const &place = decoded.value();
-    auto redirected = output::redirect(client_, std::move(*options_.pipes), options_.board->fault);
+    remote::join_frame const &location = decoded.value();
+    auto redirected =
+        output::redirect(client_, std::move(*options_.pipes), options_.activities->fault);
     DIOMP_TRY(redirected);
     output_ = redirected.take();
     if (options_.kind == "cpu") {
-        // In the thread that runs regions, which is then the first one that libomp knows. An image
-        // would find the system's library otherwise.
+        // Loaded in the thread that runs regions, so that it is libomp's initial thread. Otherwise
+        // images would load the system's library.
         static_cast<void>(load_libomptarget());
         target_ = make_cpu_target();
     } else {
@@ -61,38 +62,39 @@ status session::join() {
         DIOMP_TRY(made_target);
         target_ = made_target.take();
     }
-    executor_ = std::make_unique<executor>(*target_, *output_, *options_.board,
-                                           options_.least_kernel_time_s);
+    executor_ = std::make_unique<executor>(*target_, *output_, *options_.activities,
+                                           options_.min_kernel_time_s);
     remote::world_options options;
-    options.conduit = place.conduit;
-    options.encrypts_data = place.encrypts_data;
+    options.conduit = location.conduit;
+    options.encrypts_data = location.encrypts_data;
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->own_memory();
     remote::world_handlers handlers;
     handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };
     handlers.copy = [this](const conduit::message &incoming) {
-        executor_->peers().take_request(incoming);
+        executor_->peers().on_request(incoming);
     };
-    handlers.copied = [this](const conduit::message &incoming) {
-        executor_->peers().take_answer(incoming);
+    handlers.copy_reply = [this](const conduit::message &incoming) {
+        executor_->peers().on_reply(incoming);
     };
     auto made = remote::world::create(
-        remote::make_member(client_, static_cast<int>(place.rank), static_cast<int>(place.size),
-                            place.is_on_one_host ? remote::spread::one_host
-                                                 : remote::spread::several_hosts,
-                            options_.timeout_s),
+        remote::make_session_launcher(client_, static_cast<int>(location.rank),
+                                      static_cast<int>(location.size),
+                                      location.is_on_one_host ? remote::host_scope::one_host
+                                                              : remote::host_scope::several_hosts,
+                                      options_.timeout_s),
         options, std::move(handlers), [this](world_rank lost, const std::string &why) {
-            // Otherwise the client decides what a lost device means; a lost
-            // client ends its connection.
-            executor_->peers().lose(lost, why);
+            // The client handles the loss of a device in all other respects. If the client is lost,
+            // its connection closes.
+            executor_->peers().on_peer_lost(lost, why);
         });
     DIOMP_TRY(made);
     world_ = made.take();
-    target_->set_slot({world_->memory_of(world_->rank()), world_->window().usable_bytes()});
+    target_->set_slot({world_->memory_of(world_->rank()), world_->arena().usable_bytes()});
     if (world_->device_memory(world_->rank()).value_or(conduit::memory_kind::host) !=
         conduit::memory_kind::host) {
-        world_->conduit().work_in([this]() -> std::shared_ptr<void> {
+        world_->conduit().bind_device_context([this]() -> std::shared_ptr<void> {
             target_->enter();
             return nullptr;
         });
@@ -119,71 +121,72 @@ status session::load(packet_reader &packet) {
         known = kept.take();
     }
     images_.push_back(std::move(*known));
-    options_.board->begin(activity_board::num_lines - 1, "constructors of an image");
-    result<std::vector<remote::place>> places(error(OMPX_ERR_SYSTEM, "not loaded"));
-    // In a thread that ends afterwards: libomp would count one that has met it as a thread of
-    // regions for as long as it lives (see executor.cpp).
+    options_.activities->begin(activity_table::num_entries - 1, "constructors of an image");
+    result<std::vector<remote::location>> locations(error(OMPX_ERR_SYSTEM, "not loaded"));
+    // Runs in a temporary thread: libomp counts each thread that has called it as a thread of
+    // regions until it ends (see executor.cpp).
     start_service_thread("diomp-load", [&] {
-        places = target_->load(path_of(images_.back()), load.image, load.symbols);
+        locations = target_->load(path_of(images_.back()), load.image, load.symbols);
     }).join();
-    options_.board->end(activity_board::num_lines - 1);
-    DIOMP_TRY(places);
-    return client_.send(encode(places.value()));
+    options_.activities->end(activity_table::num_entries - 1);
+    DIOMP_TRY(locations);
+    return client_.send(encode(locations.value()));
 }
 
-void session::listen() {
+void session::receive_frames() {
     for (;;) {
         auto bytes = client_.receive();
         if (!bytes) {
-            std::_Exit(0); // the client is gone, and with it all reason to go on
+            std::_Exit(0); // the client has disconnected
         }
         packet_reader packet(bytes.value());
         switch (packet.type<remote::frame>()) {
         case remote::frame::load:
             if (status const loaded = load(packet); !loaded) {
-                packet_writer answer(remote::frame::failed);
-                answer.text(loaded.failure().message());
-                static_cast<void>(client_.send(answer.take()));
+                packet_writer reply(remote::frame::failed);
+                reply.text(loaded.failure().message());
+                static_cast<void>(client_.send(reply.take()));
             }
             break;
         case remote::frame::allocate: {
             auto address = target_->allocate(packet.number<std::uint64_t>());
-            answer_with(address ? address.value() : 0);
+            reply_with(address ? address.value() : 0);
             break;
         }
         case remote::frame::release: {
             std::uint64_t const address = packet.number<std::uint64_t>();
-            answer_with(target_->release(address) ? address : 0);
+            reply_with(target_->release(address) ? address : 0);
             break;
         }
         case remote::frame::lost: {
             world_rank const lost(static_cast<int>(packet.number<std::uint32_t>()));
-            executor_->peers().lose(lost, std::string(packet.text()));
+            executor_->peers().on_peer_lost(lost, std::string(packet.text()));
             break;
         }
         case remote::frame::stop:
             leave();
         default:
-            std::_Exit(1); // no client of ours
+            std::_Exit(1); // not a valid client
         }
     }
 }
 
-void session::answer_with(std::uint64_t address) {
-    packet_writer answer(remote::frame::done);
-    answer.number(address);
-    static_cast<void>(client_.send(answer.take()));
+void session::reply_with(std::uint64_t address) {
+    packet_writer reply(remote::frame::done);
+    reply.number(address);
+    static_cast<void>(client_.send(reply.take()));
 }
 
 void session::leave() {
     target_->unload();
     log(log_level::info,
-        "the device's own memory: {} bytes straight to and from the network, {} by way of the "
+        "the device's own memory: {} bytes by zero copy over the network, {} staged in the "
         "session's",
-        executor_->moved().straight.load(), executor_->moved().by_way.load());
+        executor_->moved().zero_copy.load(), executor_->moved().staged.load());
     output_->flush();
     static_cast<void>(client_.send(encode(executor_->kernel_times())));
-    // The client closes when it no longer talks to this process: not before may its peer vanish.
+    // The client closes the connection when its network no longer uses this process as a peer. The
+    // process must not end before.
     while (client_.receive()) {
     }
     std::_Exit(0);
@@ -196,8 +199,8 @@ status session::serve() {
         static_cast<void>(client_.send(packet.take()));
         return joined;
     }
-    // Not a thread of the pool: what ends the session must not wait for a kernel.
-    std::thread listener = start_service_thread("diomp-session", [this] { listen(); });
+    // A separate thread, since the end of the session must not wait for a kernel.
+    std::thread listener = start_service_thread("diomp-session", [this] { receive_frames(); });
     executor_->run(*world_);
     listener.join();
     return {};
@@ -205,7 +208,7 @@ status session::serve() {
 
 } // namespace
 
-status serve(remote::control_link &client, const session_options &options) {
+status serve(remote::control_connection &client, const session_options &options) {
     return session(client, options).serve();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What a session's device is to the rest of it: images, memory, kernels.
+// Interface of a session's device: images, memory, kernels.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +17,7 @@ namespace diomp::offload::service {
 
 inline void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
 
-/// Memory of this process that the network reaches: the session's slot.
+/// The session's slot: memory of this process that puts and gets reach.
 struct slot {
     std::uint64_t begin = 0;
     std::size_t nbytes = 0;
@@ -27,75 +27,77 @@ struct slot {
     }
 };
 
-inline constexpr const char *no_network_memory = "the network does not reach memory of this device";
+inline constexpr const char *no_network_memory = "the network cannot access memory of this device";
 
-/// Memory of a device as a network works with it. It is not freed while this lives.
+/// Device memory for a network transfer. It is not freed while `lifetime` exists.
 struct network_range {
     conduit::memory_kind kind = conduit::memory_kind::host;
-    std::shared_ptr<void> held;
+    std::shared_ptr<void> lifetime;
 };
 
-/// Any thread, except where told. Every call blocks until the device is done.
+/// Any thread, except for functions marked otherwise. Every call blocks until the device is done.
 class target {
 public:
     virtual ~target() = default;
 
-    /// Loads the image in a file, once. Errors: OMPX_ERR_UNSUPPORTED. A place per symbol.
-    virtual result<std::vector<remote::place>> load(const std::string &file,
-                                                    const remote::image_id &id,
-                                                    const std::vector<remote::symbol> &symbols) = 0;
-    /// The name of a kernel that load() told of; nullptr: it did not.
+    /// Loads the image in a file; once per file. Returns a location per symbol. Errors:
+    /// OMPX_ERR_UNSUPPORTED.
+    virtual result<std::vector<remote::location>>
+    load(const std::string &file, const remote::image_id &id,
+         const std::vector<remote::symbol> &symbols) = 0;
+    /// The name of a kernel whose address load() has returned; nullptr otherwise.
     [[nodiscard]] virtual const std::string *kernel_name(std::uint64_t kernel) const = 0;
-    /// Of memory that is not the slot. OMPX_ERR_NOMEM, OMPX_ERR_UNSUPPORTED.
+    /// Allocates memory outside the slot. Errors: OMPX_ERR_NOMEM, OMPX_ERR_UNSUPPORTED.
     virtual result<std::uint64_t> allocate(std::size_t nbytes) = 0;
     virtual status release(std::uint64_t address) = 0;
 
-    // Ranges may be in the slot or on the device. OMPX_ERR_RANGE: as far as that can be told here.
+    // Ranges may be in the slot or on the device. OMPX_ERR_RANGE: a range is known to be invalid.
     virtual status write(std::uint64_t to, const void *from, std::size_t nbytes) = 0;
     virtual status read(void *to, std::uint64_t from, std::size_t nbytes) = 0;
     virtual status copy(std::uint64_t to, std::uint64_t from, std::size_t nbytes) = 0;
-    /// Whether a range can be read by its address in this process.
+    /// Whether this process can load from a range by its address.
     [[nodiscard]] virtual bool is_loadable(std::uint64_t address, std::size_t nbytes) const = 0;
 
-    /// Of memory that is not the slot, if networks can be told of it.
+    /// Kind of the memory outside the slot; nullopt if networks cannot access it.
     [[nodiscard]] virtual std::optional<conduit::memory_kind> own_memory() const { return {}; }
-    /// A range for the network, which lies in the slot, in what allocate() gave out, in a variable
-    /// that load() told of, or elsewhere where processors load. OMPX_ERR_RANGE,
-    /// OMPX_ERR_UNSUPPORTED.
-    [[nodiscard]] virtual result<network_range> hold(std::uint64_t address,
-                                                     std::size_t nbytes) const = 0;
-    /// Makes the device the calling thread's own: some vendors' libraries want that where the
-    /// network works with its memory.
+    /// Validates a range for the network and keeps it allocated as long as the result. The range is
+    /// in the slot, in an allocation of allocate(), in a variable that load() has returned, or in
+    /// other memory that processors can load from. Errors: OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.
+    [[nodiscard]] virtual result<network_range> retain(std::uint64_t address,
+                                                       std::size_t nbytes) const = 0;
+    /// Makes the device current in the calling thread, which some vendors' libraries require in
+    /// threads in which the network accesses its memory.
     virtual void enter() {}
 
     virtual status launch(const remote::launch_arguments &launch) = 0;
-    /// At the end: runs what images want to run then.
+    /// Call at the end: runs the destructors of the images.
     virtual void unload() = 0;
 
-    /// When the world stands, before any of the other calls.
+    /// Call once the world is complete, before any other function.
     void set_slot(slot memory) { slot_ = memory; }
 
 protected:
     slot slot_;
 };
 
-/// Processors: images are libraries, memory is the slot.
+/// A CPU device: images are shared libraries, memory is the slot.
 std::unique_ptr<target> make_cpu_target();
 /// A device of one of LLVM's plugins: "host", "cuda", "amdgpu". `network_device_memory`:
-/// DIOMP_NETWORK_DEVICE_MEMORY; "on" has host devices stand for GPUs whose memory processors load.
+/// DIOMP_NETWORK_DEVICE_MEMORY; with "on", host devices emulate GPUs whose memory processors can
+/// load from.
 result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device,
                                                    const std::string &network_device_memory);
 
-/// What LLVM's plugin finds here: asked in a process of its own, since GPUs must not be started
-/// before a fork.
+/// Devices that LLVM's plugin finds on this host.
 struct plugin_devices {
     std::uint32_t machine = 0;
-    std::vector<std::string> architectures; ///< of each device; "": of no importance to images
+    std::vector<std::string> architectures; ///< of each device; "": images do not depend on it
 };
-result<plugin_devices> ask_plugin(const std::string &plugin);
+/// Runs the plugin in a child process, since GPUs must not be started before a fork.
+result<plugin_devices> query_plugin(const std::string &plugin);
 
-/// Loads our libomptarget, which images name among their libraries and which has LLVM's plugins.
-/// False: it is not there.
+/// Loads DiOMP's libomptarget, which images depend on and which contains LLVM's plugins. False: it
+/// is not installed.
 bool load_libomptarget();
 
 } // namespace diomp::offload::service

@@ -42,8 +42,8 @@ protected:
         run(initiator, responder);
         pair_of_sockets sockets = make_sockets();
         frame_limits const limits{.frame_bytes = 1 << 20, .queue_bytes = 3 << 20};
-        here_.emplace(std::move(sockets.one), initiator.take_session(), limits);
-        there_.emplace(std::move(sockets.other), responder.take_session(), limits);
+        here_.emplace(std::move(sockets.one), initiator.take_session_keys(), limits);
+        there_.emplace(std::move(sockets.other), responder.take_session_keys(), limits);
     }
     std::vector<std::string> receive_there() {
         std::vector<std::string> frames;

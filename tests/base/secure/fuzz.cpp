@@ -89,7 +89,8 @@ void check_handshake(const handshake &before, const bytes &genuine, input with, 
     } else if (is_genuine) {
         require(end.condition() == right || sent.size() > genuine.size(), "a genuine one failed");
     } else {
-        require(end.condition() == handshake::state::not_proven, "a forged message got through");
+        require(end.condition() == handshake::state::unauthenticated,
+                "a forged message got through");
         require(end.output().empty(), "a forged message was answered");
     }
 }

@@ -31,8 +31,8 @@ TEST_F(secure_handshake, both_ends_learn_who_the_other_is_and_share_keys) {
     run(initiator_, responder_);
     ASSERT_EQ(initiator_.condition(), state::done);
     ASSERT_EQ(responder_.condition(), state::done);
-    session at_initiator = initiator_.take_session();
-    session at_responder = responder_.take_session();
+    session_keys at_initiator = initiator_.take_session_keys();
+    session_keys at_responder = responder_.take_session_keys();
     EXPECT_EQ(at_initiator.peer, rank_5);
     EXPECT_EQ(at_responder.peer, rank_2);
     EXPECT_EQ(open_text(at_responder.receiving, seal_text(at_initiator.sending, "there")), "there");
@@ -44,9 +44,9 @@ TEST_F(secure_handshake, directions_and_connections_have_different_keys) {
     handshake other_initiator = initiator_of(key_);
     handshake other_responder = responder_of(key_);
     run(other_initiator, other_responder);
-    session at_initiator = initiator_.take_session();
-    session at_responder = responder_.take_session();
-    session other = other_responder.take_session();
+    session_keys at_initiator = initiator_.take_session_keys();
+    session_keys at_responder = responder_.take_session_keys();
+    session_keys other = other_responder.take_session_keys();
     std::string const message = seal_text(at_initiator.sending, "text");
     EXPECT_EQ(open_text(other.receiving, message), std::nullopt);
     EXPECT_EQ(open_text(at_initiator.receiving, message), std::nullopt); // reflected
@@ -104,7 +104,7 @@ TEST_F(secure_handshake, bytes_after_the_handshake_are_left_alone) {
 TEST_F(secure_handshake, another_secret_gets_no_byte_back) {
     handshake stranger = initiator_of(secret::random());
     responder_.receive(take_output(stranger));
-    EXPECT_EQ(responder_.condition(), state::not_proven);
+    EXPECT_EQ(responder_.condition(), state::unauthenticated);
     EXPECT_TRUE(responder_.output().empty());
     EXPECT_FALSE(responder_.has_plausible_peer());
 }
@@ -113,14 +113,14 @@ TEST_F(secure_handshake, random_bytes_get_no_byte_back) {
     bytes noise(handshake::hello_bytes);
     std::iota(noise.begin(), noise.end(), static_cast<unsigned char>(3));
     responder_.receive(noise);
-    EXPECT_EQ(responder_.condition(), state::not_proven);
+    EXPECT_EQ(responder_.condition(), state::unauthenticated);
     EXPECT_TRUE(responder_.output().empty());
 }
 
 TEST_F(secure_handshake, an_initiator_refuses_a_responder_without_the_secret) {
-    bytes answer(handshake::answer_bytes, 0x5a);
+    bytes answer(handshake::response_bytes, 0x5a);
     initiator_.receive(answer);
-    EXPECT_EQ(initiator_.condition(), state::not_proven);
+    EXPECT_EQ(initiator_.condition(), state::unauthenticated);
     initiator_.discard_output(handshake::hello_bytes);
     EXPECT_TRUE(initiator_.output().empty());
     EXPECT_THAT(initiator_.describe_failure(), HasSubstr("rank 5"));
@@ -130,7 +130,7 @@ TEST_F(secure_handshake, an_initiator_refuses_a_responder_without_the_secret) {
 template <typename Deliver>
 void expect_every_flip_fails(std::size_t nbytes, Deliver deliver) {
     for (std::size_t bit = 0; bit < 8 * nbytes; ++bit) {
-        EXPECT_EQ(deliver(bit), state::not_proven) << "bit " << bit;
+        EXPECT_EQ(deliver(bit), state::unauthenticated) << "bit " << bit;
     }
 }
 
@@ -178,11 +178,11 @@ TEST_F(secure_handshake, a_recorded_handshake_proves_nothing) {
     EXPECT_TRUE(responder.has_plausible_peer());
     EXPECT_NE(take_output(responder), recorded.answer);
     responder.receive(recorded.proof);
-    EXPECT_EQ(responder.condition(), state::not_proven);
+    EXPECT_EQ(responder.condition(), state::unauthenticated);
 
     handshake initiator = initiator_of(key_);
     initiator.receive(recorded.answer);
-    EXPECT_EQ(initiator.condition(), state::not_proven);
+    EXPECT_EQ(initiator.condition(), state::unauthenticated);
 }
 
 TEST_F(secure_handshake, what_a_replay_gets_back_differs_each_time) {
@@ -206,15 +206,15 @@ TEST_F(secure_handshake, messages_that_come_back_to_their_sender_fail) {
     bytes const hello = take_output(initiator_);
     handshake copy = initiator_;
     copy.receive(hello);
-    EXPECT_EQ(copy.condition(), state::not_proven);
+    EXPECT_EQ(copy.condition(), state::unauthenticated);
     // To the listener of the same rank.
     handshake own_listener = handshake::respond(key_, options_of(rank_2), eight_ranks);
     own_listener.receive(hello);
-    EXPECT_EQ(own_listener.condition(), state::not_proven);
+    EXPECT_EQ(own_listener.condition(), state::unauthenticated);
     // The answer to the responder.
     responder_.receive(hello);
     responder_.receive(take_output(responder_));
-    EXPECT_EQ(responder_.condition(), state::not_proven);
+    EXPECT_EQ(responder_.condition(), state::unauthenticated);
 }
 
 TEST_F(secure_handshake, a_rank_does_not_take_itself_for_another) {
@@ -231,7 +231,7 @@ TEST_F(secure_handshake, the_wrong_responder_is_noticed) {
             handshake::respond(key_, options_of({role::rank, number}), eight_ranks);
         run(initiator, responder);
         bool const is_right = number == 5;
-        EXPECT_EQ(responder.condition(), is_right ? state::done : state::not_proven);
+        EXPECT_EQ(responder.condition(), is_right ? state::done : state::unauthenticated);
         EXPECT_EQ(initiator.condition(), is_right ? state::done : state::running);
     }
 }
@@ -271,7 +271,7 @@ TEST_F(secure_handshake, the_reason_for_a_refusal_is_sealed) {
     bytes const answer = take_output(responder_);
     handshake stranger = handshake::initiate(secret::random(), newer, rank_5);
     stranger.receive(answer);
-    EXPECT_EQ(stranger.condition(), state::not_proven);
+    EXPECT_EQ(stranger.condition(), state::unauthenticated);
 }
 
 /// Every combination of what an initiator is and means with what a responder is and expects.
@@ -303,7 +303,7 @@ TEST_F(secure_handshake, a_secret_opens_one_purpose_at_a_time) {
             handshake initiator = handshake::initiate(key_, options_of(rank_2, ours), rank_5);
             handshake responder = handshake::respond(key_, options_of(rank_5, theirs), eight_ranks);
             run(initiator, responder);
-            EXPECT_EQ(responder.condition(), ours == theirs ? state::done : state::not_proven);
+            EXPECT_EQ(responder.condition(), ours == theirs ? state::done : state::unauthenticated);
             EXPECT_EQ(initiator.condition() == state::done, ours == theirs);
         }
     }
@@ -321,8 +321,8 @@ TEST_F(secure_handshake, the_stronger_protection_counts) {
             run(initiator, responder);
             bool const is_plain = ours == protection::plain && theirs == protection::plain;
             protection const right = is_plain ? protection::plain : protection::sealed;
-            EXPECT_EQ(initiator.take_session().mode, right);
-            EXPECT_EQ(responder.take_session().mode, right);
+            EXPECT_EQ(initiator.take_session_keys().mode, right);
+            EXPECT_EQ(responder.take_session_keys().mode, right);
         }
     }
 }

@@ -65,7 +65,7 @@ protected:
     std::uint16_t port_ = 0;
     std::unique_ptr<opening_connections> opening_;
     std::unique_ptr<pending_connections> pending_;
-    std::vector<opening_connections::result_of_attempt> ended_;
+    std::vector<opening_connections::attempt_result> ended_;
     std::size_t num_accepted_ = 0;
 };
 
@@ -143,7 +143,7 @@ TEST_F(secure_opening, a_listener_that_answers_without_the_secret_is_refused) {
     pollfd entry{impostor.socket.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&entry, 1, 20000), 1);
     unique_fd const accepted(::accept(impostor.socket.get(), nullptr, nullptr));
-    bytes const answer(handshake::answer_bytes, 0x11);
+    bytes const answer(handshake::response_bytes, 0x11);
     ASSERT_EQ(::send(accepted.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(answer.size()));
     ASSERT_TRUE(work_until([&] { return !ended_.empty(); }));

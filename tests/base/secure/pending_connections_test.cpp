@@ -48,7 +48,7 @@ protected:
         return condition();
     }
     /// A rank of the job connects meanwhile, in a thread of its own.
-    std::future<result<session>> connect_rank(unique_fd &socket) {
+    std::future<result<session_keys>> connect_rank(unique_fd &socket) {
         socket = connect_to(port_);
         return std::async(std::launch::async, [this, fd = socket.get()] {
             return complete_handshake(fd, initiator_of(key_), 20);
@@ -123,7 +123,7 @@ TEST_F(secure_pending, closed_connections_leave_at_once) {
 }
 
 TEST_F(secure_pending, the_oldest_silent_one_goes_when_the_table_is_full) {
-    start({.most_silent = 4});
+    start({.max_silent = 4});
     std::vector<unique_fd> sockets;
     for (int i = 0; i < 6; ++i) {
         sockets.push_back(connect_to(port_));
@@ -137,12 +137,12 @@ TEST_F(secure_pending, the_oldest_silent_one_goes_when_the_table_is_full) {
 
 // The peer has sent its first message and is slow to send the last.
 TEST_F(secure_pending, silent_ones_do_not_push_out_a_peer_on_its_way) {
-    start({.most_silent = 4, .most_plausible = 4});
+    start({.max_silent = 4, .max_plausible = 4});
     handshake slow = initiator_of(key_);
     unique_fd const socket = connect_to(port_);
     bytes const hello = take_output(slow);
     ::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
-    bytes answer(handshake::answer_bytes);
+    bytes answer(handshake::response_bytes);
     ASSERT_TRUE(work_until([&] {
         return ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_PEEK) ==
                static_cast<ssize_t>(answer.size());
@@ -159,7 +159,7 @@ TEST_F(secure_pending, silent_ones_do_not_push_out_a_peer_on_its_way) {
 }
 
 TEST_F(secure_pending, recorded_first_messages_have_their_own_bound) {
-    start({.most_silent = 4, .most_plausible = 4});
+    start({.max_silent = 4, .max_plausible = 4});
     handshake recorded = initiator_of(key_);
     bytes const hello = take_output(recorded);
     std::vector<unique_fd> replays;

@@ -50,12 +50,12 @@ struct session_setting {
 
 class client_side {
 public:
-    client_side(std::vector<remote::control_link> sessions, std::vector<pid_t> pids,
+    client_side(std::vector<remote::control_connection> sessions, std::vector<pid_t> pids,
                 const session_setting &setting)
         : processes(std::move(pids)) {
-        std::vector<remote::control_link *> all;
-        for (remote::control_link &session : sessions) {
-            links.push_back(std::make_unique<remote::control_link>(std::move(session)));
+        std::vector<remote::control_connection *> all;
+        for (remote::control_connection &session : sessions) {
+            links.push_back(std::make_unique<remote::control_connection>(std::move(session)));
             remote::join_frame const join{.rank = static_cast<std::uint32_t>(links.size()),
                                           .size = static_cast<std::uint32_t>(sessions.size() + 1),
                                           .conduit = setting.conduit,
@@ -70,8 +70,8 @@ public:
         remote::world_handlers handlers;
         handlers.reply = [this](const diomp::conduit::message &incoming) { note(incoming); };
         auto made = remote::world::create(
-            remote::make_hub(std::move(all), remote::spread::one_host, limit_s), options,
-            std::move(handlers), [](world_rank, const std::string &) {});
+            remote::make_client_launcher(std::move(all), remote::host_scope::one_host, limit_s),
+            options, std::move(handlers), [](world_rank, const std::string &) {});
         EXPECT_TRUE(made.ok()) << made.failure().message();
         ranks = made.take();
         memory = ranks->memory_of(world_rank(1));
@@ -130,7 +130,7 @@ public:
     }
     /// What comes for one control frame.
     std::string answer_to(const std::string &packet, int rank = 1) {
-        remote::control_link &link = *links[static_cast<std::size_t>(rank) - 1];
+        remote::control_connection &link = *links[static_cast<std::size_t>(rank) - 1];
         EXPECT_TRUE(link.send(packet).ok());
         auto answer = link.receive(limit_s);
         return answer ? answer.take() : "";
@@ -154,8 +154,8 @@ public:
         batch.number(source);
         batch.number(nbytes);
     }
-    static void drop(packet_writer &batch, std::uint64_t address, std::uint64_t nbytes) {
-        append_operation(batch, operation::drop);
+    static void release_pages(packet_writer &batch, std::uint64_t address, std::uint64_t nbytes) {
+        append_operation(batch, operation::release_pages);
         batch.number(std::uint32_t{1});
         batch.number(address);
         batch.number(nbytes);
@@ -166,8 +166,8 @@ public:
         batch.number(number);
     }
 
-    std::vector<std::unique_ptr<remote::control_link>> links; ///< [rank - 1]
-    std::vector<pid_t> processes;                             ///< of the sessions
+    std::vector<std::unique_ptr<remote::control_connection>> links; ///< [rank - 1]
+    std::vector<pid_t> processes;                                   ///< of the sessions
     std::unique_ptr<remote::world> ranks;
     std::uint64_t memory = 0; ///< the slot of the first device
 
@@ -188,17 +188,17 @@ private:
 };
 
 /// The process of a session.
-[[noreturn]] inline void be_session(remote::control_link &client, service::image_store &images,
-                                    const session_setting &setting) {
+[[noreturn]] inline void be_session(remote::control_connection &client,
+                                    service::image_store &images, const session_setting &setting) {
     ::alarm(60); // whatever happens, no process is left
-    static service::activity_board board;
+    static service::activity_table activities;
     service::session_options options;
     options.images = &images;
     options.kind = setting.kind;
     options.network_device_memory = setting.device_memory;
     options.memory_bytes = memory_bytes;
     options.timeout_s = limit_s;
-    options.board = &board;
+    options.activities = &activities;
     auto pipes = service::output_pipes::make().take();
     options.pipes = &pipes;
     std::_Exit(serve(client, options) ? 0 : 1);
@@ -208,7 +208,7 @@ private:
 inline void run_sessions(const session_setting &setting,
                          const std::function<void(client_side &)> &body, int expected = 0) {
     auto const images = service::image_store::create().take();
-    std::vector<remote::control_link> links;
+    std::vector<remote::control_connection> links;
     std::vector<pid_t> sessions;
     for (int i = 0; i < setting.sessions; ++i) {
         control_pair made = make_control_pair();

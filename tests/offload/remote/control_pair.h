@@ -13,22 +13,23 @@
 namespace diomp_test {
 
 struct control_pair {
-    diomp::offload::remote::control_link client;
-    diomp::offload::remote::control_link service;
+    diomp::offload::remote::control_connection client;
+    diomp::offload::remote::control_connection service;
 };
 
 inline diomp::secure::secret a_token() { return diomp::secure::secret::from_text("a token"); }
 
 /// The two sides of a handshake that has been done.
-inline std::pair<diomp::secure::session, diomp::secure::session> agree() {
+inline std::pair<diomp::secure::session_keys, diomp::secure::session_keys> agree() {
     namespace remote = diomp::offload::remote;
     using diomp::secure::handshake;
-    auto initiator = handshake::initiate(a_token(), remote::handshake_of(remote::client_for(0)),
-                                         remote::the_service);
-    auto responder = handshake::respond(a_token(), remote::handshake_of(remote::the_service),
-                                        {diomp::secure::role::client, 0, 1});
+    auto initiator = handshake::initiate(
+        a_token(), remote::handshake_options_for(remote::client_party(0)), remote::service_party);
+    auto responder =
+        handshake::respond(a_token(), remote::handshake_options_for(remote::service_party),
+                           {diomp::secure::role::client, 0, 1});
     diomp::secure::testing::run(initiator, responder);
-    return {initiator.take_session(), responder.take_session()};
+    return {initiator.take_session_keys(), responder.take_session_keys()};
 }
 
 inline control_pair make_control_pair() {

@@ -36,8 +36,8 @@ protected:
         return {reinterpret_cast<const char *>(&nbytes), sizeof nbytes};
     }
 
-    std::optional<control_link> here_;
-    std::optional<control_link> there_;
+    std::optional<control_connection> here_;
+    std::optional<control_connection> there_;
 };
 
 TEST_F(control, frames_keep_their_bounds) {
@@ -55,7 +55,7 @@ TEST_F(control, large_frames_go_both_ways_at_once) {
     for (std::size_t i = 0; i < large.size(); i += 4099) {
         large[i] = static_cast<char>(i);
     }
-    auto const exchange = [&](control_link &link, std::string &got) {
+    auto const exchange = [&](control_connection &link, std::string &got) {
         std::thread sender([&] { EXPECT_TRUE(link.send(large).ok()); });
         auto packet = link.receive(20);
         got = packet ? packet.take() : "";
@@ -135,7 +135,7 @@ TEST_F(control, silence_is_a_timeout_and_no_end) {
 TEST_F(control, a_peer_that_closes_is_an_error_on_both_paths) {
     for (std::string const &begin : {std::string(), length(10).substr(0, 2), length(10) + "half"}) {
         auto made = std::make_unique<diomp_test::control_pair>(diomp_test::make_control_pair());
-        control_link link(std::move(made->client));
+        control_connection link(std::move(made->client));
         ASSERT_EQ(::write(made->service.fd(), begin.data(), begin.size()),
                   static_cast<ssize_t>(begin.size()));
         made.reset();
@@ -154,16 +154,16 @@ TEST_F(control, shut_ends_a_receive_that_waits) {
         ASSERT_FALSE(over.ok());
         EXPECT_EQ(over.failure().code(), OMPX_ERR_PEER);
     });
-    here_->shut();
+    here_->shut_down();
     waiting.join();
 }
 
 // ---- Two processes that send one after the other
 
 /// Runs `body` with the service's end in a process that ends then.
-int run_in_session(control_link &there, frame_count &count,
-                   const std::function<void(control_link &)> &body) {
-    there.count_in(count);
+int run_in_session(control_connection &there, frame_count &count,
+                   const std::function<void(control_connection &)> &body) {
+    there.share_count(count);
     pid_t const session = ::fork();
     if (session == 0) {
         body(there);
@@ -186,7 +186,7 @@ protected:
 TEST_F(control_handover, a_service_goes_on_after_its_session) {
     ASSERT_TRUE(there_->send("before").ok());
     EXPECT_EQ(run_in_session(*there_, *count_,
-                             [](control_link &link) {
+                             [](control_connection &link) {
                                  static_cast<void>(link.send("first"));
                                  static_cast<void>(link.send("second"));
                              }),
@@ -202,9 +202,9 @@ TEST_F(control_handover, a_service_goes_on_after_its_session) {
 
 TEST_F(control_handover, nothing_follows_half_a_frame) {
     EXPECT_EQ(run_in_session(*there_, *count_,
-                             [](control_link &link) {
+                             [](control_connection &link) {
                                  static_cast<void>(link.send("whole"));
-                                 link.limit_sending(std::chrono::milliseconds(20));
+                                 link.set_send_timeout(std::chrono::milliseconds(20));
                                  static_cast<void>(link.send(std::string(64U << 20, 'x')));
                              }),
               0);
@@ -217,7 +217,7 @@ TEST_F(control_handover, a_count_that_a_session_has_changed_does_no_harm) {
     for (std::uint64_t const count : {std::uint64_t{0}, ~std::uint64_t{0}}) {
         diomp_test::control_pair other = diomp_test::make_control_pair();
         ASSERT_TRUE(other.service.send("a frame").ok());
-        run_in_session(other.service, *count_, [&](control_link &) {
+        run_in_session(other.service, *count_, [&](control_connection &) {
             count_->begun.store(count);
             count_->complete.store(count);
         });
@@ -238,8 +238,8 @@ TEST(control_sealed, a_changed_or_repeated_frame_ends_the_connection) {
         int to_service[2];
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to_client), 0);
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to_service), 0);
-        control_link here(unique_fd(to_client[0]), std::move(client));
-        control_link there(unique_fd(to_service[0]), std::move(service));
+        control_connection here(unique_fd(to_client[0]), std::move(client));
+        control_connection there(unique_fd(to_service[0]), std::move(service));
         unique_fd const out(to_client[1]);
         unique_fd const in(to_service[1]);
         ASSERT_TRUE(there.send("a frame").ok());
@@ -258,7 +258,7 @@ TEST(control_sealed, a_changed_or_repeated_frame_ends_the_connection) {
         if (round == 1) {
             auto const again = here.receive(5);
             ASSERT_FALSE(again.ok());
-            EXPECT_THAT(again.failure().message(), HasSubstr("changed on its way"));
+            EXPECT_THAT(again.failure().message(), HasSubstr("changed in transit"));
         }
     }
 }

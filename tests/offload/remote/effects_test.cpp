@@ -20,23 +20,23 @@ std::string library(const char *variable) {
 }
 
 TEST(effects, mathematics_and_memcpy_are_quiet) {
-    EXPECT_TRUE(keeps_to_memory(library("DIOMP_TEST_QUIET")));
+    EXPECT_TRUE(only_changes_memory(library("DIOMP_TEST_QUIET")));
 }
 
-TEST(effects, what_prints_is_not) { EXPECT_FALSE(keeps_to_memory(library("DIOMP_TEST_LOUD"))); }
+TEST(effects, what_prints_is_not) { EXPECT_FALSE(only_changes_memory(library("DIOMP_TEST_LOUD"))); }
 
 TEST(effects, what_is_no_image_is_not) {
-    EXPECT_FALSE(keeps_to_memory(""));
-    EXPECT_FALSE(keeps_to_memory("\x7f"
-                                 "ELF"));
-    EXPECT_FALSE(keeps_to_memory(std::string(4096, '\0')));
+    EXPECT_FALSE(only_changes_memory(""));
+    EXPECT_FALSE(only_changes_memory("\x7f"
+                                     "ELF"));
+    EXPECT_FALSE(only_changes_memory(std::string(4096, '\0')));
 }
 
 TEST(effects, a_part_of_an_image_is_not) {
     // The sections' table lies at the end.
     std::string const whole = library("DIOMP_TEST_QUIET");
     for (std::size_t size = 0; size + 64 < whole.size(); size += 37) {
-        EXPECT_FALSE(keeps_to_memory(std::string_view(whole).substr(0, size))) << size;
+        EXPECT_FALSE(only_changes_memory(std::string_view(whole).substr(0, size))) << size;
     }
 }
 
@@ -51,7 +51,7 @@ TEST(effects, damaged_images_are_read_without_harm) {
                 random() % 2 == 0 ? random() % 64 : damaged.size() - 1 - random() % 2048;
             damaged[place] = static_cast<char>(random());
         }
-        static_cast<void>(keeps_to_memory(damaged));
+        static_cast<void>(only_changes_memory(damaged));
     }
 }
 

@@ -120,7 +120,7 @@ TEST(impostor, learns_no_token_from_a_client) {
 TEST(impostor, that_says_anything_is_found_out) {
     for (std::string const &text :
          {std::string("HTTP/1.1 400 Bad Request\r\n\r\n") + std::string(100, ' '),
-          std::string(handshake::answer_bytes, '\0'), std::string(5000, '\xff')}) {
+          std::string(handshake::response_bytes, '\0'), std::string(5000, '\xff')}) {
         stand_in const other([&](unique_fd socket) {
             read_all(socket.get(), handshake::hello_bytes);
             static_cast<void>(!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL));
@@ -147,8 +147,10 @@ TEST(impostor, that_sends_back_what_comes_is_found_out) {
 
 TEST(impostor, with_the_recording_of_a_service_is_found_out) {
     // The answer of a service to a client with the same token.
-    auto recorded = handshake::initiate(a_token(), handshake_of(client_for(0)), the_service);
-    auto genuine = handshake::respond(a_token(), handshake_of(the_service), {secure::role::client});
+    auto recorded =
+        handshake::initiate(a_token(), handshake_options_for(client_party(0)), service_party);
+    auto genuine =
+        handshake::respond(a_token(), handshake_options_for(service_party), {secure::role::client});
     auto const seen = secure::testing::run(recorded, genuine);
     stand_in const other([&](unique_fd socket) {
         read_all(socket.get(), handshake::hello_bytes);
@@ -162,8 +164,8 @@ TEST(impostor, with_the_recording_of_a_service_is_found_out) {
 }
 
 /// A responder's side of the handshake; nothing if it fails.
-std::optional<control_link> prove(unique_fd socket, const secure::secret &token,
-                                  const secure::handshake_options &options) {
+std::optional<control_connection> prove(unique_fd socket, const secure::secret &token,
+                                        const secure::handshake_options &options) {
     ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
     auto proven = secure::complete_handshake(
         socket.get(),
@@ -171,11 +173,11 @@ std::optional<control_link> prove(unique_fd socket, const secure::secret &token,
     if (!proven) {
         return std::nullopt;
     }
-    return std::optional<control_link>(std::in_place, std::move(socket), proven.take());
+    return std::optional<control_connection>(std::in_place, std::move(socket), proven.take());
 }
 
 TEST(impostor, with_another_token_or_for_another_purpose_is_found_out) {
-    auto const service = handshake_of(the_service);
+    auto const service = handshake_options_for(service_party);
     auto for_ranks = service;
     for_ranks.why = secure::purpose::transfers;
     auto other_role = service;
@@ -195,7 +197,7 @@ TEST(impostor, with_another_token_or_for_another_purpose_is_found_out) {
 }
 
 TEST(service_peer, of_another_version_is_named_as_such) {
-    auto options = handshake_of(the_service);
+    auto options = handshake_options_for(service_party);
     ++options.version;
     stand_in const other([&](unique_fd socket) {
         EXPECT_FALSE(prove(std::move(socket), a_token(), options).has_value());
@@ -216,9 +218,9 @@ TEST(service_peer, that_says_nothing_is_given_up) {
 }
 
 /// What a client says of a service that proves who it is and then does as `behave` says.
-std::string failure_with(const std::function<void(control_link &)> &behave) {
+std::string failure_with(const std::function<void(control_connection &)> &behave) {
     stand_in const other([&](unique_fd socket) {
-        auto link = prove(std::move(socket), a_token(), handshake_of(the_service));
+        auto link = prove(std::move(socket), a_token(), handshake_options_for(service_party));
         ASSERT_TRUE(link.has_value());
         behave(*link);
     });
@@ -226,7 +228,7 @@ std::string failure_with(const std::function<void(control_link &)> &behave) {
 }
 
 TEST(service_peer, that_refuses_is_quoted) {
-    EXPECT_THAT(failure_with([](control_link &link) {
+    EXPECT_THAT(failure_with([](control_connection &link) {
                     packet_writer packet(frame::refused);
                     packet.text("a reason");
                     static_cast<void>(link.send(packet.take()));
@@ -235,30 +237,31 @@ TEST(service_peer, that_refuses_is_quoted) {
 }
 
 TEST(service_peer, whose_offer_is_malformed_is_not_used) {
-    EXPECT_THAT(failure_with([](control_link &link) {
-                    packet_writer packet(frame::welcome);
+    EXPECT_THAT(failure_with([](control_connection &link) {
+                    packet_writer packet(frame::accepted);
                     packet.number(std::uint32_t{1});
                     static_cast<void>(link.send(packet.take()));
                     static_cast<void>(link.receive(limit_s));
                 }),
-                HasSubstr("is no device service"));
+                HasSubstr("is not a device service"));
 }
 
 TEST(service_peer, that_closes_or_says_nothing_after_the_handshake_is_given_up) {
-    EXPECT_THAT(failure_with([](control_link &) {}), HasSubstr("offers no device"));
-    EXPECT_THAT(failure_with([](control_link &link) { static_cast<void>(link.receive(limit_s)); }),
-                HasSubstr("offers no device: no answer within 1 s"));
+    EXPECT_THAT(failure_with([](control_connection &) {}), HasSubstr("offers no device"));
+    EXPECT_THAT(
+        failure_with([](control_connection &link) { static_cast<void>(link.receive(limit_s)); }),
+        HasSubstr("offers no device: no answer within 1 s"));
 }
 
 TEST(service_peer, that_closes_after_its_offer_is_given_up) {
-    EXPECT_THAT(failure_with([](control_link &link) {
-                    offer offered;
+    EXPECT_THAT(failure_with([](control_connection &link) {
+                    device_description offered;
                     offered.num_devices = 1;
                     offered.memory_bytes = 1 << 20;
                     offered.kind = "cpu";
                     static_cast<void>(link.send(encode(offered)));
                 }),
-                HasSubstr("the connection is over"));
+                HasSubstr("the connection was closed"));
 }
 
 } // namespace

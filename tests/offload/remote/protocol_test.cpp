@@ -33,9 +33,9 @@ TEST(remote_protocol, fields_survive_the_wire) {
     EXPECT_EQ(join.value().conduit, "tcp");
     EXPECT_TRUE(join.value().is_on_one_host);
     EXPECT_TRUE(join.value().encrypts_data);
-    packet_reader welcome(all[1].bytes);
-    ASSERT_EQ(welcome.type<frame>(), frame::welcome);
-    auto const offered = decode_offer(welcome);
+    packet_reader accepted(all[1].bytes);
+    ASSERT_EQ(accepted.type<frame>(), frame::accepted);
+    auto const offered = decode_device_description(accepted);
     ASSERT_TRUE(offered.ok());
     EXPECT_EQ(offered.value().memory_bytes, std::uint64_t{1} << 40);
     EXPECT_EQ(offered.value().name, "a processor");
@@ -61,7 +61,7 @@ TEST(remote_protocol, fields_survive_the_wire) {
     ASSERT_TRUE(copy.ok());
     EXPECT_EQ(copy.value().ticket, 9U);
     EXPECT_EQ(copy.value().transfer.address, 0x7f0000001000U);
-    EXPECT_EQ(copy.value().transfer.there, 0x7f0000002000U);
+    EXPECT_EQ(copy.value().transfer.peer_address, 0x7f0000002000U);
     EXPECT_EQ(copy.value().transfer.nbytes, 4097U);
     EXPECT_EQ(copy.value().source_memory, conduit::memory_kind::hip);
 }
@@ -146,7 +146,7 @@ TEST(remote_protocol, ranks_that_are_no_session_are_errors) {
 }
 
 TEST(remote_protocol, services_without_devices_offer_nothing) {
-    EXPECT_EQ(read_and_write(packet_kind::offer, encode(offer{})), "");
+    EXPECT_EQ(read_and_write(packet_kind::device_description, encode(device_description{})), "");
 }
 
 TEST(remote_protocol, images_are_known_by_all_their_bytes) {

@@ -56,7 +56,7 @@ class remote_abuse_test(remote_case):
         status, out, err = self.run_client(self.lend(1, memory="64M"), [MISUSE, "exhaust"])
         self.assertEqual((status, out), (0, "round 0: full, wrong 0, then 42\nround 1: full, wrong 0, then 42\n"
                                             "as much as before\nwent on\n"), err)
-        self.assertRegex(err, "remote device 0 .*no room for 4 MiB; .* of 64 MiB are in use, .*--memory")
+        self.assertRegex(err, "remote device 0 .*no space for 4 MiB; .* of 64 MiB are in use, .*--memory")
 
     def test_more_than_the_slot_of_a_gpu_holds(self):
         """What changes over there does so in parts."""

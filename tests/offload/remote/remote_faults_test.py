@@ -56,7 +56,7 @@ class remote_faults_test(remote_case):
         self.check_without_devices("no-such-host.invalid", "host 'no-such-host.invalid'")
 
     def test_nonsense_for_services(self):
-        self.check_without_devices("127.0.0.1:0", "the port is no number")
+        self.check_without_devices("127.0.0.1:0", "the port is not a number")
 
     def test_no_token(self):
         self.check_without_devices(service(self), "there is no token", DIOMP_TOKEN="")
@@ -115,7 +115,7 @@ class remote_faults_test(remote_case):
         lender = service(self)
         # The client's hello and proof pass, and all of the answer but the end.
         with forwarder(lender.port, most_bytes=88 + 40 + 88 + 10) as between:
-            self.check_without_devices(between, "the connection is over|gone")
+            self.check_without_devices(between, "the connection was closed|gone")
         self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
 
     def test_strangers_hold_nobody_up(self):
@@ -157,7 +157,7 @@ class remote_faults_test(remote_case):
         for what in ("no memory", "no memory, large", "host memory"):
             self.assertRegex(out, f"{what}: . ., then 42\n")
         self.assertEqual(len([line for line in err.splitlines() if "not inside memory allocated there" in line]), 8)
-        self.assertEqual(len([line for line in err.splitlines() if "are no memory of the device" in line]), 6)
+        self.assertEqual(len([line for line in err.splitlines() if "are not memory of the device" in line]), 6)
 
     def test_free_twice(self):
         lender = service(self)
@@ -167,7 +167,7 @@ class remote_faults_test(remote_case):
     def test_out_of_memory(self):
         lender = service(self, memory="16M")
         client = self.start_client(lender, [MISUSE, "out_of_memory"])
-        self.assert_ends_with_error(client, "no room for 64 MiB; .* of 16 MiB are in use")
+        self.assert_ends_with_error(client, "no space for 64 MiB; .* of 16 MiB are in use")
         self.assertIn("alloc: 0, then 42\n", self.last_output)
         self.assert_serves(lender)
 

@@ -8,7 +8,7 @@ import unittest
 from services import CUDA, LIMIT_S, MOVER, remote_case, service
 
 UCX = {"DIOMP_NETWORK": "ucx"}
-MOVED = r"the device's own memory: (\d+) bytes straight to and from the network, (\d+) by way of the session's"
+MOVED = r"the device's own memory: (\d+) bytes by zero copy over the network, (\d+) staged in the session's"
 
 
 class remote_network_test(remote_case):

@@ -221,7 +221,7 @@ class remote_test(remote_case):
         path.chmod(0o644)
         status, _, err = self.run_client(lender, [MISUSE, "answer"], variables)
         self.assertEqual(status, 0)
-        self.assertRegex(err, f"{path}: others can read it.*chmod 600")
+        self.assertRegex(err, f"{path}: other users can read it.*chmod 600")
 
     def test_regions_cannot_read_the_token(self):
         lender = service(self, token="a token")

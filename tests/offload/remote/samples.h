@@ -14,10 +14,10 @@ namespace diomp_test {
 
 enum class packet_kind : std::uint8_t {
     join,
-    offer,
+    device_description,
     load,
     launch,
-    reply,
+    batch_reply,
     peer_copy,
     loaded,
     stopped,
@@ -44,7 +44,7 @@ inline std::vector<sample> samples() {
     join.is_on_one_host = true;
     join.encrypts_data = true;
     all.push_back({packet_kind::join, encode(join)});
-    remote::offer offered;
+    remote::device_description offered;
     offered.num_devices = 4;
     offered.machine = 62;
     offered.memory_bytes = std::uint64_t{1} << 40;
@@ -54,7 +54,7 @@ inline std::vector<sample> samples() {
     offered.kind = "cpu";
     offered.name = "a processor";
     offered.has_rdma_adapter = true;
-    all.push_back({packet_kind::offer, encode(offered)});
+    all.push_back({packet_kind::device_description, encode(offered)});
     remote::load_frame load;
     load.image = {1234, 5, 6};
     load.symbols = {{"first", 8}, {"", 0}, {"third", std::uint64_t{1} << 33}};
@@ -72,20 +72,20 @@ inline std::vector<sample> samples() {
     diomp::packet_writer launched;
     append(launched, launch);
     all.push_back({packet_kind::launch, launched.take()});
-    remote::reply answer;
+    remote::batch_reply answer;
     answer.queue = 3;
     answer.batch = 77;
     answer.failed = true;
     answer.output_bytes[1] = 12;
     answer.rest = "why it failed";
-    all.push_back({packet_kind::reply, encode(answer), true});
+    all.push_back({packet_kind::batch_reply, encode(answer), true});
     remote::peer_copy copy;
     copy.ticket = 9;
     copy.transfer = {0x7f0000001000, 0x7f0000002000, 4097};
     copy.source_memory = diomp::conduit::memory_kind::hip;
     all.push_back({packet_kind::peer_copy, encode(copy)});
-    remote::place const places[num_places] = {{0x7f0000003000, true}, {}, {77, false}};
-    all.push_back({packet_kind::loaded, encode(places)});
+    remote::location const locations[num_places] = {{0x7f0000003000, true}, {}, {77, false}};
+    all.push_back({packet_kind::loaded, encode(locations)});
     remote::kernel_time const times[] = {{"a kernel", 3, 4000, 2000}, {"", 1, 5, 5}};
     all.push_back({packet_kind::stopped, encode(times)});
     return all;
@@ -103,9 +103,10 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
                                                     : diomp::error(OMPX_ERR_ARG, "type");
         return join ? encode(join.value()) : "";
     }
-    case packet_kind::offer: {
-        auto offered = is_of_type(remote::frame::welcome) ? remote::decode_offer(packet)
-                                                          : diomp::error(OMPX_ERR_ARG, "type");
+    case packet_kind::device_description: {
+        auto offered = is_of_type(remote::frame::accepted)
+                           ? remote::decode_device_description(packet)
+                           : diomp::error(OMPX_ERR_ARG, "type");
         return offered ? encode(offered.value()) : "";
     }
     case packet_kind::load: {
@@ -123,7 +124,7 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
         again.bytes(packet.ok() ? packet.rest() : "");
         return packet.ok() ? again.take() : "";
     }
-    case packet_kind::reply: {
+    case packet_kind::batch_reply: {
         auto answer = remote::decode_reply(bytes);
         return answer ? encode(answer.value()) : "";
     }
@@ -132,9 +133,10 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
         return copy ? encode(copy.value()) : "";
     }
     case packet_kind::loaded: {
-        auto places = is_of_type(remote::frame::loaded) ? remote::decode_loaded(packet, num_places)
-                                                        : diomp::error(OMPX_ERR_ARG, "type");
-        return places ? encode(places.value()) : "";
+        auto locations = is_of_type(remote::frame::loaded)
+                             ? remote::decode_loaded(packet, num_places)
+                             : diomp::error(OMPX_ERR_ARG, "type");
+        return locations ? encode(locations.value()) : "";
     }
     case packet_kind::stopped: {
         auto times = is_of_type(remote::frame::stopped) ? remote::decode_stopped(packet)

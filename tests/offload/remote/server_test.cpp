@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 using diomp_test::a_token;
-using remote::control_link;
+using remote::control_connection;
 using remote::frame;
 using secure::handshake;
 using testing::HasSubstr;
@@ -79,12 +79,12 @@ protected:
         ::close(ends[0]);
     }
 
-    [[nodiscard]] result<control_link> try_to_connect(std::uint32_t device,
-                                                      const char *token = "a token") const {
-        return control_link::connect("127.0.0.1", port_, secure::secret::from_text(token), device,
-                                     limit_s);
+    [[nodiscard]] result<control_connection> try_to_connect(std::uint32_t device,
+                                                            const char *token = "a token") const {
+        return control_connection::connect("127.0.0.1", port_, secure::secret::from_text(token),
+                                           device, limit_s);
     }
-    [[nodiscard]] control_link connect(std::uint32_t device = 0) const {
+    [[nodiscard]] control_connection connect(std::uint32_t device = 0) const {
         auto link = try_to_connect(device);
         EXPECT_TRUE(link.ok()) << link.failure().message();
         return link.take();
@@ -96,7 +96,7 @@ protected:
         return made;
     }
     /// "welcome" and the name of the device, or why not.
-    static std::string answer_of(control_link &link) {
+    static std::string answer_of(control_connection &link) {
         auto const answer = link.receive(limit_s);
         if (!answer) {
             return answer.failure().message();
@@ -106,8 +106,8 @@ protected:
         if (type == frame::refused) {
             return std::string(packet.text());
         }
-        auto const offered = type == frame::welcome ? remote::decode_offer(packet)
-                                                    : error(OMPX_ERR_ARG, "another frame");
+        auto const offered = type == frame::accepted ? remote::decode_device_description(packet)
+                                                     : error(OMPX_ERR_ARG, "another frame");
         return offered ? "welcome " + offered.value().name : offered.failure().message();
     }
     [[nodiscard]] std::string answer_for(std::uint32_t device) const {
@@ -201,7 +201,7 @@ TEST_F(server_test, says_nothing_to_those_with_another_token) {
                                 std::string("A token"), std::to_string(i)};
         auto exchange = handshake::initiate(
             secure::secret::from_text(tokens[static_cast<std::size_t>(i) % tokens.size()]),
-            remote::handshake_of(remote::client_for(99)), remote::the_service);
+            remote::handshake_options_for(remote::client_party(99)), remote::service_party);
         unique_fd const socket = connect_raw();
         write_raw(socket, exchange.output());
         auto const [bytes, is_closed] = read_until_closed(socket);
@@ -218,9 +218,9 @@ TEST_F(server_test, says_nothing_to_those_with_another_token) {
 
 TEST_F(server_test, tells_other_versions_after_their_proof_only) {
     start(1);
-    auto options = remote::handshake_of(remote::client_for(0));
+    auto options = remote::handshake_options_for(remote::client_party(0));
     ++options.version;
-    auto exchange = handshake::initiate(a_token(), options, remote::the_service);
+    auto exchange = handshake::initiate(a_token(), options, remote::service_party);
     unique_fd const socket = connect_raw();
     auto const ended = secure::complete_handshake(socket.get(), std::move(exchange), limit_s);
     ASSERT_FALSE(ended.ok());
@@ -231,20 +231,20 @@ TEST_F(server_test, tells_other_versions_after_their_proof_only) {
 TEST_F(server_test, serves_no_recording) {
     start(1);
     // A client's side of a connection, as a host on the network sees it.
-    auto genuine = handshake::initiate(a_token(), remote::handshake_of(remote::client_for(0)),
-                                       remote::the_service);
+    auto genuine = handshake::initiate(
+        a_token(), remote::handshake_options_for(remote::client_party(0)), remote::service_party);
     secure::testing::bytes recording;
     {
         unique_fd const socket = connect_raw();
         auto const hello = secure::testing::take_output(genuine);
         write_raw(socket, hello);
-        std::array<unsigned char, handshake::answer_bytes> answer{};
+        std::array<unsigned char, handshake::response_bytes> answer{};
         ASSERT_EQ(::recv(socket.get(), answer.data(), answer.size(), MSG_WAITALL),
                   static_cast<ssize_t>(answer.size()));
         genuine.receive(answer);
         auto const proof = secure::testing::take_output(genuine);
         write_raw(socket, proof);
-        control_link link(unique_fd(::dup(socket.get())), genuine.take_session());
+        control_connection link(unique_fd(::dup(socket.get())), genuine.take_session_keys());
         EXPECT_EQ(answer_of(link), "welcome device 0");
         recording = hello;
         recording.insert(recording.end(), proof.begin(), proof.end());
@@ -255,7 +255,7 @@ TEST_F(server_test, serves_no_recording) {
         write_raw(socket, recording);
         auto const [bytes, is_closed] = read_until_closed(socket);
         EXPECT_TRUE(is_closed);
-        EXPECT_EQ(bytes.size(), handshake::answer_bytes); // of the handshake, and nothing more
+        EXPECT_EQ(bytes.size(), handshake::response_bytes); // of the handshake, and nothing more
         EXPECT_NE(bytes, last);
         last = bytes;
     }
@@ -269,10 +269,10 @@ TEST_F(server_test, serves_no_recording) {
 
 TEST_F(server_test, serves_no_other_purpose_or_role) {
     start(1);
-    auto const as_client = remote::handshake_of(remote::client_for(0));
+    auto const as_client = remote::handshake_options_for(remote::client_party(0));
     for (int i = 0; i < num_tries; ++i) {
         auto options = as_client;
-        secure::party whom = remote::the_service;
+        secure::party whom = remote::service_party;
         switch (i % 4) {
         case 0:
             options.why = secure::purpose::transfers;
@@ -314,8 +314,9 @@ TEST_F(server_test, is_not_held_up_by_those_who_are_slow) {
     std::vector<unique_fd> slow;
     for (std::size_t size = 0; size < handshake::hello_bytes; size += 3) {
         slow.push_back(connect_raw());
-        exchanges.push_back(handshake::initiate(
-            a_token(), remote::handshake_of(remote::client_for(0)), remote::the_service));
+        exchanges.push_back(
+            handshake::initiate(a_token(), remote::handshake_options_for(remote::client_party(0)),
+                                remote::service_party));
         write_raw(slow.back(), exchanges.back().output().first(size));
         exchanges.back().discard_output(size);
     }
@@ -324,7 +325,7 @@ TEST_F(server_test, is_not_held_up_by_those_who_are_slow) {
     for (std::size_t const i : {std::size_t{0}, slow.size() / 2, slow.size() - 1}) {
         auto proven = secure::complete_handshake(slow[i].get(), std::move(exchanges[i]), limit_s);
         ASSERT_TRUE(proven.ok()) << proven.failure().message();
-        control_link link(std::move(slow[i]), proven.take());
+        control_connection link(std::move(slow[i]), proven.take());
         EXPECT_EQ(answer_of(link), "welcome device 0");
     }
     expect_prompt_service();
@@ -408,7 +409,7 @@ TEST_F(server_test, serves_its_clients_beside_a_crowd) {
 
 TEST_F(server_test, does_not_spin_without_descriptors) {
     start(1, [](server_options &options) {
-        options.most_sessions = 1000;
+        options.max_sessions = 1000;
         rlimit const few{40, 40};
         ::setrlimit(RLIMIT_NOFILE, &few);
     });
@@ -416,7 +417,7 @@ TEST_F(server_test, does_not_spin_without_descriptors) {
     for (int i = 0; i < 100; ++i) {
         held.push_back(connect_raw());
     }
-    std::vector<control_link> clients;
+    std::vector<control_connection> clients;
     std::string answer = "welcome device 0";
     while (answer == "welcome device 0" && clients.size() < 100) { // its clients come first
         auto link = try_to_connect(0);
@@ -448,13 +449,13 @@ TEST_F(server_test, does_not_spin_without_descriptors) {
 }
 
 TEST_F(server_test, has_a_limit_of_sessions) {
-    start(1, [](server_options &options) { options.most_sessions = 2; });
+    start(1, [](server_options &options) { options.max_sessions = 2; });
     auto first = connect();
     auto second = connect();
     EXPECT_EQ(answer_of(first), "welcome device 0");
     EXPECT_EQ(answer_of(second), "welcome device 0");
     EXPECT_THAT(answer_for(0), HasSubstr("too many sessions"));
-    first.shut();
+    first.shut_down();
     auto const end = clock::now() + 20s;
     std::string answer;
     while (answer != "welcome device 0" && clock::now() < end) {
@@ -476,7 +477,7 @@ TEST_F(server_test, tells_how_a_session_ended) {
         told += packet.text();
         told += '\n';
     }
-    EXPECT_THAT(told, HasSubstr("which rank of what world this is"));
+    EXPECT_THAT(told, HasSubstr("is not 'join'"));
 }
 
 TEST_F(server_test, once_is_over_with_its_last_session) {

@@ -98,7 +98,7 @@ TEST(session_peers, both_owners_look_at_their_addresses) {
             side.copy(batch, 2, to, from, 8192);
             auto const got = side.ask(std::move(batch));
             EXPECT_TRUE(got.failed);
-            EXPECT_THAT(got.rest, HasSubstr("no memory of the device"));
+            EXPECT_THAT(got.rest, HasSubstr("not memory of the device"));
         }
         EXPECT_EQ(take(side, there, 8192, 2), bytes(8192, 1));
         side.expect_service();
@@ -182,7 +182,7 @@ struct slow_peer {
 /// More copies than one session may have under way are asked for by the slow one.
 TEST(session_peers, a_slow_session_holds_up_no_other) {
     run(gpus(3), [](client_side &side) {
-        constexpr std::size_t queues = 3 * peer_copies::most_at_once;
+        constexpr std::size_t queues = 3 * peer_copies::max_concurrent;
         slow_peer const peers(side);
         for (std::size_t i = 0; i < queues; ++i) {
             peers.send_slow(i, i);
@@ -206,7 +206,7 @@ TEST(session_peers, a_slow_session_holds_up_no_other) {
 
 TEST(session_peers, memory_stays_while_a_lost_session_may_still_answer) {
     run(gpus(3), [](client_side &side) {
-        constexpr std::size_t queues = 3 * peer_copies::most_at_once;
+        constexpr std::size_t queues = 3 * peer_copies::max_concurrent;
         slow_peer const peers(side);
         std::uint64_t const spare = ask_for(side, frame::allocate, 4096, 3);
         for (std::size_t i = 0; i < queues; ++i) {
@@ -264,7 +264,7 @@ TEST(session_peers, requests_of_a_client_and_nonsense_are_ignored) {
             1, {there, reinterpret_cast<std::uint64_t>(other.data()), 8192}, memory_kind::host};
         for (std::string const &text : {encode(asked), std::string(), std::string(25, '\xff')}) {
             for (auto const handler :
-                 {remote::world::copy_handler, remote::world::copied_handler}) {
+                 {remote::world::copy_handler, remote::world::copy_reply_handler}) {
                 side.ranks->engine().send(world_rank(1), handler, std::as_bytes(std::span(text)));
             }
         }

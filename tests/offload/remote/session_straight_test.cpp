@@ -114,7 +114,7 @@ TEST(session_straight, addresses_outside_of_allocations_are_errors) {
                        way == operation::fetch ? unsent.data() : untouched.data(), nbytes);
                 auto const got = side.ask(std::move(batch));
                 EXPECT_TRUE(got.failed) << std::hex << address << " of " << nbytes;
-                EXPECT_THAT(got.rest, HasSubstr("no memory of the device"));
+                EXPECT_THAT(got.rest, HasSubstr("not memory of the device"));
             }
         }
         EXPECT_EQ(ask_for(side, frame::release, there + 1), 0U);
@@ -162,7 +162,7 @@ TEST(session_straight, what_goes_by_way_of_the_plugin_is_looked_at_too) {
             for (packet_writer *each : {&puts, &gets, &copies_from, &copies_to}) {
                 auto const got = side.ask(std::move(*each));
                 EXPECT_TRUE(got.failed) << std::hex << address;
-                EXPECT_THAT(got.rest, HasSubstr("no memory of the device"));
+                EXPECT_THAT(got.rest, HasSubstr("not memory of the device"));
             }
         }
         EXPECT_EQ(used().copies.load(), 0);
@@ -189,7 +189,7 @@ TEST(session_straight, variables_of_an_image) {
         EXPECT_TRUE(found[1].is_variable);
         EXPECT_FALSE(found[2].is_variable) << "nobody writes it";
         EXPECT_FALSE(found[3].is_variable) << "a function";
-        EXPECT_EQ(found[4], remote::place{});
+        EXPECT_EQ(found[4], remote::location{});
         bytes const sent = pattern(size, 1);
         bring(side, found[0].address, sent);
         bytes const part = pattern(5000, 2);
@@ -248,11 +248,11 @@ TEST(session_straight, variables_of_an_image_for_processors) {
         EXPECT_EQ(take(side, found[0].address, size), sent);
         packet_writer batch;
         append(batch, operation::fetch, found[0].address, sent.data(), std::size_t{1} << 30);
-        EXPECT_THAT(side.ask(std::move(batch)).rest, HasSubstr("no memory of the device"));
+        EXPECT_THAT(side.ask(std::move(batch)).rest, HasSubstr("not memory of the device"));
     });
 }
 
-// ---- Where the network does not reach the memory, the session says so and nothing moves.
+// ---- Where the network cannot access memory of this device the memory, the session says so and nothing moves.
 
 void expect_unreached(const session_setting &setting) {
     run(setting, [](client_side &side) {
@@ -264,7 +264,7 @@ void expect_unreached(const session_setting &setting) {
             append(batch, way, there, untouched.data(), untouched.size());
             auto const got = side.ask(std::move(batch));
             EXPECT_TRUE(got.failed);
-            EXPECT_THAT(got.rest, HasSubstr("does not reach"));
+            EXPECT_THAT(got.rest, HasSubstr("cannot access memory of this device"));
         }
         EXPECT_EQ(untouched, bytes(8192, 0x22));
         side.expect_service();

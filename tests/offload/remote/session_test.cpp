@@ -56,7 +56,7 @@ TEST(session, addresses_outside_the_device_are_errors) {
             for (packet_writer *each : {&puts, &gets, &copies_from, &copies_to}) {
                 auto const got = side.ask(1, number++, std::move(*each));
                 EXPECT_TRUE(got.failed) << std::hex << address;
-                EXPECT_THAT(got.rest, HasSubstr("no memory of the device"));
+                EXPECT_THAT(got.rest, HasSubstr("not memory of the device"));
             }
         }
         packet_writer huge;
@@ -103,7 +103,7 @@ TEST(session, whole_pages_are_dropped_and_what_shares_one_stays) {
         side.put(batch, side.memory, "first");
         side.put(batch, side.memory + page, "second");
         side.put(batch, side.memory + 2 * page, "third");
-        side.drop(batch, side.memory + 1, 2 * page + 1);
+        side.release_pages(batch, side.memory + 1, 2 * page + 1);
         side.get(batch, side.memory, 5);
         side.get(batch, side.memory + page, 6);
         side.get(batch, side.memory + 2 * page, 5);
@@ -122,13 +122,13 @@ TEST(session, pages_outside_the_device_are_errors) {
               std::pair{side.memory + memory_bytes, std::uint64_t{1}},
               std::pair{side.memory, ~std::uint64_t{0}}}) {
             packet_writer batch;
-            side.drop(batch, address, nbytes);
+            side.release_pages(batch, address, nbytes);
             auto const got = side.ask(1, number++, std::move(batch));
             EXPECT_TRUE(got.failed) << std::hex << address;
-            EXPECT_THAT(got.rest, HasSubstr("none of the device's memory"));
+            EXPECT_THAT(got.rest, HasSubstr("outside the device's memory"));
         }
         packet_writer torn;
-        append_operation(torn, operation::drop);
+        append_operation(torn, operation::release_pages);
         torn.number(~std::uint32_t{0});
         side.send(1, number++, torn.take());
         side.expect_service();
@@ -293,7 +293,7 @@ TEST(session, stop_is_answered_when_all_is_sent) {
 TEST(session, frames_that_no_client_sends_end_it) {
     run_session(
         [](client_side &side) {
-            EXPECT_EQ(side.answer_to(packet_writer(frame::welcome).take()), "");
+            EXPECT_EQ(side.answer_to(packet_writer(frame::accepted).take()), "");
         },
         1);
 }

@@ -59,7 +59,7 @@ inline void append(packet_writer &batch, operation way, std::uint64_t address, c
                    std::size_t nbytes) {
     append_operation(batch, way);
     remote::append(
-        batch, remote::straight_transfer{address, reinterpret_cast<std::uint64_t>(here), nbytes});
+        batch, remote::zero_copy_transfer{address, reinterpret_cast<std::uint64_t>(here), nbytes});
 }
 
 inline void bring(client_side &side, std::uint64_t address, const bytes &from, int rank = 1) {
@@ -79,8 +79,8 @@ inline bytes take(client_side &side, std::uint64_t address, std::size_t nbytes, 
 }
 
 /// Loads tests/offload/remote/image_variables.c. A place per symbol.
-inline std::vector<remote::place> load(client_side &side,
-                                       const std::vector<remote::symbol> &symbols, int rank = 1) {
+inline std::vector<remote::location>
+load(client_side &side, const std::vector<remote::symbol> &symbols, int rank = 1) {
     std::ifstream file(std::getenv("DIOMP_TEST_IMAGE"), std::ios::binary);
     std::string const image{std::istreambuf_iterator<char>(file), {}};
     EXPECT_GT(image.size(), 1000U);
@@ -93,9 +93,9 @@ inline std::vector<remote::place> load(client_side &side,
     }
     packet_reader reader(answer);
     EXPECT_EQ(reader.type<frame>(), frame::loaded);
-    auto places = remote::decode_loaded(reader, symbols.size());
-    EXPECT_TRUE(places.ok());
-    return places.take();
+    auto locations = remote::decode_loaded(reader, symbols.size());
+    EXPECT_TRUE(locations.ok());
+    return locations.take();
 }
 
 /// Appends the launch of a kernel of the scripted plugin, on a range.

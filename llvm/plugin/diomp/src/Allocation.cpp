@@ -4,15 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// libomptarget makes and frees all memory of devices through
-// GenericPluginTy::data_alloc and data_delete. The linker's --wrap sends these
-// calls here. Where the DiOMP runtime is loaded and running, the memory comes
-// from the device's segment, so that other ranks reach it; otherwise the calls
-// go on to LLVM's own functions.
+// libomptarget allocates and frees all device memory through
+// GenericPluginTy::data_alloc and data_delete. The linker's --wrap redirects
+// these calls to this file. If the DiOMP runtime is loaded and running, the
+// memory comes from the device's segment, so that other ranks can access it;
+// otherwise the calls are forwarded to LLVM's functions.
 //
-// The idea of taking over libomptarget's allocations is that of
-// DiOMP-Offloading (2025), section on device memory; doing it at link time is
-// ours.
+// The idea of replacing libomptarget's allocations is that of DiOMP-Offloading
+// (2025), section on device memory; doing it at link time is new here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +45,7 @@ const diomp_offload_table *diomp::runtimeTable() {
   return Table;
 }
 
-/// Whether the segment may stand in for what was asked. Host and shared memory
+/// Whether the segment can serve this kind of memory. Host and shared memory
 /// are other kinds of memory on a GPU.
 static bool isDeviceMemory(int32_t Kind) {
   return Kind == TARGET_ALLOC_DEFAULT || Kind == TARGET_ALLOC_DEVICE ||
@@ -61,8 +60,8 @@ extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
     const diomp_offload_request Request{diomp::nameOfPlugin(*Plugin), DeviceId,
                                         Plugin->getUserId(DeviceId), Size,
                                         HostPtr};
-    if (void *Ours = Table->allocate(&Request))
-      return Ours;
+    if (void *FromSegment = Table->allocate(&Request))
+      return FromSegment;
   }
   return REAL(10data_allocEilPvi)(Plugin, DeviceId, Size, HostPtr, Kind);
 }

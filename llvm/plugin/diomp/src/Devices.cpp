@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// OpenMP's device numbers are libomptarget's own, and its interface does not
-// say which plugin a device belongs to. The DiOMP runtime has to know, since
-// GPUs are shared by the ranks of a node and host devices are not.
+// OpenMP's device numbers are internal to libomptarget, whose interface does
+// not return the plugin of a device. The DiOMP runtime needs it, because GPUs
+// are shared by the ranks of a node and host devices are not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ diomp::nameOfPlugin(const omp::target::plugin::GenericPluginTy &Plugin) {
 
 static int32_t nameDevice(int32_t Device, const char **Plugin,
                           int32_t *PluginDevice) {
-  // The manager comes with the first image and goes with the last one.
+  // The manager exists from the first image to the last one.
   if (!PM || Device < 0)
     return 0;
   auto Devices = PM->getExclusiveDevicesAccessor();
@@ -45,10 +45,10 @@ static int32_t nameDevice(int32_t Device, const char **Plugin,
   return 1;
 }
 
-/// Named on the linker's command line: nothing else would bring this file out
+/// Named on the linker's command line; no other reference pulls this file out
 /// of its archive.
 extern "C" __attribute__((constructor)) void diompHandOverDevices() {
-  if (auto Take = reinterpret_cast<diomp_offload_devices_function>(
+  if (auto Callback = reinterpret_cast<diomp_offload_devices_function>(
           dlsym(RTLD_DEFAULT, "diomp_offload_devices")))
-    Take(nameDevice);
+    Callback(nameDevice);
 }

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // LLVM's plugin for host devices writes each image into a file that mkstemp
-// makes in /tmp, loads it as a library, and leaves it there. The linker's
-// --wrap sends that call here: the file is memory without a name in any file
-// system, which ends with the process.
+// creates in /tmp, loads it as a library, and leaves it there. The linker's
+// --wrap redirects that call to this file: the image is written to an anonymous
+// memory file, which ends with the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
 extern "C" int __real_mkstemp(char *Template);
 
-/// Whether the system lets code run from this memory.
+/// Whether the system allows executing code in this memory.
 static bool isExecutable(int Memory) {
   constexpr size_t OnePage = 4096;
   if (ftruncate(Memory, OnePage) != 0)
@@ -52,19 +52,19 @@ extern "C" int __wrap_mkstemp(char *Template) {
   constexpr std::string_view OfHostPlugin = "/tmp/tmpfile_";
   if (std::string_view(Template).substr(0, OfHostPlugin.size()) != OfHostPlugin)
     return __real_mkstemp(Template);
-  // Stays open: the loader takes a name that comes again for the same library.
+  // Stays open: the loader treats a reused name as the same library.
   const int Memory = makeMemory();
   if (Memory < 0)
     return __real_mkstemp(Template);
-  // By the number of the process debuggers find it, too; but the name must not
-  // be longer than the template's.
+  // The process's number lets debuggers find the file, too, but the name must
+  // not be longer than the template.
   char Name[64];
-  const size_t Room = std::strlen(Template);
+  const size_t Space = std::strlen(Template);
   int Length =
       std::snprintf(Name, sizeof(Name), "/proc/%d/fd/%d", getpid(), Memory);
-  if (static_cast<size_t>(Length) > Room)
+  if (static_cast<size_t>(Length) > Space)
     Length = std::snprintf(Name, sizeof(Name), "/proc/self/fd/%d", Memory);
-  const int Written = static_cast<size_t>(Length) > Room || access(Name, R_OK)
+  const int Written = static_cast<size_t>(Length) > Space || access(Name, R_OK)
                           ? -1
                           : fcntl(Memory, F_DUPFD_CLOEXEC, 0);
   if (Written < 0) {

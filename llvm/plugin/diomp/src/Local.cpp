@@ -58,7 +58,7 @@ int use(int Device) {
 }
 
 void *load(int Device, const void *Image, uint64_t Size) {
-  // Lives as long as the process, as the image does.
+  // Never freed; the image also lives as long as the process.
   auto *Target = new __tgt_device_image{};
   Target->ImageStart = const_cast<void *>(Image);
   Target->ImageEnd = static_cast<char *>(Target->ImageStart) + Size;
@@ -72,8 +72,8 @@ void *load(int Device, const void *Image, uint64_t Size) {
   return toPointer(Binary.handle);
 }
 
-/// By the image's own table: names of what is told about kernels, and of
-/// functions that are called indirectly, begin likewise.
+/// Looks the symbol up in the image's own table: names of kernels' data and of
+/// indirectly called functions begin like those of kernels.
 bool isKernel(const DeviceImageTy &Image, StringRef Name) {
   if (!Name.starts_with("__omp_offloading_"))
     return false;
@@ -99,7 +99,7 @@ uint64_t symbol(void *Image, const char *Name, uint64_t Size) {
     return Plugin->get_function(Binary, Name, &Found) == OFFLOAD_SUCCESS
                ? toNumber(Found)
                : 0;
-  // Not every symbol is a variable, so that this may fail in silence.
+  // Not every symbol is a variable, so an error is not reported.
   GlobalTy Global(Name, Size);
   if (auto Err = Plugin->getGlobalHandler().getGlobalMetadataFromDevice(
           Loaded.getDevice(), Loaded, Global)) {
@@ -134,16 +134,16 @@ int copy(int Device, uint64_t To, uint64_t From, uint64_t Size) {
   if (Plugin->is_data_exchangable(Device, Device))
     return succeeded(Plugin->data_exchange(Device, toPointer(From), Device,
                                            toPointer(To), Size));
-  std::vector<char> Between(Size);
-  return read(Device, Between.data(), From, Size) == 0 &&
-                 write(Device, To, Between.data(), Size) == 0
+  std::vector<char> Buffer(Size);
+  return read(Device, Buffer.data(), From, Size) == 0 &&
+                 write(Device, To, Buffer.data(), Size) == 0
              ? 0
              : -1;
 }
 
 int launch(int Device, const diomp_remote_launch *Launch) {
-  // The client's side has put its own launch environment in front; the plugin
-  // makes the device's.
+  // The client's plugin has put its own launch environment in front; the
+  // device's plugin adds one.
   const bool HasEnvironment =
       Launch->version >= OMP_KERNEL_ARG_MIN_VERSION_WITH_DYN_PTR;
   const size_t Skipped = HasEnvironment && Launch->num_arguments > 0 ? 1 : 0;
@@ -165,7 +165,7 @@ int launch(int Device, const diomp_remote_launch *Launch) {
   if (Plugin->launch_kernel(Device, toPointer(Launch->kernel), Arguments.data(),
                             Offsets.data(), &Kernel, &Queue) != OFFLOAD_SUCCESS)
     return -1;
-  // A plugin that runs kernels at once makes no queue.
+  // A plugin that runs kernels synchronously creates no queue.
   return Queue.Queue ? succeeded(Plugin->synchronize(Device, &Queue)) : 0;
 }
 
@@ -194,10 +194,10 @@ const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
 
 } // namespace
 
-/// Named on the linker's command line: nothing else would bring this file out
+/// Named on the linker's command line; no other reference pulls this file out
 /// of its archive.
 extern "C" __attribute__((constructor)) void diompHandOverPlugins() {
-  if (auto Take = reinterpret_cast<diomp_take_plugins_function>(
+  if (auto Callback = reinterpret_cast<diomp_take_plugins_function>(
           dlsym(RTLD_DEFAULT, "diomp_take_plugins")))
-    Take(&Table);
+    Callback(&Table);
 }

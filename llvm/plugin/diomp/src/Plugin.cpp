@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Devices of other hosts, behind LLVM's own in the numbering. They may be of
-// several architectures, which one plugin of LLVM's is not made for: which
-// images the devices take is therefore decided here, by sending
-// PluginManager's questions (the linker's --wrap) through this file.
+// Devices of other hosts, numbered after LLVM's own. They may be of several
+// architectures, which LLVM's plugins do not support. This file therefore
+// decides which images the devices accept: the linker's --wrap redirects
+// PluginManager's compatibility checks to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ const diomp_remote_table *diomp::remoteTable() {
       return nullptr;
     void *Symbol = dlsym(RTLD_DEFAULT, "diomp_remote_table");
     if (!Symbol) {
-      // Beside the folder of this library, or where the system looks.
+      // Next to the directory of this library, or in the system's search path.
       Dl_info Here{};
       std::string Path;
       if (dladdr(reinterpret_cast<void *>(&diomp::remoteTable), &Here))
@@ -48,7 +48,7 @@ const diomp_remote_table *diomp::remoteTable() {
           std::free(Resolved);
         }
       Path.resize(Path.rfind('/') == std::string::npos ? 0 : Path.rfind('/'));
-      // Before main, as a rule: nobody else looks at the environment yet.
+      // Usually before main, when no other thread reads the environment.
       setenv(DIOMP_REMOTE_LOADING, "1", 1);
       Path += "/../libdiomp.so.0";
       void *Library = dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -125,7 +125,7 @@ struct DiompPluginTy final : GenericPluginTy {
     return false; // See accepts().
   }
 
-  /// The machine of an image that is a little-endian 64-bit ELF file, else
+  /// The machine of an image that is a little-endian 64-bit ELF file, otherwise
   /// EM_NONE.
   static uint16_t machineOf(const __tgt_device_image &Image) {
     ELF::Elf64_Ehdr Header;
@@ -142,7 +142,7 @@ struct DiompPluginTy final : GenericPluginTy {
   }
 
   /// Whether a device of \p Architecture runs an image for its machine. LLVM's
-  /// own plugins ask their devices, which are far away here.
+  /// own plugins query their devices, which are remote here.
   static bool isFor(const __tgt_device_image &Image, StringRef Architecture) {
     const char *Begin = static_cast<const char *>(Image.ImageStart);
     const StringRef Bytes(Begin,
@@ -151,7 +151,7 @@ struct DiompPluginTy final : GenericPluginTy {
                                                   /*InitContent=*/false);
     if (!File) {
       consumeError(File.takeError());
-      return true; // Whoever loads it has a better sentence.
+      return true; // Loading the image reports a more precise error.
     }
     const StringRef Of = File->tryGetCPUName().value_or("");
     unsigned Own = 0, Needed = 0;
@@ -171,13 +171,13 @@ struct DiompPluginTy final : GenericPluginTy {
     return true;
   }
 
-  /// Says which devices nothing can run on, after the images of a library have
-  /// been offered to all.
+  /// Reports devices without a matching image, after the images of a library
+  /// have been offered to all devices.
   void reportIdleDevices() {
     for (size_t I = 0; I < HasImage.size(); ++I) {
       if (HasImage[I])
         continue;
-      HasImage[I] = true; // Said once.
+      HasImage[I] = true; // Reported once.
       diomp_remote_device About;
       diomp::remoteTable()->describe(static_cast<int32_t>(I), &About);
       std::fprintf(stderr,
@@ -190,7 +190,7 @@ struct DiompPluginTy final : GenericPluginTy {
   }
 
 private:
-  /// At the end of a program that had devices with images for them.
+  /// Called at the end of a program that had devices with images.
   void reportUnused() {
     if (NumWithImage == 0)
       return; // See reportIdleDevices().
@@ -216,7 +216,7 @@ private:
   int32_t NumWithImage = 0;
 };
 
-DiompPluginTy *Ours = nullptr;
+DiompPluginTy *RemotePlugin = nullptr;
 
 bool localDevicesAreHidden() {
   static const bool Hidden = [] {
@@ -226,7 +226,7 @@ bool localDevicesAreHidden() {
   return Hidden;
 }
 
-/// Of the library that is being registered.
+/// Requirements of the library that is being registered.
 int64_t Requirements = OMP_REQ_UNDEFINED;
 
 int64_t requirementsOf(const __tgt_bin_desc &Desc) {
@@ -238,8 +238,8 @@ int64_t requirementsOf(const __tgt_bin_desc &Desc) {
   return Found;
 }
 
-/// What the image's compiler has written into it, as "Debian clang version
-/// 22.1.8"; empty if it is no ELF file or does not say.
+/// The compiler's entry in the image, such as "Debian clang version 22.1.8";
+/// empty if it is not an ELF file or has no entry.
 std::string compilerOf(const __tgt_device_image &Image) {
   const char *Begin = static_cast<const char *>(Image.ImageStart);
   const auto Size = static_cast<const char *>(Image.ImageEnd) - Begin;
@@ -268,10 +268,10 @@ std::string compilerOf(const __tgt_device_image &Image) {
   return {};
 }
 
-/// LLVM has another format of entries from version 21 on: 8 bytes that are 0,
-/// the version of the format and the kind of the entry (16 bits each), and
-/// flags. Here that is an entry without an address whose name is such a
-/// number, and no pointer.
+/// LLVM 21 changed the format of entries: 8 bytes that are 0, the version of
+/// the format and the kind of the entry (16 bits each), and flags. In the old
+/// format this is an entry without an address whose name is such a number
+/// instead of a pointer.
 bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
   if (Desc.HostEntriesBegin == Desc.HostEntriesEnd)
     return false;
@@ -284,14 +284,14 @@ bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
   static_assert(sizeof(First) <= sizeof(__tgt_offload_entry));
   std::memcpy(&First, static_cast<const void *>(Desc.HostEntriesBegin),
               sizeof(First));
-  constexpr uint16_t MostVersion = 15, MostKind = 15;
-  constexpr uint32_t MostFlags = 0xfff;
+  constexpr uint16_t MaxVersion = 15, MaxKind = 15;
+  constexpr uint32_t MaxFlags = 0xfff;
   return First.Reserved == 0 && First.Version > 0 &&
-         First.Version <= MostVersion && First.Kind <= MostKind &&
-         First.Flags <= MostFlags;
+         First.Version <= MaxVersion && First.Kind <= MaxKind &&
+         First.Flags <= MaxFlags;
 }
 
-/// Ends the program: the entries would be taken for addresses.
+/// Ends the program, because the entries would be misread as addresses.
 [[noreturn]] void refuseLaterFormat(const __tgt_bin_desc &Desc) {
   std::string Compiler;
   for (int32_t I = 0; I < Desc.NumDeviceImages && Compiler.empty(); ++I)
@@ -307,7 +307,7 @@ bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
   std::_Exit(EXIT_FAILURE);
 }
 
-/// Whether there is a device, or will be one for an image of \p Desc.
+/// Whether a device exists, or will exist for an image of \p Desc.
 bool findsDevice(PluginManager &Manager, const __tgt_bin_desc &Desc) {
   if (Manager.getNumDevices() > 0)
     return true;
@@ -332,8 +332,8 @@ bool findsDevice(PluginManager &Manager, const __tgt_bin_desc &Desc) {
 } // namespace
 
 extern "C" GenericPluginTy *createPlugin_diomp() {
-  Ours = new DiompPluginTy();
-  return Ours;
+  RemotePlugin = new DiompPluginTy();
+  return RemotePlugin;
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
@@ -355,7 +355,7 @@ void
 extern "C" int32_t WRAP(
     4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
     GenericPluginTy *Plugin, __tgt_device_image *Image) {
-  if (Plugin != Ours)
+  if (Plugin != RemotePlugin)
     return !localDevicesAreHidden() &&
            REAL(
                4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
@@ -363,8 +363,8 @@ extern "C" int32_t WRAP(
   if (DiompPluginTy::machineOf(*Image) == ELF::EM_NONE || !diomp::remoteTable())
     return false;
   if (Requirements & OMP_REQ_UNIFIED_SHARED_MEMORY) {
-    static bool IsSaid = false;
-    if (!std::exchange(IsSaid, true))
+    static bool HasWarned = false;
+    if (!std::exchange(HasWarned, true))
       std::fprintf(stderr, "diomp: warning: remote devices are not used: the "
                            "program requires unified_shared_memory\n");
     return false;
@@ -375,8 +375,8 @@ extern "C" int32_t WRAP(
 extern "C" int32_t WRAP(
     4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
     GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image) {
-  if (Plugin == Ours)
-    return Ours->accepts(DeviceId, *Image);
+  if (Plugin == RemotePlugin)
+    return RemotePlugin->accepts(DeviceId, *Image);
   return REAL(
       4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
       Plugin, DeviceId, Image);
@@ -388,14 +388,14 @@ WRAP(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
   if (isOfLaterFormat(*Desc))
     refuseLaterFormat(*Desc);
   Requirements = Manager->getRequirements() | requirementsOf(*Desc);
-  // Without any device, LLVM 19 takes it that all of them share memory with the
-  // host, and ends a program that requires something, which could run on the
+  // Without any device, LLVM 19 assumes that all of them share memory with the
+  // host, and ends a program with requirements, although it could run on the
   // host.
   const bool IsForHost =
       (Requirements & ~OMP_REQ_NONE) && !findsDevice(*Manager, *Desc);
   if (!IsForHost)
     REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(Manager, Desc);
-  if (Ours && Ours->is_initialized())
-    Ours->reportIdleDevices();
+  if (RemotePlugin && RemotePlugin->is_initialized())
+    RemotePlugin->reportIdleDevices();
 }
 // NOLINTEND(bugprone-reserved-identifier)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's interface of a device on one side, the runtime's queues on the other.
-// Nothing here blocks but synchronisation and the loading of images.
+// Implements LLVM's device interface on the runtime's queues. Only
+// synchronisation and loading images block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ uint64_t toNumber(const void *Pointer) {
   return reinterpret_cast<uint64_t>(Pointer);
 }
 
-/// The queue of an operation, made when the first one needs it.
+/// Returns the queue of an operation, created on first use.
 void *queueOf(AsyncInfoWrapperTy &AsyncInfo, int32_t DeviceId) {
   void *Queue = AsyncInfo.getQueueAs<void *>();
   if (!Queue) {
@@ -45,7 +45,7 @@ void *queueOf(AsyncInfoWrapperTy &AsyncInfo, int32_t DeviceId) {
   return Queue;
 }
 
-/// An image and where its symbols are on the device.
+/// An image and the device addresses of its symbols.
 struct RemoteImageTy final : DeviceImageTy {
   using DeviceImageTy::DeviceImageTy;
   StringMap<uint64_t> Addresses;
@@ -60,9 +60,10 @@ struct RemoteKernelTy final : GenericKernelTy {
             Device, Image, Function))
       return Err;
     Address = toNumber(Function.getPtr());
-    // Buffers for reductions of GPUs are made over there.
+    // Buffers for reductions of GPUs are allocated on the service's side.
     KernelEnvironment.Configuration.ReductionDataSize = 0;
-    // In generic mode a warp is added to limits of threads: once, over there.
+    // In generic mode a warp is added to thread limits; only the service's side
+    // does it.
     KernelEnvironment.Configuration.ExecMode = OMP_TGT_EXEC_MODE_SPMD;
     KernelEnvironment.Configuration.MayUseNestedParallelism = 2; // Unknown.
     KernelEnvironment.Configuration.UseGenericStateMachine = 2;
@@ -133,7 +134,7 @@ struct RemoteDeviceTy final : GenericDeviceTy {
   }
 
   void *allocate(size_t Size, void *, TargetAllocTy Kind) override {
-    // The host cannot reach the memory of another host.
+    // The host cannot access the memory of another host.
     if (Size == 0 || Kind == TARGET_ALLOC_HOST || Kind == TARGET_ALLOC_SHARED)
       return nullptr;
     uint64_t Address = diomp::remoteTable()->allocate(DeviceId, Size);
@@ -182,7 +183,7 @@ struct RemoteDeviceTy final : GenericDeviceTy {
   }
   Error queryAsyncImpl(__tgt_async_info &AsyncInfo) override {
     int Done = diomp::remoteTable()->query(AsyncInfo.Queue);
-    // A queue that failed says so again when it is synchronised.
+    // A failed queue returns its error again when it is synchronised.
     if (Done > 0)
       AsyncInfo.Queue = nullptr;
     return check(Done);
@@ -246,13 +247,13 @@ struct RemoteDeviceTy final : GenericDeviceTy {
     return Plugin::success();
   }
   Error setDeviceHeapSize(uint64_t) override { return Plugin::success(); }
-  // The service's side of the device does that.
+  // Done on the service's side of the device.
   bool shouldSetupDeviceEnvironment() const override { return false; }
   bool shouldSetupDeviceMemoryPool() const override { return false; }
 
 private:
-  /// Names and sizes of all that the image defines: one question finds all
-  /// addresses.
+  /// Collects names and sizes of all symbols that the image defines, so that
+  /// one request resolves all addresses.
   static Error collectSymbols(const DeviceImageTy &Image,
                               std::vector<std::string> &Names,
                               std::vector<uint64_t> &Sizes) {
@@ -275,7 +276,7 @@ private:
     for (object::ELFSymbolRef Symbol : File->getDynamicSymbolIterators())
       if (auto Err = Add(Symbol))
         return Err;
-    // Images of GPUs need not have a dynamic table.
+    // Images for GPUs need not have a dynamic table.
     if (Names.empty())
       for (object::ELFSymbolRef Symbol : File->symbols())
         if (auto Err = Add(Symbol))

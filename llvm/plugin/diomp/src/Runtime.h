@@ -14,27 +14,28 @@
 
 namespace diomp {
 
-/// What the runtime calls the plugin: "cuda", "amdgpu", else as LLVM calls it
-/// ("x86_64"), whose own names for GPUs are of build settings and in capitals.
+/// The runtime's name for the plugin: "cuda", "amdgpu", otherwise LLVM's
+/// ("x86_64"). LLVM's own names for GPUs depend on build settings and are in
+/// capitals.
 const char *
 nameOfPlugin(const llvm::omp::target::plugin::GenericPluginTy &Plugin);
 
-/// The runtime's table, or null if no runtime of this version is loaded.
+/// The runtime's table; null if no runtime of this version is loaded.
 const diomp_offload_table *runtimeTable();
 
-/// The table for remote devices if the environment asks for some, else null.
-/// Programs that do not have libdiomp.so get it loaded.
+/// The table for remote devices if the environment configures some, otherwise
+/// null. Loads libdiomp.so into programs that do not use it.
 const diomp_remote_table *remoteTable();
 
-/// Creates a device that stands for a remote one.
+/// Creates the local object for a remote device.
 llvm::omp::target::plugin::GenericDeviceTy *
 createRemoteDevice(llvm::omp::target::plugin::GenericPluginTy &Plugin,
                    int32_t DeviceId, int32_t NumDevices);
 
-/// Creates the handler that knows the symbols of images on remote devices.
+/// Creates the handler that resolves symbols of images on remote devices.
 llvm::omp::target::plugin::GenericGlobalHandlerTy *createRemoteGlobalHandler();
 
-/// An error with the sentence of the runtime's last one.
+/// An error with the message of the runtime's last error.
 llvm::Error remoteError();
 
 } // namespace diomp

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A variable that is `declare target` has its copy in the device's image, so
-// it passes no allocation. libomptarget knows it by the entry of the host's
-// side, which has its address and size, and by the mapping that it makes of the
-// entry when it loads the image. The DiOMP runtime asks for the entries here,
-// and for the mapping through omp_get_mapped_ptr.
+// A `declare target` variable has its copy in the device's image, so no
+// allocation is made for it. libomptarget has its host entry, with address and
+// size, and the mapping that it creates for the entry when it loads the image.
+// The DiOMP runtime reads the entries here, and the mapping through
+// omp_get_mapped_ptr.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +20,22 @@
 #include <dlfcn.h>
 #include <mutex>
 
-/// Of omptarget.cpp: what every target construct begins with. True: the device
-/// is not to be used.
+/// Defined in omptarget.cpp; every target construct begins with it. True: the
+/// device must not be used.
 extern bool checkDeviceAndCtors(int64_t &DeviceID, ident_t *Loc);
 
 namespace {
 
-/// Has a copy under its own address: a `link` entry is that of a pointer of the
-/// compiler's, and an indirect one is a function's.
+/// Whether the entry has a copy under its own address: a `link` entry is that
+/// of a compiler-generated pointer, an indirect one is a function's.
 bool isVariable(const __tgt_offload_entry &Entry) {
   return Entry.size > 0 && Entry.addr &&
          !(Entry.flags & (OMP_DECLARE_TARGET_LINK |
                           OMP_DECLARE_TARGET_INDIRECT | OMP_REGISTER_REQUIRES));
 }
 
-/// The first list grows with every library that comes, the map shrinks with
-/// every one that goes.
+/// Changes with the set of libraries: the first list grows with each library
+/// that is loaded, the map shrinks with each one that is unloaded.
 uint64_t countLibraries() {
   if (!PM)
     return 0;
@@ -44,8 +44,8 @@ uint64_t countLibraries() {
          PM->HostEntriesBeginToTransTable.size();
 }
 
-void visitVariables(diomp_take_variable Take, void *Argument) {
-  // The manager comes with the first image and goes with the last one.
+void visitVariables(diomp_take_variable Callback, void *Argument) {
+  // The manager exists from the first image to the last one.
   if (!PM)
     return;
   std::lock_guard<std::mutex> Lock(PM->TrlTblMtx);
@@ -53,7 +53,7 @@ void visitVariables(diomp_take_variable Take, void *Argument) {
     for (const __tgt_offload_entry *Entry = Table.HostTable.EntriesBegin;
          Entry != Table.HostTable.EntriesEnd; ++Entry)
       if (isVariable(*Entry))
-        Take(Argument, Entry->addr, Entry->size, Entry->name);
+        Callback(Argument, Entry->addr, Entry->size, Entry->name);
 }
 
 int32_t loadImages(int32_t Device) {
@@ -68,16 +68,16 @@ const diomp_variable_table Table{DIOMP_VARIABLE_TABLE_VERSION, countLibraries,
 
 } // namespace
 
-static void handOver(const diomp_variable_table *What) {
-  if (auto Take = reinterpret_cast<diomp_offload_variables_function>(
+static void publishTable(const diomp_variable_table *What) {
+  if (auto Callback = reinterpret_cast<diomp_offload_variables_function>(
           dlsym(RTLD_DEFAULT, "diomp_offload_variables")))
-    Take(What);
+    Callback(What);
 }
 
-/// Named on the linker's command line: nothing else would bring this file out
+/// Named on the linker's command line; no other reference pulls this file out
 /// of its archive.
 extern "C" __attribute__((constructor)) void diompHandOverVariables() {
-  handOver(&Table);
+  publishTable(&Table);
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
@@ -86,10 +86,10 @@ extern "C" __attribute__((constructor)) void diompHandOverVariables() {
 
 extern "C" void REAL(6deinitEv)(PluginManager *Manager);
 
-/// The last image goes: devices end, and with them the copies that other ranks
-/// reach.
+/// The last image is unloaded: devices end, and with them the copies that other
+/// ranks access.
 extern "C" void WRAP(6deinitEv)(PluginManager *Manager) {
-  handOver(nullptr);
+  publishTable(nullptr);
   REAL(6deinitEv)(Manager);
 }
 // NOLINTEND(bugprone-reserved-identifier)

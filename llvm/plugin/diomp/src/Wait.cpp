@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's plugin for CUDA asks for a context whose waits block on an interrupt
+// LLVM's plugin for CUDA requests a context whose waits block on an interrupt
 // (CU_CTX_SCHED_BLOCKING_SYNC). On an H100 that makes an empty region 24 us
-// long instead of 10, and one of 430 us 75 us longer. The linker's --wrap sends
-// the call here, and DIOMP_DEVICE_WAIT chooses.
+// long instead of 10, and one of 430 us 75 us longer. The linker's --wrap
+// redirects the call to this file, and DIOMP_DEVICE_WAIT selects the flags.
 //
-// A context that is active already, because another library made it, keeps
-// its flags: LLVM's plugin does not call then.
+// A context that is already active, because another library created it, keeps
+// its flags: LLVM's plugin makes no call then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,11 @@
 #include <string_view>
 #include <unistd.h>
 
-// The values of CUctx_flags, in the driver's binary interface.
+// The values of CUctx_flags in the driver's binary interface.
 enum : unsigned { Automatic = 0, Spin = 1, Yield = 2, Block = 4 };
 
-/// The driver's automatic choice counts the contexts of this process alone.
+/// Needed because the driver's automatic choice counts the contexts of this
+/// process only.
 static bool hasMoreRanksThanCores() {
   const diomp_offload_table *Table = diomp::runtimeTable();
   return Table && Table->version >= 2 &&
@@ -33,7 +34,7 @@ static bool hasMoreRanksThanCores() {
 }
 
 static unsigned chooseFlags() {
-  // The runtime says what is wrong with any other value.
+  // The runtime reports other values as errors.
   const char *Text = std::getenv("DIOMP_DEVICE_WAIT");
   const std::string_view Wait = Text ? Text : "auto";
   if (Wait == "spin")
@@ -50,7 +51,7 @@ static unsigned chooseFlags() {
 #define WRAP(Name) __wrap__Z29##Name
 
 extern "C" {
-// Absent where LLVM's plugin for CUDA is not built.
+// Undefined if LLVM's plugin for CUDA is not built.
 [[gnu::weak]] int REAL(cuDevicePrimaryCtxSetFlags_v2ij)(int Device,
                                                         unsigned Flags);
 

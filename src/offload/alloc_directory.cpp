@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/alloc_directory.h"
+
+#include "memory/layout.h"
+#include "offload/segment_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace diomp::offload {
+
+struct alloc_directory::lookup_request {
+    conduit::request_header header;
+    std::uint64_t key = 0;
+    std::uint64_t nbytes = 0;
+    std::int32_t device = 0;
+    std::int32_t device_index = -1; ///< index of the requester's device among those that it drives
+    key_kind kind = key_kind::offset;
+};
+
+struct alloc_directory::lookup_reply {
+    remote_allocation what;
+    std::uint64_t generation = 0;
+    std::uint16_t found = 0;
+    std::uint16_t device_in_use = 0;
+};
+
+struct alloc_directory::invalidation_request {
+    conduit::request_header header;
+    std::uint64_t base = 0; ///< of the allocation, as the owner sees it
+};
+
+alloc_directory::alloc_directory(const segment_table &own, const memory::segment &host,
+                                 conduit::engine &engine, conduit::call_service &calls,
+                                 world_rank self)
+    : own_(own), host_(host), engine_(engine), calls_(calls), self_(self),
+      lookup_handler_(
+          engine.add_handler([this](const conduit::message &incoming) { on_lookup(incoming); })),
+      invalidation_handler_(engine.add_handler(
+          [this](const conduit::message &incoming) { on_invalidation(incoming); })) {}
+
+const std::atomic<std::uint64_t> *alloc_directory::generation_of(world_rank owner) const {
+    auto *const slot = engine_.transport().direct_base(owner);
+    return slot == nullptr ? nullptr
+                           : &reinterpret_cast<memory::published_state *>(slot)->device_generation;
+}
+
+std::optional<remote_allocation> alloc_directory::find_cached(const key &wanted) const {
+    auto const *const published = generation_of(world_rank{std::get<0>(wanted)});
+    // Read before the entry, which may only be older than this value.
+    std::uint64_t const current =
+        published == nullptr ? 0 : published->load(std::memory_order_acquire);
+    std::shared_lock const guard(mutex_);
+    auto const found = cache_.find(wanted);
+    if (found == cache_.end() || (published != nullptr && found->second.generation != current)) {
+        return std::nullopt;
+    }
+    return found->second.what;
+}
+
+result<alloc_directory::lookup_result> alloc_directory::find(world_rank owner, int device,
+                                                             key_kind kind, std::uint64_t key,
+                                                             std::size_t nbytes,
+                                                             bool is_own_number) {
+    alloc_directory::key const wanted{owner.value(), device, kind, key};
+    if (auto const cached = find_cached(wanted)) {
+        return lookup_result{cached, true, true, 0, 0};
+    }
+    std::uint64_t const invalidations = [this] {
+        std::shared_lock const guard(mutex_);
+        return num_invalidations_;
+    }();
+    std::int32_t const device_index = is_own_number ? device_index_of(device) : -1;
+    auto replied = calls_.call<lookup_reply>(
+        owner, lookup_handler_, lookup_request{{}, key, nbytes, device, device_index, kind},
+        [owner, device] {
+            return fmt::format("waiting for rank {} to look up an allocation on device {}",
+                               owner.value(), device);
+        });
+    DIOMP_TRY(replied);
+    lookup_reply const &reply = replied.value();
+    if (reply.found == 0) {
+        return lookup_result{std::nullopt, reply.device_in_use != 0, false, 0, 0};
+    }
+    return lookup_result{reply.what, true, false, reply.generation, invalidations};
+}
+
+void alloc_directory::cache(world_rank owner, int device, key_kind kind, std::uint64_t key,
+                            const lookup_result &found) {
+    if (found.was_cached || !found.what) {
+        return;
+    }
+    std::lock_guard const guard(mutex_);
+    if (cache_.size() >= max_cached) {
+        cache_.clear();
+    }
+    // An invalidation may have overtaken the reply that it refers to.
+    if (num_invalidations_ == found.invalidations) {
+        cache_.insert_or_assign(alloc_directory::key{owner.value(), device, kind, key},
+                                cached_entry{*found.what, found.generation});
+    }
+}
+
+void alloc_directory::drop_cached(std::uint64_t offset) {
+    std::lock_guard const guard(mutex_);
+    std::erase_if(cache_, [&](const auto &entry) {
+        return std::get<2>(entry.first) == key_kind::offset && std::get<3>(entry.first) == offset;
+    });
+}
+
+std::int32_t alloc_directory::device_index_of(int device) const {
+    std::vector<int> const driven_devices = own_devices();
+    auto const at = std::ranges::find(driven_devices, device);
+    return at == driven_devices.end() ? -1 : static_cast<std::int32_t>(at - driven_devices.begin());
+}
+
+int alloc_directory::device_at_index(std::int32_t device_index) const {
+    std::vector<int> const driven_devices = own_devices();
+    auto const index = static_cast<std::size_t>(device_index);
+    return device_index >= 0 && index < driven_devices.size() ? driven_devices[index] : -1;
+}
+
+int alloc_directory::resolve_device(int device, std::int32_t device_index) const {
+    int const by_index = own_.find(device) == nullptr ? device_at_index(device_index) : -1;
+    return by_index >= 0 ? by_index : device;
+}
+
+conduit::memory_kind alloc_directory::kind_for_network(const device_segment &of) const {
+    if (of.memory() == nullptr) {
+        return conduit::memory_kind::host;
+    }
+    conduit::memory_kind const kind = kind_of(of.memory()->on().made_by);
+    conduit::memory_range const range{kind, reinterpret_cast<std::uintptr_t>(of.base()),
+                                      of.size_bytes()};
+    return engine_.transport().supports_memory_range(range) ? kind : conduit::memory_kind::host;
+}
+
+void alloc_directory::on_lookup(const conduit::message &incoming) {
+    lookup_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    lookup_reply reply;
+    // Read before the lookup: an allocation that is freed after it increments the counter.
+    reply.generation = generation_of(self_)->load(std::memory_order_acquire);
+    bool const is_mapped = engine_.transport().direct_base(incoming.source) != nullptr;
+    // First the device of that number, then the one at the index: numbers of the requester's own
+    // devices can be those of other devices here.
+    for (int const device : {request.device, device_at_index(request.device_index)}) {
+        device_segment *const segment = own_.find(device);
+        if (segment == nullptr || reply.found != 0) {
+            continue;
+        }
+        reply.device_in_use = 1;
+        std::uint64_t const offset =
+            request.kind == key_kind::address
+                ? request.key - reinterpret_cast<std::uintptr_t>(segment->base())
+                : request.key;
+        auto found =
+            request.kind == key_kind::number
+                ? segment->find_and_share_asymmetric(request.key, incoming.source, is_mapped)
+                : segment->find_and_share(offset, incoming.source, is_mapped);
+        if (!found && request.nbytes > 0) {
+            found =
+                segment->find_and_share(offset + request.nbytes - 1, incoming.source, is_mapped);
+        }
+        if (found) {
+            reply.found = 1;
+            reply.what = {reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
+                          found->nbytes,
+                          found->offset,
+                          identify(found->host, host_),
+                          segment->device(),
+                          static_cast<std::uint16_t>(segment->memory() != nullptr ? 1 : 0),
+                          kind_for_network(*segment)};
+        }
+    }
+    calls_.reply(incoming.source, request.header.id, reply);
+}
+
+status alloc_directory::invalidate(int device, std::uint64_t offset,
+                                   const device_segment::sharer_set &sharers) {
+    if (sharers.mapped_ranks) {
+        reinterpret_cast<memory::published_state *>(engine_.transport().direct_base(self_))
+            ->device_generation.fetch_add(1, std::memory_order_acq_rel);
+    }
+    std::uint64_t const base = reinterpret_cast<std::uintptr_t>(own_.find(device)->base()) + offset;
+    std::vector<conduit::call_service::pending_call> started;
+    started.reserve(sharers.others.size());
+    for (world_rank const other : sharers.others) {
+        started.push_back(
+            calls_.start(other, invalidation_handler_, invalidation_request{{}, base}));
+    }
+    for (std::size_t i = 0; i < started.size(); ++i) {
+        DIOMP_TRY(calls_.finish<invalidation_ack>(started[i], [&] {
+            return fmt::format("waiting for rank {} to acknowledge that device memory is freed",
+                               sharers.others[i].value());
+        }));
+    }
+    return {};
+}
+
+void alloc_directory::on_invalidation(const conduit::message &incoming) {
+    invalidation_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    {
+        std::lock_guard const guard(mutex_);
+        ++num_invalidations_;
+        std::erase_if(cache_, [&](const auto &entry) {
+            return std::get<0>(entry.first) == incoming.source.value() &&
+                   entry.second.what.base == request.base;
+        });
+    }
+    calls_.reply(incoming.source, request.header.id, invalidation_ack{});
+}
+
+} // namespace diomp::offload
