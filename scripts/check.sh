@@ -34,7 +34,7 @@ if [ ${#parts[@]} = 0 ]; then
     parts=(format includes words dev asan tsan tidy)
     [ -z "$all" ] || parts=(format includes words dev gcc aarch64 tidy asan tsan)
 fi
-core='^(base|conduit_(contract|faults|engine|registration|tcp)|memory|heap|page_return|rma|sync|group|collective|nccl|runtime)_?'
+core='^(base|conduit_(contract|faults|registration|tcp)|messaging|memory|heap|page_return|rma|sync|group|collective|nccl|runtime)_?'
 
 jobs=${JOBS:-$(nproc)}
 out=build/check

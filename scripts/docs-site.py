@@ -56,8 +56,8 @@ def copy_page(source, target, stage):
         elif inside.name == "README.md" and len(inside.parts) == 1:
             inside = Path("index.md")
         elif str(inside) not in BESIDE:
-            # A browser shows it as text.
-            inside = Path("files") / f"{inside}.txt"
+            # A browser shows it as an image or as text.
+            inside = Path("files") / (inside if inside.suffix == ".png" else f"{inside}.txt")
             (stage / inside).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(there, stage / inside)
         up = "../" * (len(target.relative_to(stage).parts) - 1)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Feeds what a connection reaches before its peer has proved anything, and its frames, inputs of libFuzzer
 # under the address and undefined-behaviour sanitizers: scripts/fuzz.sh [RUNS [FOLDER]]
-# FOLDER keeps the inputs that have reached new code; by default a temporary one. Results: docs/results/fuzz.txt.
+# FOLDER keeps the inputs that have reached new code; by default a temporary one. Results: bench/results/fuzz.txt.
 set -eu
 cd "$(dirname "$0")/.."
 runs=${1:-100000000}

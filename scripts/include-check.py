@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Keeps the arrows of the architecture pointing down.
+"""Checks the directions of includes, by path alone.
 
-A room (folder of src/) includes itself and the rooms named beside it below, each only through its main header
-room/room.h; a room's other headers are its own, unless listed in SHARED. Tools, apps, bench and examples are users:
-they see include/ only, except for the pairs in GRANTS. Vendor headers stay in the folder of their vendor.
-Room/variant folders (conduit/shm, launch/local) belong to their room. Functions and types of a vendor that are declared
-by ourselves, without a header, are named in the folders of SYMBOLS only.
+A module (folder of src/) includes itself and the modules named beside it below. Headers that lie in a module's folder
+are public; those in its subfolders (internal/, common/, tcp/, ...) are its own, but for the subfolders in OPEN, which are
+modules of their own. Tools, apps, bench and examples are users: they see include/ only, except for the pairs in GRANTS.
+Vendor headers stay in the folder of their vendor. Functions and types of a vendor that are declared by this project,
+without a header, are named in the folders of SYMBOLS only.
 
 With --compile every header is also compiled alone: those of src/ as C++20, include/*.h as C99, C11, C17, C++17 and
 C++20 with gcc and clang, include/*.hpp as C++20 with both.
@@ -23,96 +23,60 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# From the bottom up. `runtime` is the object that owns all rooms; it stands just below api.
+# From the bottom up. `runtime` is the object that owns all modules; it stands just below api.
 MAY_INCLUDE = {
     "base": [],
     "launch": ["base"],
     "stacks": ["base", "launch"],
-    "conduit": ["base", "launch", "stacks"],
-    "device": ["base", "launch", "conduit"],
-    "memory": ["base", "launch", "conduit"],
-    "rma": ["base", "launch", "conduit", "memory"],
-    "sync": ["base", "launch", "conduit", "memory"],
-    "group": ["base", "launch", "conduit", "memory", "rma", "sync"],
-    "collective": ["base", "launch", "conduit", "device", "memory", "rma", "sync", "group"],
-    "offload": ["base", "launch", "conduit", "device", "memory", "rma"],
-    "runtime": ["base", "launch", "stacks", "conduit", "device", "memory", "rma", "sync", "group", "collective", "offload"],
-    "api": ["base", "launch", "stacks", "conduit", "memory", "rma", "sync", "group", "collective", "offload", "runtime"],
+    "transport": ["base", "launch", "launch/gasnet", "launch/gaspi"],
+    "messaging": ["base", "launch", "stacks", "transport"],
+    "device": ["base", "launch", "transport"],
+    "memory": ["base", "launch", "transport", "messaging"],
+    "rma": ["base", "launch", "transport", "messaging", "memory"],
+    "sync": ["base", "launch", "transport", "messaging", "memory"],
+    "group": ["base", "launch", "transport", "messaging", "memory", "rma", "sync"],
+    "coll": ["base", "launch", "transport", "messaging", "device", "memory", "rma", "sync", "group"],
+    "offload": ["base", "launch", "transport", "messaging", "device", "memory", "rma"],
+    "offload/remote": ["base", "launch", "transport", "messaging", "device", "memory", "offload"],
+    "offload/service": ["base", "launch", "transport", "messaging", "device", "memory", "offload", "offload/remote"],
+    "device_coll": ["base", "launch", "device", "sync", "group", "coll", "offload"],
+    "runtime": ["base", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
+                "offload", "device_coll"],
+    "api": ["base", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",
+            "offload/remote", "runtime"],
 }
 
-# Headers beside room/room.h that other rooms may include. base has no main header: it is a box of small tools.
-SHARED = {
-    "src/stacks/waiting.h",  # what a thread that waits says about it
-    "src/stacks/calls.h",  # which threads are in calls, when the runtime ends
-    "src/stacks/symbols.h",  # names of the places that statistics are about
-    "src/conduit/arena.h",  # the memory behind the segments
-    "src/conduit/engine.h",  # active messages, progress, waiting
-    "src/conduit/call.h",    # request and reply over them
-    "src/conduit/registration.h",  # what hardware there is
-    "src/conduit/pooled_completion.h",  # counts of transfers, waiting for them
-    "src/launch/gasnet/client.h",  # libraries that start once per process, for launcher and conduit
-    "src/launch/gaspi/process.h",
-    "src/conduit/fd_exchange.h",  # descriptors of device memory travel as those of segments
-    "src/device/binding.h",  # arithmetic without devices
-    "src/device/numa.h",
-    "src/device/stream_pool.h",  # copies side by side: the fence polls it
-    "src/launch/same_node.h",  # whether loopback reaches a rank
-    "src/launch/nodes.h",  # tests see one machine as several
-    "src/memory/layout.h",
-    "src/memory/segment.h",
-    "src/memory/heap.h",  # segments of devices are managed alike
-    "src/memory/directory.h",
-    "src/rma/copy.h",  # the hot path of api, collectives' copies
-    "src/rma/event.h",
-    "src/sync/lock.h",  # its other main header is the barrier: two interfaces in one module
-    "src/sync/call_signature.h",
-    "src/sync/node_barrier.h",
-    "src/group/registry.h",
-    "src/collective/device_plan.h",  # who makes devices' memory reachable carries it out
-    "src/collective/vendor/vendor_library.h",  # who owns a group's communicators, and hands out their id
-    "src/collective/vendor/vendor_group.h",
-    "src/collective/vendor/plan.h",  # which calls a library has
-    "src/launch/host.h",  # names of nodes
-    "src/launch/openmp_files.h",  # who reaps processes cleans up behind them
-    "src/offload/remote/client.h",  # remote devices work without the runtime: api reaches them by themselves
-    "src/offload/remote/observer.h",  # its events, for statistics
-    "src/offload/remote/queue.h",
-    "src/offload/remote/token.h",  # api reads the settings
-    "src/offload/remote_table.h",  # seen from both sides of dlsym
-    "src/offload/table.h",  # seen from both sides of dlsym
-    "src/offload/device_names.h",  # the same
-    "src/offload/variable_table.h",  # the same
-    "src/runtime/rank_devices.h",  # when it is asked for, api decides; diomp-info shows it
-}
-OPEN_ROOMS = {"base"}
+# Subfolders whose headers others may include: the ends of a protocol, and libraries that start once per process, for
+# launcher and network.
+OPEN = {"base/secure", "launch/local", "launch/gasnet", "launch/gaspi", "offload/remote", "offload/service"}
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
     # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
-    "tools/diomp-info": ["base", "conduit", "device", "offload", "runtime"],
+    "tools/diomp-info": ["base", "transport", "device", "offload", "runtime"],
     # drives devices of other hosts below OpenMP, by the table that libomptarget uses
     "tools/diomp-bench": ["base", "offload"],
     # a service of devices: its session is a rank of the client's world
-    "tools/diomp-deviced": ["base", "launch", "offload"],
+    "tools/diomp-deviced": ["base", "base/secure", "launch", "offload", "offload/remote", "offload/service"],
     "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
-    "tools/diomp-run": ["base", "launch"],  # the other end of the launcher's socket
+    "tools/diomp-run": ["base", "base/secure", "launch", "launch/local"],  # the other end of the launcher's socket
 }
 
 # Vendor headers and the only folders that may name them.
 VENDOR = {
     r"hwloc": ["tools/"],
     r"mpi\.h|shmem\.h": ["apps/", "bench/"],
-    r"ucp/|ucs/": ["src/conduit/ucx/"],
-    r"gasnet": ["src/conduit/gasnet/", "src/launch/gasnet/"],
-    r"gaspi|GASPI": ["src/conduit/gaspi/", "src/launch/gaspi/"],
+    r"ucp/|ucs/": ["src/transport/ucx/"],
+    r"gasnet": ["src/transport/gasnet/", "src/launch/gasnet/"],
+    r"gaspi|GASPI": ["src/transport/gaspi/", "src/launch/gaspi/"],
     r"pmix": ["src/launch/pmix/"],
     r"sodium": ["src/base/secure/"],
 }
 
 # Names of vendors' functions and the only folders of src/ that may say them.
 SYMBOLS = {
-    re.compile(r"\bnccl[A-Z]\w+"): "src/collective/vendor/",
+    re.compile(r"\bnccl[A-Z]\w+"): "src/device_coll/vendor/",
     re.compile(r"\bcu[A-Z][a-z]\w+\("): "src/device/cuda/",
     re.compile(r"\bhip[A-Z][a-z]\w+\("): "src/device/hip/",
 }
@@ -129,10 +93,24 @@ def tracked():
     return sorted(n for n in names if n.endswith(SOURCES) and (ROOT / n).is_file())
 
 
-def room_of(path):
-    """src/conduit/shm/ring.h -> conduit; include/diomp.h -> None."""
+def folder_of(path):
+    """src/transport/tcp/wire.h -> transport/tcp; include/diomp.h -> None."""
     parts = path.split("/")
-    return parts[1] if parts[0] == "src" and len(parts) > 2 else None
+    return "/".join(parts[1:-1]) if parts[0] == "src" and len(parts) > 2 else None
+
+
+def module_of(path):
+    """The module of a source: src/transport/tcp/wire.h -> transport, src/offload/remote/client.h -> offload/remote."""
+    folder = folder_of(path)
+    if folder is None:
+        return None
+    parts = folder.split("/")
+    return "/".join(parts[:2]) if "/".join(parts[:2]) in OPEN else parts[0]
+
+
+def owner_of(module):
+    """launch/local -> launch; offload/remote, which has a list of its own, stays."""
+    return module if module in MAY_INCLUDE else module.split("/", maxsplit=1)[0]
 
 
 def resolve(including, name):
@@ -146,26 +124,30 @@ def resolve(including, name):
 
 def reason_against(including, included):
     """Why `including` may not include the project header `included`; None if it may."""
-    target = room_of(included)
+    target = module_of(included)
     if target is None:
         return None
-    source = room_of(including)
-    if source == target:
+    source = module_of(including)
+    if including.startswith("tests/"):  # unit tests look inside
         return None
-    if including.startswith("tests/"):
-        return None  # unit tests look inside
+    if source is not None and owner_of(source) == owner_of(target):
+        return None
     if source is None:
-        for folder, rooms in GRANTS.items():
-            if including.startswith(folder + "/") and target in rooms:
-                return None
-        return "only public headers may be used outside src/"
-    if source not in MAY_INCLUDE:
-        return f"room '{source}' is not in the list of {Path(__file__).name}"
-    if target not in MAY_INCLUDE[source]:
-        return f"{source} may include only {', '.join(MAY_INCLUDE[source]) or 'itself'}"
-    if target in OPEN_ROOMS or included == f"src/{target}/{target}.h" or included in SHARED:
+        allowed = [module for folder, modules in GRANTS.items() if including.startswith(folder + "/") for module in modules]
+        if target not in allowed:
+            return "only public headers may be used outside src/"
+    else:
+        own = owner_of(source)
+        if own not in MAY_INCLUDE:
+            return f"module '{own}' is not in the list of {Path(__file__).name}"
+        allowed = [*MAY_INCLUDE[own], own]
+        if target.startswith("base/"):
+            allowed.append(target)
+        if target not in allowed:
+            return f"{own} may include only {', '.join(allowed)}"
+    if folder_of(included) == target:
         return None
-    return f"{included} is internal to {target}; include {target}/{target}.h"
+    return f"{included} is internal to {target}"
 
 
 def check_arrows(files):
@@ -192,8 +174,8 @@ def check_arrows(files):
 
 # Headers of these folders need a package of their own, found by pkg-config; without it they are left out, as the
 # build does.
-OPTIONAL_PACKAGES = {"src/conduit/ucx/": "ucx", "src/launch/pmix/": "pmix", "src/conduit/gasnet/": "gasnet-smp-par",
-                     "src/launch/gasnet/": "gasnet-smp-par", "src/conduit/gaspi/": "GPI2", "src/launch/gaspi/": "GPI2"}
+OPTIONAL_PACKAGES = {"src/transport/ucx/": "ucx", "src/launch/pmix/": "pmix", "src/transport/gasnet/": "gasnet-smp-par",
+                     "src/launch/gasnet/": "gasnet-smp-par", "src/transport/gaspi/": "GPI2", "src/launch/gaspi/": "GPI2"}
 
 
 def package_flags(name):

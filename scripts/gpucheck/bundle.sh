@@ -77,7 +77,7 @@ if [ -n "${GPU_CHECK_GASNET:-}" ]; then
     PKG_CONFIG_PATH=$GPU_CHECK_GASNET cmake --preset gpu -B build/gpu-gasnet "${launcher[@]}" -DDIOMP_GASNET_CONDUIT=ucx >/dev/null
     cmake --build build/gpu-gasnet --target diomp conduit_contract
     mkdir "$folder/gasnet"
-    cp -L build/gpu-gasnet/lib/libdiomp.so.0 build/gpu-gasnet/tests/conduit/conduit_contract \
+    cp -L build/gpu-gasnet/lib/libdiomp.so.0 build/gpu-gasnet/tests/transport/conduit_contract \
         ${GPU_CHECK_GASNET_TESTS:+"$GPU_CHECK_GASNET_TESTS/testsmall"} "$folder/gasnet/"
 fi
 

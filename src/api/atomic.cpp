@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Remote atomics, and waits for a local variable that atomics or signals change.
-#include "api/state.h"
+#include "api/internal/state.h"
 
 #include <cstring>
 

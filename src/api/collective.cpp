@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective calls of diomp.h: each builds a request, which runs at once or is queued (_nb).
-#include "api/requests.h"
+#include "api/internal/requests.h"
 
 using namespace diomp;
 using api::bcast;
 using api::list_call;
 using api::move;
 using api::reduction;
-using collective::request;
+using coll::request;
 using sync::operation;
 
 namespace {

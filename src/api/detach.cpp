@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/detach.h"
+#include "api/internal/detach.h"
 
-#include "api/omp_runtime.h"
-#include "api/state.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/state.h"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 // Functions for the library of the Fortran module: its error reports and transfers of sections.
 #include "api/fortran.h"
 
-#include "api/state.h"
+#include "api/internal/state.h"
 
 using namespace diomp;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/state.h"
+#include "api/internal/state.h"
 
 #include <algorithm>
 #include <map>
@@ -98,7 +98,7 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
                                                   .dst = counts.data(),
                                                   .src = &own_count,
                                                   .amount = sizeof(own_count)}));
-    auto sizes = std::make_shared<collective::block_lists>();
+    auto sizes = std::make_shared<coll::block_lists>();
     std::size_t total = 0;
     for (std::int32_t const count : counts) {
         sizes->dst.nbytes.push_back(static_cast<std::size_t>(count) * sizeof(int));

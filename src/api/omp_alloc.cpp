@@ -2,8 +2,8 @@
 // OpenMP's allocation calls (5.2, 18.13) and the functions that clang calls for `#pragma omp
 // allocate`. Calls with handles of DiOMP's allocators are served here; all others are forwarded to
 // the program's OpenMP runtime, or to the C library if there is none.
-#include "api/omp_runtime.h"
-#include "api/state.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/state.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -9,7 +9,7 @@
 // destructor runs at the right time. A destructor cannot see the exit status, on which shutdown
 // depends (a failing rank must not wait for the others). An exit handler can; it is registered when
 // main begins, the first opportunity.
-#include "api/state.h"
+#include "api/internal/state.h"
 #include "launch/launch.h"
 #include "offload/remote_table.h"
 

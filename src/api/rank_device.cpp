@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The devices of this rank: libomptarget's names of its device numbers, the default device, and the
 // calls that return the rank's devices.
-#include "api/omp_runtime.h"
-#include "api/state.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/state.h"
 #include "base/log.h"
 #include "offload/device_names.h"
 #include "runtime/rank_devices.h"

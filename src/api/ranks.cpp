@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/state.h"
+#include "api/internal/state.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The function table through which libomptarget's plugin uses devices of other hosts. It also works
 // in programs that are not ranks: nothing here starts the runtime.
-#include "api/remote_statistics.h"
-#include "api/state.h"
+#include "api/internal/remote_statistics.h"
+#include "api/internal/state.h"
 #include "base/log.h"
 #include "base/log_setup.h"
 #include "base/per_thread.h"

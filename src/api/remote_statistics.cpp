@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/remote_statistics.h"
+#include "api/internal/remote_statistics.h"
 
-#include "api/state.h"
+#include "api/internal/state.h"
 #include "base/log.h"
 #include "launch/host.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/requests.h"
+#include "api/internal/requests.h"
 
 #include <memory>
 
 namespace diomp::api {
 namespace {
 
-collective::block_list copy_lists(const size_lists &from, std::size_t num) {
-    collective::block_list made;
+coll::block_list copy_lists(const size_lists &from, std::size_t num) {
+    coll::block_list made;
     made.nbytes.assign(from.nbytes, from.nbytes + num);
     if (from.offsets != nullptr) {
         made.offsets.assign(from.offsets, from.offsets + num);
@@ -23,11 +23,11 @@ collective::block_list copy_lists(const size_lists &from, std::size_t num) {
 
 } // namespace
 
-std::string describe(const collective::request &args, ompx_group_t group) {
+std::string describe(const coll::request &args, ompx_group_t group) {
     std::string text = fmt::format("{}={}", args.type == 0 ? "nbytes" : "count", args.amount);
     if (args.op != 0) {
         text += fmt::format(", type={}, op={}", sync::type_name(args.type),
-                            collective::user_operators::is_user_defined(args.op)
+                            coll::user_operators::is_user_defined(args.op)
                                 ? "user-defined"
                                 : sync::operator_name(args.op));
     }
@@ -40,10 +40,10 @@ std::string describe(const collective::request &args, ompx_group_t group) {
 status read_lists(list_call &from, const group::group &members) {
     using sync::operation;
     operation const what = from.args.what;
-    if (!collective::has_block_lists(what)) {
+    if (!coll::has_block_lists(what)) {
         return {};
     }
-    auto lists = std::make_shared<collective::block_lists>();
+    auto lists = std::make_shared<coll::block_lists>();
     if (what != operation::scatterv) {
         DIOMP_TRY(check_pointer(from.of_dst.nbytes,
                                 what == operation::alltoallv ? "dst_nbytes" : "nbytes"));

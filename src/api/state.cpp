@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "api/state.h"
+#include "api/internal/state.h"
 
 #include "api/fortran.h"
 #include "base/biased_mutex.h"
@@ -45,9 +45,9 @@ struct process_state {
     std::atomic<phase> now{phase::not_started};
     /// The runtime, also while g_runtime is null. The thread that exchanges it for null ends it.
     std::atomic<runtime::runtime *> owned{nullptr};
-    std::atomic<pid_t> exiting_thread{0};  ///< id of the thread in exit()
-    std::unique_ptr<conduit::arena> arena; ///< of a runtime that has ended
-    runtime::runtime *abandoned = nullptr; ///< never destroyed: threads are still in it
+    std::atomic<pid_t> exiting_thread{0};    ///< id of the thread in exit()
+    std::unique_ptr<transport::arena> arena; ///< of a runtime that has ended
+    runtime::runtime *abandoned = nullptr;   ///< never destroyed: threads are still in it
     std::atomic<error_policy> policy{error_policy::abort};
     std::string identity; ///< "rank 1 (hostname)"
     pid_t pid = 0;
@@ -344,7 +344,7 @@ status finish_runtime() {
     destroy(running);
     // Returns the program's pages to the system, but not the runtime's part of the segment, which
     // other ranks still read.
-    conduit::arena const &kept = *state().arena;
+    transport::arena const &kept = *state().arena;
     kept.release_pages(own, memory::internal_bytes, kept.usable_bytes() - memory::internal_bytes);
     return {};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fences, barrier, locks and events.
-#include "api/state.h"
+#include "api/internal/state.h"
 #include "rma/event.h"
 
 using namespace diomp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Device memory: the calls of diomp/target.h, and the function table for libomptarget.
-#include "api/omp_runtime.h"
-#include "api/state.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/state.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "rma/copy.h"

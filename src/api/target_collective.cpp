@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Collectives on device memory: each builds a request with a device, which runs at once or is
 // queued (_nb).
-#include "api/requests.h"
+#include "api/internal/requests.h"
 
 using namespace diomp;
 using api::bcast;
 using api::list_call;
 using api::move;
 using api::reduction;
-using collective::request;
+using coll::request;
 using sync::operation;
 
 namespace {
@@ -45,7 +45,7 @@ int run(const char *function, const void *site, const request &args, int device,
         ompx_group_t group) {
     return call(
         function, site, args, device, group, [](group::group &) { return status{}; },
-        [&args](runtime::device_collectives &devices, group::group &members, int on) {
+        [&args](device_coll::device_collectives &devices, group::group &members, int on) {
             return devices.run(members, args, on);
         });
 }
@@ -56,7 +56,7 @@ int run_lists(const char *function, const void *site, list_call wanted, int devi
     return call(
         function, site, wanted.args, device, group,
         [&wanted](group::group &members) { return api::read_lists(wanted, members); },
-        [&wanted](runtime::device_collectives &devices, group::group &members, int on) {
+        [&wanted](device_coll::device_collectives &devices, group::group &members, int on) {
             return devices.run(members, wanted.args, on);
         });
 }
@@ -66,7 +66,7 @@ int start(const char *function, const void *site, list_call wanted, int device, 
     return call(
         function, site, wanted.args, device, group,
         [&wanted](group::group &members) { return api::read_lists(wanted, members); },
-        [&wanted, event](runtime::device_collectives &devices, group::group &members,
+        [&wanted, event](device_coll::device_collectives &devices, group::group &members,
                          int on) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             auto started = devices.start(members, wanted.args, on);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Further transfers between devices: boxes, and transfers that fulfil a task's detach event.
-#include "api/detach.h"
-#include "api/omp_runtime.h"
-#include "api/rect.h"
-#include "api/state.h"
+#include "api/internal/detach.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/rect.h"
+#include "api/internal/state.h"
 
 #include <utility>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put and get. The fast path copies between symmetric memory of directly mapped ranks; all other
 // transfers, and all errors, take the slow path.
-#include "api/detach.h"
-#include "api/omp_runtime.h"
-#include "api/rect.h"
-#include "api/state.h"
+#include "api/internal/detach.h"
+#include "api/internal/omp_runtime.h"
+#include "api/internal/rect.h"
+#include "api/internal/state.h"
 #include "rma/copy.h"
 
 using namespace diomp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "device/fixed_memory.h"
+#include "device/internal/fixed_memory.h"
 
 namespace diomp::device {
 

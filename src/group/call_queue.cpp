@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/call_queue.h"
+#include "group/internal/call_queue.h"
 
 #include "base/service_thread.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/endpoints.h"
+#include "group/internal/endpoints.h"
 
 #include <algorithm>
 #include <numeric>

@@ -16,7 +16,7 @@ std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_
 
 } // namespace
 
-group::group(conduit::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
+group::group(messaging::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
              group_description description)
     : engine_(engine), members_(std::move(description.members)),
       self_(static_cast<int>(description.self)), endpoints_(std::move(description.endpoints)),

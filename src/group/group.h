@@ -8,10 +8,10 @@
 // never an address.
 #pragma once
 
-#include "group/call_queue.h"
-#include "group/endpoints.h"
-#include "group/internode.h"
-#include "group/local_group.h"
+#include "group/internal/call_queue.h"
+#include "group/internal/endpoints.h"
+#include "group/internal/internode.h"
+#include "group/internal/local_group.h"
 #include "memory/segment.h"
 
 #include <cstddef>
@@ -62,7 +62,7 @@ struct node_subgroups {
 /// Any thread may read the members; the thread that makes a call holds the call lock.
 class group {
 public:
-    group(conduit::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
+    group(messaging::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
           group_description description);
     group(const group &) = delete;
     group &operator=(const group &) = delete;
@@ -85,7 +85,7 @@ public:
     }
     [[nodiscard]] call_queue &calls() { return calls_; }
     [[nodiscard]] call_queue::call_lock lock_calls() { return calls_.lock_calls(); }
-    [[nodiscard]] conduit::engine &engine() { return engine_; }
+    [[nodiscard]] messaging::engine &engine() { return engine_; }
 
     /// The members on the caller's node.
     [[nodiscard]] local_group &local_members() { return local_; }
@@ -123,7 +123,7 @@ public:
     status depart(const sync::call_signature &call);
 
 private:
-    conduit::engine &engine_;
+    messaging::engine &engine_;
     std::vector<world_rank> members_;
     group_rank self_;
     endpoint_list endpoints_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/handle_table.h"
+#include "group/internal/handle_table.h"
 
 namespace diomp::group {
 namespace {

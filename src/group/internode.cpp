@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/internode.h"
+#include "group/internal/internode.h"
 
 #include <fmt/core.h>
 
@@ -15,7 +15,7 @@ constexpr std::uint64_t outcome_failed = 1;
 
 } // namespace
 
-internode_comm::internode_comm(conduit::engine &engine, matcher &messages, std::uint64_t group_id,
+internode_comm::internode_comm(messaging::engine &engine, matcher &messages, std::uint64_t group_id,
                                std::span<const world_rank> members, const node_layout &layout,
                                local_group &local_members, std::size_t self)
     : engine_(engine), matcher_(messages), group_id_(group_id), members_(members), layout_(layout),

@@ -2,8 +2,8 @@
 // Messages of internode_comm, and its waits for messages and for arrivals, including the search for
 // the rank that causes a long wait.
 #include "base/sanitizer.h"
-#include "conduit/pooled_completion.h"
-#include "group/internode.h"
+#include "group/internal/internode.h"
+#include "messaging/pooled_completion.h"
 
 #include <fmt/core.h>
 
@@ -253,8 +253,8 @@ status internode_comm::send(std::size_t member, std::uint64_t step, std::span<co
 void internode_comm::progress_sends() {
     while (!outgoing_->empty() && outgoing_->front().done.is_done()) {
         outgoing_message const &sent = outgoing_->front();
-        status outcome =
-            conduit::outcome_of(sent.done, engine_, [&] { return describe_wait(sent.to.value()); });
+        status outcome = messaging::outcome_of(sent.done, engine_,
+                                               [&] { return describe_wait(sent.to.value()); });
         if (!outcome && !send_failure_) {
             send_failure_ = outcome.take_failure();
         } else if (outcome && !sent.implies_fin) {

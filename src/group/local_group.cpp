@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/local_group.h"
+#include "group/internal/local_group.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 namespace diomp::group {
 namespace {
 
-std::vector<member_block *> locate_blocks(conduit::engine &engine,
+std::vector<member_block *> locate_blocks(messaging::engine &engine,
                                           std::span<const world_rank> members,
                                           std::span<const std::uint64_t> offsets) {
     std::vector<member_block *> blocks;
@@ -30,8 +30,9 @@ std::optional<std::uint64_t> allocate_block(workspace &space, std::byte *slot) {
     return offset;
 }
 
-local_group::local_group(conduit::engine &engine, workspace &space, std::vector<world_rank> members,
-                         std::span<const std::uint64_t> offsets, std::size_t self)
+local_group::local_group(messaging::engine &engine, workspace &space,
+                         std::vector<world_rank> members, std::span<const std::uint64_t> offsets,
+                         std::size_t self)
     : engine_(engine), space_(space), members_(std::move(members)), self_(static_cast<int>(self)),
       blocks_(locate_blocks(engine, members_, offsets)), own_offset_(offsets[self]),
       barrier_(engine, barrier_areas(), members_, self_) {

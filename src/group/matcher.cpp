@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/matcher.h"
+#include "group/internal/matcher.h"
 
-#include "group/message_bytes.h"
+#include "group/internal/message_bytes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -63,23 +63,24 @@ void match_queue::check_late_message(const message_tag &tag, std::span<const std
     }
 }
 
-matcher::matcher(conduit::engine &engine, workspace &space, std::byte *own_slot)
+matcher::matcher(messaging::engine &engine, workspace &space, std::byte *own_slot)
     : engine_(engine), space_(space), own_slot_(own_slot),
-      fragment_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_fragment(incoming); })),
+      fragment_handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_fragment(incoming); })),
       rtr_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_rtr(incoming); })),
+          engine.add_handler([this](const transport::message &incoming) { on_rtr(incoming); })),
       am_long_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_am_long(incoming); },
-                             [this](const conduit::message &header, std::size_t nbytes) {
+          engine.add_handler([this](const transport::message &incoming) { on_am_long(incoming); },
+                             [this](const transport::message &header, std::size_t nbytes) {
                                  return recv_buffer_for(header, nbytes);
                              })),
       fin_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_fin(incoming); })),
+          engine.add_handler([this](const transport::message &incoming) { on_fin(incoming); })),
       report_request_handler_(engine.add_handler(
-          [this](const conduit::message &incoming) { on_report_request(incoming); })),
+          [this](const transport::message &incoming) { on_report_request(incoming); })),
       report_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_report(incoming); })) {}
+          engine.add_handler([this](const transport::message &incoming) { on_report(incoming); })) {
+}
 
 matcher::~matcher() {
     for (std::uint64_t const each : free_rndv_buffers_) {
@@ -199,7 +200,7 @@ std::optional<std::uint64_t> matcher::take_rtr(match_queue &own, world_rank of, 
 
 result<bool> matcher::send_am_long(std::uint64_t group_id, world_rank to, message_tag tag,
                                    std::span<const std::byte> head, std::span<const std::byte> body,
-                                   conduit::completion &done) {
+                                   transport::completion &done) {
     std::array<std::byte, sizeof(control_message) + max_head_bytes> payload;
     control_message const front{group_id, tag, 0};
     std::memcpy(payload.data(), &front, sizeof(front));

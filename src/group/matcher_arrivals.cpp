@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Handlers of incoming messages. Declared in matcher.h.
-#include "group/matcher.h"
-#include "group/message_bytes.h"
+#include "group/internal/matcher.h"
+#include "group/internal/message_bytes.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace diomp::group {
 
-void matcher::on_fragment(const conduit::message &incoming) {
+void matcher::on_fragment(const transport::message &incoming) {
     auto const header = read_as<fragment_header>(incoming.payload);
     std::span<const std::byte> const bytes = incoming.payload.subspan(sizeof(header));
     auto const locked = lock_queue(header.group_id);
@@ -48,7 +48,7 @@ void matcher::on_fragment(const conduit::message &incoming) {
     }
 }
 
-void matcher::on_rtr(const conduit::message &incoming) {
+void matcher::on_rtr(const transport::message &incoming) {
     auto const control = read_as<control_message>(incoming.payload);
     auto const locked = lock_queue(control.group_id);
     if (locked.found == nullptr) {
@@ -61,7 +61,7 @@ void matcher::on_rtr(const conduit::message &incoming) {
     }
 }
 
-std::byte *matcher::recv_buffer_for(const conduit::message &header, std::size_t nbytes) {
+std::byte *matcher::recv_buffer_for(const transport::message &header, std::size_t nbytes) {
     auto const control = read_as<control_message>(header.payload);
     auto const locked = lock_queue(control.group_id);
     if (locked.found == nullptr) {
@@ -83,7 +83,7 @@ std::byte *matcher::recv_buffer_for(const conduit::message &header, std::size_t 
 
 // Runs in the conduit's progress. The lock is held while the data is copied, so that the request
 // cannot be destroyed.
-void matcher::on_am_long(const conduit::message &incoming) {
+void matcher::on_am_long(const transport::message &incoming) {
     auto const control = read_as<control_message>(incoming.payload);
     std::span<const std::byte> const head = incoming.payload.subspan(sizeof(control));
     auto const locked = lock_queue(control.group_id);
@@ -121,7 +121,7 @@ void matcher::on_am_long(const conduit::message &incoming) {
     request.done.store(true, std::memory_order_release); // last: the request may be destroyed now
 }
 
-void matcher::on_fin(const conduit::message &incoming) {
+void matcher::on_fin(const transport::message &incoming) {
     auto const control = read_as<control_message>(incoming.payload);
     auto const locked = lock_queue(control.group_id);
     if (locked.found == nullptr) {
@@ -138,7 +138,7 @@ void matcher::on_fin(const conduit::message &incoming) {
     request.done.store(true, std::memory_order_release); // last: the request may be destroyed now
 }
 
-void matcher::on_report_request(const conduit::message &incoming) {
+void matcher::on_report_request(const transport::message &incoming) {
     auto const query = read_as<control_message>(incoming.payload);
     report_message reply{query.group_id, query.tag.call, {}};
     {
@@ -158,7 +158,7 @@ void matcher::on_report_request(const conduit::message &incoming) {
     engine_.send(incoming.source, report_handler_, reply);
 }
 
-void matcher::on_report(const conduit::message &incoming) {
+void matcher::on_report(const transport::message &incoming) {
     auto const control = read_as<report_message>(incoming.payload);
     std::lock_guard const guard(mutex_);
     match_queue *const own = find(control.group_id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/node_layout.h"
+#include "group/internal/node_layout.h"
 
 #include <fmt/core.h>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr const char *layout_key = "node";
 
 /// Ranks on the caller's node, ascending.
-std::vector<int> direct_ranks(const launch::job_info &job, const conduit::conduit &transport) {
+std::vector<int> direct_ranks(const launch::job_info &job, const transport::conduit &transport) {
     std::vector<int> ranks;
     for (world_rank const each : job.local_ranks) {
         if (transport.direct_base(each) != nullptr) {
@@ -65,7 +65,7 @@ bool from_text(std::string_view text, std::int32_t node, std::vector<std::int32_
 
 } // namespace
 
-status publish_node(launch::launcher &launcher, const conduit::conduit &transport) {
+status publish_node(launch::launcher &launcher, const transport::conduit &transport) {
     std::vector<int> const ranks = direct_ranks(launcher.info(), transport);
     bool const alone = ranks.size() == static_cast<std::size_t>(launcher.info().size);
     if (alone || ranks.front() != launcher.info().rank.value()) {
@@ -74,7 +74,7 @@ status publish_node(launch::launcher &launcher, const conduit::conduit &transpor
     return launcher.put(layout_key, to_text(ranks));
 }
 
-result<node_map> fetch_node_map(launch::launcher &launcher, const conduit::conduit &transport) {
+result<node_map> fetch_node_map(launch::launcher &launcher, const transport::conduit &transport) {
     auto const num_ranks = static_cast<std::size_t>(launcher.info().size);
     if (direct_ranks(launcher.info(), transport).size() == num_ranks) {
         return node_map{};

@@ -54,11 +54,11 @@ std::string list_ranks(std::span<const world_rank> members) {
 
 } // namespace
 
-group_registry::group_registry(conduit::engine &engine, workspace &space, world_rank self,
+group_registry::group_registry(messaging::engine &engine, workspace &space, world_rank self,
                                int num_ranks)
     : engine_(engine), space_(space), self_(self), num_ranks_(num_ranks),
       own_slot_(engine.transport().direct_base(self)),
-      offer_handler_(engine.add_handler([this](const conduit::message &incoming) {
+      offer_handler_(engine.add_handler([this](const transport::message &incoming) {
           offer arrived;
           std::memcpy(&arrived, incoming.payload.data(), sizeof(arrived));
           std::lock_guard const guard(mutex_);

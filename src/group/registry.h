@@ -9,7 +9,7 @@
 #pragma once
 
 #include "group/group.h"
-#include "group/handle_table.h"
+#include "group/internal/handle_table.h"
 
 #include <atomic>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace diomp::group {
 class group_registry {
 public:
     /// Create before engine.start(). The arguments must outlive the registry.
-    group_registry(conduit::engine &engine, workspace &space, world_rank self, int num_ranks);
+    group_registry(messaging::engine &engine, workspace &space, world_rank self, int num_ranks);
     ~group_registry();
     group_registry(const group_registry &) = delete;
     group_registry &operator=(const group_registry &) = delete;
@@ -118,12 +118,12 @@ private:
     result<std::vector<ompx_endpoint_t>> receive_list(group &known, group *other,
                                                       std::size_t list_sender);
 
-    conduit::engine &engine_;
+    messaging::engine &engine_;
     workspace &space_;
     world_rank self_;
     int num_ranks_;
     std::byte *own_slot_;
-    conduit::handler_id offer_handler_;
+    transport::handler_id offer_handler_;
     matcher messages_;
     node_map nodes_;
     std::unique_ptr<group> world_;

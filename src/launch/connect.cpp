@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Selects the launcher by the environment.
-#include "launch/environment.h"
-#include "launch/foreign.h"
 #include "launch/gasnet/launcher.h"
 #include "launch/gaspi/launcher.h"
+#include "launch/internal/environment.h"
+#include "launch/internal/foreign.h"
 #include "launch/launch.h"
 #include "launch/local/launcher.h"
 #include "launch/pmi/launcher.h"

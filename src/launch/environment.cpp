@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "launch/environment.h"
+#include "launch/internal/environment.h"
 
 #include <fmt/format.h>
 

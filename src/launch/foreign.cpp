@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "launch/foreign.h"
+#include "launch/internal/foreign.h"
 
 #include <fmt/format.h>
 

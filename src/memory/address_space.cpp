@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/settings.h"
-#include "conduit/pooled_completion.h"
 #include "memory/memory.h"
+#include "messaging/pooled_completion.h"
 
 #include <fmt/core.h>
 
@@ -22,8 +22,9 @@ error past_end_error(std::string what, std::uint64_t available, std::size_t nbyt
 
 } // namespace
 
-address_space::address_space(world_rank self, const conduit::arena &arena, conduit::engine &engine,
-                             segment &own, directory &directory, bool check_allocations)
+address_space::address_space(world_rank self, const transport::arena &arena,
+                             messaging::engine &engine, segment &own, directory &directory,
+                             bool check_allocations)
     : arena_(arena), engine_(engine), own_(own), directory_(directory), arena_base_(arena.base()),
       arena_span_(static_cast<std::size_t>(arena.num_slots()) * arena.slot_bytes()), self_(self),
       check_allocations_(check_allocations) {}
@@ -99,8 +100,8 @@ result<second_level_pointer> address_space::read_pointer(world_rank peer, std::u
         std::memcpy(&read, there.direct, sizeof(read));
         return read;
     }
-    conduit::pooled_completion fetching;
-    static_assert(sizeof(read) <= conduit::pooled_completion::buffer_bytes);
+    messaging::pooled_completion fetching;
+    static_assert(sizeof(read) <= messaging::pooled_completion::buffer_bytes);
     DIOMP_TRY(engine_.transport().get(peer, there.remote_address, fetching.buffer().data(),
                                       sizeof(read), fetching.count()));
     DIOMP_TRY(fetching.wait(engine_, [peer] {

@@ -25,11 +25,11 @@ std::optional<address_range> containing(const std::map<std::uint64_t, std::uint6
 
 } // namespace
 
-directory::directory(const segment &own, conduit::engine &engine, conduit::call_service &calls,
+directory::directory(const segment &own, messaging::engine &engine, messaging::call_service &calls,
                      world_rank self)
     : own_(own), engine_(engine), calls_(calls), self_(self),
-      handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
+      handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_request(incoming); })) {}
 
 published_state *directory::published_by(world_rank peer) const {
     return reinterpret_cast<published_state *>(engine_.transport().direct_base(peer));
@@ -152,7 +152,7 @@ result<directory::rpc_reply> directory::query_owner(world_rank peer, std::uint64
     });
 }
 
-void directory::on_request(const conduit::message &incoming) {
+void directory::on_request(const transport::message &incoming) {
     rpc_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     rpc_reply reply;

@@ -9,8 +9,8 @@
 // lookup that would make a transfer an error is repeated at the owner.
 #pragma once
 
-#include "conduit/call.h"
 #include "memory/segment.h"
+#include "messaging/call.h"
 
 #include <cstdint>
 #include <map>
@@ -31,7 +31,7 @@ public:
     /// Limit of cached ranges. When it is exceeded, all are dropped.
     static constexpr std::size_t max_cached = 4096;
 
-    directory(const segment &own, conduit::engine &engine, conduit::call_service &calls,
+    directory(const segment &own, messaging::engine &engine, messaging::call_service &calls,
               world_rank self);
 
     status add(std::uint64_t base, std::uint64_t nbytes);
@@ -52,7 +52,7 @@ public:
 private:
     enum class query_kind : std::uint64_t { registered, allocation };
     struct rpc_request {
-        conduit::request_header header;
+        messaging::request_header header;
         std::uint64_t address = 0;
         query_kind query = query_kind::registered;
     };
@@ -65,7 +65,7 @@ private:
         std::map<std::uint64_t, std::uint64_t> ranges; ///< base -> nbytes
     };
 
-    void on_request(const conduit::message &incoming);
+    void on_request(const transport::message &incoming);
     result<rpc_reply> query_owner(world_rank peer, std::uint64_t address, query_kind query);
     /// nullptr: not mapped here.
     [[nodiscard]] published_state *published_by(world_rank peer) const;
@@ -74,10 +74,10 @@ private:
     void cache_reply(world_rank peer, const rpc_reply &fresh);
 
     const segment &own_;
-    conduit::engine &engine_;
-    conduit::call_service &calls_;
+    messaging::engine &engine_;
+    messaging::call_service &calls_;
     world_rank self_;
-    conduit::handler_id handler_;
+    transport::handler_id handler_;
     mutable std::shared_mutex mutex_;                   ///< leaf lock over the two below
     std::map<std::uint64_t, std::uint64_t> registered_; ///< base -> nbytes, disjoint
     std::map<world_rank, peer_cache> cache_;            ///< peers that were queried

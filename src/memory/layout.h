@@ -21,7 +21,7 @@ struct published_state {
     alignas(cache_line_bytes) std::atomic<std::uint64_t> registration_generation;
     /// Changes before the owner frees device memory that a rank of its node has looked up.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> device_generation;
-    /// The locks whose target is the owner. Format: sync/lock_word.h.
+    /// The locks whose target is the owner. Format: sync/internal/lock_word.h.
     struct alignas(cache_line_bytes) lock {
         std::atomic<std::uint64_t> word;
     };

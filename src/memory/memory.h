@@ -7,9 +7,9 @@
 // address: in a range that the rank has registered.
 #pragma once
 
-#include "conduit/engine.h"
 #include "memory/directory.h"
 #include "memory/segment.h"
+#include "messaging/engine.h"
 
 #include <atomic>
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace diomp::memory {
 
 /// Location of a transfer's remote side.
 struct location {
-    std::byte *direct = nullptr;      ///< loadable here, or nullptr
-    std::uint64_t remote_address = 0; ///< in the owner's address space
-    bool in_segment = false;          ///< false: registered private memory
-    conduit::memory_kinds kinds = {}; ///< not both host: a network transfer of device memory
+    std::byte *direct = nullptr;        ///< loadable here, or nullptr
+    std::uint64_t remote_address = 0;   ///< in the owner's address space
+    bool in_segment = false;            ///< false: registered private memory
+    transport::memory_kinds kinds = {}; ///< not both host: a network transfer of device memory
 };
 
 /// Second-level pointers read from their owners, and cache hits.
@@ -33,7 +33,7 @@ struct pointer_cache_counts {
 /// Any thread.
 class address_space {
 public:
-    address_space(world_rank self, const conduit::arena &arena, conduit::engine &engine,
+    address_space(world_rank self, const transport::arena &arena, messaging::engine &engine,
                   segment &own, directory &directory, bool check_allocations);
 
     /// The location of [address, address + nbytes) at `peer`. The rank must be valid. Errors
@@ -78,8 +78,8 @@ private:
         return reinterpret_cast<std::uint64_t>(arena_.slot(peer)) + internal_bytes;
     }
 
-    const conduit::arena &arena_;
-    conduit::engine &engine_;
+    const transport::arena &arena_;
+    messaging::engine &engine_;
     segment &own_;
     directory &directory_;
     std::uintptr_t arena_base_;

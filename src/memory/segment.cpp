@@ -3,7 +3,7 @@
 
 #include "base/panic.h"
 #include "base/settings.h"
-#include "memory/page_return.h"
+#include "memory/internal/page_return.h"
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@
 
 namespace diomp::memory {
 
-segment::segment(const conduit::arena &arena, world_rank owner, local_rank local_index,
+segment::segment(const transport::arena &arena, world_rank owner, local_rank local_index,
                  std::size_t core_bytes)
     : arena_(arena), local_index_(local_index), base_(arena.slot(owner) + internal_bytes),
       size_bytes_(arena.usable_bytes() - internal_bytes),

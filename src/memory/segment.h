@@ -4,10 +4,10 @@
 // compares the results (runtime/allocation).
 #pragma once
 
-#include "conduit/arena.h"
 #include "diomp.h"
 #include "memory/heap.h"
 #include "memory/layout.h"
+#include "transport/arena.h"
 
 #include <atomic>
 #include <cstddef>
@@ -50,7 +50,7 @@ public:
     static constexpr std::size_t page_bytes = 4096; ///< the same on all hosts, as offsets are
 
     /// `core_bytes`: limit of the allocated bytes that core files include.
-    segment(const conduit::arena &arena, world_rank owner, local_rank local_index,
+    segment(const transport::arena &arena, world_rank owner, local_rank local_index,
             std::size_t core_bytes = 0);
 
     [[nodiscard]] std::byte *base() const { return base_; }
@@ -106,7 +106,7 @@ private:
     void return_pages(const heap::released_block &block) const;
     void extend_core_dump();
 
-    const conduit::arena &arena_;
+    const transport::arena &arena_;
     local_rank local_index_; ///< on its node
     std::byte *base_;
     std::size_t size_bytes_;

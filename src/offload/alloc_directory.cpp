@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/alloc_directory.h"
+#include "offload/internal/alloc_directory.h"
 
 #include "memory/layout.h"
-#include "offload/segment_memory.h"
+#include "offload/internal/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@
 namespace diomp::offload {
 
 struct alloc_directory::lookup_request {
-    conduit::request_header header;
+    messaging::request_header header;
     std::uint64_t key = 0;
     std::uint64_t nbytes = 0;
     std::int32_t device = 0;
@@ -29,18 +29,18 @@ struct alloc_directory::lookup_reply {
 };
 
 struct alloc_directory::invalidation_request {
-    conduit::request_header header;
+    messaging::request_header header;
     std::uint64_t base = 0; ///< of the allocation, as the owner sees it
 };
 
 alloc_directory::alloc_directory(const segment_table &own, const memory::segment &host,
-                                 conduit::engine &engine, conduit::call_service &calls,
+                                 messaging::engine &engine, messaging::call_service &calls,
                                  world_rank self)
     : own_(own), host_(host), engine_(engine), calls_(calls), self_(self),
       lookup_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_lookup(incoming); })),
+          engine.add_handler([this](const transport::message &incoming) { on_lookup(incoming); })),
       invalidation_handler_(engine.add_handler(
-          [this](const conduit::message &incoming) { on_invalidation(incoming); })) {}
+          [this](const transport::message &incoming) { on_invalidation(incoming); })) {}
 
 const std::atomic<std::uint64_t> *alloc_directory::generation_of(world_rank owner) const {
     auto *const slot = engine_.transport().direct_base(owner);
@@ -128,17 +128,17 @@ int alloc_directory::resolve_device(int device, std::int32_t device_index) const
     return by_index >= 0 ? by_index : device;
 }
 
-conduit::memory_kind alloc_directory::kind_for_network(const device_segment &of) const {
+transport::memory_kind alloc_directory::kind_for_network(const device_segment &of) const {
     if (of.memory() == nullptr) {
-        return conduit::memory_kind::host;
+        return transport::memory_kind::host;
     }
-    conduit::memory_kind const kind = kind_of(of.memory()->on().made_by);
-    conduit::memory_range const range{kind, reinterpret_cast<std::uintptr_t>(of.base()),
-                                      of.size_bytes()};
-    return engine_.transport().supports_memory_range(range) ? kind : conduit::memory_kind::host;
+    transport::memory_kind const kind = kind_of(of.memory()->on().made_by);
+    transport::memory_range const range{kind, reinterpret_cast<std::uintptr_t>(of.base()),
+                                        of.size_bytes()};
+    return engine_.transport().supports_memory_range(range) ? kind : transport::memory_kind::host;
 }
 
-void alloc_directory::on_lookup(const conduit::message &incoming) {
+void alloc_directory::on_lookup(const transport::message &incoming) {
     lookup_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     lookup_reply reply;
@@ -186,7 +186,7 @@ status alloc_directory::invalidate(int device, std::uint64_t offset,
             ->device_generation.fetch_add(1, std::memory_order_acq_rel);
     }
     std::uint64_t const base = reinterpret_cast<std::uintptr_t>(own_.find(device)->base()) + offset;
-    std::vector<conduit::call_service::pending_call> started;
+    std::vector<messaging::call_service::pending_call> started;
     started.reserve(sharers.others.size());
     for (world_rank const other : sharers.others) {
         started.push_back(
@@ -201,7 +201,7 @@ status alloc_directory::invalidate(int device, std::uint64_t offset,
     return {};
 }
 
-void alloc_directory::on_invalidation(const conduit::message &incoming) {
+void alloc_directory::on_invalidation(const transport::message &incoming) {
     invalidation_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     {

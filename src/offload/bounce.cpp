@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/bounce.h"
+#include "offload/internal/bounce.h"
 
 #include "base/log.h"
 #include "base/service_thread.h"
-#include "offload/bounce_chunks.h"
-#include "offload/segment_memory.h"
-#include "offload/variables.h"
+#include "offload/internal/bounce_chunks.h"
+#include "offload/internal/segment_memory.h"
+#include "offload/internal/variables.h"
 
 #include <fmt/core.h>
 
@@ -24,12 +24,12 @@ struct bounce::inflight_copy {
 };
 
 bounce::bounce(const segment_table &own, const variables &declared, memory::address_space &space,
-               memory::segment &host, conduit::engine &engine, conduit::call_service &calls,
+               memory::segment &host, messaging::engine &engine, messaging::call_service &calls,
                rma::transfers &transfers, world_rank self)
     : own_(own), variables_(declared), space_(space), host_(host), engine_(engine), calls_(calls),
       transfers_(transfers), self_(self),
-      request_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
+      request_handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_request(incoming); })) {}
 
 bounce::~bounce() {
     {
@@ -155,7 +155,7 @@ result<std::byte *> bounce::staging_for(const device_ptr &local) {
     return buffer;
 }
 
-status bounce::wait_for_owner(world_rank owner, const conduit::call_service::pending_call &call,
+status bounce::wait_for_owner(world_rank owner, const messaging::call_service::pending_call &call,
                               std::size_t nbytes) {
     auto replied = calls_.finish<transfer_reply>(call, [&] {
         return fmt::format("waiting for rank {} to move {} bytes of its device memory",
@@ -195,7 +195,7 @@ status bounce::request_from_owner(rma::direction dir, world_rank owner, int devi
     };
     return run_pipeline(
         buffer.value(), pipeline_depth, nbytes,
-        [&](const chunk &next) -> result<conduit::call_service::pending_call> {
+        [&](const chunk &next) -> result<messaging::call_service::pending_call> {
             DIOMP_TRY(copy_if(rma::direction::put, next));
             request args;
             args.address = address + next.begin;
@@ -205,13 +205,13 @@ status bounce::request_from_owner(rma::direction dir, world_rank owner, int devi
             args.dir = dir;
             return calls_.start(owner, request_handler_, args);
         },
-        [&](const chunk &each, const conduit::call_service::pending_call &call) {
+        [&](const chunk &each, const messaging::call_service::pending_call &call) {
             return wait_for_owner(owner, call, each.nbytes);
         },
         [&](const chunk &done) { return copy_if(rma::direction::get, done); });
 }
 
-void bounce::on_request(const conduit::message &incoming) {
+void bounce::on_request(const transport::message &incoming) {
     copy_job added{incoming.source, {}};
     std::memcpy(&added.args, incoming.payload.data(), sizeof(added.args));
     std::lock_guard const guard(jobs_mutex_);

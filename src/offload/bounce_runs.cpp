@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Boxes through host memory. Runs of any length are packed, so that a chunk holds as many as fit.
 // An owner gets a list of their destinations with each chunk.
-#include "offload/bounce_chunks.h"
+#include "offload/internal/bounce_chunks.h"
 
 #include <fmt/core.h>
 
@@ -140,7 +140,7 @@ status bounce::request_from_owner(direction dir, world_rank owner, int device,
     auto const data_begin = [](const packed_runs &batch) {
         return batch.runs.size() * sizeof(listed_run);
     };
-    auto const start = [&](const chunk &next) -> result<conduit::call_service::pending_call> {
+    auto const start = [&](const chunk &next) -> result<messaging::call_service::pending_call> {
         packed_runs const &batch = batch_of(next);
         std::size_t at = 0;
         for (const run &each : batch.runs) {
@@ -160,7 +160,7 @@ status bounce::request_from_owner(direction dir, world_rank owner, int device,
         args.dir = dir;
         return calls_.start(owner, request_handler_, args);
     };
-    auto const wait = [&](const chunk &each, const conduit::call_service::pending_call &call) {
+    auto const wait = [&](const chunk &each, const messaging::call_service::pending_call &call) {
         return wait_for_owner(owner, call, batch_of(each).nbytes);
     };
     auto const finish = [&](const chunk &done) -> status {

@@ -8,10 +8,10 @@
 // it. The cache therefore never changes an offset.
 //
 // `state_` numbers the states: each allocation creates a new one and remembers the previous one.
-#include "offload/device_segment.h"
+#include "offload/internal/device_segment.h"
 
 #include "base/log.h"
-#include "offload/segment_memory.h"
+#include "offload/internal/segment_memory.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/identity.h"
+#include "offload/internal/identity.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/inflight_guard.h"
+#include "offload/internal/inflight_guard.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Translates a pointer and a device number to memory, on this rank and on another.
+#include "offload/internal/segment_memory.h"
 #include "offload/offload.h"
-#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 

@@ -2,8 +2,8 @@
 // Locates copies of `declare target` variables. Copies on host devices are process memory, accessed
 // like registered memory. Copies on accelerators can be neither shared nor mapped, so only their
 // owner copies from and to them.
+#include "offload/internal/segment_memory.h"
 #include "offload/offload.h"
-#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -71,7 +71,7 @@ result<devices::remote_side> devices::locate_variable(world_rank rank, const var
     found.is_constant = there.is_constant;
     if (there.on_accelerator) {
         found.device_memory =
-            remote_device_memory{there.device, std::nullopt, address, conduit::memory_kind::host};
+            remote_device_memory{there.device, std::nullopt, address, transport::memory_kind::host};
         return found;
     }
     // Registered by the owner while it exists.

@@ -2,8 +2,8 @@
 // Transfers between two located sides: chooses the path and the copier.
 #include "base/log.h"
 #include "base/per_thread.h"
+#include "offload/internal/segment_memory.h"
 #include "offload/offload.h"
-#include "offload/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -61,10 +61,10 @@ std::optional<memory::location> devices::location_for_network(world_rank rank,
                                                               const memory::location &there,
                                                               const device_ptr &here,
                                                               extents bytes) {
-    conduit::conduit const &transport = engine_.transport();
+    transport::conduit const &transport = engine_.transport();
     memory::location between = there;
     between.kinds.local =
-        here.on == nullptr ? conduit::memory_kind::host : kind_of(here.on->made_by);
+        here.on == nullptr ? transport::memory_kind::host : kind_of(here.on->made_by);
     auto const address = reinterpret_cast<std::uintptr_t>(here.address);
     if (!there.in_segment || transport.direct_base(rank) != nullptr ||
         !allows(options_.paths, device_path_set::network) ||
@@ -79,7 +79,7 @@ std::optional<memory::location> devices::location_for_network(world_rank rank,
                                                               const remote_device_memory &there,
                                                               const device_ptr &here,
                                                               extents bytes) {
-    if (there.kind == conduit::memory_kind::host) {
+    if (there.kind == transport::memory_kind::host) {
         return std::nullopt;
     }
     memory::location of_owner;

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/settings.h"
-#include "offload/segment_memory.h"
+#include "offload/internal/segment_memory.h"
 
 #include <fmt/core.h>
 
@@ -69,9 +69,10 @@ bool devices::was_segment_memory(const void *address) {
 }
 
 devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
-                 const conduit::arena &arena, conduit::engine &engine, conduit::call_service &calls,
-                 rma::transfers &transfers, preregistered_segments &preregistered,
-                 const launch::job_info &job, const options &chosen)
+                 const transport::arena &arena, messaging::engine &engine,
+                 messaging::call_service &calls, rma::transfers &transfers,
+                 preregistered_segments &preregistered, const launch::job_info &job,
+                 const options &chosen)
     : space_(space), host_(host), arena_(arena), engine_(engine), transfers_(transfers),
       self_(job.rank), local_rank_(job.local), num_local_(job.local_size),
       alloc_directory_(segments_, host, engine, calls, job.rank), options_(chosen),
@@ -157,9 +158,9 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     record_range(memory.value()->base(), memory.value()->size_bytes());
     has_accelerators_.store(true, std::memory_order_release);
     transfers_.enable_device_copies();
-    conduit::memory_range const range{kind_of(on->made_by),
-                                      reinterpret_cast<std::uintptr_t>(memory.value()->base()),
-                                      memory.value()->size_bytes()};
+    transport::memory_range const range{kind_of(on->made_by),
+                                        reinterpret_cast<std::uintptr_t>(memory.value()->base()),
+                                        memory.value()->size_bytes()};
     if (engine_.transport().supports_memory_range(range)) {
         engine_.transport().bind_device_context([on]() -> std::shared_ptr<void> {
             auto scope = on->backend->make_current(on->id);

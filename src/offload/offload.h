@@ -16,16 +16,16 @@
 
 #include "base/settings.h"
 #include "memory/memory.h"
-#include "offload/accelerators.h"
-#include "offload/alloc_directory.h"
-#include "offload/bounce.h"
-#include "offload/device_segment.h"
-#include "offload/inflight_guard.h"
-#include "offload/peer_segments.h"
-#include "offload/pinned_host.h"
-#include "offload/preregistered_segments.h"
+#include "offload/internal/accelerators.h"
+#include "offload/internal/alloc_directory.h"
+#include "offload/internal/bounce.h"
+#include "offload/internal/device_segment.h"
+#include "offload/internal/inflight_guard.h"
+#include "offload/internal/peer_segments.h"
+#include "offload/internal/pinned_host.h"
+#include "offload/internal/preregistered_segments.h"
+#include "offload/internal/variables.h"
 #include "offload/table.h"
-#include "offload/variables.h"
 #include "rma/rma.h"
 
 #include <atomic>
@@ -97,9 +97,10 @@ public:
     static constexpr std::size_t min_segment_bytes = std::size_t{64} << 20;
 
     devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
-            const conduit::arena &arena, conduit::engine &engine, conduit::call_service &calls,
-            rma::transfers &transfers, preregistered_segments &preregistered,
-            launch::job_info const &job, const options &chosen);
+            const transport::arena &arena, messaging::engine &engine,
+            messaging::call_service &calls, rma::transfers &transfers,
+            preregistered_segments &preregistered, launch::job_info const &job,
+            const options &chosen);
     ~devices();
 
     /// Call before the first transfer; without it there are no devices. `epoch` is incremented
@@ -179,7 +180,7 @@ public:
             offset;                ///< offset in its segment; nullopt: in a variable of an image
         std::uint64_t address = 0; ///< address, as the owner sees it
         /// Memory kind for the network; host: the network cannot access it.
-        conduit::memory_kind kind = conduit::memory_kind::host;
+        transport::memory_kind kind = transport::memory_kind::host;
     };
     /// The segment offset of memory of own device `device` that locate_own has found; nullopt: not
     /// in its segment.
@@ -311,8 +312,8 @@ private:
 
     memory::address_space &space_;
     memory::segment &host_;
-    const conduit::arena &arena_;
-    conduit::engine &engine_;
+    const transport::arena &arena_;
+    messaging::engine &engine_;
     rma::transfers &transfers_;
     world_rank self_;
     local_rank local_rank_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/peer_segments.h"
+#include "offload/internal/peer_segments.h"
 
 #include "base/log.h"
-#include "conduit/fd_exchange.h"
-#include "offload/segment_memory.h"
+#include "offload/internal/segment_memory.h"
+#include "transport/fd_exchange.h"
 
 #include <fmt/core.h>
 
@@ -20,7 +20,7 @@ constexpr int delivery_timeout_ms = 10000;
 } // namespace
 
 struct peer_segments::share_request {
-    conduit::request_header header;
+    messaging::request_header header;
     std::int32_t device = 0;
     std::uint32_t num_known = 0;
     char socket[48] = {}; ///< socket that receives the extents
@@ -122,7 +122,7 @@ result<peer_segments::shared_segment> peer_segments::request_share(world_rank ow
     std::string const name =
         fmt::format("diomp-ipc-{}-{}-{:x}", ::getpid(), ++num_requests_, std::random_device()());
     std::memcpy(request.socket, name.c_str(), std::min(name.size(), sizeof(request.socket) - 1));
-    auto listener = conduit::listen_for_peers(name, 1);
+    auto listener = transport::listen_for_peers(name, 1);
     DIOMP_TRY(listener);
     auto replied = calls_.call<share_reply>(owner, share_handler_, request, [owner, device] {
         return fmt::format("waiting for rank {} to share the memory of its device {}",
@@ -135,7 +135,7 @@ result<peer_segments::shared_segment> peer_segments::request_share(world_rank ow
                      fmt::format("rank {} does not share the memory of its device {}",
                                  owner.value(), device));
     }
-    auto got = conduit::receive_descriptors(listener.value().get(), delivery_timeout_ms);
+    auto got = transport::receive_descriptors(listener.value().get(), delivery_timeout_ms);
     DIOMP_TRY(got);
     shared_segment made{about.made_by, about.uuid, {about.reserved_bytes, {}}};
     auto fd = got.value().fds.begin();
@@ -152,7 +152,7 @@ result<peer_segments::shared_segment> peer_segments::request_share(world_rank ow
     return made;
 }
 
-void peer_segments::on_share_request(const conduit::message &incoming) {
+void peer_segments::on_share_request(const transport::message &incoming) {
     share_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     request.socket[sizeof(request.socket) - 1] = '\0';
@@ -175,7 +175,7 @@ void peer_segments::on_share_request(const conduit::message &incoming) {
     if (!uuid) {
         return fail(uuid.failure());
     }
-    auto shared = memory->share(request.num_known, conduit::max_descriptors);
+    auto shared = memory->share(request.num_known, transport::max_descriptors);
     if (!shared) {
         return fail(shared.failure());
     }
@@ -193,7 +193,7 @@ void peer_segments::on_share_request(const conduit::message &incoming) {
         ++reply.num_extents;
     }
     bytes.push_back({}); // never empty
-    if (status const sent = conduit::send_descriptors(request.socket, bytes, fds); !sent) {
+    if (status const sent = transport::send_descriptors(request.socket, bytes, fds); !sent) {
         return fail(sent.failure());
     }
     calls_.reply(incoming.source, request.header.id, reply);

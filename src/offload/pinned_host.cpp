@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/pinned_host.h"
+#include "offload/internal/pinned_host.h"
 
 #include "base/log.h"
 #include "base/settings.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/preregistered_segments.h"
+#include "offload/internal/preregistered_segments.h"
 
 #include <algorithm>
 
@@ -12,12 +12,12 @@ preregistered_segments::~preregistered_segments() {
     }
 }
 
-result<conduit::device_range>
+result<transport::device_range>
 preregistered_segments::make(const accelerator &on, std::size_t size_bytes, int num_sharing) {
     auto made = segment_memory::create_committed(on, size_bytes, num_sharing);
     DIOMP_TRY(made);
     segment_memory const &memory = *made.value();
-    conduit::device_range const range{
+    transport::device_range const range{
         {kind_of(on.made_by), reinterpret_cast<std::uintptr_t>(memory.base()), memory.size_bytes()},
         on.id.value()};
     std::lock_guard const guard(mutex_);

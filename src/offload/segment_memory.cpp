@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/segment_memory.h"
+#include "offload/internal/segment_memory.h"
 
 #include <algorithm>
 

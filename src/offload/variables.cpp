@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/variables.h"
+#include "offload/internal/variables.h"
 
 #include "base/log.h"
 #include "base/service_thread.h"
@@ -46,11 +46,11 @@ bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
 } // namespace
 
 variables::variables(alloc_directory &devices, memory::directory &registered,
-                     const memory::segment &host, conduit::engine &engine,
-                     conduit::call_service &calls)
+                     const memory::segment &host, messaging::engine &engine,
+                     messaging::call_service &calls)
     : devices_(devices), registered_(registered), host_(host), calls_(calls),
-      request_handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
+      request_handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_request(incoming); })) {}
 
 variables::~variables() { stop(); }
 
@@ -221,7 +221,7 @@ result<remote_copy> variables::locate_copy(world_rank owner, int device, const v
     return found;
 }
 
-void variables::on_request(const conduit::message &incoming) {
+void variables::on_request(const transport::message &incoming) {
     pending_request added{incoming.source, {}};
     std::memcpy(&added.request, incoming.payload.data(), sizeof(added.request));
     std::lock_guard const guard(pending_mutex_);

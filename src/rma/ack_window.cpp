@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/ack_window.h"
+#include "rma/internal/ack_window.h"
 
 #include <fmt/core.h>
 

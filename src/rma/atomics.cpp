@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/atomics.h"
+#include "rma/internal/atomics.h"
 
 #include "base/minimum_maximum.h"
 

@@ -4,7 +4,7 @@
 #include "base/autotuner.h"
 #include "base/cpu.h"
 #include "base/per_thread.h"
-#include "rma/copy_loops.h"
+#include "rma/internal/copy_loops.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/copy_loops.h"
+#include "rma/internal/copy_loops.h"
 
 #include "base/sanitizer.h"
 

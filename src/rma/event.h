@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "conduit/conduit.h"
 #include "memory/memory.h"
-#include "rma/direction.h"
+#include "rma/internal/direction.h"
+#include "transport/conduit.h"
 
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@ namespace diomp::rma {
 /// The transfer through the network, or the device copy, of an event. Lives as long as the event,
 /// also after a wait that failed.
 struct pending_transfer {
-    conduit::completion count;
+    transport::completion count;
     world_rank peer;
     memory::location location;
     std::size_t nbytes = 0;

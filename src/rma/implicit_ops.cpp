@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/implicit_ops.h"
+#include "rma/internal/implicit_ops.h"
 
-#include "conduit/pooled_completion.h"
+#include "messaging/pooled_completion.h"
 
 #include <algorithm>
 
 namespace diomp::rma {
 
 implicit_ops::started implicit_ops::begin(bool separately) {
-    auto fresh = [] { return std::make_shared<conduit::completion>(); };
+    auto fresh = [] { return std::make_shared<transport::completion>(); };
     std::lock_guard const guard(mutex_);
     has_some_.store(true, std::memory_order_relaxed);
-    std::shared_ptr<conduit::completion> count;
+    std::shared_ptr<transport::completion> count;
     if (separately) {
         count = closed_.emplace_back(fresh());
     } else {
@@ -32,13 +32,13 @@ void implicit_ops::close() {
     }
 }
 
-status implicit_ops::wait(conduit::engine &engine) {
+status implicit_ops::wait(messaging::engine &engine) {
     // Transfers of this thread are visible to it. Those of other threads are included if their
     // start happens before this call.
     if (!has_some_.load(std::memory_order_acquire)) [[likely]] {
         return {};
     }
-    std::vector<std::shared_ptr<conduit::completion>> awaited;
+    std::vector<std::shared_ptr<transport::completion>> awaited;
     {
         std::lock_guard const guard(mutex_);
         if (open_ != nullptr) {
@@ -52,7 +52,7 @@ status implicit_ops::wait(conduit::engine &engine) {
     for (auto const &each : awaited) {
         DIOMP_TRY(engine.wait_for_network([&] { return each->is_done(); }, describe));
         if (outcome) {
-            outcome = conduit::outcome_of(*each, engine, describe);
+            outcome = messaging::outcome_of(*each, engine, describe);
         }
     }
     std::lock_guard const guard(mutex_);

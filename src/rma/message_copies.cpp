@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/message_copies.h"
+#include "rma/internal/message_copies.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,16 +23,16 @@ bool is_exposed(const memory::segment &own, const memory::directory &directory,
     return range && nbytes <= range->base + range->nbytes - address;
 }
 
-message_copies::message_copies(conduit::engine &engine, const memory::segment &own,
+message_copies::message_copies(messaging::engine &engine, const memory::segment &own,
                                const memory::directory &directory)
     : engine_(engine), own_(own), directory_(directory),
-      put_handler_(engine.add_handler([this](const conduit::message &m) { on_put(m); })),
-      get_handler_(engine.add_handler([this](const conduit::message &m) { on_get(m); })),
-      bytes_handler_(engine.add_handler([this](const conduit::message &m) { on_bytes(m); })),
-      ack_handler_(engine.add_handler([this](const conduit::message &m) { on_ack(m); })) {}
+      put_handler_(engine.add_handler([this](const transport::message &m) { on_put(m); })),
+      get_handler_(engine.add_handler([this](const transport::message &m) { on_get(m); })),
+      bytes_handler_(engine.add_handler([this](const transport::message &m) { on_bytes(m); })),
+      ack_handler_(engine.add_handler([this](const transport::message &m) { on_ack(m); })) {}
 
 void message_copies::start(direction dir, world_rank peer, std::uint64_t remote, void *local,
-                           std::size_t nbytes, conduit::completion &count) {
+                           std::size_t nbytes, transport::completion &count) {
     count.begin();
     std::lock_guard const guard(mutex_);
     std::uint64_t const id = next_id_++;
@@ -42,7 +42,7 @@ void message_copies::start(direction dir, world_rank peer, std::uint64_t remote,
     begin_window(id, each);
 }
 
-void message_copies::cancel(conduit::completion &count) {
+void message_copies::cancel(transport::completion &count) {
     std::lock_guard const guard(mutex_);
     for (auto each = copies_.begin(); each != copies_.end();) {
         if (each->second.count == &count) {
@@ -72,7 +72,7 @@ void message_copies::begin_window(std::uint64_t id, copy &each) {
 
 /// Messages of one thread to one peer are handled in order, so the last one, with `ack`, requests
 /// the acknowledgement of all.
-void message_copies::send_bytes(world_rank peer, conduit::handler_id handler, header head,
+void message_copies::send_bytes(world_rank peer, transport::handler_id handler, header head,
                                 const std::byte *from, std::size_t nbytes) {
     std::uint32_t const ack = head.ack;
     for (std::size_t sent = 0; sent < nbytes;) {
@@ -86,7 +86,7 @@ void message_copies::send_bytes(world_rank peer, conduit::handler_id handler, he
     }
 }
 
-void message_copies::on_put(const conduit::message &incoming) {
+void message_copies::on_put(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     bool const exposed = is_exposed(own_, directory_, head.remote, head.nbytes);
@@ -101,7 +101,7 @@ void message_copies::on_put(const conduit::message &incoming) {
     }
 }
 
-void message_copies::on_get(const conduit::message &incoming) {
+void message_copies::on_get(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     if (!is_exposed(own_, directory_, head.remote, head.nbytes)) {
@@ -113,7 +113,7 @@ void message_copies::on_get(const conduit::message &incoming) {
                reinterpret_cast<const std::byte *>(head.remote + head.offset), head.chunk_bytes);
 }
 
-void message_copies::on_bytes(const conduit::message &incoming) {
+void message_copies::on_bytes(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     std::lock_guard const guard(mutex_);
@@ -126,7 +126,7 @@ void message_copies::on_bytes(const conduit::message &incoming) {
     advance(head.id, head.chunk_bytes, 0);
 }
 
-void message_copies::on_ack(const conduit::message &incoming) {
+void message_copies::on_ack(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     std::lock_guard const guard(mutex_);
@@ -142,7 +142,7 @@ void message_copies::advance(std::uint64_t id, std::size_t nbytes, std::uint32_t
     copy &each = found->second;
     each.done += nbytes;
     if (failure != 0 || each.done == each.nbytes) {
-        conduit::completion &count = *each.count;
+        transport::completion &count = *each.count;
         copies_.erase(found);
         count.end(-static_cast<int>(failure));
         return;

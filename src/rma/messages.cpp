@@ -5,7 +5,7 @@
 // which the target's handler can load and store.
 #include "base/panic.h"
 #include "base/settings.h"
-#include "rma/atomics.h"
+#include "rma/internal/atomics.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ constexpr std::size_t bounce_bytes = std::size_t{256} << 10;
 } // namespace
 
 struct transfers::rpc_request {
-    conduit::request_header header;
+    messaging::request_header header;
     request_kind what = request_kind::put;
     ompx_type_t type = 0;
     ompx_op_t op = 0;
@@ -40,14 +40,14 @@ struct transfers::rpc_reply {
 };
 
 transfers::transfers(memory::address_space &space, memory::segment &own,
-                     memory::directory &directory, conduit::engine &engine,
-                     conduit::call_service &calls, const options &options)
+                     memory::directory &directory, messaging::engine &engine,
+                     messaging::call_service &calls, const options &options)
     : space_(space), own_(own), directory_(directory), engine_(engine), calls_(calls),
       options_(options),
-      request_handler_(engine.add_handler([this](const conduit::message &m) { on_request(m); })),
-      signal_handler_(engine.add_handler([this](const conduit::message &m) { on_signal(m); })),
+      request_handler_(engine.add_handler([this](const transport::message &m) { on_request(m); })),
+      signal_handler_(engine.add_handler([this](const transport::message &m) { on_signal(m); })),
       acknowledgement_handler_(
-          engine.add_handler([this](const conduit::message &m) { on_acknowledgement(m); })),
+          engine.add_handler([this](const transport::message &m) { on_acknowledgement(m); })),
       copies_(engine, own, directory) {
     for (int rank = 0; rank < options_.num_ranks && all_direct_; ++rank) {
         all_direct_ = engine_.transport().direct_base(world_rank{rank}) != nullptr;
@@ -144,7 +144,7 @@ status transfers::atomic_by_message(request_kind what, world_rank peer,
     return {};
 }
 
-void transfers::on_request(const conduit::message &incoming) {
+void transfers::on_request(const transport::message &incoming) {
     rpc_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     rpc_reply reply;

@@ -3,7 +3,7 @@
 // network atomics are not atomic against any others. The network has a few operations on integers.
 // All others are built on its compare and exchange, so that every operation goes through the
 // network.
-#include "rma/atomics.h"
+#include "rma/internal/atomics.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 namespace diomp::rma {
 namespace {
 
-using conduit::atomic_op;
+using transport::atomic_op;
 
 /// The network's operation for `op`, if it supports the type.
 std::optional<atomic_op> network_op(ompx_type_t type, ompx_op_t op) {
@@ -40,8 +40,8 @@ std::uint64_t bits_at(const void *value, std::size_t nbytes) {
 } // namespace
 
 result<std::uint64_t> transfers::run_network_atomic(world_rank peer, const memory::location &target,
-                                                    const conduit::atomic_call &call) {
-    conduit::pooled_completion pooled_completion;
+                                                    const transport::atomic_call &call) {
+    messaging::pooled_completion pooled_completion;
     DIOMP_TRY(engine_.transport().atomic(peer, target.remote_address, call,
                                          pooled_completion.buffer().data(),
                                          pooled_completion.count()));
@@ -55,10 +55,10 @@ status transfers::atomic_by_network(world_rank peer, const memory::location &tar
                                     const void *operand, void *result, ompx_type_t type,
                                     ompx_op_t op, std::size_t size) {
     if (auto const native = network_op(type, op); native) {
-        conduit::atomic_call const call{*native, size,
-                                        op == OMPX_NO_OP ? 0 : bits_at(operand, size)};
+        transport::atomic_call const call{*native, size,
+                                          op == OMPX_NO_OP ? 0 : bits_at(operand, size)};
         if (result == nullptr && peer != options_.self) {
-            conduit::completion unused;
+            transport::completion unused;
             return engine_.transport().atomic(peer, target.remote_address, call, nullptr, unused);
         }
         auto old = run_network_atomic(peer, target, call);

@@ -35,12 +35,12 @@ std::string ompx_event::describe() const {
 namespace diomp::rma {
 
 status transfers::begin_remote(direction dir, world_rank peer, const memory::location &location,
-                               void *local, std::size_t nbytes, conduit::completion &count) {
+                               void *local, std::size_t nbytes, transport::completion &count) {
     if (!location.in_segment) {
         copies_.start(dir, peer, location.remote_address, local, nbytes, count);
         return {};
     }
-    conduit::conduit &transport = engine_.transport();
+    transport::conduit &transport = engine_.transport();
     std::uint64_t const there = location.remote_address;
     if (!location.kinds.are_host()) [[unlikely]] {
         return dir == direction::put
@@ -53,7 +53,7 @@ status transfers::begin_remote(direction dir, world_rank peer, const memory::loc
 
 status transfers::wait_for_remote(direction dir, world_rank peer, const memory::location &location,
                                   std::size_t nbytes,
-                                  conduit::pooled_completion &pooled_completion) {
+                                  messaging::pooled_completion &pooled_completion) {
     status waited = pooled_completion.wait(engine_, [&] { return description(dir, peer, nbytes); });
     if (waited) {
         return {};
@@ -78,7 +78,7 @@ status transfers::refused(world_rank peer, const memory::location &location, std
 result<path> transfers::move_remote(direction dir, world_rank peer,
                                     const memory::location &location, void *local,
                                     std::size_t nbytes) {
-    conduit::pooled_completion pooled_completion;
+    messaging::pooled_completion pooled_completion;
     DIOMP_TRY(begin_remote(dir, peer, location, local, nbytes, pooled_completion.count()));
     DIOMP_TRY(wait_for_remote(dir, peer, location, nbytes, pooled_completion));
     return location.in_segment ? path::conduit : path::message;
@@ -104,7 +104,7 @@ result<path> transfers::move_runs_at(direction dir, world_rank peer,
         return taken;
     }
     // The conduit aggregates short puts.
-    conduit::pooled_completion pooled_completion;
+    messaging::pooled_completion pooled_completion;
     status started;
     std::size_t extent = 0;
     for (const run &each : runs) {
@@ -123,11 +123,11 @@ result<path> transfers::move_runs_at(direction dir, world_rank peer,
 
 result<bool> transfers::begin_box_remote(direction dir, world_rank peer,
                                          const memory::location &location, std::byte *local,
-                                         const box_walk &walk, conduit::completion &count) {
+                                         const box_walk &walk, transport::completion &count) {
     if (!location.in_segment || walk.is_contiguous() || !walk.is_ascending()) {
         return false;
     }
-    conduit::conduit &transport = engine_.transport();
+    transport::conduit &transport = engine_.transport();
     std::uint64_t const there = location.remote_address + walk.remote_begin();
     std::byte *const here = local + walk.local_begin();
     return dir == direction::put ? transport.put_rows(peer, there, here, walk.rows(), count)
@@ -138,7 +138,7 @@ result<bool> transfers::begin_box_remote(direction dir, world_rank peer,
 result<path> transfers::move_box_remote(direction dir, world_rank peer,
                                         const memory::location &location, std::byte *local,
                                         const box_walk &walk) {
-    conduit::pooled_completion pooled_completion;
+    messaging::pooled_completion pooled_completion;
     auto together = begin_box_remote(dir, peer, location, local, walk, pooled_completion.count());
     DIOMP_TRY(together);
     if (together.value()) {
@@ -240,7 +240,7 @@ result<path> transfers::start_implicit(direction dir, world_rank peer,
     return location.in_segment ? path::conduit : path::message;
 }
 
-void transfers::flush_into(world_rank peer, conduit::completion &count) {
+void transfers::flush_into(world_rank peer, transport::completion &count) {
     if (status const flushing = engine_.transport().flush(peer, count); !flushing) {
         // The put itself may still use the source: the failure counts after that.
         count.begin();
@@ -269,7 +269,7 @@ void transfers::advance(ompx_event &event) {
                                           transfer.begin);
         }
         event.complete(
-            conduit::outcome_of(transfer.count, engine_, [&event] { return event.describe(); }));
+            messaging::outcome_of(transfer.count, engine_, [&event] { return event.describe(); }));
     }
 }
 
@@ -294,7 +294,7 @@ result<path> transfers::move_then(direction dir, world_rank peer, const void *re
     }
     auto location = space_.locate(peer, remote, nbytes);
     DIOMP_TRY(location);
-    auto count = std::make_shared<conduit::completion>();
+    auto count = std::make_shared<transport::completion>();
     auto const begin = options_.on_transfer_complete ? std::chrono::steady_clock::now()
                                                      : std::chrono::steady_clock::time_point{};
     DIOMP_TRY(begin_remote(dir, peer, location.value(), local, nbytes, *count));
@@ -305,8 +305,8 @@ result<path> transfers::move_then(direction dir, world_rank peer, const void *re
         if (options_.on_transfer_complete) {
             options_.on_transfer_complete(dir, peer, nbytes, begin);
         }
-        then(conduit::outcome_of(*count, engine_,
-                                 [dir, peer, nbytes] { return description(dir, peer, nbytes); }));
+        then(messaging::outcome_of(*count, engine_,
+                                   [dir, peer, nbytes] { return description(dir, peer, nbytes); }));
     };
     if (count->is_done()) {
         finished();
@@ -356,7 +356,7 @@ status transfers::wait_for_devices() {
 
 status transfers::flush(world_rank peer) {
     if (is_remote(peer)) {
-        conduit::pooled_completion pooled_completion;
+        messaging::pooled_completion pooled_completion;
         DIOMP_TRY(engine_.transport().flush(peer, pooled_completion.count()));
         DIOMP_TRY(pooled_completion.wait(engine_, [peer] {
             return fmt::format("waiting for puts to be complete at rank {}", peer.value());
@@ -368,7 +368,7 @@ status transfers::flush(world_rank peer) {
 
 status transfers::fence() {
     if (!all_direct_) {
-        conduit::pooled_completion pooled_completion;
+        messaging::pooled_completion pooled_completion;
         DIOMP_TRY(engine_.transport().flush_all(pooled_completion.count()));
         DIOMP_TRY(wait_for_devices());
         DIOMP_TRY(pooled_completion.wait(
@@ -384,7 +384,7 @@ status transfers::fence() {
 
 status transfers::fence(std::span<const world_rank> peers) {
     if (!all_direct_) {
-        conduit::pooled_completion pooled_completion;
+        messaging::pooled_completion pooled_completion;
         for (world_rank const peer : peers) {
             if (is_remote(peer)) {
                 DIOMP_TRY(engine_.transport().flush(peer, pooled_completion.count()));

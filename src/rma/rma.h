@@ -12,16 +12,16 @@
 // continuation: a function called after completion of a transfer, by a polling thread.
 #pragma once
 
-#include "conduit/call.h"
-#include "conduit/pooled_completion.h"
 #include "memory/memory.h"
-#include "rma/ack_window.h"
-#include "rma/box.h"
+#include "messaging/call.h"
+#include "messaging/pooled_completion.h"
 #include "rma/copy.h"
-#include "rma/direction.h"
 #include "rma/event.h"
-#include "rma/implicit_ops.h"
-#include "rma/message_copies.h"
+#include "rma/internal/ack_window.h"
+#include "rma/internal/box.h"
+#include "rma/internal/direction.h"
+#include "rma/internal/implicit_ops.h"
+#include "rma/internal/message_copies.h"
 
 #include <array>
 #include <atomic>
@@ -44,7 +44,7 @@ using transfer_observer = std::function<void(direction dir, world_rank peer, std
                                              std::chrono::steady_clock::time_point begin)>;
 
 /// Completion of the local buffer: reusable once done. Null if it is reusable already.
-using local_completion = std::shared_ptr<const conduit::completion>;
+using local_completion = std::shared_ptr<const transport::completion>;
 
 struct options {
     world_rank self;
@@ -60,7 +60,7 @@ public:
     using continuation = std::function<void(status)>;
 
     transfers(memory::address_space &space, memory::segment &own, memory::directory &directory,
-              conduit::engine &engine, conduit::call_service &calls, const options &options);
+              messaging::engine &engine, messaging::call_service &calls, const options &options);
     ~transfers();
 
     /// Put blocks until the source may be reused, get until the data has arrived. Both return the
@@ -162,16 +162,16 @@ private:
 
     // remote.cpp: memory of remote ranks
     status begin_remote(direction dir, world_rank peer, const memory::location &location,
-                        void *local, std::size_t nbytes, conduit::completion &count);
+                        void *local, std::size_t nbytes, transport::completion &count);
     /// Waits for a transfer of begin_remote. `location` and `nbytes` are for the error.
     status wait_for_remote(direction dir, world_rank peer, const memory::location &location,
-                           std::size_t nbytes, conduit::pooled_completion &pooled_completion);
+                           std::size_t nbytes, messaging::pooled_completion &pooled_completion);
     result<path> move_remote(direction dir, world_rank peer, const memory::location &location,
                              void *local, std::size_t nbytes);
     /// False: nothing was started; each run is to be moved separately.
     result<bool> begin_box_remote(direction dir, world_rank peer, const memory::location &location,
                                   std::byte *local, const box_walk &walk,
-                                  conduit::completion &count);
+                                  transport::completion &count);
     result<path> move_box_remote(direction dir, world_rank peer, const memory::location &location,
                                  std::byte *local, const box_walk &walk);
     result<path> start(direction dir, world_rank peer, const void *remote, void *local,
@@ -179,7 +179,7 @@ private:
     result<path> start_implicit(direction dir, world_rank peer, const memory::location &location,
                                 void *local, std::size_t nbytes, local_completion *local_done);
     /// Starts the flush of a put into the same count, which also receives failures.
-    void flush_into(world_rank peer, conduit::completion &count);
+    void flush_into(world_rank peer, transport::completion &count);
     result<path> move_then(direction dir, world_rank peer, const void *remote, void *local,
                            std::size_t nbytes, continuation then);
     status refused(world_rank peer, const memory::location &location, std::size_t nbytes);
@@ -196,15 +196,15 @@ private:
                                  std::size_t nbytes, const signal_header &signal);
     result<std::uint64_t> open_ack();
     void acknowledge(world_rank requester, std::uint64_t number, int failure);
-    void on_signal(const conduit::message &incoming);
-    void on_acknowledgement(const conduit::message &incoming);
+    void on_signal(const transport::message &incoming);
+    void on_acknowledgement(const transport::message &incoming);
 
     // network_atomics.cpp: atomics by the network, on segments of all ranks
     [[nodiscard]] bool uses_network_atomics(const memory::location &target) const {
         return target.in_segment && engine_.transport().caps().has_atomics;
     }
     result<std::uint64_t> run_network_atomic(world_rank peer, const memory::location &target,
-                                             const conduit::atomic_call &call);
+                                             const transport::atomic_call &call);
     status atomic_by_network(world_rank peer, const memory::location &target, const void *operand,
                              void *result, ompx_type_t type, ompx_op_t op, std::size_t size);
     status compare_swap_by_network(world_rank peer, const memory::location &target,
@@ -221,7 +221,7 @@ private:
     status atomic_by_message(request_kind what, world_rank peer, const memory::location &target,
                              const void *operand, const void *desired, void *result,
                              ompx_type_t type, ompx_op_t op, std::size_t size);
-    void on_request(const conduit::message &incoming);
+    void on_request(const transport::message &incoming);
     void finish_request(world_rank requester, const rpc_request &request, const rpc_reply &reply);
     [[nodiscard]] std::byte *bounce_of(world_rank requester, const rpc_request &request) const;
     std::byte *bounce_buffer();
@@ -229,15 +229,15 @@ private:
     memory::address_space &space_;
     memory::segment &own_;
     memory::directory &directory_;
-    conduit::engine &engine_;
-    conduit::call_service &calls_;
+    messaging::engine &engine_;
+    messaging::call_service &calls_;
     options options_;
     bool all_direct_ = true;
     idle_query device_idle_query_;
     std::atomic<bool> has_device_copies_{false};
-    conduit::handler_id request_handler_;
-    conduit::handler_id signal_handler_;
-    conduit::handler_id acknowledgement_handler_;
+    transport::handler_id request_handler_;
+    transport::handler_id signal_handler_;
+    transport::handler_id acknowledgement_handler_;
     message_copies copies_;
     ack_window acks_;
     implicit_ops implicit_;

@@ -4,7 +4,7 @@
 // none either where the conduit sends a message after a put. Elsewhere the put is flushed, and the
 // signal follows by message. In all cases the call returns when the source may be reused, and a
 // fence waits for the acknowledgement.
-#include "rma/atomics.h"
+#include "rma/internal/atomics.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>
@@ -77,7 +77,7 @@ result<path> transfers::put_signal_remote(world_rank peer, const memory::locatio
 result<bool> transfers::put_with_signal(world_rank peer, const memory::location &data,
                                         const void *local, std::size_t nbytes,
                                         const signal_header &signal) {
-    conduit::pooled_completion pooled_completion;
+    messaging::pooled_completion pooled_completion;
     auto sent = engine_.put_with_message(
         peer, data.remote_address, {static_cast<const std::byte *>(local), nbytes}, signal_handler_,
         std::as_bytes(std::span<const signal_header>(&signal, 1)), pooled_completion.count());
@@ -96,8 +96,8 @@ result<bool> transfers::put_with_signal(world_rank peer, const memory::location 
 result<path> transfers::put_then_signal(world_rank peer, const memory::location &data,
                                         const void *local, std::size_t nbytes,
                                         const signal_header &signal) {
-    conduit::pooled_completion pooled_completion;
-    auto arrived = std::make_shared<conduit::completion>();
+    messaging::pooled_completion pooled_completion;
+    auto arrived = std::make_shared<transport::completion>();
     status started = begin_remote(direction::put, peer, data, const_cast<void *>(local), nbytes,
                                   pooled_completion.count());
     if (started && data.in_segment) {
@@ -125,7 +125,7 @@ result<path> transfers::put_then_signal(world_rank peer, const memory::location 
     return data.in_segment ? path::conduit : path::message;
 }
 
-void transfers::on_signal(const conduit::message &incoming) {
+void transfers::on_signal(const transport::message &incoming) {
     signal_header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     bool const exposed =
@@ -149,7 +149,7 @@ void transfers::acknowledge(world_rank requester, std::uint64_t number, int fail
     engine_.send(requester, acknowledgement_handler_, acknowledgement{number, failure});
 }
 
-void transfers::on_acknowledgement(const conduit::message &incoming) {
+void transfers::on_acknowledgement(const transport::message &incoming) {
     acknowledgement ack;
     std::memcpy(&ack, incoming.payload.data(), sizeof(ack));
     acks_.close(ack.number, incoming.source, static_cast<int>(ack.failure));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/settings.h"
-#include "rma/atomics.h"
+#include "rma/internal/atomics.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>
@@ -51,7 +51,7 @@ result<path> transfers::move_at(direction dir, world_rank peer, const memory::lo
 result<path> transfers::move_private(direction dir, world_rank peer, std::uint64_t remote,
                                      void *local, std::size_t nbytes) {
     if (!attach_forbidden_.load(std::memory_order_relaxed)) {
-        conduit::conduit &transport = engine_.transport();
+        transport::conduit &transport = engine_.transport();
         status done = dir == direction::put ? transport.write_private(peer, remote, local, nbytes)
                                             : transport.read_private(peer, remote, local, nbytes);
         if (done) {

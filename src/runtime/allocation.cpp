@@ -43,10 +43,11 @@ result<std::uint64_t> runtime::allocate_in_segment(ompx_mem_kind_t kind, std::si
 
 result<void *> runtime::allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
                                  contents initial) {
-    if ((alignment & (alignment - 1)) != 0 || alignment > conduit::arena::max_alignment) {
-        return error(
-            OMPX_ERR_ARG, fmt::format("an alignment of {} bytes is not possible", alignment),
-            fmt::format("use a power of two up to {}", format_size(conduit::arena::max_alignment)));
+    if ((alignment & (alignment - 1)) != 0 || alignment > transport::arena::max_alignment) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("an alignment of {} bytes is not possible", alignment),
+                     fmt::format("use a power of two up to {}",
+                                 format_size(transport::arena::max_alignment)));
     }
     alignment = std::max(alignment, default_alignment);
     auto taken = allocate_in_segment(kind, nbytes, alignment);

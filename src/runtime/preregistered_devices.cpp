@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/preregistered_devices.h"
+#include "runtime/internal/preregistered_devices.h"
 
 #include "base/log.h"
 #include "runtime/rank_devices.h"
@@ -15,7 +15,7 @@ struct visible_devices {
     std::vector<openmp_device> names; ///< [index in all]
 };
 visible_devices find_devices(offload::accelerators &in,
-                             std::span<const conduit::memory_kind> kinds) {
+                             std::span<const transport::memory_kind> kinds) {
     visible_devices found;
     for (offload::vendor const each : {offload::vendor::hip, offload::vendor::cuda}) {
         if (std::ranges::find(kinds, kind_of(each)) == kinds.end()) {
@@ -42,11 +42,11 @@ void warn(const std::string &what, const error &why) {
 
 } // namespace
 
-conduit::device_range_maker make_preregistered_segments(const settings &values,
-                                                        launch::launcher &launcher,
-                                                        offload::preregistered_segments &into) {
-    return [&](std::span<const conduit::memory_kind> kinds) {
-        std::vector<conduit::device_range> ranges;
+transport::device_range_maker make_preregistered_segments(const settings &values,
+                                                          launch::launcher &launcher,
+                                                          offload::preregistered_segments &into) {
+    return [&](std::span<const transport::memory_kind> kinds) {
+        std::vector<transport::device_range> ranges;
         if (offload_is_disabled()) {
             return ranges;
         }

@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "device/numa.h"
-#include "runtime/preregistered_devices.h"
+#include "runtime/internal/preregistered_devices.h"
 #include "runtime/rank_devices.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ bool is_oversubscribed(const launch::job_info &job) {
 }
 
 /// Maximum number of polls before a waiting thread yields, some 40 us; the actual number adapts to
-/// the load of the cores (conduit/core_monitor.h).
+/// the load of the cores (messaging/internal/core_monitor.h).
 int choose_spin_count(const settings &values) {
     return values.spin_count >= 0 ? values.spin_count : 2000;
 }
@@ -66,28 +66,28 @@ status runtime::build() {
     std::size_t const wanted = settings_.segment_size_bytes == 0
                                    ? 0
                                    : settings_.segment_size_bytes + memory::internal_bytes;
-    conduit::arena_options arena_options;
+    transport::arena_options arena_options;
     arena_options.base = settings_.segment_base;
     arena_options.usable_bytes = wanted;
     bool const chosen = settings_.device_segment_size_bytes == 0;
     // Saturating: a size that is too large is reported later.
     std::size_t const each = chosen ? offload::devices::min_segment_bytes
                                     : std::min<std::size_t>(settings_.device_segment_size_bytes,
-                                                            conduit::arena::max_span());
+                                                            transport::arena::max_span());
     arena_options.device_bytes =
         each * static_cast<std::size_t>(offload::devices::num_host_devices);
     arena_options.choose_device_bytes = chosen;
     arena_options.is_in_core = settings_.core.whole_arena;
-    arena_options.control_bytes = conduit::control_bytes_per_rank();
+    arena_options.control_bytes = transport::control_bytes_per_rank();
     DIOMP_TRY(publish_locality(*launcher_)); // arena::create() contains a fence
-    auto arena = conduit::arena::create(*launcher_, arena_options);
+    auto arena = transport::arena::create(*launcher_, arena_options);
     DIOMP_TRY(arena);
     arena_ = arena.take();
     if (arena_->usable_bytes() <= memory::internal_bytes) {
         return error(OMPX_ERR_NOMEM, "there is no space for segments in the reserved address range",
                      "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
     }
-    conduit::conduit_options conduit_options;
+    transport::conduit_options conduit_options;
     conduit_options.network = settings_.network;
     conduit_options.cross_memory_attach = settings_.cross_memory_attach;
     conduit_options.ucx_workers = settings_.ucx_workers;
@@ -106,20 +106,20 @@ status runtime::build() {
     if (settings_.timeout_s > 0) {
         conduit_options.dead_peer_timeout_s = settings_.timeout_s;
     }
-    auto conduit = conduit::create(settings_.conduit, *launcher_, *arena_, conduit_options);
+    auto conduit = transport::create(settings_.conduit, *launcher_, *arena_, conduit_options);
     DIOMP_TRY(conduit);
     conduit_ = conduit.take();
-    conduit::engine_options options;
+    messaging::engine_options options;
     options.spin_count = choose_spin_count(settings_);
     options.is_oversubscribed = settings_.spin_count < 0 && is_oversubscribed(info);
     options.timeout_s = settings_.timeout_s;
     options.warn_after_s = settings_.warn_after_s;
     // In a world of one rank, a rank serves its own requests while it waits for them.
     options.progress_thread = info.size > 1;
-    engine_ = std::make_unique<conduit::engine>(*conduit_, options);
+    engine_ = std::make_unique<messaging::engine>(*conduit_, options);
     conduit_->report_failures_to(
         [this](world_rank peer, std::string why) { on_peer_lost(peer, std::move(why)); });
-    calls_ = std::make_unique<conduit::call_service>(*engine_);
+    calls_ = std::make_unique<messaging::call_service>(*engine_);
     segment_ =
         std::make_unique<memory::segment>(*arena_, info.rank, info.local, settings_.core.own_bytes);
     directory_ = std::make_unique<memory::directory>(*segment_, *engine_, *calls_, info.rank);
@@ -138,7 +138,7 @@ status runtime::build() {
     locks_ = std::make_unique<sync::locks>(*engine_, *calls_, info.rank);
     workspace_ = std::make_unique<group::segment_workspace>(*segment_);
     groups_ = std::make_unique<group::group_registry>(*engine_, *workspace_, info.rank, info.size);
-    collective::options collective_options;
+    coll::options collective_options;
     collective_options.arena_base = arena_->base();
     collective_options.arena_span =
         arena_->slot_bytes() * static_cast<std::size_t>(arena_->num_slots());
@@ -150,10 +150,10 @@ status runtime::build() {
     collective_options.oversubscribed = is_oversubscribed(info);
     collective_options.stage_buffer_half_bytes = choose_stage_buffer_bytes(info);
     collective_options.check_all_members = settings_.check != check_level::none;
-    collectives_ = std::make_unique<collective::collectives>(collective_options);
-    device_collectives_ = std::make_unique<device_collectives>(
+    collectives_ = std::make_unique<coll::collectives>(collective_options);
+    device_collectives_ = std::make_unique<device_coll::device_collectives>(
         *collectives_, *devices_, *engine_, *groups_,
-        vendor_choice::options{settings_.ccl, settings_.device_direct_threshold_bytes,
+        device_coll::vendor_choice::options{settings_.ccl, settings_.device_direct_threshold_bytes,
                                settings_.nccl_library, settings_.rccl_library});
     engine_->start();
     // All ranks must have handlers and workspaces before any rank uses them.

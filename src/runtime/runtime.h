@@ -2,21 +2,21 @@
 // The object that owns all modules: start-up in order, shutdown in reverse order, and the
 // collective calls that need several modules (allocation).
 //
-// Threads: "diomp-progress" (conduit/engine) handles messages while the program computes;
+// Threads: "diomp-progress" (messaging/engine) handles messages while the program computes;
 // "diomp-coll" (collective), one per group with non-blocking collectives.
 #pragma once
 
 #include "base/settings.h"
-#include "collective/collective.h"
-#include "conduit/call.h"
+#include "coll/collective.h"
+#include "device_coll/device_collectives.h"
 #include "group/registry.h"
 #include "launch/launch.h"
 #include "memory/memory.h"
+#include "messaging/call.h"
 #include "offload/offload.h"
 #include "rma/rma.h"
-#include "runtime/device_collectives.h"
-#include "runtime/statistics.h"
-#include "runtime/trace.h"
+#include "runtime/internal/statistics.h"
+#include "runtime/internal/trace.h"
 #include "stacks/stacks.h"
 #include "sync/lock.h"
 
@@ -46,14 +46,14 @@ public:
     void freeze() { conduit_->freeze(); }
     /// Hands the arena over, so that it stays mapped after the runtime has ended: inline puts and
     /// gets are not tracked and may still be copying. Call before the destructor.
-    [[nodiscard]] std::unique_ptr<conduit::arena> keep_arena() { return std::move(arena_); }
+    [[nodiscard]] std::unique_ptr<transport::arena> keep_arena() { return std::move(arena_); }
 
     [[nodiscard]] const settings &values() const { return settings_; }
     [[nodiscard]] const launch::job_info &job() const { return launcher_->info(); }
     [[nodiscard]] launch::launcher &launcher() { return *launcher_; }
-    [[nodiscard]] conduit::arena &arena() { return *arena_; }
-    [[nodiscard]] conduit::conduit &transport() { return *conduit_; }
-    [[nodiscard]] conduit::engine &engine() { return *engine_; }
+    [[nodiscard]] transport::arena &arena() { return *arena_; }
+    [[nodiscard]] transport::conduit &transport() { return *conduit_; }
+    [[nodiscard]] messaging::engine &engine() { return *engine_; }
     [[nodiscard]] memory::segment &segment() { return *segment_; }
     [[nodiscard]] memory::directory &directory() { return *directory_; }
     [[nodiscard]] memory::address_space &space() { return *space_; }
@@ -61,8 +61,10 @@ public:
     [[nodiscard]] offload::devices &devices() { return *devices_; }
     [[nodiscard]] sync::locks &locks() { return *locks_; }
     [[nodiscard]] group::group_registry &groups() { return *groups_; }
-    [[nodiscard]] collective::collectives &collectives() { return *collectives_; }
-    [[nodiscard]] device_collectives &collectives_on_devices() { return *device_collectives_; }
+    [[nodiscard]] coll::collectives &collectives() { return *collectives_; }
+    [[nodiscard]] device_coll::device_collectives &collectives_on_devices() {
+        return *device_collectives_;
+    }
     [[nodiscard]] statistics &stats() { return statistics_; }
     [[nodiscard]] trace &tracer() { return trace_; }
     /// Whether calls are timed, for statistics or a trace.
@@ -110,11 +112,11 @@ private:
     trace trace_;
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<stacks::stack_reporter> stacks_;
-    std::unique_ptr<conduit::arena> arena_;
+    std::unique_ptr<transport::arena> arena_;
     std::unique_ptr<offload::preregistered_segments> preregistered_; ///< the conduit may use some
-    std::unique_ptr<conduit::conduit> conduit_;
-    std::unique_ptr<conduit::engine> engine_;
-    std::unique_ptr<conduit::call_service> calls_;
+    std::unique_ptr<transport::conduit> conduit_;
+    std::unique_ptr<messaging::engine> engine_;
+    std::unique_ptr<messaging::call_service> calls_;
     std::unique_ptr<memory::segment> segment_;
     std::unique_ptr<memory::directory> directory_;
     std::unique_ptr<memory::address_space> space_;
@@ -123,8 +125,9 @@ private:
     std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
     std::unique_ptr<sync::locks> locks_;
     std::unique_ptr<group::segment_workspace> workspace_;
-    std::unique_ptr<collective::collectives> collectives_;   ///< used by queued calls of groups
-    std::unique_ptr<device_collectives> device_collectives_; ///< used by queued calls of groups
+    std::unique_ptr<coll::collectives> collectives_; ///< used by queued calls of groups
+    std::unique_ptr<device_coll::device_collectives>
+        device_collectives_; ///< used by queued calls of groups
     std::unique_ptr<group::group_registry> groups_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/statistics.h"
+#include "runtime/internal/statistics.h"
 
 #include "stacks/symbols.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/trace.h"
+#include "runtime/internal/trace.h"
 
 #include "base/log.h"
 #include "base/output_file.h"

@@ -2,8 +2,8 @@
 #include "stacks/stacks.h"
 
 #include "base/service_thread.h"
+#include "stacks/internal/thread_stacks.h"
 #include "stacks/symbols.h"
-#include "stacks/thread_stacks.h"
 
 #include <fmt/format.h>
 

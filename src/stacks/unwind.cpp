@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "stacks/unwind.h"
+#include "stacks/internal/unwind.h"
 
 #include <ucontext.h>
 #include <unwind.h>

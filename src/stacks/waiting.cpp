@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "stacks/waiting.h"
 
-#include "stacks/thread_stacks.h"
+#include "stacks/internal/thread_stacks.h"
 
 #include <fmt/format.h>
 

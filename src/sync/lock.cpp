@@ -29,10 +29,10 @@ std::thread::id owner_thread(lock_space space) {
 
 } // namespace
 
-locks::locks(conduit::engine &engine, conduit::call_service &calls, world_rank self)
+locks::locks(messaging::engine &engine, messaging::call_service &calls, world_rank self)
     : engine_(engine), calls_(calls), self_(self),
-      handler_(
-          engine.add_handler([this](const conduit::message &incoming) { on_request(incoming); })) {}
+      handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_request(incoming); })) {}
 
 status locks::acquire(world_rank target, lock_space space) {
     auto taken = take(action::acquire, target, space);
@@ -181,7 +181,7 @@ status locks::release(world_rank target, lock_space space) {
     return {};
 }
 
-void locks::on_request(const conduit::message &incoming) {
+void locks::on_request(const transport::message &incoming) {
     request received;
     std::memcpy(&received, incoming.payload.data(), sizeof(received));
     waiter const from{incoming.source, received.header.id};

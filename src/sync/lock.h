@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/biased_mutex.h"
-#include "conduit/call.h"
-#include "sync/lock_word.h"
+#include "messaging/call.h"
+#include "sync/internal/lock_word.h"
 
 #include <array>
 #include <deque>
@@ -24,7 +24,7 @@ enum class lock_space : std::uint32_t { ranks, threads };
 /// Thread-safe. Create before engine.start(). The ranks passed must be valid.
 class locks {
 public:
-    locks(conduit::engine &engine, conduit::call_service &calls, world_rank self);
+    locks(messaging::engine &engine, messaging::call_service &calls, world_rank self);
 
     /// Blocks until granted. OMPX_ERR_LOCK if the rank (or thread) holds the lock already or is
     /// waiting for it.
@@ -41,7 +41,7 @@ public:
 private:
     enum class action : std::uint32_t { acquire, try_acquire, release, cancel, confirm };
     struct request {
-        conduit::request_header header; ///< cancel: id of the acquire
+        messaging::request_header header; ///< cancel: id of the acquire
         action what = action::acquire;
         lock_space space = lock_space::ranks;
     };
@@ -77,15 +77,15 @@ private:
     std::vector<held_lock>::iterator find_held(world_rank target, lock_space space);
     void finish_acquire(world_rank target, lock_space space, bool is_acquired);
 
-    void on_request(const conduit::message &incoming);
+    void on_request(const transport::message &incoming);
     bool grant_or_queue(const waiter &from, lock_space space);
     void cancel_request(const waiter &from, lock_space space);
     void grant_next(lock_space space);
 
-    conduit::engine &engine_;
-    conduit::call_service &calls_;
+    messaging::engine &engine_;
+    messaging::call_service &calls_;
     world_rank self_;
-    conduit::handler_id handler_;
+    transport::handler_id handler_;
     /// leaf lock over lock_states_, and over changes to the words that only this rank makes
     std::mutex states_mutex_;
     std::array<lock_state, 2> lock_states_; ///< [space]

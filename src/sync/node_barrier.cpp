@@ -34,7 +34,7 @@ void copy(Words &to, const Words &from) {
 
 } // namespace
 
-node_barrier::node_barrier(conduit::engine &engine, std::span<std::byte *const> areas,
+node_barrier::node_barrier(messaging::engine &engine, std::span<std::byte *const> areas,
                            std::span<const world_rank> members, group_rank self)
     : engine_(engine), members_(members.begin(), members.end()), self_(self.index()) {
     areas_.reserve(areas.size());

@@ -25,7 +25,7 @@
 #include "base/cpu.h"
 #include "base/ids.h"
 #include "base/result.h"
-#include "conduit/engine.h"
+#include "messaging/engine.h"
 #include "sync/call_signature.h"
 
 #include <array>
@@ -58,7 +58,7 @@ public:
         num_flag_slots * (max_inline_bytes + 3 * sizeof(std::uint64_t));
 
     /// areas and members: [group rank]. `self` is the caller's index in them.
-    node_barrier(conduit::engine &engine, std::span<std::byte *const> areas,
+    node_barrier(messaging::engine &engine, std::span<std::byte *const> areas,
                  std::span<const world_rank> members, group_rank self);
 
     [[nodiscard]] std::size_t num_members() const { return areas_.size(); }
@@ -196,7 +196,7 @@ private:
     [[nodiscard]] error mismatch(std::size_t one, std::size_t other, std::uint64_t epoch) const;
     [[nodiscard]] std::string describe_missing(std::uint64_t epoch) const;
 
-    conduit::engine &engine_;
+    messaging::engine &engine_;
     std::vector<area *> areas_;
     std::vector<world_rank> members_;
     std::size_t self_;

@@ -2,8 +2,8 @@
 // Reductions on the vendors' stand-ins, which run the kernels' source, and on a CUDA device where
 // there is one: every type and operator against the collectives' loops for the processor, bit by
 // bit.
-#include "collective/operators.h"
-#include "collective/special_values.h"
+#include "coll/internal/operators.h"
+#include "coll/special_values.h"
 #include "device/device.h"
 #include "device/kernels/embedded.h"
 
@@ -134,14 +134,13 @@ protected:
             sources.push_back(memory_->base() + i * distance);
         }
         ASSERT_TRUE(queue_->reduce(how, memory_->base() + dst * distance, sources, count).ok());
-        auto const combine =
-            collective::find_kernel(how.type, how.op == OMPX_AVG ? OMPX_SUM : how.op);
+        auto const combine = coll::find_kernel(how.type, how.op == OMPX_AVG ? OMPX_SUM : how.op);
         bytes wanted = operands[0];
         for (std::size_t i = 1; i < num; ++i) {
             combine(wanted.data(), wanted.data(), operands[i].data(), count);
         }
         if (how.op == OMPX_AVG) {
-            collective::find_average(how.type)(wanted.data(), count, how.divisor);
+            coll::find_average(how.type)(wanted.data(), count, how.divisor);
         }
         bool const has_one_nan = how.op == OMPX_MIN || how.op == OMPX_MAX;
         bytes const result = read(dst * distance, nbytes);
@@ -215,7 +214,7 @@ TEST_P(device_reduce_test, every_type_and_operator_gives_the_bits_of_the_process
     for (ompx_type_t type = OMPX_INT8; type <= OMPX_BOOL; ++type) {
         for (ompx_op_t const op : all_operators) {
             bool const makes_sense =
-                collective::find_kernel(type, op == OMPX_AVG ? OMPX_SUM : op) != nullptr;
+                coll::find_kernel(type, op == OMPX_AVG ? OMPX_SUM : op) != nullptr;
             bool const can = backend_->can_reduce(zero, {type, op});
             // All but long double, which no GPU has.
             ASSERT_EQ(can, makes_sense && type != OMPX_LONG_DOUBLE) << type << ' ' << op;

@@ -259,7 +259,7 @@ TEST(group_registry, lack_of_space_is_told_to_all_and_leaks_nothing) {
 TEST(group_registry, a_creation_that_timed_out_can_be_taken_up_again) {
     thread_groups job(std::make_unique<thread_ranks>(
         2, std::size_t{1} << 20,
-        conduit::engine_options{.spin_count = 1, .timeout_s = 1, .progress_thread = false}));
+        messaging::engine_options{.spin_count = 1, .timeout_s = 1, .progress_thread = false}));
     std::atomic<bool> gave_up{false};
     job.run([&](world_rank self) {
         group_registry &registry = job.registry(self);

@@ -26,10 +26,10 @@ class spanning : public testing::TestWithParam<nodes> {
 protected:
     static std::unique_ptr<thread_ranks> make_ranks(double timeout_s) {
         return std::make_unique<thread_ranks>(static_cast<int>(GetParam().size()), slot_bytes,
-                                              conduit::engine_options{.spin_count = 20,
-                                                                      .timeout_s = timeout_s,
-                                                                      .warn_after_s = 30,
-                                                                      .progress_thread = false});
+                                              messaging::engine_options{.spin_count = 20,
+                                                                        .timeout_s = timeout_s,
+                                                                        .warn_after_s = 30,
+                                                                        .progress_thread = false});
     }
     /// The last rank of the job, and whether it is `self`.
     static int last() { return static_cast<int>(GetParam().size()) - 1; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "agent_protocol.h"
-#include "head.h"
+#include "multihost/agent_protocol.h"
+#include "multihost/head.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

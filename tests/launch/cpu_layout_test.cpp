@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "cpu_layout.h"
+#include "core/cpu_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "exchange.h"
+#include "core/exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "first_cause.h"
+#include "core/first_cause.h"
 
 #include <gtest/gtest.h>
 

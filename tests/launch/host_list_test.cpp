@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "host_list.h"
+#include "multihost/host_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

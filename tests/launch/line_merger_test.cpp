@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "line_merger.h"
+#include "core/line_merger.h"
 
 #include <gtest/gtest.h>
 

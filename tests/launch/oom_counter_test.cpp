@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Against files as kernels show them; job_test.py has a real kill where cgroups can be made.
-#include "oom_counter.h"
+#include "core/oom_counter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "options.h"
-#include "rank_environment.h"
+#include "core/options.h"
+#include "core/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

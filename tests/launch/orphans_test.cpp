@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // On a machine whose /proc is its own; tests/launch/namespaces_test.py has the others.
-#include "orphans.h"
+#include "core/orphans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

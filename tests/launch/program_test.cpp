@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "options.h"
-#include "program.h"
+#include "core/options.h"
+#include "core/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "core/rank_environment.h"
 #include "launch/local/protocol.h"
-#include "rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rank_tracker.h"
+#include "core/rank_tracker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

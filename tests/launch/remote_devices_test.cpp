@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "remote_devices.h"
+#include "services/remote_devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

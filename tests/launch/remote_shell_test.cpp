@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "remote_shell.h"
+#include "multihost/remote_shell.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

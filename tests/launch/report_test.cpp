@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "report.h"
+#include "core/report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/unique_fd.h"
-#include "report.h"
-#include "spawn.h"
+#include "core/report.h"
+#include "core/spawn.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "value_store.h"
+#include "core/value_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

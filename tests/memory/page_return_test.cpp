@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "memory/page_return.h"
+#include "memory/internal/page_return.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/inflight_guard.h"
+#include "offload/internal/inflight_guard.h"
 #include "support/remote_ranks.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ using namespace diomp::test;
 
 class inflight_guard : public testing::Test {
 protected:
-    std::shared_ptr<conduit::completion> begin(const std::byte *at, std::size_t nbytes) {
-        auto made = std::make_shared<conduit::completion>();
+    std::shared_ptr<transport::completion> begin(const std::byte *at, std::size_t nbytes) {
+        auto made = std::make_shared<transport::completion>();
         made->begin();
         uses_.add(at, nbytes, made);
         return made;
@@ -67,9 +67,9 @@ TEST_F(inflight_guard, memory_of_unknown_size_ends_nowhere) {
 
 TEST_F(inflight_guard, what_is_over_is_dropped) {
     uses_.add(at_, 100, nullptr);
-    uses_.add(at_, 100, std::make_shared<conduit::completion>());
+    uses_.add(at_, 100, std::make_shared<transport::completion>());
     EXPECT_TRUE(uses_.empty());
-    std::weak_ptr<conduit::completion> first;
+    std::weak_ptr<transport::completion> first;
     for (int i = 0; i < 1000; ++i) {
         auto const open = begin(at_, 1);
         open->end();

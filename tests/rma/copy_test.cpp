@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/copy.h"
-#include "rma/copy_loops.h"
+#include "rma/internal/copy_loops.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Segments that are made before the network, on CUDA's stand-in with two devices of 64 MiB.
-#include "runtime/preregistered_devices.h"
+#include "runtime/internal/preregistered_devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 namespace diomp::runtime {
 namespace {
 
-using conduit::memory_kind;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using transport::memory_kind;
 
 class early_devices : public testing::Test {
 protected:
@@ -27,7 +27,7 @@ protected:
         made_.claim(*device(0));
         made_.claim(*device(1));
     }
-    std::vector<conduit::device_range> make(std::span<const memory_kind> kinds) {
+    std::vector<transport::device_range> make(std::span<const memory_kind> kinds) {
         testing::internal::CaptureStderr();
         auto ranges = make_preregistered_segments(values_, *launcher_, made_)(kinds);
         said_ = testing::internal::GetCapturedStderr();

@@ -32,10 +32,10 @@ public:
         caps_.has_atomics = given.has_atomics;
     }
 
-    const diomp::conduit::capabilities &caps() const override { return caps_; }
-    status atomic(world_rank, std::uint64_t remote, const diomp::conduit::atomic_call &call,
-                  void *result, diomp::conduit::completion &) override {
-        using diomp::conduit::atomic_op;
+    const diomp::transport::capabilities &caps() const override { return caps_; }
+    status atomic(world_rank, std::uint64_t remote, const diomp::transport::atomic_call &call,
+                  void *result, diomp::transport::completion &) override {
+        using diomp::transport::atomic_op;
         static std::mutex network; // what processors do meanwhile gets lost
         std::lock_guard const guard(network);
         auto *const word = reinterpret_cast<std::byte *>(remote);
@@ -60,7 +60,7 @@ public:
     std::size_t max_message_bytes(world_rank) const override { return traits_.message_bytes; }
 
     status put(world_rank peer, std::uint64_t remote, const void *source, std::size_t nbytes,
-               diomp::conduit::completion &source_free) override {
+               diomp::transport::completion &source_free) override {
         operation next{kind::put, peer, remote, nullptr, source, nbytes, nullptr, {}};
         if (nbytes <= 512) {
             auto const *bytes = static_cast<const std::byte *>(source);
@@ -72,13 +72,13 @@ public:
         return {};
     }
     status get(world_rank peer, std::uint64_t remote, void *destination, std::size_t nbytes,
-               diomp::conduit::completion &done) override {
+               diomp::transport::completion &done) override {
         add({kind::get, peer, remote, destination, nullptr, nbytes, &done, {}});
         return {};
     }
     result<bool> put_rows(world_rank peer, std::uint64_t remote, const void *source,
-                          const diomp::conduit::rows &shape,
-                          diomp::conduit::completion &source_free) override {
+                          const diomp::transport::rows &shape,
+                          diomp::transport::completion &source_free) override {
         return traits_.takes_rows &&
                for_each_row(
                    shape, remote, const_cast<void *>(source), shape.counts.size(),
@@ -87,8 +87,8 @@ public:
                    });
     }
     result<bool> get_rows(world_rank peer, std::uint64_t remote, void *destination,
-                          const diomp::conduit::rows &shape,
-                          diomp::conduit::completion &done) override {
+                          const diomp::transport::rows &shape,
+                          diomp::transport::completion &done) override {
         return traits_.takes_rows &&
                for_each_row(
                    shape, remote, destination, shape.counts.size(),
@@ -97,15 +97,15 @@ public:
                    });
     }
     [[nodiscard]] int num_boxes() const { return num_boxes_.load(); }
-    status flush(world_rank peer, diomp::conduit::completion &done) override {
+    status flush(world_rank peer, diomp::transport::completion &done) override {
         add({kind::flush, peer, 0, nullptr, nullptr, 0, &done, {}});
         return {};
     }
-    status flush_all(diomp::conduit::completion &done) override {
+    status flush_all(diomp::transport::completion &done) override {
         return flush(world_rank{}, done);
     }
 
-    bool try_send(world_rank peer, diomp::conduit::handler_id handler,
+    bool try_send(world_rank peer, diomp::transport::handler_id handler,
                   std::span<const std::byte> payload) override {
         {
             std::lock_guard const guard(mutex_);
@@ -117,9 +117,9 @@ public:
     }
     result<bool> put_with_message(world_rank peer, std::uint64_t remote,
                                   std::span<const std::byte> source,
-                                  diomp::conduit::handler_id handler,
+                                  diomp::transport::handler_id handler,
                                   std::span<const std::byte> payload,
-                                  diomp::conduit::completion &source_free) override {
+                                  diomp::transport::completion &source_free) override {
         {
             std::lock_guard const guard(mutex_);
             if (!traits_.sends_behind_puts || held_ || random_() % 4 == 0) {
@@ -141,7 +141,7 @@ public:
         num_sent_behind_.fetch_add(1);
         return true;
     }
-    int poll(diomp::conduit::message_handler sink) override {
+    int poll(diomp::transport::message_handler sink) override {
         // One thread at a time, else messages would overtake each other.
         std::unique_lock const turn(polling_, std::try_to_lock);
         if (!turn.owns_lock()) {
@@ -178,7 +178,7 @@ public:
 private:
     /// Counts one box for each time that all levels are given.
     template <typename F>
-    bool for_each_row(const diomp::conduit::rows &shape, std::uint64_t remote, void *local,
+    bool for_each_row(const diomp::transport::rows &shape, std::uint64_t remote, void *local,
                       std::size_t num_levels, F &&f) {
         if (num_levels == 0) {
             f(remote, static_cast<std::byte *>(local));
@@ -203,7 +203,7 @@ private:
         void *destination;
         const void *source;
         std::size_t nbytes;
-        diomp::conduit::completion *count;
+        diomp::transport::completion *count;
         std::vector<std::byte> copied;
         std::function<void()> then{}; ///< called when the bytes have moved
     };
@@ -281,7 +281,7 @@ private:
     std::mutex polling_; ///< taken before mutex_
     std::mutex mutex_;   ///< over the rest
     std::mt19937 random_;
-    diomp::conduit::capabilities caps_; ///< immutable
+    diomp::transport::capabilities caps_; ///< immutable
     std::list<operation> operations_;
     bool held_ = false;
     world_rank lost_;

@@ -45,16 +45,16 @@ private:
 /// The rooms up to rma of one rank.
 struct remote_rank {
     remote_rank(const thread_arena &thread_memory, std::vector<std::unique_ptr<mailbox>> &boxes,
-                const conduit::arena &arena, world_rank self, int num_ranks,
-                const delayed_conduit::traits &traits, const conduit::engine_options &options)
+                const transport::arena &arena, world_rank self, int num_ranks,
+                const delayed_conduit::traits &traits, const messaging::engine_options &options)
         : transport(thread_memory, boxes, self, traits), engine(transport, options), calls(engine),
           segment(arena, self, local_rank{0}), directory(segment, engine, calls, self),
           space(self, arena, engine, segment, directory, false),
           transfers(space, segment, directory, engine, calls, {self, num_ranks, 0, {}}) {}
 
     delayed_conduit transport;
-    conduit::engine engine;
-    conduit::call_service calls;
+    messaging::engine engine;
+    messaging::call_service calls;
     memory::segment segment;
     memory::directory directory;
     memory::address_space space;
@@ -72,7 +72,7 @@ public:
         for (int rank = 0; rank < num_ranks; ++rank) {
             boxes_.push_back(std::make_unique<mailbox>());
         }
-        conduit::engine_options const options{
+        messaging::engine_options const options{
             .spin_count = 20, .timeout_s = timeout_s, .warn_after_s = 100, .progress_thread = true};
         for (int rank = 0; rank < num_ranks; ++rank) {
             ranks_.push_back(std::make_unique<remote_rank>(
@@ -94,7 +94,7 @@ public:
     [[nodiscard]] remote_rank &operator[](int rank) {
         return *ranks_[static_cast<std::size_t>(rank)];
     }
-    [[nodiscard]] const conduit::arena &arena() const { return *arena_; }
+    [[nodiscard]] const transport::arena &arena() const { return *arena_; }
 
     /// Symmetric memory: the address at rank 0; see at().
     std::byte *allocate(std::size_t nbytes) {
@@ -124,12 +124,13 @@ public:
     void meet() { together_.arrive_and_wait(); }
 
 private:
-    static std::unique_ptr<conduit::arena> make_arena(launch::launcher &launcher) {
+    static std::unique_ptr<transport::arena> make_arena(launch::launcher &launcher) {
         // The test program is a world of its own, whose window lies at the default.
-        std::uint64_t const base = conduit::arena::default_base() +
-                                   conduit::arena::max_span() / 2 / conduit::arena::max_alignment *
-                                       conduit::arena::max_alignment;
-        auto made = conduit::arena::create(
+        std::uint64_t const base =
+            transport::arena::default_base() + transport::arena::max_span() / 2 /
+                                                   transport::arena::max_alignment *
+                                                   transport::arena::max_alignment;
+        auto made = transport::arena::create(
             launcher, {base, memory::internal_bytes + (std::size_t{32} << 20), 4096});
         if (!made) {
             throw std::runtime_error(made.failure().message());
@@ -148,7 +149,7 @@ private:
     }
 
     lonely_launcher launcher_;
-    std::unique_ptr<conduit::arena> arena_;
+    std::unique_ptr<transport::arena> arena_;
     thread_arena thread_memory_;
     std::barrier<> together_;
     std::vector<std::unique_ptr<mailbox>> boxes_;

@@ -4,7 +4,7 @@
 // also under the thread sanitizer.
 #pragma once
 
-#include "conduit/engine.h"
+#include "messaging/engine.h"
 
 #include <condition_variable>
 #include <cstring>
@@ -60,7 +60,7 @@ private:
 struct mailbox {
     struct letter {
         world_rank source;
-        conduit::handler_id handler;
+        transport::handler_id handler;
         std::vector<std::byte> payload;
     };
     std::mutex mutex;
@@ -77,7 +77,7 @@ struct mailbox {
     }
 };
 
-class thread_conduit : public conduit::conduit {
+class thread_conduit : public transport::conduit {
 public:
     thread_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
                    world_rank self)
@@ -85,7 +85,7 @@ public:
         caps_.name = "thread";
     }
 
-    const diomp::conduit::capabilities &caps() const override { return caps_; }
+    const diomp::transport::capabilities &caps() const override { return caps_; }
     std::byte *direct_base(world_rank peer) const override {
         bool const is_here = node_of.empty() || node_of[peer.index()] == node_of[self_.index()];
         return is_here ? arena_.slot(peer) : nullptr;
@@ -98,13 +98,13 @@ public:
     }
     /// Ranks of other nodes are reached in fact, at the same addresses.
     status put(world_rank, std::uint64_t remote_address, const void *source, std::size_t nbytes,
-               diomp::conduit::completion &) override {
+               diomp::transport::completion &) override {
         std::memcpy(reinterpret_cast<void *>(remote_address), source, nbytes);
         return {};
     }
     std::size_t max_message_bytes(world_rank) const override { return 240; }
     std::string describe_path(world_rank) const override { return "thread"; }
-    bool try_send(world_rank peer, diomp::conduit::handler_id handler,
+    bool try_send(world_rank peer, diomp::transport::handler_id handler,
                   std::span<const std::byte> payload) override {
         mailbox &target = *boxes_[peer.index()];
         {
@@ -114,7 +114,7 @@ public:
         target.ring();
         return true;
     }
-    int poll(diomp::conduit::message_handler sink) override {
+    int poll(diomp::transport::message_handler sink) override {
         mailbox &own = *boxes_[self_.index()];
         int handled = 0;
         for (;; ++handled) {
@@ -147,28 +147,28 @@ private:
     const thread_arena &arena_;
     std::vector<std::unique_ptr<mailbox>> &boxes_;
     world_rank self_;
-    diomp::conduit::capabilities caps_;
+    diomp::transport::capabilities caps_;
 };
 
 /// Conduit and engine of each rank, and threads to run as them.
 class thread_ranks {
 public:
     explicit thread_ranks(int num_ranks, std::size_t slot_bytes = std::size_t{1} << 20,
-                          const conduit::engine_options &options = {.spin_count = 20,
-                                                                    .timeout_s = 20,
-                                                                    .warn_after_s = 10,
-                                                                    .progress_thread = false})
+                          const messaging::engine_options &options = {.spin_count = 20,
+                                                                      .timeout_s = 20,
+                                                                      .warn_after_s = 10,
+                                                                      .progress_thread = false})
         : arena_(num_ranks, slot_bytes) {
         for (int rank = 0; rank < num_ranks; ++rank) {
             boxes_.push_back(std::make_unique<mailbox>());
             conduits_.push_back(std::make_unique<thread_conduit>(arena_, boxes_, world_rank{rank}));
-            engines_.push_back(std::make_unique<conduit::engine>(*conduits_.back(), options));
+            engines_.push_back(std::make_unique<messaging::engine>(*conduits_.back(), options));
         }
     }
 
     [[nodiscard]] int size() const { return static_cast<int>(engines_.size()); }
     [[nodiscard]] const thread_arena &arena() const { return arena_; }
-    [[nodiscard]] conduit::engine &engine(world_rank rank) { return *engines_[rank.index()]; }
+    [[nodiscard]] messaging::engine &engine(world_rank rank) { return *engines_[rank.index()]; }
     [[nodiscard]] thread_conduit &transport(world_rank rank) { return *conduits_[rank.index()]; }
 
     /// Calls body(rank) on a thread per rank and waits for all.
@@ -187,7 +187,7 @@ private:
     thread_arena arena_;
     std::vector<std::unique_ptr<mailbox>> boxes_;
     std::vector<std::unique_ptr<thread_conduit>> conduits_;
-    std::vector<std::unique_ptr<conduit::engine>> engines_;
+    std::vector<std::unique_ptr<messaging::engine>> engines_;
 };
 
 } // namespace diomp::test

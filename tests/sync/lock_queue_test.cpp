@@ -20,7 +20,7 @@ struct world {
                  .progress_thread = false}) {
         for (int rank = 0; rank < num_ranks; ++rank) {
             calls.push_back(
-                std::make_unique<conduit::call_service>(ranks.engine(world_rank{rank})));
+                std::make_unique<messaging::call_service>(ranks.engine(world_rank{rank})));
             locks.push_back(std::make_unique<sync::locks>(ranks.engine(world_rank{rank}),
                                                           *calls.back(), world_rank{rank}));
         }
@@ -32,7 +32,7 @@ struct world {
     }
 
     test::thread_ranks ranks;
-    std::vector<std::unique_ptr<conduit::call_service>> calls;
+    std::vector<std::unique_ptr<messaging::call_service>> calls;
     std::vector<std::unique_ptr<sync::locks>> locks;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-run: starts a program on several ranks, on this machine or on several hosts.
-#include "agent.h"
 #include "base/secure/secret.h"
 #include "base/tool_main.h"
-#include "head.h"
-#include "host_list.h"
-#include "job.h"
-#include "options.h"
-#include "report.h"
+#include "core/options.h"
+#include "core/report.h"
+#include "multihost/agent.h"
+#include "multihost/head.h"
+#include "multihost/host_list.h"
+#include "single/job.h"
 
 #include <cstdio>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include "device/cuda/plain_memory.h"
 
 #include "base/settings.h"
-#include "device/fixed_memory.h"
+#include "device/internal/fixed_memory.h"
 
 namespace diomp::device::cuda {
 namespace {

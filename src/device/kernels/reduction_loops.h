@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The loops of the reduction kernels. Their results equal those of the loops for the processor
-// bitwise (collective/kernels.cpp): operands in the same order, rounded after each step. Needs no
+// bitwise (coll/kernels.cpp): operands in the same order, rounded after each step. Needs no
 // library.
 #pragma once
 

@@ -3,7 +3,7 @@
 // GASNet, and values are exchanged by its active messages.
 #pragma once
 
-#include "launch/environment.h"
+#include "launch/internal/environment.h"
 #include "launch/launch.h"
 
 namespace diomp::launch::gasnet {

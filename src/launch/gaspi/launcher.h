@@ -7,7 +7,7 @@
 // rounds of notifications.
 #pragma once
 
-#include "launch/environment.h"
+#include "launch/internal/environment.h"
 #include "launch/launch.h"
 
 namespace diomp::launch::gaspi {

@@ -10,7 +10,7 @@
 // nodes.
 #pragma once
 
-#include "launch/environment.h"
+#include "launch/internal/environment.h"
 #include "launch/launch.h"
 
 namespace diomp::launch::pmi {

@@ -11,7 +11,7 @@
 // such jobs, in PMIx_Get of a value that its owner has committed.
 #pragma once
 
-#include "launch/environment.h"
+#include "launch/internal/environment.h"
 #include "launch/launch.h"
 
 namespace diomp::launch::pmix {

@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/service_thread.h"
-#include "conduit/registration.h"
 #include "launch/same_node.h"
 #include "offload/remote/queue.h"
+#include "transport/registration.h"
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ std::string choose_conduit(const client::options &chosen, bool have_all_adapters
         return chosen.network;
     }
     // On TCP networks the tcp conduit is faster than UCX, and it authenticates its connections.
-    bool const is_better = have_all_adapters && conduit::has_rdma_adapter();
+    bool const is_better = have_all_adapters && transport::has_rdma_adapter();
     return is_better && !chosen.encrypts_data ? "ucx" : "tcp";
 }
 
@@ -116,7 +116,7 @@ status client::build_world(const options &chosen) {
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
     world_handlers handlers;
-    handlers.reply = [this](const conduit::message &incoming) { on_reply(incoming); };
+    handlers.reply = [this](const transport::message &incoming) { on_reply(incoming); };
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->handle_frame(packet);
     };
@@ -133,7 +133,7 @@ status client::build_world(const options &chosen) {
     DIOMP_TRY(made);
     world_ = made.take();
     // A forked child may map a separate world at the same addresses.
-    conduit::arena const &memory = world_->arena();
+    transport::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)),
               static_cast<std::size_t>(memory.num_slots()) * memory.slot_bytes(), MADV_DONTFORK);
     for (auto const &each : devices_) {
@@ -267,7 +267,7 @@ void client::release_queue(queue &idle) {
     idle_[&idle.device()].push_back(&idle);
 }
 
-void client::on_reply(const conduit::message &incoming) {
+void client::on_reply(const transport::message &incoming) {
     auto reply = decode_reply(
         {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
     if (!reply) {

@@ -184,7 +184,7 @@ private:
     client() = default;
     status connect_to(const service_address &service, const options &chosen);
     status build_world(const options &chosen);
-    void on_reply(const conduit::message &incoming);
+    void on_reply(const transport::message &incoming);
     void receive_frames(); ///< body of the thread
     void notify_device_loss(const remote_device &lost);
     void wake_thread();

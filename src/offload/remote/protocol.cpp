@@ -219,10 +219,10 @@ result<peer_copy> decode_peer_copy(std::string_view bytes) {
     copy.transfer = decode_zero_copy(packet);
     auto const memory = packet.number<std::uint8_t>();
     if (!packet.ok() || !packet.at_end() ||
-        memory > static_cast<std::uint8_t>(conduit::memory_kind::hip)) {
+        memory > static_cast<std::uint8_t>(transport::memory_kind::hip)) {
         return malformed("request of another device");
     }
-    copy.source_memory = static_cast<conduit::memory_kind>(memory);
+    copy.source_memory = static_cast<transport::memory_kind>(memory);
     return copy;
 }
 

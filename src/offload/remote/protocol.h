@@ -16,7 +16,7 @@
 
 #include "base/packet.h"
 #include "base/result.h"
-#include "conduit/conduit.h"
+#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -184,7 +184,7 @@ zero_copy_transfer decode_zero_copy(packet_reader &from);
 struct peer_copy {
     std::uint64_t ticket = 0;
     zero_copy_transfer transfer; ///< from the target's point of view
-    conduit::memory_kind source_memory = conduit::memory_kind::host;
+    transport::memory_kind source_memory = transport::memory_kind::host;
 };
 [[nodiscard]] std::string encode(const peer_copy &copy);
 result<peer_copy> decode_peer_copy(std::string_view bytes);

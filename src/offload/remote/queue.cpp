@@ -157,7 +157,7 @@ event queue::record() {
 }
 
 result<bool> queue::send_up_to(std::uint64_t batch) {
-    std::shared_ptr<conduit::completion> in_flight;
+    std::shared_ptr<transport::completion> in_flight;
     {
         std::lock_guard const guard(mutex_);
         if (batch_ > batch || phase_ > phase::putting ||
@@ -334,7 +334,7 @@ result<bool> queue::advance(bool may_defer) {
         phase_ = phase::getting;
     }
     if (!get_completion_ && !large_gets_.empty()) {
-        get_completion_ = std::make_shared<conduit::completion>();
+        get_completion_ = std::make_shared<transport::completion>();
         for (large_get const &each : large_gets_) {
             record_started(client_observer::direction::from_device,
                            client_observer::carrier::network, each.nbytes);

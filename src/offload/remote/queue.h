@@ -16,8 +16,8 @@
 // contract of OpenMP's plugins.
 #pragma once
 
-#include "conduit/conduit.h"
 #include "offload/remote/client.h"
+#include "transport/conduit.h"
 
 #include <cstdint>
 #include <memory>
@@ -162,11 +162,11 @@ private:
     std::size_t small_get_bytes_ = 0;
     std::vector<large_get> large_gets_;
     std::vector<std::uint64_t> stage_buffers_; ///< released when the queue is empty
-    std::shared_ptr<conduit::completion> put_completion_;
+    std::shared_ptr<transport::completion> put_completion_;
     bool has_large_puts_ = false;
-    std::shared_ptr<conduit::completion> get_completion_;
+    std::shared_ptr<transport::completion> get_completion_;
     /// Completions of abandoned transfers: the conduit may still count there.
-    std::vector<std::shared_ptr<conduit::completion>> abandoned_;
+    std::vector<std::shared_ptr<transport::completion>> abandoned_;
     std::uint64_t output_bytes_[2] = {0, 0}; ///< to be printed before synchronize() returns
     std::atomic<std::uint64_t> done_{0};
     std::vector<transfer> transfers_in_flight_; ///< for an observer

@@ -14,7 +14,7 @@ bool queue::overlaps_pending_put(std::uint64_t address, std::size_t nbytes) cons
 
 status queue::put_large(std::uint64_t address, const void *source, std::size_t nbytes) {
     if (!put_completion_) {
-        put_completion_ = std::make_shared<conduit::completion>();
+        put_completion_ = std::make_shared<transport::completion>();
     }
     has_large_puts_ = true;
     has_work_ = true;

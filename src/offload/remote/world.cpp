@@ -128,7 +128,9 @@ constexpr const char *device_memory_key = "device memory";
 constexpr const char *off = "off"; ///< value at rank 0 if the user has disabled it
 
 /// Next to the arena of a job of ranks that the same process may belong to.
-std::uint64_t arena_base() { return conduit::arena::default_base() + conduit::arena::max_span(); }
+std::uint64_t arena_base() {
+    return transport::arena::default_base() + transport::arena::max_span();
+}
 
 } // namespace
 
@@ -148,28 +150,28 @@ std::unique_ptr<launch::launcher> make_session_launcher(control_connection &clie
 
 result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,
                                              const world_options &options, world_handlers handlers,
-                                             const conduit::failure_handler &on_failure) {
+                                             const transport::failure_handler &on_failure) {
     std::unique_ptr<world> made(new world);
     made->launcher_ = std::move(launcher);
-    conduit::arena_options arena_options;
+    transport::arena_options arena_options;
     arena_options.base = arena_base();
     arena_options.usable_bytes = options.memory_bytes;
-    arena_options.control_bytes = conduit::control_bytes_per_rank();
-    auto arena = conduit::arena::create(*made->launcher_, arena_options);
+    arena_options.control_bytes = transport::control_bytes_per_rank();
+    auto arena = transport::arena::create(*made->launcher_, arena_options);
     DIOMP_TRY(arena);
     made->arena_ = arena.take();
-    conduit::conduit_options conduit_options;
+    transport::conduit_options conduit_options;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
     conduit_options.device_memory = options.network_device_memory;
     conduit_options.encrypts = options.encrypts_data;
     auto conduit =
-        conduit::create(options.conduit, *made->launcher_, *made->arena_, conduit_options);
+        transport::create(options.conduit, *made->launcher_, *made->arena_, conduit_options);
     DIOMP_TRY(conduit);
     made->conduit_ = conduit.take();
-    conduit::engine_options engine_options;
+    messaging::engine_options engine_options;
     engine_options.spin_count = options.spin_count;
     engine_options.warn_after_s = 0; // kernels may run for any time
-    made->engine_ = std::make_unique<conduit::engine>(*made->conduit_, engine_options);
+    made->engine_ = std::make_unique<messaging::engine>(*made->conduit_, engine_options);
     made->conduit_->report_failures_to(on_failure);
     made->add_handlers(std::move(handlers));
     made->engine_->start();
@@ -180,9 +182,9 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
 }
 
 void world::add_handlers(world_handlers handlers) {
-    auto const add = [this](conduit::handler &wanted, conduit::handler_id number) {
+    auto const add = [this](messaging::handler &wanted, transport::handler_id number) {
         if (!wanted) {
-            wanted = [](const conduit::message &) {};
+            wanted = [](const transport::message &) {};
         }
         if (engine_->add_handler(std::move(wanted)) != number) {
             panic("unexpected handler id from the engine");
@@ -212,8 +214,8 @@ status world::collect_device_memory() {
     for (int each = 1; each < size() && client_choice.value() != off; ++each) {
         auto value = launcher_->get(world_rank(each), device_memory_key);
         DIOMP_TRY(value);
-        for (auto const kind :
-             {conduit::memory_kind::host, conduit::memory_kind::cuda, conduit::memory_kind::hip}) {
+        for (auto const kind : {transport::memory_kind::host, transport::memory_kind::cuda,
+                                transport::memory_kind::hip}) {
             if (value.value() == std::to_string(static_cast<int>(kind))) {
                 device_memory_[static_cast<std::size_t>(each)] = kind;
             }

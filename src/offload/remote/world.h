@@ -7,11 +7,11 @@
 // of the client has no such address.
 #pragma once
 
-#include "conduit/arena.h"
-#include "conduit/conduit.h"
-#include "conduit/engine.h"
 #include "launch/launch.h"
+#include "messaging/engine.h"
 #include "offload/remote/control.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <functional>
 #include <memory>
@@ -46,16 +46,16 @@ struct world_options {
     /// conduit_options::device_memory; "off" at rank 0 disables it on all ranks.
     std::string network_device_memory = "auto";
     /// Kind of this rank's device memory if that is not its slot.
-    std::optional<conduit::memory_kind> device_memory;
+    std::optional<transport::memory_kind> device_memory;
 };
 
 /// Active-message handlers of the world, registered on all ranks. A handler of messages that a rank
 /// never receives may be empty: a client receives replies only, a session all others.
 struct world_handlers {
-    conduit::handler batch;
-    conduit::handler reply;
-    conduit::handler copy;       ///< peer_copy
-    conduit::handler copy_reply; ///< reply to peer_copy
+    messaging::handler batch;
+    messaging::handler reply;
+    messaging::handler copy;       ///< peer_copy
+    messaging::handler copy_reply; ///< reply to peer_copy
 };
 
 class world {
@@ -64,14 +64,14 @@ public:
     static result<std::unique_ptr<world>> create(std::unique_ptr<launch::launcher> launcher,
                                                  const world_options &options,
                                                  world_handlers handlers,
-                                                 const conduit::failure_handler &on_failure);
+                                                 const transport::failure_handler &on_failure);
     ~world();
     world(const world &) = delete;
     world &operator=(const world &) = delete;
 
-    [[nodiscard]] conduit::engine &engine() { return *engine_; }
-    [[nodiscard]] conduit::conduit &conduit() { return *conduit_; }
-    [[nodiscard]] const conduit::arena &arena() const { return *arena_; }
+    [[nodiscard]] messaging::engine &engine() { return *engine_; }
+    [[nodiscard]] transport::conduit &conduit() { return *conduit_; }
+    [[nodiscard]] const transport::arena &arena() const { return *arena_; }
     [[nodiscard]] world_rank rank() const { return launcher_->info().rank; }
     [[nodiscard]] int size() const { return launcher_->info().size; }
     [[nodiscard]] std::uint64_t memory_of(world_rank owner) const {
@@ -80,14 +80,14 @@ public:
 
     /// Kind of a rank's device memory outside its slot; nullopt: there is none that the network can
     /// access.
-    [[nodiscard]] std::optional<conduit::memory_kind> device_memory(world_rank owner) const {
+    [[nodiscard]] std::optional<transport::memory_kind> device_memory(world_rank owner) const {
         return device_memory_[owner.index()];
     }
 
-    static constexpr conduit::handler_id batch_handler = 0;
-    static constexpr conduit::handler_id reply_handler = 1;
-    static constexpr conduit::handler_id copy_handler = 2;
-    static constexpr conduit::handler_id copy_reply_handler = 3;
+    static constexpr transport::handler_id batch_handler = 0;
+    static constexpr transport::handler_id reply_handler = 1;
+    static constexpr transport::handler_id copy_handler = 2;
+    static constexpr transport::handler_id copy_reply_handler = 3;
 
 private:
     world() = default;
@@ -96,10 +96,10 @@ private:
     status collect_device_memory();
 
     std::unique_ptr<launch::launcher> launcher_;
-    std::unique_ptr<conduit::arena> arena_;
-    std::unique_ptr<conduit::conduit> conduit_;
-    std::unique_ptr<conduit::engine> engine_;
-    std::vector<std::optional<conduit::memory_kind>> device_memory_; ///< [rank]
+    std::unique_ptr<transport::arena> arena_;
+    std::unique_ptr<transport::conduit> conduit_;
+    std::unique_ptr<messaging::engine> engine_;
+    std::vector<std::optional<transport::memory_kind>> device_memory_; ///< [rank]
 };
 
 } // namespace diomp::offload::remote

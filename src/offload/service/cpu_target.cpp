@@ -48,8 +48,8 @@ public:
     }
 
     /// Used for variables of images.
-    [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
-        return conduit::memory_kind::host;
+    [[nodiscard]] std::optional<transport::memory_kind> own_memory() const override {
+        return transport::memory_kind::host;
     }
     [[nodiscard]] result<network_range> retain(std::uint64_t address,
                                                std::size_t nbytes) const override {

@@ -60,7 +60,7 @@ void executor::stop() {
     }
 }
 
-void executor::take(const conduit::message &incoming) {
+void executor::take(const transport::message &incoming) {
     if (incoming.source != world_rank(0) || incoming.payload.size() < remote::batch_header_bytes) {
         return; // only the client sends batches
     }

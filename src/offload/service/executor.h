@@ -4,13 +4,13 @@
 // an idle device needs no thread switch; helper threads are started when it is busy.
 #pragma once
 
-#include "conduit/conduit.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/output.h"
 #include "offload/service/peer_copies.h"
 #include "offload/service/target.h"
 #include "offload/service/zero_copy.h"
+#include "transport/conduit.h"
 
 #include <array>
 #include <atomic>
@@ -53,7 +53,7 @@ public:
     executor &operator=(const executor &) = delete;
 
     /// Active-message handler: adds a batch to its queue.
-    void take(const conduit::message &incoming);
+    void take(const transport::message &incoming);
     /// Body of the first thread; returns after stop(). `ranks` must outlive the call.
     void run(remote::world &ranks);
     /// Stops the threads without waiting for running operations. Any thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Data transfers of an executor, and the release of pages.
-#include "conduit/pooled_completion.h"
+#include "messaging/pooled_completion.h"
 #include "offload/service/executor.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ status executor::copy_to_slot(world_rank to, std::uint64_t destination, std::uin
     remote::world &ranks = *ranks_.load(std::memory_order_acquire);
     std::string staged;
     void const *from = to_pointer(source);
-    conduit::memory_kinds kinds;
+    transport::memory_kinds kinds;
     network_range memory;
     if (!device_.is_loadable(source, nbytes)) {
         if (auto zero_copy = retain_for_network(ranks, device_, source, nbytes)) {
@@ -85,7 +85,7 @@ status executor::copy_to_slot(world_rank to, std::uint64_t destination, std::uin
             moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
         }
     }
-    conduit::pooled_completion completion;
+    messaging::pooled_completion completion;
     DIOMP_TRY(kinds.are_host()
                   ? ranks.conduit().put(to, destination, from, nbytes, completion.count())
                   : ranks.conduit().put_device_memory(to, destination, from, nbytes, kinds,

@@ -12,11 +12,11 @@
 namespace diomp::offload::service {
 namespace {
 
-std::string_view bytes_of(const conduit::message &incoming) {
+std::string_view bytes_of(const transport::message &incoming) {
     return {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()};
 }
 
-void send(remote::world &ranks, world_rank to, conduit::handler_id handler,
+void send(remote::world &ranks, world_rank to, transport::handler_id handler,
           const std::string &bytes) {
     ranks.engine().send(to, handler, std::as_bytes(std::span(bytes)));
 }
@@ -45,7 +45,7 @@ void peer_copies::start(remote::world &ranks) {
 }
 
 status peer_copies::copy(world_rank to, const remote::zero_copy_transfer &what,
-                         conduit::memory_kind source_memory) {
+                         transport::memory_kind source_memory) {
     remote::peer_copy request{0, what, source_memory};
     {
         std::lock_guard const guard(mutex_);
@@ -76,7 +76,7 @@ bool peer_copies::is_over(std::uint64_t ticket) {
     return sent_requests_.at(ticket).is_over;
 }
 
-void peer_copies::on_request(const conduit::message &incoming) {
+void peer_copies::on_request(const transport::message &incoming) {
     auto request = remote::decode_peer_copy(bytes_of(incoming));
     if (!request || incoming.source == world_rank(0)) {
         return; // not sent by a session of this version
@@ -100,7 +100,7 @@ void peer_copies::wake() {
     }
 }
 
-void peer_copies::on_reply(const conduit::message &incoming) {
+void peer_copies::on_reply(const transport::message &incoming) {
     packet_reader packet(bytes_of(incoming));
     auto const ticket = packet.number<std::uint64_t>();
     std::lock_guard const guard(mutex_);

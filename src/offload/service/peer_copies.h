@@ -10,12 +10,12 @@
 #pragma once
 
 #include "base/result.h"
-#include "conduit/conduit.h"
-#include "conduit/pooled_completion.h"
+#include "messaging/pooled_completion.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/target.h"
 #include "offload/service/zero_copy.h"
+#include "transport/conduit.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -45,11 +45,11 @@ public:
     /// Requests a fetch from the target's session. Blocks until it is complete. The caller keeps
     /// the source memory, of kind `source_memory`, allocated.
     status copy(world_rank to, const remote::zero_copy_transfer &what,
-                conduit::memory_kind source_memory);
+                transport::memory_kind source_memory);
 
     // Active-message handlers of the world, and the notification of a lost rank.
-    void on_request(const conduit::message &incoming);
-    void on_reply(const conduit::message &incoming);
+    void on_request(const transport::message &incoming);
+    void on_reply(const transport::message &incoming);
     void on_peer_lost(world_rank peer, const std::string &why);
 
 private:
@@ -65,7 +65,7 @@ private:
     struct fetch {
         copy_request request;
         network_range memory;
-        conduit::pooled_completion completion;
+        messaging::pooled_completion completion;
     };
     void serve(); ///< body of the thread
     void wake();  ///< wakes the thread, wherever it waits

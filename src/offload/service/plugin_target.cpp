@@ -41,7 +41,7 @@ namespace {
 
 class plugin_target final : public target {
 public:
-    plugin_target(int device, std::optional<conduit::memory_kind> memory)
+    plugin_target(int device, std::optional<transport::memory_kind> memory)
         : device_(device), memory_(memory), allocated_([device](std::uint64_t address) {
               if (plugins->release(device, address) != 0) {
                   log(log_level::error, "the device did not free memory at {:#x}", address);
@@ -106,7 +106,7 @@ public:
         return slot_.has(address, nbytes);
     }
 
-    [[nodiscard]] std::optional<conduit::memory_kind> own_memory() const override {
+    [[nodiscard]] std::optional<transport::memory_kind> own_memory() const override {
         return memory_;
     }
     [[nodiscard]] result<network_range> retain(std::uint64_t address,
@@ -167,7 +167,7 @@ private:
     };
 
     int device_;
-    std::optional<conduit::memory_kind> memory_; ///< kind passed to networks
+    std::optional<transport::memory_kind> memory_; ///< kind passed to networks
     allocations allocated_;
     // Symbols and variables exist until the process ends.
     allocations symbols_{[](std::uint64_t) {}};   ///< of images, without kernels
@@ -233,13 +233,13 @@ static bool find_plugins() {
     return plugins != nullptr || (load_libomptarget() && plugins != nullptr);
 }
 
-static std::optional<conduit::memory_kind> kind_of(const std::string &plugin,
-                                                   const std::string &network_device_memory) {
+static std::optional<transport::memory_kind> kind_of(const std::string &plugin,
+                                                     const std::string &network_device_memory) {
     if (plugin == "amdgpu") {
-        return conduit::memory_kind::hip;
+        return transport::memory_kind::hip;
     }
     if (plugin == "cuda" || network_device_memory == "on") {
-        return conduit::memory_kind::cuda;
+        return transport::memory_kind::cuda;
     }
     return {};
 }

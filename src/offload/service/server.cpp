@@ -2,12 +2,12 @@
 #include "offload/service/server.h"
 
 #include "base/log.h"
-#include "conduit/registration.h"
 #include "launch/host.h"
 #include "launch/openmp_files.h"
 #include "launch/same_node.h"
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
+#include "transport/registration.h"
 
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ remote::device_description describe_host() {
     remote::device_description made;
     made.host = launch::host_name();
     made.node = launch::node_identity();
-    made.has_rdma_adapter = conduit::has_rdma_adapter();
+    made.has_rdma_adapter = transport::has_rdma_adapter();
     return made;
 }
 

@@ -71,11 +71,11 @@ status session::join() {
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->own_memory();
     remote::world_handlers handlers;
-    handlers.batch = [this](const conduit::message &incoming) { executor_->take(incoming); };
-    handlers.copy = [this](const conduit::message &incoming) {
+    handlers.batch = [this](const transport::message &incoming) { executor_->take(incoming); };
+    handlers.copy = [this](const transport::message &incoming) {
         executor_->peers().on_request(incoming);
     };
-    handlers.copy_reply = [this](const conduit::message &incoming) {
+    handlers.copy_reply = [this](const transport::message &incoming) {
         executor_->peers().on_reply(incoming);
     };
     auto made = remote::world::create(
@@ -92,8 +92,8 @@ status session::join() {
     DIOMP_TRY(made);
     world_ = made.take();
     target_->set_slot({world_->memory_of(world_->rank()), world_->arena().usable_bytes()});
-    if (world_->device_memory(world_->rank()).value_or(conduit::memory_kind::host) !=
-        conduit::memory_kind::host) {
+    if (world_->device_memory(world_->rank()).value_or(transport::memory_kind::host) !=
+        transport::memory_kind::host) {
         world_->conduit().bind_device_context([this]() -> std::shared_ptr<void> {
             target_->enter();
             return nullptr;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "conduit/conduit.h"
 #include "offload/remote/protocol.h"
+#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ inline constexpr const char *no_network_memory = "the network cannot access memo
 
 /// Device memory for a network transfer. It is not freed while `lifetime` exists.
 struct network_range {
-    conduit::memory_kind kind = conduit::memory_kind::host;
+    transport::memory_kind kind = transport::memory_kind::host;
     std::shared_ptr<void> lifetime;
 };
 
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] virtual bool is_loadable(std::uint64_t address, std::size_t nbytes) const = 0;
 
     /// Kind of the memory outside the slot; nullopt if networks cannot access it.
-    [[nodiscard]] virtual std::optional<conduit::memory_kind> own_memory() const { return {}; }
+    [[nodiscard]] virtual std::optional<transport::memory_kind> own_memory() const { return {}; }
     /// Validates a range for the network and keeps it allocated as long as the result. The range is
     /// in the slot, in an allocation of allocate(), in a variable that load() has returned, or in
     /// other memory that processors can load from. Errors: OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.

@@ -16,7 +16,7 @@ result<network_range> retain_for_network(const remote::world &ranks, const targe
                                          std::uint64_t address, std::size_t nbytes) {
     auto range = device.retain(address, nbytes);
     DIOMP_TRY(range);
-    if (range.value().kind != conduit::memory_kind::host &&
+    if (range.value().kind != transport::memory_kind::host &&
         range.value().kind != ranks.device_memory(ranks.rank())) {
         return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
     }
@@ -33,9 +33,9 @@ bool zero_copy_transfers::conflicts(direction dir, const remote::zero_copy_trans
             }));
 }
 
-result<conduit::memory_kinds> zero_copy_transfers::begin(remote::world &ranks, const target &device,
-                                                         direction dir,
-                                                         const remote::zero_copy_transfer &what) {
+result<transport::memory_kinds> zero_copy_transfers::begin(remote::world &ranks,
+                                                           const target &device, direction dir,
+                                                           const remote::zero_copy_transfer &what) {
     auto memory = retain_for_network(ranks, device, what.address, what.nbytes);
     DIOMP_TRY(memory);
     if (conflicts(dir, what)) {
@@ -45,7 +45,7 @@ result<conduit::memory_kinds> zero_copy_transfers::begin(remote::world &ranks, c
     if (!completion_) {
         completion_.emplace();
     }
-    conduit::memory_kinds const kinds{conduit::memory_kind::host, memory.value().kind};
+    transport::memory_kinds const kinds{transport::memory_kind::host, memory.value().kind};
     active_ranges_.push_back({what.address, what.address + what.nbytes, memory.take()});
     return kinds;
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "conduit/pooled_completion.h"
+#include "messaging/pooled_completion.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 #include "offload/service/target.h"
@@ -48,12 +48,12 @@ private:
         std::uint64_t end;
         network_range memory;
     };
-    result<conduit::memory_kinds> begin(remote::world &ranks, const target &device, direction dir,
-                                        const remote::zero_copy_transfer &what);
+    result<transport::memory_kinds> begin(remote::world &ranks, const target &device, direction dir,
+                                          const remote::zero_copy_transfer &what);
     [[nodiscard]] bool conflicts(direction dir, const remote::zero_copy_transfer &what) const;
 
     direction dir_ = direction::fetch;
-    std::optional<conduit::pooled_completion> completion_;
+    std::optional<messaging::pooled_completion> completion_;
     std::vector<active_range> active_ranges_;
     bool has_put_ = false;
 };

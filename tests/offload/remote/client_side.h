@@ -68,7 +68,7 @@ public:
         options.memory_bytes = memory_bytes;
         options.network_device_memory = setting.client_device_memory;
         remote::world_handlers handlers;
-        handlers.reply = [this](const diomp::conduit::message &incoming) { note(incoming); };
+        handlers.reply = [this](const diomp::transport::message &incoming) { note(incoming); };
         auto made = remote::world::create(
             remote::make_client_launcher(std::move(all), remote::host_scope::one_host, limit_s),
             options, std::move(handlers), [](world_rank, const std::string &) {});
@@ -172,7 +172,7 @@ public:
     std::uint64_t memory = 0; ///< the slot of the first device
 
 private:
-    void note(const diomp::conduit::message &incoming) {
+    void note(const diomp::transport::message &incoming) {
         auto decoded = remote::decode_reply(
             {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
         if (decoded) {

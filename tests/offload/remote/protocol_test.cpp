@@ -63,7 +63,7 @@ TEST(remote_protocol, fields_survive_the_wire) {
     EXPECT_EQ(copy.value().transfer.address, 0x7f0000001000U);
     EXPECT_EQ(copy.value().transfer.peer_address, 0x7f0000002000U);
     EXPECT_EQ(copy.value().transfer.nbytes, 4097U);
-    EXPECT_EQ(copy.value().source_memory, conduit::memory_kind::hip);
+    EXPECT_EQ(copy.value().source_memory, transport::memory_kind::hip);
 }
 
 TEST(remote_protocol, memory_of_no_known_kind_is_an_error) {

@@ -82,7 +82,7 @@ inline std::vector<sample> samples() {
     remote::peer_copy copy;
     copy.ticket = 9;
     copy.transfer = {0x7f0000001000, 0x7f0000002000, 4097};
-    copy.source_memory = diomp::conduit::memory_kind::hip;
+    copy.source_memory = diomp::transport::memory_kind::hip;
     all.push_back({packet_kind::peer_copy, encode(copy)});
     remote::location const locations[num_places] = {{0x7f0000003000, true}, {}, {77, false}};
     all.push_back({packet_kind::loaded, encode(locations)});

@@ -13,8 +13,8 @@ namespace diomp::offload::service {
 namespace {
 
 using namespace diomp_test;
-using conduit::memory_kind;
 using testing::HasSubstr;
+using transport::memory_kind;
 
 TEST(session_peers, from_one_device_to_another) {
     run(gpus(2), [](client_side &side) {

@@ -13,8 +13,8 @@ namespace diomp::offload::service {
 namespace {
 
 using namespace diomp_test;
-using conduit::memory_kind;
 using testing::HasSubstr;
+using transport::memory_kind;
 
 TEST(session_straight, bytes_go_past_the_slot_and_are_whole) {
     run(gpus(), [](client_side &side) {

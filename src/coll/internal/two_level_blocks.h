@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Helpers of the two-level reductions.
+#pragma once
+
+#include "coll/internal/two_level.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::coll {
+
+/// Chunk size of a reduction's operand.
+constexpr std::size_t reduce_chunk_bytes = std::size_t{1} << 20;
+
+inline chunking chunk_operand(const two_level_call &call) {
+    std::size_t const fitting = reduce_chunk_bytes / call.unit_bytes;
+    std::size_t const lines = fitting / cache_line_bytes * cache_line_bytes;
+    return {call.args.amount, std::max<std::size_t>(1, lines > 0 ? lines : fitting)};
+}
+
+inline std::size_t round_up(std::size_t nbytes) {
+    return (nbytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
+}
+
+/// out = operand(0) op ... op operand(n - 1); out may be one of the operands.
+template <typename Operand>
+void reduce_blocks(const two_level_call &call, std::byte *out, std::size_t num_operands,
+                   std::size_t count, Operand &&operand) {
+    cache_block_buffer const scratch(call.unit_bytes);
+    for (std::size_t first = 0; first < count; first += scratch.elements()) {
+        std::size_t const n = std::min(scratch.elements(), count - first);
+        std::size_t const at = first * call.unit_bytes;
+        reduce_in_order(call.reduce, scratch.data(), num_operands, n,
+                        [&](std::size_t i) { return operand(i) + at; });
+        std::memcpy(out + at, scratch.data(), n * call.unit_bytes);
+    }
+}
+
+/// Combines the operands of all members in rank order, into dst where `needs_result`. Reads a chunk
+/// of every operand before the result overwrites it.
+status reduce_in_rank_order(two_level_call &call, const std::byte *src, bool needs_result);
+
+} // namespace diomp::coll

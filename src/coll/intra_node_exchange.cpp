@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "coll/internal/intra_node_exchange.h"
+
+#include "coll/internal/check.h"
+#include "coll/internal/select.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace diomp::coll {
+
+using sync::operation;
+
+std::vector<std::size_t> intra_node_exchange::members_of(const member_map &map,
+                                                         const std::vector<std::uint32_t> &ranks) {
+    std::vector<std::size_t> members;
+    for (std::uint32_t const rank : ranks) {
+        for (std::size_t i = 0; i < map.num_members_of(rank); ++i) {
+            members.push_back(map.member(rank, i));
+        }
+    }
+    return members;
+}
+
+void intra_node_exchange::copy_to_user(std::byte *to, const std::byte *from,
+                                       std::size_t nbytes) const {
+    if (to != from && nbytes > 0) {
+        rma::copy_bytes(to, from, nbytes, call_.chosen.stream_threshold_bytes);
+    }
+}
+
+// The block of a column in the own table, if another rank of the node reads it.
+std::optional<std::span<const std::byte>>
+intra_node_exchange::needed_by_others(std::size_t index, std::size_t column) const {
+    if (same_for_all_ && call_.args.root < 0) {
+        return plan_.outgoing(index, call_.map.own(index));
+    }
+    std::size_t const to = same_for_all_ ? call_.root() : members_[column];
+    std::size_t const rank = call_.map.rank_of(to);
+    bool const is_local = std::ranges::binary_search(ranks_, rank);
+    return is_local && rank != call_.map.self() ? plan_.outgoing(index, to) : std::nullopt;
+}
+
+intra_node_exchange::entry intra_node_exchange::add_table_entry(std::span<const std::byte> block,
+                                                                bool may_stay) {
+    entry made;
+    made.nbytes = block.size();
+    if (may_stay && call_.chosen.in_arena(block.data()) && made.nbytes > 0) {
+        made.address = reinterpret_cast<std::uintptr_t>(block.data());
+        own_header_.in_arena = 1;
+    } else {
+        made.begin = own_header_.stream_bytes;
+        stream_.emplace_back(block, made.begin);
+        own_header_.stream_bytes += made.nbytes;
+    }
+    return made;
+}
+
+void intra_node_exchange::make_table(bool may_stay) {
+    table_.assign(call_.map.num_own() * num_columns_, {});
+    stream_.clear();
+    own_header_ = {};
+    for (std::size_t i = 0; i < call_.map.num_own(); ++i) {
+        for (std::size_t column = 0; column < num_columns_; ++column) {
+            if (auto const block = needed_by_others(i, column)) {
+                table_[i * num_columns_ + column] = add_table_entry(*block, may_stay);
+            }
+        }
+    }
+}
+
+std::size_t intra_node_exchange::column_of(std::size_t member) const {
+    return same_for_all_
+               ? 0
+               : static_cast<std::size_t>(std::ranges::find(members_, member) - members_.begin());
+}
+
+void intra_node_exchange::write_table() const {
+    std::memcpy(own_stage_buffer(), table_.data(), table_.size() * sizeof(entry));
+}
+
+std::pair<std::size_t, std::size_t> intra_node_exchange::stream_range_of(std::size_t round) const {
+    if (round == 0) {
+        return {0, first_chunk_bytes()};
+    }
+    std::size_t const begin = first_chunk_bytes() + (round - 1) * local_.stage_buffer_bytes();
+    return {begin, begin + local_.stage_buffer_bytes()};
+}
+
+void intra_node_exchange::write_stream(std::size_t round) const {
+    auto const [begin, end] = stream_range_of(round);
+    std::byte *const buffer = own_stage_buffer() + (round == 0 ? table_bytes() : 0);
+    for (const auto &[block, at] : stream_) {
+        std::size_t const first = std::max(begin, at);
+        std::size_t const last = std::min(end, at + block.size());
+        if (first < last) {
+            rma::copy_cached(buffer + (first - begin), block.data() + (first - at), last - first);
+        }
+    }
+}
+
+void intra_node_exchange::read_tables() {
+    for (std::size_t i = 0; i < call_.map.num_own(); ++i) {
+        std::size_t const column = column_of(call_.map.own(i));
+        for (std::size_t step = 1; step < ranks_.size(); ++step) {
+            // Each rank starts with the next one, so that they read different stage buffers.
+            std::size_t const index = (self_index() + step) % ranks_.size();
+            if (!plan_.sends(ranks_[index])) {
+                continue;
+            }
+            for (std::size_t j = 0; j < call_.map.num_members_of(ranks_[index]); ++j) {
+                auto const wanted = plan_.incoming(i, call_.map.member(ranks_[index], j));
+                if (!wanted || wanted->empty()) {
+                    continue;
+                }
+                entry received;
+                std::memcpy(&received,
+                            stage_buffer_of(index) + (j * num_columns_ + column) * sizeof(entry),
+                            sizeof(received));
+                (received.address != 0 ? arena_blocks_ : staged_blocks_)
+                    .push_back({index, received, wanted->data()});
+            }
+        }
+    }
+}
+
+void intra_node_exchange::read_stream(std::size_t round) const {
+    auto const [begin, end] = stream_range_of(round);
+    for (const incoming_block &each : staged_blocks_) {
+        std::size_t const first = std::max<std::size_t>(begin, each.at.begin);
+        std::size_t const last = std::min<std::size_t>(end, each.at.begin + each.at.nbytes);
+        if (first < last) {
+            copy_to_user(each.to + (first - each.at.begin),
+                         stage_buffer_of(each.index) + (round == 0 ? table_bytes() : 0) +
+                             (first - begin),
+                         last - first);
+        }
+    }
+}
+
+void intra_node_exchange::copy_from_arena() const {
+    for (const incoming_block &each : arena_blocks_) {
+        copy_to_user(each.to, reinterpret_cast<const std::byte *>(each.at.address), each.at.nbytes);
+    }
+}
+
+void intra_node_exchange::copy_own() const {
+    for (std::size_t from = 0; from < call_.map.num_own(); ++from) {
+        for (std::size_t to = 0; to < call_.map.num_own(); ++to) {
+            auto const block = plan_.outgoing(from, call_.map.own(to));
+            auto const target = plan_.incoming(to, call_.map.own(from));
+            if (block && target) {
+                copy_to_user(target->data(), block->data(),
+                             std::min(block->size(), target->size()));
+            }
+        }
+    }
+}
+
+// Depends only on data that is equal on all members.
+bool intra_node_exchange::needs_large_stage_buffers() const {
+    constexpr std::size_t small = group::member_block::small_stage_bytes;
+    if (table_bytes() > small / 2 || call_.args.what == operation::alltoallv) {
+        return true;
+    }
+    if (!has_block_lists(call_.args.what)) {
+        return call_.block_bytes() > small / 2;
+    }
+    return std::ranges::max(blocks_of(*call_.args.blocks).nbytes) > small / 2;
+}
+
+status intra_node_exchange::run() {
+    if (ranks_.size() == 1) {
+        copy_own();
+        return {};
+    }
+    DIOMP_TRY(local_.wait_all_arrived());
+    if (needs_large_stage_buffers() && local_.may_grow_stage_buffers()) {
+        DIOMP_TRY(local_.grow_stage_buffers(call_.signature, large_stage_bytes,
+                                            call_.chosen.stage_buffer_half_bytes));
+    }
+    if (table_bytes() > local_.stage_buffer_bytes()) {
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("{} members on one node are too many for this call", members_.size()),
+            "use smaller groups, or the form with equal sizes");
+    }
+    make_table(false);
+    if (own_header_.stream_bytes > first_chunk_bytes()) { // else no further round is needed
+        make_table(true);
+    }
+    write_table();
+    write_stream(0);
+    DIOMP_TRY(
+        local_.arrive_and_wait(call_.signature, {own_header_.stream_bytes, own_header_.in_arena}));
+    std::size_t longest = 0;
+    bool any_in_arena = false;
+    for (std::size_t index = 0; index < ranks_.size(); ++index) {
+        const sync::round_payload &received = local_.payload_of(index);
+        longest = std::max<std::size_t>(longest, received[0]);
+        any_in_arena = any_in_arena || received[1] != 0;
+    }
+    read_tables();
+    copy_own();
+    for (std::size_t round = 0; round == 0 || stream_range_of(round).first < longest; ++round) {
+        if (round > 0) {
+            DIOMP_TRY(local_.arrive_and_wait(call_.signature));
+        }
+        if (stream_range_of(round + 1).first < longest) {
+            write_stream(round + 1);
+        }
+        read_stream(round);
+        if (round == 0) {
+            copy_from_arena();
+        }
+    }
+    return any_in_arena ? local_.arrive_and_wait(call_.signature) : status{};
+}
+
+} // namespace diomp::coll

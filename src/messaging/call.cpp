@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "messaging/call.h"
+
+#include <algorithm>
+
+namespace diomp::messaging {
+
+call_service::call_service(engine &engine)
+    : engine_(engine), reply_handler_(engine.add_handler(
+                           [this](const transport::message &incoming) { on_reply(incoming); })) {}
+
+call_service::pending_call call_service::register_call() {
+    pending_call call;
+    call.rpc_reply = std::make_shared<pending_reply>();
+    std::lock_guard const guard(mutex_);
+    call.id = next_id_++;
+    pending_.emplace(call.id, call.rpc_reply);
+    return call;
+}
+
+void call_service::abandon(std::uint64_t id) {
+    std::lock_guard const guard(mutex_);
+    pending_.erase(id);
+}
+
+void call_service::on_reply(const transport::message &incoming) {
+    std::uint64_t id = 0;
+    std::memcpy(&id, incoming.payload.data(), sizeof(id));
+    std::shared_ptr<pending_reply> rpc_reply;
+    {
+        std::lock_guard const guard(mutex_);
+        auto const found = pending_.find(id);
+        if (found == pending_.end()) {
+            return;
+        }
+        rpc_reply = std::move(found->second);
+        pending_.erase(found);
+    }
+    auto const body = incoming.payload.subspan(sizeof(id));
+    std::memcpy(rpc_reply->bytes.data(), body.data(),
+                std::min(body.size(), rpc_reply->bytes.size()));
+    rpc_reply->done.store(true, std::memory_order_release);
+}
+
+} // namespace diomp::messaging

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Request and reply over active messages. A reply that arrives after its requester has timed out is
+// dropped.
+#pragma once
+
+#include "messaging/engine.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace diomp::messaging {
+
+/// First member of every request. The reply goes to the message's source; `id` identifies the
+/// request.
+struct request_header {
+    std::uint64_t id = 0;
+};
+
+/// Thread-safe. One per engine; create before engine.start().
+class call_service {
+public:
+    static constexpr std::size_t max_reply_bytes = 64;
+
+    explicit call_service(engine &engine);
+
+    /// A reply that has not arrived yet.
+    struct pending_reply {
+        std::atomic<bool> done{false};
+        std::array<std::byte, max_reply_bytes> bytes{};
+    };
+    struct pending_call {
+        std::uint64_t id = 0;
+        std::shared_ptr<pending_reply> rpc_reply;
+    };
+
+    /// Sends `request`, whose first member is a request_header. Does not wait.
+    template <typename Request>
+    pending_call start(world_rank peer, transport::handler_id handler, Request request) {
+        pending_call call = register_call();
+        request.header.id = call.id;
+        engine_.send(peer, handler, request);
+        return call;
+    }
+
+    /// Waits for the reply of a started call. `describe` continues the sentence "timed out after 3
+    /// s ...".
+    template <typename Reply, typename Describe>
+    result<Reply> finish(const pending_call &call, Describe &&describe) {
+        static_assert(sizeof(Reply) <= max_reply_bytes);
+        status waited = engine_.wait_for_message(
+            [&call] { return call.rpc_reply->done.load(std::memory_order_acquire); }, describe);
+        if (!waited) {
+            abandon(call.id);
+            return waited.take_failure();
+        }
+        Reply reply;
+        std::memcpy(&reply, call.rpc_reply->bytes.data(), sizeof(reply));
+        return reply;
+    }
+
+    template <typename Reply, typename Request, typename Describe>
+    result<Reply> call(world_rank peer, transport::handler_id handler, Request request,
+                       Describe &&describe) {
+        return finish<Reply>(start(peer, handler, request), describe);
+    }
+
+    /// In a handler: sends the reply to a request. May also be called later, from another handler.
+    template <typename Reply>
+    void reply(world_rank requester, std::uint64_t id, const Reply &reply) {
+        static_assert(sizeof(Reply) <= max_reply_bytes);
+        wire<Reply> const rpc_reply{id, reply};
+        engine_.send(requester, reply_handler_, rpc_reply);
+    }
+
+private:
+    template <typename Reply>
+    struct wire {
+        std::uint64_t id;
+        Reply reply;
+    };
+
+    pending_call register_call();
+    void abandon(std::uint64_t id);
+    void on_reply(const transport::message &incoming);
+
+    engine &engine_;
+    transport::handler_id reply_handler_;
+    std::mutex mutex_; ///< leaf lock over the next two members
+    std::uint64_t next_id_ = 1;
+    std::unordered_map<std::uint64_t, std::shared_ptr<pending_reply>> pending_;
+};
+
+} // namespace diomp::messaging

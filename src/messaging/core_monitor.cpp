@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "messaging/internal/core_monitor.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+namespace diomp::messaging {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// A yield that lasts longer has given the core to a CPU-bound thread.
+constexpr nanoseconds lost_slice{1'000'000};
+/// Threshold of the first yield after a period of sleeping: a part of a slice suffices.
+constexpr nanoseconds lost_slice_again{300'000};
+/// Cost of a sleep on both sides beyond that of a yield.
+constexpr nanoseconds sleep_cost{20'000};
+/// After a lost slice, waits sleep for this multiple of it before one tries a yield again. With 8,
+/// a tenth of the time beside a busy program is spent on trials; with 64, two ranks that share a
+/// core without such a program take too long to notice (barriers of two ranks beside two busy
+/// programs: 1 to 23 us with 8, 2 to 11 with 16, 2 to 19 with 64).
+constexpr int lost_time_factor = 16;
+constexpr nanoseconds max_sleep_period{1'000'000'000};
+/// If a yield lasts longer, another thread has run; the number of switches need not be read.
+constexpr nanoseconds other_thread_ran{10'000};
+/// While waits give the core away at once, one of so many reads the number of switches.
+constexpr unsigned sample_interval = 16;
+constexpr int num_trial_polls = 128; // a rank on another core replies within 2 us
+
+} // namespace
+
+core_access core_access::of_system() {
+    core_access made;
+    made.yield = [] { ::sched_yield(); };
+    made.count_switches = [] {
+        rusage used{};
+        ::getrusage(RUSAGE_THREAD, &used);
+        return used.ru_nivcsw; // a yield counts if another thread then runs
+    };
+    return made;
+}
+
+// Reading the number of switches costs as much as a yield. A wait that has polled in vain can
+// afford it; of waits that yield at once, as ranks that share a core do, only a sample reads it.
+bool core_monitor::samples_switches() { return polls() > 0 || is_sample(); }
+
+bool core_monitor::is_sample() {
+    return num_waits_.fetch_add(1, std::memory_order_relaxed) % sample_interval == 0;
+}
+
+int core_monitor::trial_polls() {
+    return max_polls_ > 0 && polls() == 0 && is_sample() ? num_trial_polls : 0;
+}
+
+bool core_monitor::note_duration(nanoseconds lasted, clock::time_point now) {
+    bool const was_sleeping = sleeps_until_.load(std::memory_order_relaxed) != clock::rep{0};
+    auto const num_yields = num_yields_.load(std::memory_order_relaxed) + 1;
+    bool const is_lost = lasted > (was_sleeping ? lost_slice_again : lost_slice);
+    num_yields_.store(is_lost ? 0 : num_yields, std::memory_order_relaxed);
+    bool const sleeps = is_lost && lasted > num_yields * sleep_cost;
+    if (sleeps) {
+        auto const sleeping = std::min(lasted * lost_time_factor, max_sleep_period);
+        sleeps_until_.store((now + sleeping).time_since_epoch().count(), std::memory_order_relaxed);
+    } else if (was_sleeping) {
+        sleeps_until_.store(clock::rep{0}, std::memory_order_relaxed);
+    }
+    return sleeps;
+}
+
+bool core_monitor::yield(bool is_first) {
+    bool const samples = is_first && max_polls_ > 0 && samples_switches();
+    long const before = samples ? core_.count_switches() : 0;
+    auto const begin = core_.now();
+    core_.yield();
+    auto const end = core_.now();
+    nanoseconds const lasted = end - begin;
+    if (samples) {
+        if (lasted > other_thread_ran || core_.count_switches() != before) {
+            lower();
+        } else {
+            raise();
+        }
+    }
+    return note_duration(lasted, end);
+}
+
+} // namespace diomp::messaging

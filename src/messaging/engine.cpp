@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "messaging/engine.h"
+
+#include "base/log.h"
+#include "base/panic.h"
+#include "base/sanitizer.h"
+#include "base/service_thread.h"
+#include "stacks/waiting.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace diomp::messaging {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+/// A yielding thread reads the clock every so many yields: a yield costs a fraction of a
+/// microsecond when no other thread uses the core, up to a time slice when one does.
+constexpr int yields_per_clock_check = 64;
+/// Polls of the network between two yields while no other thread uses the core; a yield costs twice
+/// as much as a poll. Does not apply to a thread that waits beside another polling thread of its
+/// rank, since the other one polls for both.
+constexpr int polls_per_yield = 16;
+/// A wait that has lasted this long is not on a hot path: sleep between polls.
+constexpr microseconds sleep_after{5000};
+constexpr microseconds min_sleep{50};
+constexpr microseconds max_sleep{1000};
+/// Calls begin_polling and end_polling, and counts the polling threads.
+class polling_scope {
+public:
+    polling_scope(transport::conduit &conduit, engine &engine, std::atomic<int> &num_polling)
+        : conduit_(conduit), engine_(engine), num_polling_(num_polling) {
+        enter();
+    }
+    ~polling_scope() { leave(); }
+    polling_scope(const polling_scope &) = delete;
+    polling_scope &operator=(const polling_scope &) = delete;
+
+    void leave() {
+        if (!std::exchange(has_left_, true)) {
+            num_polling_.fetch_sub(1, std::memory_order_relaxed);
+            while (conduit_.end_polling()) {
+                conduit_.begin_polling();
+                engine_.poll();
+            }
+        }
+    }
+    void enter() {
+        has_left_ = false;
+        num_polling_.fetch_add(1, std::memory_order_relaxed);
+        conduit_.begin_polling();
+    }
+
+private:
+    transport::conduit &conduit_;
+    engine &engine_;
+    std::atomic<int> &num_polling_;
+    bool has_left_ = true;
+};
+
+} // namespace
+
+engine::engine(transport::conduit &conduit, const engine_options &options)
+    : conduit_(conduit), options_(options), core_(options.spin_count, options.is_oversubscribed),
+      store_sleepers_(conduit.store_sleepers()) {
+    conduit_.set_am_long_handler(
+        [this](const transport::message &incoming) {
+            tsan_acquire_external();
+            handlers_[incoming.handler](incoming);
+        },
+        [this](const transport::message &incoming, std::size_t nbytes) {
+            transport::recv_buffer_callback const &find_buffer = recv_buffers_[incoming.handler];
+            return find_buffer ? find_buffer(incoming, nbytes) : nullptr;
+        });
+}
+
+engine::~engine() {
+    stop();
+    conduit_.set_am_long_handler({}, {});
+}
+
+transport::handler_id engine::add_handler(handler function,
+                                          transport::recv_buffer_callback recv_buffer) {
+    handlers_.push_back(std::move(function));
+    recv_buffers_.push_back(std::move(recv_buffer));
+    return static_cast<transport::handler_id>(handlers_.size() - 1);
+}
+
+void engine::start() {
+    if (!options_.progress_thread) {
+        return;
+    }
+    thread_ = start_service_thread("diomp-progress", [this] { run_progress_thread(); });
+}
+
+void engine::stop() {
+    stopping_.store(true, std::memory_order_release);
+    if (thread_.joinable()) {
+        conduit_.wake();
+        thread_.join();
+    }
+}
+
+void engine::send(world_rank peer, transport::handler_id handler,
+                  std::span<const std::byte> payload) {
+    if (payload.size() > conduit_.max_message_bytes(peer)) {
+        panic("active message exceeds the conduit's maximum payload");
+    }
+    tsan_release_external();
+    if (num_pending_.load(std::memory_order_acquire) == 0 &&
+        conduit_.try_send(peer, handler, payload)) {
+        return;
+    }
+    std::lock_guard const guard(outbox_mutex_);
+    auto const waiting = outbox_.find(peer.value());
+    if (waiting == outbox_.end() && conduit_.try_send(peer, handler, payload)) {
+        return;
+    }
+    outbox_[peer.value()].push_back({handler, {payload.begin(), payload.end()}});
+    num_pending_.fetch_add(1, std::memory_order_release);
+    conduit_.wake();
+}
+
+bool engine::flush_outbox() {
+    std::unique_lock const guard(outbox_mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return false;
+    }
+    bool moved = false;
+    for (auto waiting = outbox_.begin(); waiting != outbox_.end();) {
+        auto &[rank, messages] = *waiting;
+        while (!messages.empty() && conduit_.try_send(world_rank{rank}, messages.front().handler,
+                                                      messages.front().payload)) {
+            messages.pop_front();
+            num_pending_.fetch_sub(1, std::memory_order_release);
+            moved = true;
+        }
+        waiting = messages.empty() ? outbox_.erase(waiting) : std::next(waiting);
+    }
+    return moved;
+}
+
+bool engine::poll() {
+    int const handled = conduit_.poll([this](const transport::message &incoming) {
+        tsan_acquire_external();
+        handlers_[incoming.handler](incoming);
+    });
+    bool moved = false;
+    if (num_pending_.load(std::memory_order_acquire) > 0) [[unlikely]] {
+        moved = flush_outbox();
+    }
+    if (num_callbacks_.load(std::memory_order_acquire) > 0) [[unlikely]] {
+        moved = run_callbacks() || moved;
+    }
+    return handled > 0 || moved;
+}
+
+void engine::on_completion(std::shared_ptr<transport::completion> count,
+                           std::function<void()> then) {
+    call_when([count = std::move(count)] { return count->is_done(); }, std::move(then));
+}
+
+void engine::call_when(std::function<bool()> is_over, std::function<void()> then) {
+    {
+        std::lock_guard const guard(callback_mutex_);
+        callbacks_.push_back({std::move(is_over), std::move(then)});
+        num_callbacks_.fetch_add(1, std::memory_order_release);
+    }
+    // The transfer may be completed by a thread that does not poll afterwards, so the progress
+    // thread must check from time to time.
+    conduit_.wake();
+}
+
+bool engine::run_callbacks() {
+    std::vector<pending_callback> checked;
+    {
+        std::unique_lock const guard(callback_mutex_, std::try_to_lock);
+        if (!guard.owns_lock()) {
+            return false;
+        }
+        checked.swap(callbacks_);
+    }
+    auto const first = std::partition(checked.begin(), checked.end(),
+                                      [](const pending_callback &each) { return !each.is_over(); });
+    auto const num_finished = checked.end() - first;
+    std::vector<pending_callback> const finished(std::make_move_iterator(first),
+                                                 std::make_move_iterator(checked.end()));
+    checked.erase(first, checked.end());
+    {
+        std::lock_guard const guard(callback_mutex_);
+        callbacks_.insert(callbacks_.end(), std::make_move_iterator(checked.begin()),
+                          std::make_move_iterator(checked.end()));
+    }
+    for (pending_callback const &each : finished) {
+        each.then();
+    }
+    num_callbacks_.fetch_sub(static_cast<int>(num_finished), std::memory_order_release);
+    return num_finished > 0;
+}
+
+void engine::run_progress_thread() {
+    for (;;) {
+        std::uint32_t const seen = conduit_.activity();
+        if (stopping_.load(std::memory_order_acquire)) {
+            return;
+        }
+        if (poll()) {
+            conduit_.wake_idle_waiters();
+            continue;
+        }
+        // If messages wait for space at a peer, or transfers may be completed by another thread, no
+        // doorbell follows: check again soon.
+        bool const pending = num_pending_.load(std::memory_order_acquire) > 0 ||
+                             num_callbacks_.load(std::memory_order_acquire) > 0;
+        conduit_.sleep(seen, pending ? microseconds{100} : microseconds{1000000});
+    }
+}
+
+void engine::fail_waits(std::string reason) {
+    {
+        std::lock_guard const guard(failure_mutex_);
+        failure_ = std::move(reason);
+    }
+    failed_.store(true, std::memory_order_release);
+    conduit_.wake();
+}
+
+std::string engine::failure_reason() const {
+    std::lock_guard const guard(failure_mutex_);
+    return failure_;
+}
+
+std::string engine::explain(function_ref<std::string()> describe) const {
+    std::string const outstanding = conduit_.describe_outstanding();
+    return outstanding.empty() ? describe()
+                               : fmt::format("{}; outstanding: {}", describe(), outstanding);
+}
+
+status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
+                           int spins, transport::wait_kind what) {
+    polling_scope polling(conduit_, *this, num_polling_);
+    stacks::waiting here;
+    auto const begin = clock::now();
+    auto quiet_since = begin;
+    bool busy = false; // messages arrived since the last clock check
+    microseconds idle_wait = min_sleep;
+    bool warned = options_.warn_after_s <= 0;
+    bool has_yielded = false;
+    bool sleeps = core_.should_sleep();
+    bool has_slept = false;
+    bool const is_oversubscribed = core_.is_contended();
+    if (sleeps) {
+        spins += core_.trial_polls();
+    }
+    for (int round = 1;; ++round) {
+        if (ready()) {
+            if (round > 1 && round <= spins) {
+                core_.note_success();
+            }
+            return {};
+        }
+        // A thread that serves messages all the time also checks the clock: its own condition may
+        // never come true.
+        if (poll()) {
+            busy = true;
+        } else if (round <= spins ||
+                   (!is_oversubscribed && is_only_poller() && round % polls_per_yield != 0)) {
+            cpu_relax();
+            continue;
+        } else if (!sleeps) {
+            sleeps = core_.yield(!std::exchange(has_yielded, true));
+        }
+        if (round % yields_per_clock_check != 0 && !sleeps) {
+            continue;
+        }
+        if (here.is_requested()) [[unlikely]] {
+            here.describe_to_requester(explain(describe));
+        }
+        auto const now = clock::now();
+        auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
+        double const waited_s = static_cast<double>(waited.count()) * 1e-6;
+        if (failed_.load(std::memory_order_acquire)) {
+            std::lock_guard const guard(failure_mutex_);
+            return error(OMPX_ERR_PEER, failure_ + ", while " + describe());
+        }
+        if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
+            return error(
+                OMPX_ERR_TIMEOUT,
+                fmt::format("timed out after {:g} s {}", options_.timeout_s, explain(describe)),
+                "raise DIOMP_TIMEOUT if the other ranks are only slow");
+        }
+        if (!warned && waited_s > options_.warn_after_s) {
+            warned = true;
+            log(log_level::warn, "has been {} for {:.0f} s", explain(describe), waited_s);
+        }
+        // A thread that serves messages while it waits is on a hot path of another rank.
+        if (std::exchange(busy, false)) {
+            quiet_since = now;
+            idle_wait = min_sleep;
+        }
+        if (sleeps || now - quiet_since > sleep_after) {
+            if (sleeps && !std::exchange(has_slept, true)) {
+                core_.note_sleep();
+            }
+            std::uint32_t const seen = conduit_.activity();
+            polling.leave();
+            // ready() is not called again after it has returned true: it may have consumed what it
+            // found.
+            if (conduit_.idle_wait(what, seen, idle_wait, ready)) {
+                return {};
+            }
+            polling.enter();
+            // Do not sleep much beyond the end of a short wait.
+            idle_wait = std::clamp(waited / 8, min_sleep, std::min(idle_wait * 2, max_sleep));
+            round = std::max(spins, yields_per_clock_check) / yields_per_clock_check *
+                        yields_per_clock_check +
+                    yields_per_clock_check - 1; // one yield, then check the clock again
+        }
+    }
+}
+
+} // namespace diomp::messaging

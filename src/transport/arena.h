@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The arena: one range of virtual addresses, identical in every process of the job, divided into
+// slots of equal size, one per rank of the world. A slot is that rank's host segment, followed by
+// the device area, which contains the segments of devices whose memory is host memory. No process
+// uses this range for anything else, so an address in it never clashes with private memory of
+// another process, and a rank may pass the address of its own data to any node.
+//
+// Only the slots of the own node are backed by memory; the others are reserved address space. All
+// backed slots of a node are one memfd: its descriptor is sent from the node's first rank to the
+// others over a Unix socket, and nothing remains when the last process ends. Pages are committed
+// when touched. Before the slots, the file has a control area per local rank, mapped at any
+// address, which conduits use for queues and flags.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "launch/launch.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace diomp::transport {
+
+struct arena_options {
+    std::uint64_t base = 0;        ///< 0: default of this build
+    std::size_t usable_bytes = 0;  ///< per slot; 0: the node's memory, less in a very large job
+    std::size_t control_bytes = 0; ///< per rank, multiple of the page size
+    std::size_t device_bytes = 0;  ///< per slot, after the usable bytes
+    /// As large as usable_bytes, at least device_bytes, and at most the available space.
+    bool choose_device_bytes = false;
+    /// Core files include all segments of the node, which commits them. Otherwise they include the
+    /// ranges passed to allow_in_core.
+    bool is_in_core = false;
+};
+
+/// Immutable after create(); thread-safe.
+class arena {
+public:
+    /// Slots begin at multiples of this.
+    static constexpr std::size_t max_alignment = std::size_t{64} << 20;
+
+    /// Collective over the job: rank 0's geometry applies to all, each node's first rank creates
+    /// the file.
+    static result<std::unique_ptr<arena>> create(launch::launcher &launcher,
+                                                 const arena_options &options);
+    ~arena();
+    arena(const arena &) = delete;
+    arena &operator=(const arena &) = delete;
+
+    [[nodiscard]] std::uintptr_t base() const { return base_; }
+    /// Distance between slots.
+    [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
+    [[nodiscard]] std::size_t usable_bytes() const { return usable_bytes_; }
+    /// Offset of the device area in each slot, a multiple of max_alignment, and its size.
+    [[nodiscard]] std::size_t device_offset() const { return device_offset_; }
+    [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
+    /// Size of the world.
+    [[nodiscard]] int num_slots() const { return num_slots_; }
+    /// The slot's address, equal in every process; it has memory only on the owner's node.
+    [[nodiscard]] std::byte *slot(world_rank owner) const {
+        return reinterpret_cast<std::byte *>(base_ + owner.index() * slot_bytes_);
+    }
+    [[nodiscard]] std::byte *control(local_rank owner) const {
+        return control_ + owner.index() * control_bytes_;
+    }
+
+    /// Returns the physical pages that lie wholly inside [offset, offset + nbytes) of a slot to the
+    /// system; the range reads as zeros afterwards.
+    void release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
+    /// Includes the pages that lie wholly or partly inside [offset, offset + nbytes) of a slot in
+    /// core files.
+    void allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
+    /// Bytes of physical memory of a slot.
+    [[nodiscard]] std::size_t resident_bytes(local_rank owner) const;
+
+    /// Default address of the arena in this build, and its maximum size.
+    static std::uint64_t default_base();
+    static std::uint64_t max_span();
+
+private:
+    arena() = default;
+    status map_control();
+    status map_slots(const launch::job_info &job);
+    void keep_out_of_core(void *begin, std::size_t nbytes) const;
+    [[nodiscard]] std::uint64_t slot_in_file(local_rank owner) const {
+        return static_cast<std::uint64_t>(num_local_) * control_bytes_ +
+               owner.index() * slot_bytes_;
+    }
+
+    int fd_ = -1;
+    std::uintptr_t base_ = 0;
+    std::size_t usable_bytes_ = 0;
+    std::size_t device_offset_ = 0;
+    std::size_t device_bytes_ = 0;
+    std::size_t slot_bytes_ = 0;
+    std::size_t control_bytes_ = 0;
+    int num_slots_ = 0;
+    int num_local_ = 0;
+    std::byte *control_ = nullptr;
+    bool mapped_ = false;
+    bool is_in_core_ = false;
+    std::vector<world_rank> local_ranks_; ///< [local rank]
+};
+
+} // namespace diomp::transport

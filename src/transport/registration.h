@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Resources of this host that a network may use: RDMA adapters, and memory to register.
+#pragma once
+
+#include "launch/launch.h"
+#include "transport/arena.h"
+
+#include <string>
+
+namespace diomp::transport {
+
+/// Whether this host has an adapter that moves data without the target's processor (InfiniBand,
+/// RoCE, Omni-Path, EFA, Slingshot), with an active port and a device file that processes can open.
+/// Tests pass another root than "/".
+[[nodiscard]] bool has_rdma_adapter(const std::string &root = "/");
+
+/// Bytes of the own slot to register: all of it, or 0, and the log says why. Networks pin
+/// registered memory, and a segment that reserves most of the memory, as it does unless the user
+/// sets its size, cannot be pinned.
+std::size_t bytes_to_register(const arena &arena, const launch::job_info &job);
+
+} // namespace diomp::transport

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Addresses at which ranks listen, and the order in which they are tried.
+#pragma once
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "transport/tcp/tuning.h"
+
+#include <cstdint>
+#include <netinet/in.h>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace diomp::transport::tcp {
+
+/// An IPv6 address, or an IPv4 address mapped into IPv6.
+struct address {
+    in6_addr number{};
+    int prefix_bits = 128; ///< of its network
+};
+
+/// The addresses that a rank publishes.
+struct address_blob {
+    std::string node; ///< launch::node_identity()
+    std::uint16_t port = 0;
+    std::vector<address> addresses; ///< without loopback
+};
+
+/// Addresses of the interfaces that `wanted` lists, separated by commas; empty: of all that are up.
+/// An error if it names an interface that does not exist.
+result<std::vector<address>> own_addresses(const std::string &wanted);
+/// Addresses of all interfaces of this host, also loopback and those that are down.
+result<std::vector<in6_addr>> all_addresses();
+
+[[nodiscard]] std::string encode_address_blob(const address_blob &from);
+[[nodiscard]] address_blob decode_address_blob(const std::string &text);
+
+/// Addresses by which `here` may reach `there`, best first: loopback on the same host, addresses in
+/// a network that both share, then the others. For another host, loopback is left out, and so are
+/// addresses that this host has as well (in `local` or `here`), such as that of a container bridge.
+[[nodiscard]] std::vector<in6_addr> candidate_addresses(const address_blob &there,
+                                                        const address_blob &here,
+                                                        std::span<const in6_addr> local = {});
+
+[[nodiscard]] std::string to_text(const in6_addr &number);
+/// The peer's address of a connected socket as text; "not connected" otherwise.
+[[nodiscard]] std::string peer_address_of(int fd);
+
+enum class listen_scope : std::uint8_t { everywhere, loopback };
+/// Listens on all addresses (IPv4 only where there is no IPv6), or on 127.0.0.1 only. The system
+/// chooses the port, which is stored in `port`.
+result<unique_fd> listen(std::uint16_t &port, const tuning &how = {},
+                         listen_scope from = listen_scope::everywhere);
+/// Starts to connect. Does not block.
+result<unique_fd> start_connecting(const in6_addr &to, std::uint16_t port, const tuning &how = {});
+
+} // namespace diomp::transport::tcp

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A peer rank and the transfers in flight to and from it.
+#pragma once
+
+#include "transport/common/network_peer.h"
+#include "transport/common/pending_gets.h"
+#include "transport/tcp/connection.h"
+
+#include <deque>
+#include <mutex>
+
+namespace diomp::transport::tcp {
+
+/// Any thread.
+class peer final : public network_peer {
+public:
+    using network_peer::network_peer;
+
+    /// The connection; nullptr before the first request of either side.
+    [[nodiscard]] connection *active_connection() const {
+        return connection_.load(std::memory_order_acquire);
+    }
+    /// Moves coalesced puts to the send queue, before a flush.
+    void drain_coalescers() const {
+        if (connection *const conn = active_connection(); conn != nullptr) {
+            conn->drain_coalescers();
+        }
+    }
+    void set_connection(connection &chosen) {
+        connection_.store(&chosen, std::memory_order_release);
+    }
+
+    /// Number of queued puts, in the order of sending.
+    [[nodiscard]] std::atomic<std::uint64_t> &num_puts() { return num_puts_; }
+    /// `done` counts until all queued puts are complete at the peer. True if the caller must send a
+    /// flush with `number`.
+    [[nodiscard]] bool begin_flush(completion &done, std::uint64_t &number);
+    void end_flush(std::uint64_t number);
+    /// True if the next put is to carry its flush along before one is requested: each of the last
+    /// puts was followed by a flush. Consecutive puts without a flush switch this off; the cost is
+    /// one unneeded acknowledgement.
+    [[nodiscard]] bool should_piggyback_flush() const {
+        return is_each_put_flushed_.load(std::memory_order_relaxed) &&
+               num_flushed_.load(std::memory_order_relaxed) ==
+                   num_puts_.load(std::memory_order_relaxed);
+    }
+    /// A flush of the first `number` puts was sent along with the last one.
+    void note_flush_requested(std::uint64_t number);
+
+    /// The peer is connected and will not use the listening port again. False: it was connected
+    /// before.
+    [[nodiscard]] bool note_connected() { return !has_connected_.exchange(true); }
+
+    get_id begin_get(void *destination, std::size_t nbytes, completion &done);
+    /// Destination of a get, valid until end_get() or fail(); nullptr if the get has failed.
+    [[nodiscard]] std::byte *destination_of(get_id id, std::size_t nbytes);
+    void end_get(get_id id);
+    [[nodiscard]] std::size_t num_gets() const { return gets_.count(); }
+
+    [[nodiscard]] bool is_awaited() override { return has_outstanding() || unhandled_bytes() > 0; }
+    /// True if a put or get is not complete.
+    [[nodiscard]] bool has_outstanding() const {
+        return gets_.count() > 0 || num_acknowledged_.load(std::memory_order_acquire) <
+                                        num_puts_.load(std::memory_order_acquire);
+    }
+    [[nodiscard]] std::string describe_outstanding(bool is_silent) override;
+
+private:
+    struct pending_flush {
+        std::uint64_t number; ///< of puts that must be complete
+        completion *done;
+    };
+
+    [[nodiscard]] std::string count_outstanding() const override;
+    void end_all() override;
+
+    std::atomic<connection *> connection_{nullptr};
+    std::atomic<bool> has_connected_{false};
+    std::atomic<std::uint64_t> num_puts_{0};
+    std::atomic<std::uint64_t> num_acknowledged_{0};
+    std::uint64_t num_flush_requested_ = 0;     ///< puts covered by a flush that was sent
+    std::atomic<std::uint64_t> num_flushed_{0}; ///< puts before the last flush of a caller
+    std::atomic<bool> is_each_put_flushed_{false};
+    std::deque<pending_flush> pending_flushes_;
+    pending_gets gets_;
+};
+
+} // namespace diomp::transport::tcp

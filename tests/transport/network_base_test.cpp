@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Sleeping on a network's descriptor. That of UCX stays readable as long as a connection waits for
+// its peer, although there is nothing to do.
+#include "support/remote_ranks.h"
+#include "transport/common/network_base.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <sys/eventfd.h>
+#include <thread>
+
+namespace {
+
+using namespace diomp;
+using steady = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+std::int64_t ms_since(steady::time_point begin) {
+    return std::chrono::duration_cast<milliseconds>(steady::now() - begin).count();
+}
+
+/// A network whose descriptor is readable from the start and stays so.
+class readable_network final : public transport::network_base {
+public:
+    explicit readable_network(launch::launcher &launcher)
+        : network_base(launcher, {}, [] {}), descriptor_(::eventfd(1, EFD_CLOEXEC)) {}
+    ~readable_network() override { stop_thread(); }
+    readable_network(const readable_network &) = delete;
+    readable_network &operator=(const readable_network &) = delete;
+
+    status start() { return start_thread(descriptor_.get()); }
+    const char *name() const override { return "readable"; }
+    status put(world_rank, std::uint64_t, const void *, std::size_t,
+               transport::completion &) override {
+        return {};
+    }
+    status get(world_rank, std::uint64_t, void *, std::size_t, transport::completion &) override {
+        return {};
+    }
+    status flush(world_rank, transport::completion &) override { return {}; }
+    status flush_all(transport::completion &) override { return {}; }
+    std::size_t max_message_bytes() const override { return 8; }
+    bool try_send(world_rank, transport::handler_id, std::span<const std::byte>) override {
+        return true;
+    }
+    result<bool> send_long(world_rank, transport::handler_id, std::span<const std::byte>,
+                           std::span<const std::byte>, transport::completion &) override {
+        return false;
+    }
+    int poll(transport::message_handler sink) override {
+        return dispatch(moves.load(std::memory_order_relaxed), sink);
+    }
+    std::string describe_path(world_rank) const override { return "readable"; }
+
+    std::atomic<bool> moves{false}; ///< what a look at the network finds
+    std::atomic<std::int64_t> num_looks{0};
+
+private:
+    bool serve() override {
+        num_looks.fetch_add(1, std::memory_order_relaxed);
+        return moves.load(std::memory_order_relaxed);
+    }
+    void ping(transport::network_peer &) override {}
+    std::vector<transport::network_peer *> known_peers() const override { return {}; }
+    status drain() override { return {}; }
+
+    unique_fd descriptor_;
+};
+
+class network_base : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_TRUE(network.start().ok()); }
+    /// As a thread that waits in a call: looks, then naps.
+    void look_and_nap(milliseconds limit) {
+        network.poll([](const transport::message &) {});
+        network.idle_wait(limit, [] { return false; });
+    }
+
+    test::lonely_launcher launcher{2};
+    readable_network network{launcher};
+};
+
+TEST_F(network_base, naps_end_at_once_by_the_descriptor_but_not_one_after_the_other) {
+    network.begin_polling();
+    constexpr int num_naps = 100;
+    auto const begin = steady::now();
+    for (int i = 0; i < num_naps; ++i) {
+        look_and_nap(milliseconds{2});
+    }
+    EXPECT_GE(ms_since(begin), num_naps / 2 * 2);
+    network.end_polling();
+}
+
+TEST_F(network_base, a_nap_listens_again_once_something_has_moved) {
+    network.begin_polling();
+    network.moves = true;
+    auto const begin = steady::now();
+    for (int i = 0; i < 4; ++i) {
+        look_and_nap(milliseconds{60000});
+    }
+    EXPECT_LT(ms_since(begin), 60000);
+    network.end_polling();
+}
+
+TEST_F(network_base, the_thread_sleeps_between_looks_that_find_nothing) {
+    std::int64_t const before = network.num_looks;
+    auto const begin = steady::now();
+    std::this_thread::sleep_for(milliseconds{300});
+    std::int64_t const looks = network.num_looks - before;
+    std::int64_t const elapsed_ms = ms_since(begin);
+    // Two for each sleep of a millisecond, and what was under way at both ends.
+    EXPECT_LE(looks, 2 * elapsed_ms + 10);
+}
+
+} // namespace

@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Connections of the TCP conduit by themselves: what comes in any pieces, and what must not come;
+// and which addresses are tried in which order.
+#include "transport/tcp/address.h"
+#include "transport/tcp/connection.h"
+#include "transport/tcp/peer.h"
+#include "transport/tcp/tuning.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace tcp = diomp::transport::tcp;
+using diomp::unique_fd;
+using diomp::world_rank;
+using testing::ElementsAre;
+
+std::string pattern(std::size_t nbytes) {
+    std::string text(nbytes, '\0');
+    for (std::size_t i = 0; i < nbytes; ++i) {
+        text[i] = static_cast<char>(i * 7 + i / 251);
+    }
+    return text;
+}
+
+/// Accepts messages.
+class recorder final : public tcp::frame_handler {
+public:
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
+        return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
+    }
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte *body) override {
+        bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
+        return head.what == tcp::kind::message;
+    }
+
+    std::vector<std::string> bodies;
+};
+
+class tcp_link : public testing::Test {
+protected:
+    tcp_link() {
+        int ends[2] = {-1, -1};
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        here_ = ends[0];
+        there_.emplace(unique_fd(ends[1]), peer_);
+    }
+    ~tcp_link() override { ::close(here_); }
+
+    void write(const void *bytes, std::size_t nbytes) {
+        EXPECT_EQ(::send(here_, bytes, nbytes, MSG_NOSIGNAL), static_cast<ssize_t>(nbytes));
+    }
+    static tcp::frame message(std::size_t nbytes) {
+        tcp::frame head;
+        head.what = tcp::kind::message;
+        head.nbytes = nbytes;
+        return head;
+    }
+    std::string conversation(const std::vector<std::string> &bodies) {
+        std::string all;
+        for (auto const &body : bodies) {
+            tcp::frame const head = message(body.size());
+            all.append(reinterpret_cast<const char *>(&head), sizeof(head));
+            all += body;
+        }
+        return all;
+    }
+
+    tcp::peer peer_{world_rank(1), "there"};
+    recorder taker_;
+    int here_ = -1;
+    std::optional<tcp::connection> there_;
+};
+
+TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
+    std::vector<std::string> const bodies{"", "a", pattern(31), pattern(33), pattern(1000), ""};
+    std::string const all = conversation(bodies);
+    for (std::size_t const piece : {1U, 2U, 31U, 32U, 33U, 63U, 100U, 5000U}) {
+        int ends[2] = {-1, -1};
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        unique_fd const source(ends[0]);
+        tcp::connection other(unique_fd(ends[1]), peer_);
+        taker_.bodies.clear();
+        for (std::size_t at = 0; at < all.size(); at += piece) {
+            std::size_t const nbytes = std::min(piece, all.size() - at);
+            ASSERT_EQ(::send(source.get(), all.data() + at, nbytes, 0),
+                      static_cast<ssize_t>(nbytes));
+            EXPECT_TRUE(other.receive(taker_));
+        }
+        EXPECT_EQ(taker_.bodies, bodies) << piece;
+    }
+}
+
+TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    tcp::connection sender(unique_fd(ends[0]), peer_);
+    tcp::connection receiver(unique_fd(ends[1]), peer_);
+    std::vector<std::string> bodies;
+    diomp::transport::completion source_free;
+    // Copied and not copied in turn, more than the socket holds.
+    for (std::size_t i = 0; i < 200; ++i) {
+        bodies.push_back(pattern(i % 3 == 0 ? 20000 + i * 100 : i * 40));
+    }
+    for (auto const &body : bodies) {
+        sender.send(message(body.size()), body.data(), body.size(), &source_free);
+    }
+    EXPECT_TRUE(sender.has_queued_data());
+    EXPECT_FALSE(source_free.is_done());
+    for (int round = 0; round < 100000 && taker_.bodies.size() < bodies.size(); ++round) {
+        sender.transmit();
+        receiver.receive(taker_);
+    }
+    EXPECT_EQ(taker_.bodies, bodies);
+    EXPECT_FALSE(sender.has_queued_data());
+    EXPECT_EQ(sender.copied_bytes(), 0);
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, 0);
+}
+
+TEST_F(tcp_link, sources_are_free_when_the_connection_breaks) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    tcp::connection sender(unique_fd(ends[0]), peer_);
+    std::string const much = pattern(std::size_t{8} << 20);
+    diomp::transport::completion source_free;
+    sender.send(message(much.size()), much.data(), much.size(), &source_free);
+    EXPECT_FALSE(source_free.is_done());
+    ::close(ends[1]);
+    sender.transmit();
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::broken);
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
+    EXPECT_EQ(sender.copied_bytes(), 0);
+    sender.send(message(1), "x", 1, nullptr); // is lost, like the peer
+    EXPECT_FALSE(sender.has_queued_data());
+}
+
+/// Two connected descriptors that do not block.
+std::pair<unique_fd, unique_fd> connected() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+TEST_F(tcp_link, nothing_leaves_before_it_is_open_and_released) {
+    auto [here, there] = connected();
+    tcp::connection sender(peer_);
+    tcp::connection receiver(std::move(there), peer_);
+    std::string const large = pattern(20000);
+    diomp::transport::completion source_free;
+    sender.send(message(1), "a", 1, nullptr);
+    sender.send(message(large.size()), large.data(), large.size(), &source_free);
+    EXPECT_FALSE(sender.transmit());
+    EXPECT_FALSE(sender.receive(taker_));
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::opening);
+    EXPECT_FALSE(sender.has_queued_data()) << "what may not leave does not wait for room";
+    EXPECT_TRUE(sender.open(std::move(here)));
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
+    EXPECT_FALSE(sender.transmit());
+    EXPECT_FALSE(receiver.receive(taker_));
+    EXPECT_FALSE(source_free.is_done());
+
+    EXPECT_TRUE(sender.confirm());
+    while (taker_.bodies.size() < 2) {
+        receiver.receive(taker_);
+        sender.transmit();
+    }
+    EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_FALSE(sender.confirm()) << "twice";
+    EXPECT_FALSE(sender.open(unique_fd())) << "twice";
+}
+
+TEST_F(tcp_link, sources_are_free_when_it_cannot_be_opened) {
+    tcp::connection sender(peer_);
+    std::string const large = pattern(20000);
+    diomp::transport::completion source_free;
+    sender.send(message(large.size()), large.data(), large.size(), &source_free);
+    sender.disconnect("no way");
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
+    EXPECT_FALSE(sender.open(unique_fd()));
+    EXPECT_EQ(sender.failure_reason(), "no way");
+}
+
+TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
+    for (bool const is_open : {false, true}) {
+        auto [here, there] = connected();
+        auto [other_here, other_there] = connected();
+        tcp::connection held(peer_);
+        tcp::connection next(std::move(other_here), peer_);
+        tcp::connection receiver(std::move(other_there), peer_);
+        tcp::connection unused(std::move(there));
+        std::string const large = pattern(20000);
+        diomp::transport::completion source_free;
+        taker_.bodies.clear();
+        if (is_open) {
+            EXPECT_TRUE(held.open(std::move(here)));
+        }
+        here.reset();
+        held.send(message(1), "a", 1, nullptr);
+        held.send(message(large.size()), large.data(), large.size(), &source_free);
+        held.send(message(1), "b", 1, nullptr);
+        EXPECT_TRUE(held.supersede_by(next));
+        EXPECT_EQ(held.target(), nullptr);
+        held.send(message(1), "c", 1, nullptr);
+        next.send(message(1), "d", 1, nullptr);
+        while (taker_.bodies.size() < 5) {
+            held.transmit();
+            receiver.receive(taker_);
+        }
+        EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c", "d"));
+        EXPECT_TRUE(source_free.is_done());
+        EXPECT_EQ(source_free.failure, 0);
+        EXPECT_EQ(next.copied_bytes(), 0);
+        EXPECT_FALSE(held.supersede_by(next)) << "twice";
+        unused.receive(taker_);
+        EXPECT_EQ(unused.current_state(), tcp::connection::state::broken)
+            << "its other end is gone";
+    }
+}
+
+TEST_F(tcp_link, one_that_is_not_held_does_not_give_way) {
+    auto [here, there] = connected();
+    tcp::connection sender(std::move(here), peer_);
+    EXPECT_FALSE(sender.supersede_by(*there_));
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
+}
+
+// The lower rank's own connection counts; the other one is there until its other end closes it.
+TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
+    auto [here, there] = connected();
+    tcp::connection unused(std::move(there));
+    std::string const all = conversation({"hello"});
+    ASSERT_EQ(::send(here.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+    unused.receive(taker_);
+    EXPECT_TRUE(taker_.bodies.empty());
+    EXPECT_EQ(unused.current_state(), tcp::connection::state::broken);
+}
+
+TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
+    EXPECT_TRUE(there_->may_transmit_immediately(7));
+    EXPECT_TRUE(there_->may_transmit_immediately(7));
+    EXPECT_FALSE(there_->may_transmit_immediately(7));
+    EXPECT_FALSE(there_->may_transmit_immediately(7));
+    EXPECT_TRUE(there_->may_transmit_immediately(8));
+}
+
+// Who polls asks the system which connections have something only where another thread writes.
+TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
+    auto [here, there] = connected();
+    tcp::connection sender(std::move(here), peer_);
+    EXPECT_FALSE(sender.is_written_by_others()) << "by nobody yet";
+    std::thread([&] { sender.transmit(); }).join();
+    EXPECT_TRUE(sender.is_written_by_others());
+    sender.transmit();
+    EXPECT_FALSE(sender.is_written_by_others());
+}
+
+// While one thread writes, another one's word is enough.
+/// Until the threads, each of which counts itself done, have sent everything.
+void take_all(tcp::connection &sender, tcp::connection &receiver, tcp::frame_handler &taker,
+              std::vector<std::thread> &threads, const std::atomic<int> &num_done) {
+    while (num_done < static_cast<int>(threads.size()) || sender.has_queued_data()) {
+        receiver.receive(taker);
+        sender.transmit();
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+    while (receiver.receive(taker)) {
+    }
+}
+
+TEST_F(tcp_link, what_many_threads_send_arrives_once_and_in_order_of_each) {
+    auto [here, there] = connected();
+    tcp::connection sender(std::move(here), peer_);
+    tcp::connection receiver(std::move(there), peer_);
+    constexpr int num_threads = 4;
+    constexpr int each_sends = 500;
+    std::vector<std::thread> threads;
+    std::atomic<int> num_done{0};
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int i = 0; i < each_sends; ++i) {
+                std::string const text = std::to_string(thread) + " " + std::to_string(i);
+                sender.send(message(text.size()), text.data(), text.size(), nullptr);
+                sender.transmit();
+            }
+            ++num_done;
+        });
+    }
+    take_all(sender, receiver, taker_, threads, num_done);
+    std::array<int, num_threads> next{};
+    for (std::string const &body : taker_.bodies) {
+        std::size_t cut = 0;
+        int const thread = std::stoi(body, &cut);
+        EXPECT_EQ(std::stoi(body.substr(cut)), next[static_cast<std::size_t>(thread)]++);
+    }
+    EXPECT_THAT(next, testing::Each(each_sends));
+}
+
+/// Counts puts; a flush must name exactly those before it.
+class put_counter final : public tcp::frame_handler {
+public:
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
+        return on.scratch(head.nbytes);
+    }
+    bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte * /*body*/) override {
+        num_puts += head.what == tcp::kind::put ? 1 : 0;
+        if (head.what == tcp::kind::flush) {
+            ++num_flushes;
+            EXPECT_EQ(head.number, num_puts);
+        }
+        return true;
+    }
+
+    std::uint64_t num_puts = 0;
+    std::uint64_t num_flushes = 0;
+};
+
+TEST_F(tcp_link, a_flush_that_a_put_brings_covers_the_puts_of_all_threads_before_it) {
+    auto [here, there] = connected();
+    tcp::connection sender(std::move(here), peer_);
+    tcp::connection receiver(std::move(there), peer_);
+    constexpr int num_threads = 3;
+    constexpr int each_sends = 400;
+    std::string const data = pattern(9000);
+    diomp::transport::completion source_free;
+    std::atomic<std::uint64_t> num_puts{0};
+    std::atomic<int> num_done{0};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < num_threads; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (int i = 0; i < each_sends; ++i) {
+                bool const brings_flush = (i + thread) % 2 == 0;
+                tcp::frame const head{.what = tcp::kind::put, .nbytes = data.size()};
+                std::uint64_t const asked =
+                    sender.send_put(head, data.data(), source_free, num_puts, brings_flush);
+                EXPECT_EQ(asked != 0, brings_flush);
+                sender.transmit();
+            }
+            ++num_done;
+        });
+    }
+    put_counter counter;
+    take_all(sender, receiver, counter, threads, num_done);
+    EXPECT_EQ(counter.num_puts, num_threads * each_sends);
+    EXPECT_EQ(counter.num_flushes, num_threads * each_sends / 2);
+    EXPECT_EQ(num_puts, counter.num_puts);
+    EXPECT_TRUE(source_free.is_done());
+}
+
+TEST(tcp_peer, puts_bring_their_flush_only_after_puts_that_were_flushed_one_by_one) {
+    tcp::peer there(world_rank(1), "there");
+    auto const put = [&] { return ++there.num_puts(); };
+    std::uint64_t asked = 0;
+    diomp::transport::completion done;
+    EXPECT_FALSE(there.should_piggyback_flush()); // nothing is known
+    put();
+    EXPECT_TRUE(there.begin_flush(done, asked));
+    there.end_flush(asked);
+    ASSERT_TRUE(there.should_piggyback_flush());
+    // The put asks; who waits for it later does not.
+    there.note_flush_requested(put());
+    EXPECT_FALSE(there.should_piggyback_flush()); // one is on its way
+    EXPECT_FALSE(there.begin_flush(done, asked));
+    EXPECT_EQ(asked, 2);
+    EXPECT_FALSE(done.is_done());
+    there.end_flush(asked);
+    EXPECT_TRUE(done.is_done());
+    // The answer may come before anybody waits: then there is nothing to wait for.
+    ASSERT_TRUE(there.should_piggyback_flush());
+    there.note_flush_requested(put());
+    there.end_flush(3);
+    EXPECT_FALSE(there.begin_flush(done, asked));
+    EXPECT_TRUE(done.is_done());
+    EXPECT_TRUE(there.should_piggyback_flush());
+    // A put behind one that has asked must be asked for; then two had one flush.
+    there.note_flush_requested(put());
+    put();
+    EXPECT_TRUE(there.begin_flush(done, asked));
+    EXPECT_EQ(asked, 5);
+    there.end_flush(4);
+    EXPECT_FALSE(done.is_done());
+    there.end_flush(5);
+    EXPECT_TRUE(done.is_done());
+    EXPECT_FALSE(there.should_piggyback_flush());
+}
+
+TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
+    std::string all = conversation({"good"});
+    tcp::frame head;
+    head.what = static_cast<tcp::kind>(200);
+    head.nbytes = std::uint64_t{1} << 40;
+    all.append(reinterpret_cast<const char *>(&head), sizeof(head));
+    write(all.data(), all.size());
+    there_->receive(taker_);
+    EXPECT_THAT(taker_.bodies, ElementsAre("good"));
+    EXPECT_EQ(there_->current_state(), tcp::connection::state::broken);
+    EXPECT_EQ(there_->failure_reason(), "it has sent an invalid frame");
+}
+
+TEST_F(tcp_link, a_closed_connection_is_noticed_after_what_it_brought) {
+    std::string const all = conversation({"last words"});
+    write(all.data(), all.size());
+    ::shutdown(here_, SHUT_WR);
+    while (there_->current_state() == tcp::connection::state::connected) {
+        there_->receive(taker_);
+    }
+    EXPECT_THAT(taker_.bodies, ElementsAre("last words"));
+    EXPECT_EQ(there_->failure_reason(), "the connection has been closed");
+}
+
+/// A connection to ourselves, and what the other end has accepted.
+struct loopback_pair {
+    explicit loopback_pair(const tcp::tuning &how) {
+        std::uint16_t port = 0;
+        auto listener = tcp::listen(port, how);
+        EXPECT_TRUE(listener.ok());
+        in6_addr loopback{};
+        ::inet_pton(AF_INET6, "::ffff:127.0.0.1", &loopback);
+        auto started = tcp::start_connecting(loopback, port, how);
+        EXPECT_TRUE(started.ok());
+        opened = started.take();
+        pollfd waiting{listener.value().get(), POLLIN, 0};
+        EXPECT_EQ(::poll(&waiting, 1, 10000), 1);
+        accepted = unique_fd(::accept(listener.value().get(), nullptr, nullptr));
+    }
+    unique_fd opened;
+    unique_fd accepted;
+};
+
+std::string system_congestion() {
+    unique_fd const probe(::socket(AF_INET, SOCK_STREAM, 0));
+    return tcp::congestion_of(probe.get());
+}
+
+TEST(tcp_tuning, near_connections_are_not_paced_and_others_are_the_systems) {
+    auto how = tcp::tuning::create(0, "auto");
+    ASSERT_TRUE(how.ok());
+    loopback_pair const pair(how.value());
+    std::string const own = system_congestion();
+    for (int const fd : {pair.opened.get(), pair.accepted.get()}) {
+        how.value().adapt(fd);
+        if (own.starts_with("bbr")) {
+            EXPECT_THAT(tcp::congestion_of(fd), testing::AnyOf("cubic", "reno"));
+        } else {
+            EXPECT_EQ(tcp::congestion_of(fd), own);
+        }
+        int on = 0;
+        socklen_t size = sizeof(on);
+        ::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size);
+        EXPECT_NE(on, 0);
+        int room = 0;
+        size = sizeof(room);
+        ::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
+        EXPECT_LE(room, 2 * 256 * 1024);
+    }
+}
+
+TEST(tcp_tuning, far_connections_are_left_to_the_system) {
+    auto how = tcp::tuning::create(0, "auto", 0);
+    ASSERT_TRUE(how.ok());
+    loopback_pair const pair(how.value());
+    for (int const fd : {pair.opened.get(), pair.accepted.get()}) {
+        how.value().adapt(fd);
+        EXPECT_EQ(tcp::congestion_of(fd), system_congestion());
+    }
+}
+
+TEST(tcp_tuning, what_the_user_wants_is_taken_or_refused_with_a_remedy) {
+    auto how = tcp::tuning::create(4096, "reno");
+    ASSERT_TRUE(how.ok()) << "every system has it";
+    loopback_pair const pair(how.value());
+    how.value().adapt(pair.accepted.get());
+    EXPECT_EQ(tcp::congestion_of(pair.opened.get()), "reno");
+    EXPECT_EQ(tcp::congestion_of(pair.accepted.get()), "reno");
+
+    auto refused = tcp::tuning::create(0, "no such thing");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.failure().message(), testing::HasSubstr("'no such thing'"));
+    EXPECT_EQ(tcp::congestion_of(-1), "");
+}
+
+tcp::address make(const char *number, int prefix_bits) {
+    tcp::address made;
+    EXPECT_EQ(::inet_pton(AF_INET6, number, &made.number), 1) << number;
+    made.prefix_bits = prefix_bits;
+    return made;
+}
+
+std::vector<std::string> ways(const tcp::address_blob &there, const tcp::address_blob &here) {
+    std::vector<std::string> found;
+    for (in6_addr const &each : tcp::candidate_addresses(there, here)) {
+        found.push_back(tcp::to_text(each));
+    }
+    return found;
+}
+
+TEST(tcp_address, those_in_a_network_of_ours_come_first) {
+    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
+    tcp::address_blob const there{"b",
+                                  2,
+                                  {make("::ffff:192.168.3.4", 120), make("::ffff:10.1.200.7", 112),
+                                   make("2001:db8:6::2", 64), make("2001:db8:5::2", 64)}};
+    EXPECT_THAT(ways(there, here),
+                ElementsAre("10.1.200.7", "2001:db8:5::2", "192.168.3.4", "2001:db8:6::2"));
+}
+
+TEST(tcp_address, a_rank_of_the_same_host_is_reached_by_loopback_first) {
+    tcp::address_blob const address_blob{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    EXPECT_THAT(ways(address_blob, address_blob), ElementsAre("127.0.0.1", "10.1.0.1"));
+}
+
+// A bridge of containers has the same address on every host; another program may listen there.
+TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one) {
+    tcp::address_blob const here{
+        "a", 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
+    tcp::address_blob const there{"b",
+                                  2,
+                                  {make("::ffff:172.17.0.1", 112), make("::ffff:127.0.0.1", 104),
+                                   make("::1", 128), make("::ffff:10.1.0.2", 112)}};
+    EXPECT_THAT(ways(there, here), ElementsAre("10.1.0.2"));
+    tcp::address_blob same_host = there;
+    same_host.node = "a";
+    EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
+}
+
+// The bridge may be down here, or not be offered, and be up at the other host.
+TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_either) {
+    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::address_blob const there{
+        "b", 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
+    in6_addr const bridge = make("::ffff:172.17.0.1", 112).number;
+    std::vector<std::string> found;
+    for (in6_addr const &each : tcp::candidate_addresses(there, here, {&bridge, 1})) {
+        found.push_back(tcp::to_text(each));
+    }
+    EXPECT_THAT(found, ElementsAre("10.1.0.2"));
+    auto local = tcp::all_addresses();
+    ASSERT_TRUE(local.ok());
+    auto const is_loopback = [](const in6_addr &each) { return tcp::to_text(each) == "127.0.0.1"; };
+    EXPECT_THAT(local.value(), testing::Contains(testing::Truly(is_loopback)));
+}
+
+TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
+    std::uint16_t port = 0;
+    auto listener = tcp::listen(port, {}, tcp::listen_scope::loopback);
+    ASSERT_TRUE(listener.ok());
+    sockaddr_in bound{};
+    socklen_t size = sizeof(bound);
+    ASSERT_EQ(::getsockname(listener.value().get(), reinterpret_cast<sockaddr *>(&bound), &size),
+              0);
+    EXPECT_EQ(bound.sin_family, AF_INET);
+    EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+}
+
+TEST(tcp_address, a_card_survives_the_launcher) {
+    tcp::address_blob const address_blob{
+        "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};
+    tcp::address_blob const read = tcp::decode_address_blob(tcp::encode_address_blob(address_blob));
+    EXPECT_EQ(read.node, address_blob.node);
+    EXPECT_EQ(read.port, address_blob.port);
+    EXPECT_EQ(tcp::encode_address_blob(read), tcp::encode_address_blob(address_blob));
+}
+
+TEST(tcp_address, interfaces_that_do_not_exist_are_errors) {
+    auto found = tcp::own_addresses("lo,nonsense0");
+    ASSERT_FALSE(found.ok());
+    EXPECT_THAT(found.failure().message(), testing::HasSubstr("'nonsense0'"));
+    EXPECT_THAT(found.failure().remedy(), testing::HasSubstr("DIOMP_TCP_INTERFACES"));
+}
+
+TEST(tcp_address, loopback_is_taken_only_if_named) {
+    auto named = tcp::own_addresses("lo");
+    auto all = tcp::own_addresses("");
+    ASSERT_TRUE(named.ok() && all.ok());
+    auto const is_loopback = [](const tcp::address &each) {
+        return tcp::to_text(each.number) == "127.0.0.1";
+    };
+    EXPECT_THAT(named.value(), testing::Contains(testing::Truly(is_loopback)));
+    EXPECT_THAT(all.value(), testing::Not(testing::Contains(testing::Truly(is_loopback))));
+}
+
+} // namespace

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "remote_devices.h"
+
+#include "multihost/host_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace diomp::run {
+namespace {
+
+constexpr int max_devices = 4096; // per service
+
+constexpr std::array<std::string_view, 4> kinds{"cpu", "cuda", "amdgpu", "host"};
+
+/// Parses the text after the host: "", ":2", ":cpu" or ":cpu:2". Returns false if malformed.
+bool parse_devices(std::string_view text, device_host &into) {
+    for (std::string_view const kind : kinds) {
+        if (text.starts_with(':') && text.substr(1, text.find(':', 1) - 1) == kind) {
+            into.kind = kind;
+            text.remove_prefix(1 + kind.size());
+            break;
+        }
+    }
+    if (text.empty()) {
+        into.devices = into.kind == "cpu" ? 1 : 0;
+        return true;
+    }
+    auto const parsed = std::from_chars(text.begin() + 1, text.end(), into.devices);
+    return text.front() == ':' && parsed.ec == std::errc() && parsed.ptr == text.end() &&
+           into.devices >= 1 && into.devices <= max_devices;
+}
+
+error too_few_devices(long devices, int ranks) {
+    return {OMPX_ERR_ARG,
+            fmt::format("--remote-devices: {} device{} for {} ranks", devices,
+                        devices == 1 ? "" : "s", ranks),
+            "ask for a device for each rank at least"};
+}
+
+result<device_host> parse_device_host(std::string_view text) {
+    device_host host;
+    auto const bracket = text.starts_with('[') ? text.find(']') : std::string_view::npos;
+    auto const end = bracket != std::string_view::npos ? bracket + 1 : text.find(':');
+    std::string_view const rest = end < text.size() ? text.substr(end) : std::string_view();
+    host.name =
+        bracket != std::string_view::npos ? text.substr(1, bracket - 1) : text.substr(0, end);
+    if (!is_host_name(host.name)) {
+        return error(OMPX_ERR_ARG, fmt::format("'{}' is not a host name", host.name));
+    }
+    if (!parse_devices(rest, host)) {
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("'{}' is not HOST, HOST:N, HOST:KIND or HOST:KIND:N with a KIND of "
+                        "{} and N from 1 to {}; addresses with colons stand in brackets",
+                        text, fmt::join(kinds, ", "), max_devices));
+    }
+    return host;
+}
+
+} // namespace
+
+result<std::vector<device_host>> parse_device_hosts(std::string_view text) {
+    std::vector<device_host> hosts;
+    while (true) {
+        auto const comma = text.find(',');
+        auto parsed = parse_device_host(text.substr(0, comma));
+        DIOMP_TRY(parsed);
+        device_host const &host = parsed.value();
+        auto const known = std::ranges::find_if(hosts, [&host](const device_host &each) {
+            return each.name == host.name && each.kind == host.kind;
+        });
+        if (known == hosts.end()) {
+            hosts.push_back(host);
+        } else {
+            bool const all = known->devices == 0 || host.devices == 0;
+            known->devices = all ? 0 : known->devices + host.devices;
+            if (known->devices > max_devices) {
+                return error(OMPX_ERR_ARG,
+                             fmt::format("more than {} devices of {}", max_devices, host.name));
+            }
+        }
+        if (comma == std::string_view::npos) {
+            return hosts;
+        }
+        text.remove_prefix(comma + 1);
+    }
+}
+
+status check_devices(const std::vector<device_host> &hosts, int ranks) {
+    long total = 0;
+    for (const device_host &each : hosts) {
+        if (each.devices == 0) {
+            return {};
+        }
+        total += each.devices;
+    }
+    return hosts.empty() || total >= ranks ? status() : status(too_few_devices(total, ranks));
+}
+
+result<std::vector<std::string>> assign_devices(const std::vector<device_service> &services,
+                                                int ranks) {
+    long total = 0;
+    for (const device_service &each : services) {
+        total += each.devices;
+    }
+    if (total < ranks) {
+        return too_few_devices(total, ranks);
+    }
+    std::vector<std::string> assigned(static_cast<std::size_t>(ranks));
+    long begin = 0; // index of the service's first device among all
+    for (const device_service &each : services) {
+        bool const brackets = each.address.find(':') != std::string::npos;
+        for (long first = begin; first < begin + each.devices;) {
+            auto const rank = first * ranks / total;
+            long const next =
+                ((rank + 1) * total + ranks - 1) / ranks; // first device of the next rank
+            long const end = std::min(next, begin + each.devices);
+            std::string &rank_devices = assigned[static_cast<std::size_t>(rank)];
+            rank_devices += fmt::format("{}{}{}{}:{}@{}*{}", rank_devices.empty() ? "" : ",",
+                                        brackets ? "[" : "", each.address, brackets ? "]" : "",
+                                        each.port, first - begin, end - first);
+            first = end;
+        }
+        begin += each.devices;
+    }
+    return assigned;
+}
+
+int helper_threads(std::string_view rank_devices, std::size_t processors) {
+    constexpr int min_threads = 2;
+    constexpr int default_threads = 8;
+    constexpr int max_threads = 16;
+    int devices = 0;
+    for (std::size_t star = rank_devices.find('*'); star != std::string_view::npos;
+         star = rank_devices.find('*', star + 1)) {
+        int count = 0;
+        std::from_chars(rank_devices.data() + star + 1, rank_devices.data() + rank_devices.size(),
+                        count);
+        devices += count;
+    }
+    auto const cores = static_cast<int>(std::min<std::size_t>(processors, default_threads));
+    return std::clamp(std::max(devices, cores), min_threads, max_threads);
+}
+
+} // namespace diomp::run
