@@ -29,6 +29,7 @@ libzstd-dev           the same
 xz-utils              the source of libomptarget is unpacked with it
 libffi-dev            host devices, ours on other hosts too, call their target regions through it
 libsodium-dev         connections prove who they are, see docs/security.md
+libseccomp-dev        system call filters for sessions of device services
 libxxhash-dev         device images are known by their hash
 libclang-19-dev       what the plugin for the pragmas is built with
 libucx-dev            ranks on several nodes; without it DiOMP builds and says so there

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <map>
+#include <string>
 
 namespace diomp::deviced {
 
@@ -33,24 +35,37 @@ command_line parse_command_line(int argc, char **argv) {
                    "Memory of each device for each client, as 4G. Default: an equal share of the "
                    "host's memory")
         ->type_name("SIZE");
-    app.add_option("--max-sessions", chosen.max_sessions,
+    app.add_option("--max-sessions", chosen.server.max_sessions,
                    "Maximum number of devices that all clients together may use concurrently; at "
                    "least the number of devices")
         ->check(CLI::Range(1, 65535))
         ->capture_default_str()
         ->type_name("N");
-    app.add_option("--greeting-timeout", chosen.handshake_timeout_s,
+    app.add_option("--greeting-timeout", chosen.server.handshake_timeout_s,
                    "Time limit of a connection for authenticating with the token")
         ->check(CLI::Range(0.01, 3600.0))
         ->capture_default_str()
         ->type_name("SECONDS");
     app.add_option(
-           "--least-kernel-time", chosen.min_kernel_time_s,
+           "--least-kernel-time", chosen.server.min_kernel_time_s,
            "For measurements: a shorter kernel sleeps for the rest of this time, so that many "
            "devices on few cores scale like the same number of hosts")
         ->check(CLI::Range(0.0, 3600.0))
         ->type_name("SECONDS");
-    app.add_flag("--once", chosen.once, "End when the last session has ended");
+    static const std::map<std::string, offload::service::confinement> confinements{
+        {"off", offload::service::confinement::off},
+        {"available", offload::service::confinement::available},
+        {"required", offload::service::confinement::required}};
+    app.add_option(
+           "--confine", chosen.server.rights,
+           "Least rights for sessions, by Landlock and seccomp: no files but in a folder of "
+           "their own, no tracing or signalling of other processes, no fixed ports, no raw "
+           "sockets. available: as far as the kernel has them; required: all, or the "
+           "service does not start")
+        ->transform(CLI::CheckedTransformer(confinements).description(""))
+        ->take_last()
+        ->type_name("off|available|required");
+    app.add_flag("--once", chosen.server.once, "End when the last session has ended");
     app.add_flag("--end-with-parent", chosen.ends_with_parent,
                  "End when the process that started this one ends");
     app.add_flag("--print-port", chosen.prints_port, "Print the port when the service listens");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "offload/remote/protocol.h"
+#include "offload/service/server.h"
 
 #include <string>
 
@@ -14,10 +15,7 @@ struct command_line {
     std::string devices = "1";
     std::string memory;
     std::string ignored_signals; ///< numbers, separated by commas
-    double handshake_timeout_s = 10;
-    int max_sessions = 64;
-    double min_kernel_time_s = 0;
-    bool once = false;
+    offload::service::server_options server; ///< without devices
     bool ends_with_parent = false;
     bool prints_port = false;
     bool attached = false;

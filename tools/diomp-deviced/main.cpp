@@ -2,6 +2,7 @@
 // diomp-deviced: lends this host's devices to OpenMP programs on other hosts.
 #include "attached.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "base/secret_variable.h"
 #include "base/service_thread.h"
 #include "base/signal_dispositions.h"
@@ -122,6 +123,22 @@ diomp::result<diomp::secure::secret> make_token(std::string &text) {
     return token;
 }
 
+diomp::status check_confinement(service::confinement wanted) {
+    if (wanted == service::confinement::off) {
+        return {};
+    }
+    std::string all;
+    for (auto const &each : service::missing_for_confinement()) {
+        diomp::log(diomp::log_level::warn, "sessions are confined in part: {}", each);
+        all += (all.empty() ? "" : "; ") + each;
+    }
+    if (wanted == service::confinement::required && !all.empty()) {
+        return diomp::error(OMPX_ERR_UNSUPPORTED, "--confine required: " + all,
+                            "use --confine available, or a kernel and a build that have it");
+    }
+    return {};
+}
+
 diomp::status run(const command_line &chosen) {
     // First, before the environment is copied. Regions of clients must not read the token.
     std::string token_text = diomp::take_secret_variable("DIOMP_TOKEN");
@@ -144,7 +161,7 @@ diomp::status run(const command_line &chosen) {
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
     diomp::set_log(settings.value().log, "[service] ");
-    service::server_options options;
+    service::server_options options = chosen.server;
     auto token = make_token(token_text);
     DIOMP_TRY(token);
     ::unsetenv("DIOMP_REMOTE_DEVICES");
@@ -164,11 +181,8 @@ diomp::status run(const command_line &chosen) {
     DIOMP_TRY(listening);
     auto devices = find_devices(chosen.devices, memory_bytes);
     DIOMP_TRY(devices);
+    DIOMP_TRY(check_confinement(options.rights));
     options.devices = devices.take();
-    options.handshake_timeout_s = chosen.handshake_timeout_s;
-    options.max_sessions = chosen.max_sessions;
-    options.once = chosen.once;
-    options.min_kernel_time_s = chosen.min_kernel_time_s;
     options.network_device_memory = settings.value().network_device_memory;
     print_address(chosen, listening.value(), options.devices.size());
     service::server server(std::move(listening.value().listener), token.take(), std::move(options));

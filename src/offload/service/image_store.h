@@ -33,6 +33,9 @@ public:
     image_store &operator=(const image_store &) = delete;
 
     // Called in a session.
+    /// From now on this session shares no image with others: it may not open their descriptors, and
+    /// does not trust them.
+    void stop_sharing() { is_private_ = true; }
     /// The image, if a session has received it.
     [[nodiscard]] std::optional<unique_fd> find(const remote::image_id &id) const;
     /// Adds an image. Errors: OMPX_ERR_ARG: it does not match its id; OMPX_ERR_SYSTEM.
@@ -52,6 +55,7 @@ private:
     unique_fd from_sessions_;
     unique_fd to_service_;
     std::vector<unique_fd> descriptors_; ///< kept by the service
+    bool is_private_ = false;
 };
 
 } // namespace diomp::offload::service

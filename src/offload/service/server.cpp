@@ -7,16 +7,19 @@
 #include "launch/same_node.h"
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
+#include "offload/service/target.h"
 #include "transport/registration.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <iterator>
 #include <limits>
 #include <new>
@@ -97,6 +100,7 @@ struct server::session_process {
     remote::control_connection client;
     activity_table *activities;
     output_pipes pipes;
+    session_folder folder; ///< of a confined session
 };
 
 remote::device_description describe_host() {
@@ -174,6 +178,14 @@ void server::start_session(remote::control_connection client, const lent_device 
     }
     auto session = std::make_unique<session_process>(std::move(client), activities, pipes.take());
     session->client.share_count(activities->sent);
+    if (chosen_.rights != confinement::off) {
+        auto folder = session_folder::create();
+        if (!folder) {
+            refuse(session->client, remote::frame::ended, folder.failure().message());
+            return;
+        }
+        session->folder = folder.take();
+    }
     pid_t const service = ::getpid();
     pid_t const pid = ::fork();
     if (pid == 0) {
@@ -193,6 +205,27 @@ void server::start_session(remote::control_connection client, const lent_device 
     sessions_.emplace(pid, std::move(session));
 }
 
+/// Takes rights from this process, which is a session. OpenMP's library is loaded first: it
+/// registers itself by a file in /dev/shm, which the service removes.
+status server::confine(const session_process &own, const lent_device &device) {
+    if (device.description.kind == "cpu" && load_libomptarget()) {
+        using get_number = int (*)();
+        if (auto *const initialize =
+                reinterpret_cast<get_number>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+            initialize != nullptr) {
+            initialize();
+        }
+    }
+    ::setenv("TMPDIR", own.folder.path().c_str(), 1);
+    // UCX's transports over shared memory open files of other processes, which would fail.
+    ::setenv("UCX_TLS", "^sm", 0);
+    images_->stop_sharing();
+    std::array<int, 5> kept{own.client.fd(), own.pipes.read[0].get(), own.pipes.read[1].get(),
+                            own.pipes.write[0].get(), own.pipes.write[1].get()};
+    close_other_descriptors(kept);
+    return confine_this_process(own.folder.path());
+}
+
 /// Body of a session's process. First releases what belongs to the service and to other clients.
 void server::run_session_process(session_process &own, const lent_device &device) {
     sigset_t none;
@@ -205,6 +238,12 @@ void server::run_session_process(session_process &own, const lent_device &device
     bind_to(device.processors);
     // Images of programs that are ranks load the runtime, which must not start as a rank here.
     ::setenv(DIOMP_REMOTE_LOADING, "1", 1);
+    if (chosen_.rights != confinement::off) {
+        if (status const confined = confine(own, device); !confined) {
+            refuse(own.client, remote::frame::ended, confined.failure().message());
+            std::_Exit(1);
+        }
+    }
     session_options options;
     options.images = images_.get();
     options.kind = device.description.kind;

@@ -7,6 +7,7 @@
 #include "base/secure/pending_connections.h"
 #include "base/unique_fd.h"
 #include "offload/remote/protocol.h"
+#include "offload/service/confinement.h"
 #include "offload/service/executor.h"
 #include "offload/service/image_store.h"
 
@@ -37,6 +38,7 @@ struct server_options {
     double min_kernel_time_s = 0;               ///< shorter kernels sleep for the rest
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
     bool once = false;                          ///< end with the last session
+    confinement rights = confinement::off;      ///< of sessions
 };
 
 class server {
@@ -57,6 +59,7 @@ private:
     void serve_proven();
     void serve(remote::control_connection client);
     void start_session(remote::control_connection client, const lent_device &device);
+    status confine(const session_process &own, const lent_device &device);
     [[noreturn]] void run_session_process(session_process &own, const lent_device &device);
     void reap();
     /// Reason to refuse a client of this device; "": none.
