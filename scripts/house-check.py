@@ -26,9 +26,9 @@ LIMITS = {
     "classes with more than 12 data members": (40, 0),
     "types declared under one name in several modules": (20, 20),
     "project headers that a source sees, median": (16, 15),
-    "project headers that a source sees, maximum": (107, 50),
+    "project headers that a source sees, maximum": (108, 50),
     "doc comments that begin with a reference to another": (0, 0),
-    "lines of src and tools": (75000, 67700),
+    "lines of src and tools": (75300, 67700),
 }
 
 # Large classes that stay as they are, and why: at most five.

@@ -4,19 +4,36 @@
 #include "base/log_setup.h"
 
 #include <atomic>
+#include <cerrno>
+#include <memory>
+#include <mutex>
 #include <unistd.h>
+#include <vector>
 
 namespace diomp {
 namespace {
 
 // The log must work before the runtime exists and after it is destroyed, hence the only globals
 // outside api/.
-std::atomic<log_level> g_level{log_level::warn};
-std::atomic<bool> g_is_set{false};
+struct log_setup {
+    log_levels levels;
+    std::string prefix;
+};
+std::atomic<log_level> g_highest{log_level::warn};
+std::atomic<const log_setup *> g_setup{nullptr};
 std::atomic<int> g_descriptor{STDERR_FILENO};
-std::string &line_prefix() {
-    static auto *text = new std::string; // never destroyed: threads may log during exit
-    return *text;
+
+/// Publishes a set-up that is never destroyed: threads may log with a former one, and during exit.
+void publish(const log_levels &levels, std::string prefix, bool replaces) {
+    static auto *const mutex = new std::mutex;
+    static auto *const all = new std::vector<std::unique_ptr<const log_setup>>;
+    std::lock_guard const lock(*mutex);
+    if (!replaces && g_setup.load(std::memory_order_relaxed) != nullptr) {
+        return;
+    }
+    all->push_back(std::make_unique<const log_setup>(log_setup{levels, std::move(prefix)}));
+    g_setup.store(all->back().get(), std::memory_order_release);
+    g_highest.store(levels.highest(), std::memory_order_release);
 }
 
 const char *name(log_level level) {
@@ -37,28 +54,35 @@ const char *name(log_level level) {
 
 } // namespace
 
-void set_log(log_level level, std::string prefix) {
-    line_prefix() = std::move(prefix);
-    g_level.store(level, std::memory_order_release);
-    g_is_set.store(true, std::memory_order_release);
+void set_log(const log_levels &levels, std::string prefix) {
+    publish(levels, std::move(prefix), true);
 }
 
-void set_log_if_unset(log_level level, std::string prefix) {
-    if (!g_is_set.load(std::memory_order_acquire)) {
-        set_log(level, std::move(prefix));
-    }
+void set_log_if_unset(const log_levels &levels, std::string prefix) {
+    publish(levels, std::move(prefix), false);
 }
 
 void set_log_descriptor(int descriptor) {
     g_descriptor.store(descriptor, std::memory_order_release);
 }
 
-log_level current_log_level() { return g_level.load(std::memory_order_relaxed); }
+bool is_logged(log_level level, std::string_view component) {
+    if (level > g_highest.load(std::memory_order_acquire)) [[likely]] {
+        return false;
+    }
+    log_setup const *const setup = g_setup.load(std::memory_order_acquire);
+    return setup == nullptr || level <= setup->levels.of(component);
+}
 
 void write_log(log_level level, std::string_view text) noexcept {
-    std::string const line = fmt::format("diomp: {}{}: {}\n", line_prefix(), name(level), text);
+    int const callers_errno = errno;
+    log_setup const *const setup = g_setup.load(std::memory_order_acquire);
+    std::string const line =
+        fmt::format("diomp: {}{}: {}\n", setup == nullptr ? std::string_view() : setup->prefix,
+                    name(level), text);
     [[maybe_unused]] auto const written =
         ::write(g_descriptor.load(std::memory_order_relaxed), line.data(), line.size());
+    errno = callers_errno;
 }
 
 } // namespace diomp

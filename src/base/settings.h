@@ -3,6 +3,7 @@
 // made.
 #pragma once
 
+#include "base/log_levels.h"
 #include "base/result.h"
 
 #include <cstddef>
@@ -15,7 +16,6 @@
 
 namespace diomp {
 
-enum class log_level { off, error, warn, info, debug };
 enum class error_policy { abort, return_status };
 enum class check_level { none, allocations };
 enum class stats_mode { off, summary, callsites };
@@ -63,7 +63,7 @@ struct settings {
     error_policy errors = error_policy::abort;
     core_content core;
     bool stacks = true; ///< call stacks are printed when the job has timed out
-    log_level log = log_level::warn;
+    log_levels log;
     stats_mode stats = stats_mode::off;
     std::string stats_file; ///< empty: standard error
     std::string trace_file; ///< empty: none

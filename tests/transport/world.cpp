@@ -2,6 +2,7 @@
 #include "transport/world.h"
 
 #include "base/log.h"
+#include "base/settings.h"
 #include "launch/nodes.h"
 
 #include <chrono>

@@ -19,7 +19,7 @@ ucs_log_func_rc_t forward_log(const char * /*file*/, unsigned /*line*/, const ch
     log_level const ours = level <= UCS_LOG_LEVEL_FATAL  ? log_level::error
                            : level <= UCS_LOG_LEVEL_WARN ? log_level::info
                                                          : log_level::debug;
-    if (ours <= current_log_level()) {
+    if (is_logged(ours, "transport/ucx")) {
         char text[512];
         std::vsnprintf(text, sizeof(text), format, arguments);
         log(ours, "UCX: {}", text);
