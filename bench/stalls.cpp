@@ -70,7 +70,7 @@ void check(int status) {
 
 [[noreturn]] void fail(const char *what, std::int64_t round) {
     std::fprintf(stderr, "bench_stalls: wrong %s in round %lld on rank %d\n", what,
-                 static_cast<long long>(round), ompx_get_rank_num());
+                 static_cast<long long>(round), ompx_rank_num());
     ompx_abort(1);
 }
 
@@ -85,8 +85,8 @@ std::size_t bin_of(std::int64_t ns) {
 class stall_search {
 public:
     explicit stall_search(const stall_options &wanted)
-        : wanted_(wanted), rank_(static_cast<std::size_t>(ompx_get_rank_num())),
-          ranks_(static_cast<std::size_t>(ompx_get_num_ranks())), random_(wanted.seed + rank_) {
+        : wanted_(wanted), rank_(static_cast<std::size_t>(ompx_rank_num())),
+          ranks_(static_cast<std::size_t>(ompx_num_ranks())), random_(wanted.seed + rank_) {
         static_assert(alignof(std::uint64_t) <= 64);
         signal_ = static_cast<std::uint64_t *>(ompx_alloc(64, 64, OMPX_MEM_SYMMETRIC));
         data_ = static_cast<unsigned char *>(ompx_alloc(data_bytes, 64, OMPX_MEM_SYMMETRIC));

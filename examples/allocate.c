@@ -19,8 +19,8 @@ static int sum_of_ranks(int me) {
 }
 
 int main(void) {
-    const int me = ompx_get_rank_num();
-    const int ranks = ompx_get_num_ranks();
+    const int me = ompx_rank_num();
+    const int ranks = ompx_num_ranks();
     const int total = sum_of_ranks(me);
     if (me == 0) {
         printf("sum of the ranks: %d\n", total);

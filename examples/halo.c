@@ -11,8 +11,8 @@
 enum { cells = 1000, steps = 200 };
 
 int main(void) {
-    const int me = ompx_get_rank_num();
-    const int ranks = ompx_get_num_ranks();
+    const int me = ompx_rank_num();
+    const int ranks = ompx_num_ranks();
     double *now = omp_alloc((cells + 2) * sizeof *now, ompx_symmetric_mem_alloc);
     double *next = omp_alloc((cells + 2) * sizeof *next, ompx_symmetric_mem_alloc);
     for (int i = 0; i < cells + 2; ++i) {

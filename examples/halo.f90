@@ -10,8 +10,8 @@ program halo
     real(c_double) :: heat
     integer :: me, ranks, status, step, i, j
 
-    me = ompx_get_rank_num()
-    ranks = ompx_get_num_ranks()
+    me = ompx_rank_num()
+    ranks = ompx_num_ranks()
     status = ompx_allocate(now, [rows + 2, columns]) ! rows 1 and rows + 2 are halos
     status = ompx_allocate(next, [rows + 2, columns])
     now = 0

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 int main(void) {
-    const int me = ompx_get_rank_num();
-    const int ranks = ompx_get_num_ranks();
+    const int me = ompx_rank_num();
+    const int ranks = ompx_num_ranks();
     int *box = ompx_alloc(sizeof *box, 0, OMPX_MEM_SYMMETRIC);
 
     ompx_put((me + 1) % ranks, box, &me, sizeof me);

@@ -12,8 +12,8 @@ constexpr int samples = 10000;
 } // namespace
 
 int main() {
-    const int ranks = ompx_get_num_ranks();
-    const auto me = static_cast<std::uint32_t>(ompx_get_rank_num());
+    const int ranks = ompx_num_ranks();
+    const auto me = static_cast<std::uint32_t>(ompx_rank_num());
     auto *memory = static_cast<std::uint64_t *>(
         omp_alloc(bins * sizeof(std::uint64_t), ompx_symmetric_mem_alloc));
     const std::span<std::uint64_t> counts(memory, bins);

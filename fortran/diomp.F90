@@ -46,6 +46,7 @@ module diomp
 
     public :: ompx_status_string, ompx_last_error
     public :: ompx_init, ompx_finalize, ompx_is_initialized, ompx_abort
+    public :: ompx_rank_num, ompx_num_ranks, ompx_local_rank_num, ompx_num_local_ranks
     public :: ompx_get_rank_num, ompx_get_num_ranks, ompx_get_local_rank_num, ompx_get_num_local_ranks
     public :: ompx_alloc, ompx_free, ompx_allocate, ompx_deallocate
     public :: ompx_register, ompx_unregister, ompx_remote_ptr

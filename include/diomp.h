@@ -14,7 +14,7 @@
  *  - Any thread may call any function between start-up and ompx_finalize(). A "collective" function
  *    must be called once per member rank, by one thread, in the same order on all members. It
  *    blocks unless its name ends in _nb.
- *  - A `rank` is a world rank, 0 .. ompx_get_num_ranks() - 1. A `root` is a rank within the group.
+ *  - A `rank` is a world rank, 0 .. ompx_num_ranks() - 1. A `root` is a rank within the group.
  *  - `nbytes` is a size in bytes, `count` a number of elements. Zero is valid and transfers
  *    nothing.
  *  - A remote location is named by a pointer, one of
@@ -93,10 +93,15 @@ OMPX_API_ int ompx_finalize(void) OMPX_NOEXCEPT_;
 /** 1 between start-up and finalize, otherwise 0. Never an error. */
 OMPX_API_ int ompx_is_initialized(void) OMPX_NOEXCEPT_;
 /** This rank (0-based), or a negative status. */
-OMPX_API_ int ompx_get_rank_num(void) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_rank_num(void) OMPX_NOEXCEPT_;
 /** Number of ranks, or a negative status. */
-OMPX_API_ int ompx_get_num_ranks(void) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_num_ranks(void) OMPX_NOEXCEPT_;
 /** This rank among the ranks of its node (0-based), and their number. */
+OMPX_API_ int ompx_local_rank_num(void) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_num_local_ranks(void) OMPX_NOEXCEPT_;
+/** Earlier names of the four functions above; `get` is the word for RMA. They stay. */
+OMPX_API_ int ompx_get_rank_num(void) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_get_num_ranks(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_local_rank_num(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_num_local_ranks(void) OMPX_NOEXCEPT_;
 /**

@@ -47,9 +47,9 @@ static inline void __init_diomp_target(int mode) {
 }
 
 /** [2024, 2025] */
-static inline int omp_get_rank_num(void) { return ompx_get_rank_num(); }
+static inline int omp_get_rank_num(void) { return ompx_rank_num(); }
 /** [2024, 2025] */
-static inline int omp_get_num_ranks(void) { return ompx_get_num_ranks(); }
+static inline int omp_get_num_ranks(void) { return ompx_num_ranks(); }
 
 /* ---- Memory ---- */
 

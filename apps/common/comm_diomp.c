@@ -10,9 +10,9 @@ void comm_init(int *argc, char ***argv) {
 
 void comm_finalize(void) { ompx_finalize(); }
 
-int comm_rank(void) { return ompx_get_rank_num(); }
+int comm_rank(void) { return ompx_rank_num(); }
 
-int comm_ranks(void) { return ompx_get_num_ranks(); }
+int comm_ranks(void) { return ompx_num_ranks(); }
 
 const char *comm_name(void) { return "DiOMP"; }
 

@@ -29,9 +29,9 @@ groups make_groups() {
     check(ompx_group_create_devices(ompx_group_world, &made.all));
     std::vector<int> by_rank;
     std::vector<int> by_index;
-    for (int i = 0; i < ompx_get_num_rank_devices(); ++i) {
-        made.devices.push_back(ompx_get_rank_device(i));
-        by_rank.push_back(ompx_get_rank_num());
+    for (int i = 0; i < ompx_num_rank_devices(); ++i) {
+        made.devices.push_back(ompx_rank_device(i));
+        by_rank.push_back(ompx_rank_num());
         by_index.push_back(i);
     }
     std::vector<int> const keys(made.devices.size(), 0);
@@ -192,8 +192,8 @@ int main(int argc, char **argv) {
     using namespace diomp::bench;
     options const wanted = parse_selection("Broadcast and sum over the devices of all ranks", argc,
                                            argv, {"bcast", "allreduce"});
-    report results({"diomp", "shm", ompx_get_num_ranks() * ompx_get_num_rank_devices()},
-                   ompx_get_rank_num() == 0);
+    report results({"diomp", "shm", ompx_num_ranks() * ompx_num_rank_devices()},
+                   ompx_rank_num() == 0);
     measure_all(wanted, results);
     return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
 }

@@ -39,7 +39,7 @@ void put_host(const arrays &pair, std::size_t nbytes) {
 }
 
 void fill_source(const arrays &pair, const char *pattern) {
-    check(ompx_target_put(ompx_get_rank_num(), pair.source, pair.device, pattern,
+    check(ompx_target_put(ompx_rank_num(), pair.source, pair.device, pattern,
                           omp_get_initial_device(), largest_bytes));
 }
 
@@ -109,7 +109,7 @@ void measure_puts(const sampling &how, report &results) {
         fill_source(each, pattern.get());
     }
     check(ompx_barrier());
-    if (ompx_get_rank_num() == 0) {
+    if (ompx_rank_num() == 0) {
         measure_all(kinds, how, results);
     }
     check(ompx_barrier());
@@ -127,11 +127,11 @@ int main(int argc, char **argv) {
     using namespace diomp::bench;
     options const wanted = parse_measurement(
         "A put with fence between host memory and between devices; 2 ranks", argc, argv);
-    if (ompx_get_num_ranks() != 2) {
+    if (ompx_num_ranks() != 2) {
         std::fprintf(stderr, "target_put: run it with 2 ranks\n");
         return 1;
     }
-    report results({"diomp", "shm", 2}, ompx_get_rank_num() == 0);
+    report results({"diomp", "shm", 2}, ompx_rank_num() == 0);
     measure_puts(wanted.how, results);
     return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
 }

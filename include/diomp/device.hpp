@@ -11,12 +11,12 @@ namespace diomp {
 inline namespace v0 {
 
 /// OpenMP's numbers of the devices that this rank drives, nearest first; empty if there are none.
-/// Any thread. Calls ompx_get_num_rank_devices() and ompx_get_rank_device().
+/// Any thread. Calls ompx_num_rank_devices() and ompx_rank_device().
 [[nodiscard]] inline std::vector<int> rank_devices() {
-    int const num = detail::check(ompx_get_num_rank_devices());
+    int const num = detail::check(ompx_num_rank_devices());
     std::vector<int> devices;
     for (int index = 0; index < num; ++index) {
-        devices.push_back(detail::check(ompx_get_rank_device(index)));
+        devices.push_back(detail::check(ompx_rank_device(index)));
     }
     return devices;
 }

@@ -29,8 +29,8 @@ namespace detail {
 #if defined(__cpp_exceptions)
     throw error(status, text);
 #else
-    std::fprintf(stderr, "diomp: rank %d: %s: %s\n", ompx_get_rank_num(),
-                 ompx_status_string(status), text.c_str());
+    std::fprintf(stderr, "diomp: rank %d: %s: %s\n", ompx_rank_num(), ompx_status_string(status),
+                 text.c_str());
     ompx_abort(1);
 #endif
 }
@@ -52,8 +52,8 @@ inline int check(int status) {
 } // namespace detail
 
 /// This process's rank in the world, and the number of ranks. Any thread; do not block.
-[[nodiscard]] inline int this_rank() { return detail::check(ompx_get_rank_num()); }
-[[nodiscard]] inline int num_ranks() { return detail::check(ompx_get_num_ranks()); }
+[[nodiscard]] inline int this_rank() { return detail::check(ompx_rank_num()); }
+[[nodiscard]] inline int num_ranks() { return detail::check(ompx_num_ranks()); }
 
 } // namespace v0
 } // namespace diomp

@@ -38,7 +38,7 @@ OMPX_API_ int ompx_group_create_endpoints(ompx_group_t *group, const ompx_endpoi
                                           int size) OMPX_NOEXCEPT_;
 /**
  * Creates a group of all devices that the members of `ranks`, a group of ranks, drive
- * (ompx_get_rank_device()), in the order of the ranks, then of each rank's list. Collective over
+ * (ompx_rank_device()), in the order of the ranks, then of each rank's list. Collective over
  * `ranks`. A rank without devices is not in the group and gets OMPX_GROUP_NONE.
  */
 OMPX_API_ int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) OMPX_NOEXCEPT_;

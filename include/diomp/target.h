@@ -36,14 +36,17 @@
  * Other devices remain usable. Does not block on other ranks. A negative status on an error
  * (OMPX_ERR_ARG: too few devices; already reported when main starts).
  */
-OMPX_API_ int ompx_get_num_rank_devices(void) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_num_rank_devices(void) OMPX_NOEXCEPT_;
 /**
- * OpenMP's number of this rank's device `index`, 0 .. ompx_get_num_rank_devices() - 1, nearest
+ * OpenMP's number of this rank's device `index`, 0 .. ompx_num_rank_devices() - 1, nearest
  * first. When main starts, the device of index 0 becomes the default device of the initial thread
  * (and of the threads of its parallel regions) unless OMP_DEFAULT_DEVICE is set; threads created
  * otherwise start with device 0. Does not block on other ranks. OMPX_ERR_ARG if there is no such
  * index.
  */
+OMPX_API_ int ompx_rank_device(int index) OMPX_NOEXCEPT_;
+/** Earlier names of ompx_num_rank_devices() and ompx_rank_device(). They stay. */
+OMPX_API_ int ompx_get_num_rank_devices(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_rank_device(int index) OMPX_NOEXCEPT_;
 
 /**
@@ -65,7 +68,7 @@ OMPX_API_ int ompx_target_free(void *ptr, int device) OMPX_NOEXCEPT_;
  * Copies nbytes from this rank's memory to that of `rank`. Returns when the source may be reused;
  * complete at the target after ompx_fence(). dst_device is a device number of `rank`, src_device
  * one of this rank. If ranks drive different GPUs of a node, the number of the caller's own device
- * stands for the device of `rank` with the same index (ompx_get_rank_device()), unless `rank` has
+ * stands for the device of `rank` with the same index (ompx_rank_device()), unless `rank` has
  * used the device of that number. Errors: OMPX_ERR_ADDRESS (not mapped, freed, not allocated at
  * `rank`, a constant), OMPX_ERR_RANGE, OMPX_ERR_MISMATCH (the ranks' mappings or programs differ),
  * OMPX_ERR_ARG (device).

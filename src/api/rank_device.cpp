@@ -74,7 +74,7 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
 } // namespace
 
 std::vector<int> diomp::api::driven_devices() {
-    runtime_access const here("ompx_get_rank_device");
+    runtime_access const here("ompx_rank_device");
     runtime::runtime *const running = here.running();
     if (running == nullptr) {
         return {};
@@ -127,10 +127,10 @@ void diomp_offload_devices(diomp_device_name_function names) noexcept {
     g_device_names.store(names, std::memory_order_release);
 }
 
-int ompx_get_num_rank_devices(void) noexcept {
+int ompx_num_rank_devices(void) noexcept {
     int num = 0;
     int const outcome = api::call(
-        "ompx_get_num_rank_devices", DIOMP_SITE, [] { return std::string(); },
+        "ompx_num_rank_devices", DIOMP_SITE, [] { return std::string(); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             auto chosen = devices_of_rank(running);
             DIOMP_TRY(chosen);
@@ -140,10 +140,10 @@ int ompx_get_num_rank_devices(void) noexcept {
     return outcome == OMPX_SUCCESS ? num : outcome;
 }
 
-int ompx_get_rank_device(int index) noexcept {
+int ompx_rank_device(int index) noexcept {
     int device = 0;
     int const outcome = api::call(
-        "ompx_get_rank_device", DIOMP_SITE, [&] { return fmt::format("index={}", index); },
+        "ompx_rank_device", DIOMP_SITE, [&] { return fmt::format("index={}", index); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             auto chosen = devices_of_rank(running);
             DIOMP_TRY(chosen);
@@ -153,12 +153,16 @@ int ompx_get_rank_device(int index) noexcept {
                              fmt::format("this rank drives {} device{}", num, num == 1 ? "" : "s"),
                              num == 0 ? "compile with clang and -fopenmp-targets=..., start with "
                                         "diomp-run, and look at OMP_TARGET_OFFLOAD"
-                                      : "pass an index from 0 to ompx_get_num_rank_devices() - 1");
+                                      : "pass an index from 0 to ompx_num_rank_devices() - 1");
             }
             device = chosen.value()[static_cast<std::size_t>(index)];
             return {};
         });
     return outcome == OMPX_SUCCESS ? device : outcome;
 }
+
+int ompx_get_num_rank_devices(void) noexcept { return ompx_num_rank_devices(); }
+
+int ompx_get_rank_device(int index) noexcept { return ompx_rank_device(index); }
 
 } // extern "C"

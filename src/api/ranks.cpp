@@ -23,17 +23,25 @@ int ompx_is_initialized(void) noexcept {
     return g_runtime.load(std::memory_order_acquire) != nullptr ? 1 : 0;
 }
 
-int ompx_get_rank_num(void) noexcept { return query("ompx_get_rank_num", &job_numbers::rank); }
+int ompx_rank_num(void) noexcept { return query("ompx_rank_num", &job_numbers::rank); }
 
-int ompx_get_num_ranks(void) noexcept { return query("ompx_get_num_ranks", &job_numbers::size); }
+int ompx_num_ranks(void) noexcept { return query("ompx_num_ranks", &job_numbers::size); }
 
-int ompx_get_local_rank_num(void) noexcept {
-    return query("ompx_get_local_rank_num", &job_numbers::local_rank);
+int ompx_local_rank_num(void) noexcept {
+    return query("ompx_local_rank_num", &job_numbers::local_rank);
 }
 
-int ompx_get_num_local_ranks(void) noexcept {
-    return query("ompx_get_num_local_ranks", &job_numbers::num_local_ranks);
+int ompx_num_local_ranks(void) noexcept {
+    return query("ompx_num_local_ranks", &job_numbers::num_local_ranks);
 }
+
+int ompx_get_rank_num(void) noexcept { return ompx_rank_num(); }
+
+int ompx_get_num_ranks(void) noexcept { return ompx_num_ranks(); }
+
+int ompx_get_local_rank_num(void) noexcept { return ompx_local_rank_num(); }
+
+int ompx_get_num_local_ranks(void) noexcept { return ompx_num_local_ranks(); }
 
 int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {
     using namespace diomp;

@@ -419,7 +419,7 @@ constexpr auto rows = std::to_array<setting_row>({
      show_text<&settings::network_atomics>},
     {"DIOMP_DEVICES_PER_RANK", "integer", "1",
      "Number of devices that a rank drives (diomp-run --devices-per-rank). The first is its "
-     "default device unless OMP_DEFAULT_DEVICE is set; ompx_get_rank_device() returns their "
+     "default device unless OMP_DEFAULT_DEVICE is set; ompx_rank_device() returns their "
      "numbers.",
      parse_devices_per_rank,
      [](const settings &s) { return fmt::format("{}", s.devices_per_rank); }},

@@ -78,12 +78,27 @@ static void check_collectives(int rank, int num_ranks) {
     }
 }
 
+/* Names that the getters had before version 1. */
+static void check_getters(int rank, int num_ranks) {
+    EXPECT(ompx_get_rank_num(), rank);
+    EXPECT(ompx_get_num_ranks(), num_ranks);
+    EXPECT(ompx_rank_num(), rank);
+    EXPECT(ompx_num_ranks(), num_ranks);
+    EXPECT(ompx_get_local_rank_num(), ompx_local_rank_num());
+    EXPECT(ompx_get_num_local_ranks(), ompx_num_local_ranks());
+    EXPECT(ompx_get_num_rank_devices(), ompx_num_rank_devices());
+    for (int i = 0; i < ompx_num_rank_devices(); ++i) {
+        EXPECT(ompx_get_rank_device(i), ompx_rank_device(i));
+    }
+}
+
 int main(void) {
     omp_set_distributed_size(1 << 20);
     __init_diomp();
     __init_diomp_target(2); /* a second start changes nothing */
     int const rank = omp_get_rank_num();
     int const num_ranks = omp_get_num_ranks();
+    check_getters(rank, num_ranks);
     check_space(rank, num_ranks);
     check_lock(num_ranks);
     check_collectives(rank, num_ranks);

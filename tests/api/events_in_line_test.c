@@ -17,7 +17,7 @@ static void check_misuse(void) {
 
 /* The calls by their addresses are the library's; NULL: as they are written. */
 static void check_transfers(int (*wait)(ompx_event_t *), int (*test)(ompx_event_t *, int *)) {
-    int const right = (ompx_get_rank_num() + 1) % ompx_get_num_ranks();
+    int const right = (ompx_rank_num() + 1) % ompx_num_ranks();
     long *const space = ompx_alloc(sizeof(long), 8, OMPX_MEM_SYMMETRIC);
     CHECK(space != NULL);
     for (long round = 1; round <= 100; ++round) {

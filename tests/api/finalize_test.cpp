@@ -37,7 +37,7 @@ bool make_call(int which) {
         code = ompx_get(local.data(), g_peer, g_memory, large);
         break;
     case 4:
-        code = ompx_get_rank_num() < 0 ? OMPX_ERR_STATE : OMPX_SUCCESS;
+        code = ompx_rank_num() < 0 ? OMPX_ERR_STATE : OMPX_SUCCESS;
         break;
     default:
         if (void *const made = ompx_alloc(64, 0, OMPX_MEM_LOCAL); made != nullptr) {
@@ -115,7 +115,7 @@ void end_beside_calls() {
 } // namespace
 
 int main() {
-    g_peer = (ompx_get_rank_num() + 1) % ompx_get_num_ranks();
+    g_peer = (ompx_rank_num() + 1) % ompx_num_ranks();
     g_memory = static_cast<std::int64_t *>(ompx_alloc(large, 0, OMPX_MEM_SYMMETRIC));
     CHECK(g_memory != nullptr);
     std::memset(g_memory, 0, large);

@@ -15,8 +15,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-int const me = ompx_get_rank_num();
-int const ranks = ompx_get_num_ranks();
+int const me = ompx_rank_num();
+int const ranks = ompx_num_ranks();
 
 std::string text() { return ompx_last_error(); }
 std::string rank_is_named() { return "rank " + std::to_string(me) + " ("; }
@@ -220,7 +220,7 @@ TEST_F(misuse, types_and_operators) {
     EXPECT_THAT(text(), HasSubstr("type=OMPX_DOUBLE, cmp=OMPX_CMP_EQ)"));
     EXPECT_EQ(ompx_wait_until(memory, OMPX_INT64, static_cast<ompx_cmp_t>(7), &one), OMPX_ERR_ARG);
     EXPECT_THAT(text(), HasSubstr("cmp=7)"));
-    EXPECT_EQ(ompx_get_rank_device(0), OMPX_ERR_ARG); // this program has none
+    EXPECT_EQ(ompx_rank_device(0), OMPX_ERR_ARG); // this program has none
     EXPECT_THAT(text(), AllOf(HasSubstr("drives 0 devices"), HasSubstr("-fopenmp-targets")));
 }
 
@@ -274,7 +274,7 @@ TEST(misuse_at_the_end, calls_after_finalize) {
     EXPECT_EQ(ompx_put(0, &byte, &byte, 1), OMPX_ERR_STATE);
     EXPECT_THAT(text(), HasSubstr("after ompx_finalize"));
     EXPECT_EQ(ompx_barrier(), OMPX_ERR_STATE);
-    EXPECT_EQ(ompx_get_rank_num(), OMPX_ERR_STATE);
+    EXPECT_EQ(ompx_rank_num(), OMPX_ERR_STATE);
     EXPECT_EQ(ompx_finalize(), OMPX_ERR_STATE);
     EXPECT_EQ(ompx_alloc(8, 0, OMPX_MEM_SYMMETRIC), nullptr);
 }

@@ -120,7 +120,7 @@ void run_trial(const trial &t, std::byte *memory, ompx_group_t group) {
 }
 
 TEST(collectives, two_thousand_random_calls_in_sequence) {
-    int const size = ompx_get_num_ranks();
+    int const size = ompx_num_ranks();
     storage private_memory(size, false);
     storage global_memory(size, true);
     std::mt19937_64 random(42);
@@ -133,7 +133,7 @@ TEST(collectives, two_thousand_random_calls_in_sequence) {
 }
 
 TEST(collectives, queued_calls_give_the_same_results) {
-    int const size = ompx_get_num_ranks();
+    int const size = ompx_num_ranks();
     std::mt19937_64 random(43);
     constexpr std::size_t at_once = 4;
     std::vector<std::unique_ptr<storage>> memory;
@@ -146,7 +146,7 @@ TEST(collectives, queued_calls_give_the_same_results) {
         for (std::size_t i = 0; i < at_once; ++i) {
             trial const t = draw(random, size, most_bytes);
             buffers.push_back(std::make_unique<trial_buffers>(
-                t, static_cast<std::size_t>(size), static_cast<std::size_t>(ompx_get_rank_num()),
+                t, static_cast<std::size_t>(size), static_cast<std::size_t>(ompx_rank_num()),
                 memory[i]->memory()));
             ASSERT_EQ(start(t, *buffers[i], ompx_group_world, &events[i]), OMPX_SUCCESS);
         }
@@ -164,8 +164,8 @@ TEST(collectives, queued_calls_give_the_same_results) {
 }
 
 TEST(collectives, overlapping_groups_from_several_threads) {
-    int const size = ompx_get_num_ranks();
-    int const rank = ompx_get_rank_num();
+    int const size = ompx_num_ranks();
+    int const rank = ompx_rank_num();
     if (size == 1) {
         GTEST_SKIP() << "one rank has no groups to overlap";
     }
@@ -202,8 +202,8 @@ TEST(collectives, overlapping_groups_from_several_threads) {
 
 // In several letters and pieces, which nodes pass on, and in a row, so that they overlap.
 TEST(collectives, large_bcasts_reach_all_from_every_root) {
-    int const size = ompx_get_num_ranks();
-    int const rank = ompx_get_rank_num();
+    int const size = ompx_num_ranks();
+    int const rank = ompx_rank_num();
     constexpr std::uint64_t spoilt = ~std::uint64_t{0};
     for (std::size_t const count : {40'001U, 98'305U, 131'072U, 131'073U, 330'000U}) {
         std::vector<std::vector<std::uint64_t>> data(static_cast<std::size_t>(size));
@@ -262,8 +262,8 @@ TEST(collectives, first_call_on_a_group) {
                     ? ompx_allreduce(sum.data(), ones.data(), nbytes, OMPX_INT8, OMPX_SUM, group)
                     : ompx_reduce(sum.data(), ones.data(), nbytes, OMPX_INT8, OMPX_SUM, 0, group);
             ASSERT_EQ(outcome, OMPX_SUCCESS) << ompx_last_error();
-            if (to_all || ompx_get_rank_num() == 0) {
-                auto const num_ranks = static_cast<std::int8_t>(ompx_get_num_ranks());
+            if (to_all || ompx_rank_num() == 0) {
+                auto const num_ranks = static_cast<std::int8_t>(ompx_num_ranks());
                 EXPECT_EQ(sum, std::vector<std::int8_t>(nbytes, num_ranks));
             }
             ASSERT_EQ(ompx_group_free(&group), OMPX_SUCCESS);
@@ -274,7 +274,7 @@ TEST(collectives, first_call_on_a_group) {
 // Stages grow where there is space, and leave some for more groups.
 TEST(collectives, groups_without_space_for_large_stages) {
     constexpr std::size_t count = 4096;
-    auto const num_ranks = ompx_get_num_ranks();
+    auto const num_ranks = ompx_num_ranks();
     std::vector<ompx_group_t> groups;
     while (groups.size() < 300) {
         ompx_group_t group = OMPX_GROUP_NONE;
@@ -284,7 +284,7 @@ TEST(collectives, groups_without_space_for_large_stages) {
         }
         groups.push_back(group);
         for (int round = 0; round < 3; ++round) {
-            std::vector<std::int32_t> data(count, ompx_get_rank_num() + round);
+            std::vector<std::int32_t> data(count, ompx_rank_num() + round);
             ASSERT_EQ(ompx_allreduce(data.data(), data.data(), count, OMPX_INT32, OMPX_SUM, group),
                       OMPX_SUCCESS)
                 << "group " << groups.size() << ": " << ompx_last_error();
@@ -309,7 +309,7 @@ TEST(collectives, user_defined_operator_in_rank_order) {
     for (std::size_t const count : {1U, 50U, 4000U}) {
         std::vector<matrix> values(count);
         for (std::size_t i = 0; i < count; ++i) {
-            values[i] = of(ompx_get_rank_num(), i);
+            values[i] = of(ompx_rank_num(), i);
         }
         ASSERT_EQ(ompx_allreduce(values.data(), values.data(), count,
                                  OMPX_TYPE_OF_SIZE(sizeof(matrix)), op, nullptr),
@@ -317,7 +317,7 @@ TEST(collectives, user_defined_operator_in_rank_order) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < count; ++i) {
             matrix expected = of(0, i);
-            for (int rank = 1; rank < ompx_get_num_ranks(); ++rank) {
+            for (int rank = 1; rank < ompx_num_ranks(); ++rank) {
                 expected = expected * of(rank, i);
             }
             wrong += std::memcmp(&expected, &values[i], sizeof(matrix)) == 0 ? 0U : 1U;
@@ -328,12 +328,12 @@ TEST(collectives, user_defined_operator_in_rank_order) {
 }
 
 TEST(collectives, mismatch_comes_back_on_all_ranks_and_the_job_goes_on) {
-    if (ompx_get_num_ranks() == 1) {
+    if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";
     }
-    bool const odd = ompx_get_rank_num() == ompx_get_num_ranks() - 1;
+    bool const odd = ompx_rank_num() == ompx_num_ranks() - 1;
     bool one_node = true;
-    for (int rank = 0; rank < ompx_get_num_ranks(); ++rank) {
+    for (int rank = 0; rank < ompx_num_ranks(); ++rank) {
         one_node &= diomp_test::is_mapped(rank);
     }
     std::vector<double> a(50000, 1.0);
@@ -377,7 +377,7 @@ protected:
 
     /// One differs. Nobody waits until the timeout, and what a buffer has is all or nothing.
     static void try_once(std::size_t count, int who_differs, call differs) {
-        int const rank = ompx_get_rank_num();
+        int const rank = ompx_rank_num();
         bool const is_other = rank == who_differs;
         double const before = rank == 0 ? 2.0 : 1.0;
         std::vector<double> data(count, before);
@@ -408,11 +408,11 @@ protected:
 };
 
 TEST_F(disagreement_about_bcasts, is_told_to_who_differs_and_leaves_no_half_written_buffer) {
-    if (ompx_get_num_ranks() == 1) {
+    if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";
     }
     for (std::size_t const count : {10'000U, 50'000U, 131'072U, 200'000U}) {
-        for (int who = 0; who < ompx_get_num_ranks(); ++who) {
+        for (int who = 0; who < ompx_num_ranks(); ++who) {
             for (call const each : {with_less, with_another_root, with_another_call}) {
                 SCOPED_TRACE(testing::Message()
                              << count << " elements, rank " << who << " differs");
@@ -424,7 +424,7 @@ TEST_F(disagreement_about_bcasts, is_told_to_who_differs_and_leaves_no_half_writ
 
 TEST(collectives, bad_arguments_come_back_with_a_sentence) {
     double x = 0;
-    EXPECT_EQ(ompx_bcast_from(&x, 8, ompx_get_num_ranks(), nullptr), OMPX_ERR_RANK);
+    EXPECT_EQ(ompx_bcast_from(&x, 8, ompx_num_ranks(), nullptr), OMPX_ERR_RANK);
     EXPECT_THAT(ompx_last_error(), testing::HasSubstr("outside the group"));
     EXPECT_EQ(ompx_allreduce(&x, nullptr, 1, OMPX_DOUBLE, OMPX_SUM, nullptr), OMPX_ERR_ARG);
     EXPECT_THAT(ompx_last_error(), testing::HasSubstr("src is a null pointer"));

@@ -238,7 +238,7 @@ TEST(same_bits, large_allreduce) {
 
 // Not in the order of nodes.
 TEST(same_bits, allreduce_of_members_that_are_interleaved) {
-    int const size = ompx_get_num_ranks();
+    int const size = ompx_num_ranks();
     if (size < 3) {
         GTEST_SKIP() << "two ranks have one order and its reverse";
     }

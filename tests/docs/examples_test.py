@@ -123,8 +123,8 @@ prints 4: 4
 #include <diomp.h>
 #include <stdio.h>
 int main(void) {{
-    if (ompx_get_rank_num() == 0)
-        printf("%d\\n", ompx_get_num_ranks());
+    if (ompx_rank_num() == 0)
+        printf("%d\\n", ompx_num_ranks());
 }}
 ```
 """

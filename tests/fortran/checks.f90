@@ -9,7 +9,7 @@ contains
         logical, intent(in) :: holds
         character(*), intent(in) :: what
         if (.not. holds) then
-            print '(a,i0,2a)', "rank ", ompx_get_rank_num(), ": wrong: ", what
+            print '(a,i0,2a)', "rank ", ompx_rank_num(), ": wrong: ", what
             call ompx_abort(1)
         end if
     end subroutine

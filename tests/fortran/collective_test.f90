@@ -6,8 +6,8 @@ program collective_test
     use, intrinsic :: iso_c_binding
     implicit none
     integer :: me, ranks
-    me = ompx_get_rank_num()
-    ranks = ompx_get_num_ranks()
+    me = ompx_rank_num()
+    ranks = ompx_num_ranks()
     call reductions()
     call moves()
     call groups()

@@ -8,8 +8,8 @@ program misuse_test
     real(c_double) :: mine(100)
     real(c_float) :: single(50)
     integer :: me, ranks
-    me = ompx_get_rank_num()
-    ranks = ompx_get_num_ranks()
+    me = ompx_rank_num()
+    ranks = ompx_num_ranks()
     mine = 0
     single = 0
     call succeed(ompx_allocate(a, [100]), "allocate")

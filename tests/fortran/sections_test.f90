@@ -13,8 +13,8 @@ program sections_test
     integer(c_int64_t), pointer :: arrived(:)
     integer :: me, ranks, next, before, form
     integer(c_int64_t) :: signals = 0
-    me = ompx_get_rank_num()
-    ranks = ompx_get_num_ranks()
+    me = ompx_rank_num()
+    ranks = ompx_num_ranks()
     next = mod(me + 1, ranks)
     before = mod(me + ranks - 1, ranks)
     call succeed(ompx_allocate(u, [n, m, k]), "allocate")

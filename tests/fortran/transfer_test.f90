@@ -6,8 +6,8 @@ program transfer_test
     use omp_lib, only: omp_event_handle_kind
     implicit none
     integer :: me, ranks, next, before
-    me = ompx_get_rank_num()
-    ranks = ompx_get_num_ranks()
+    me = ompx_rank_num()
+    ranks = ompx_num_ranks()
     next = mod(me + 1, ranks)
     before = mod(me + ranks - 1, ranks)
     call check(ompx_is_initialized() == 1, "started")

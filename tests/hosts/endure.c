@@ -145,8 +145,8 @@ static struct single {
 int main(int argc, char **argv) {
     CHECK(argc > 1);
     int const count = argc > 2 ? atoi(argv[2]) : 0;
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     errors_to_file();
     memory = ompx_alloc(WORDS * sizeof(*memory), 0, OMPX_MEM_SYMMETRIC);
     CHECK(memory != NULL);

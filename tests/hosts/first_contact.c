@@ -155,8 +155,8 @@ static const struct {
              {"threads", &put_by_threads}, {"leave", &put_and_leave}};
 
 int main(int argc, char **argv) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     for (size_t i = 0; argc == 2 && i < sizeof(kinds) / sizeof(*kinds); ++i) {
         if (strcmp(argv[1], kinds[i].name) == 0) {
             kinds[i].run();

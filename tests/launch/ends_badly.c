@@ -45,7 +45,7 @@ static void check(int status) {
 
 /// The calls of a phase, without end.
 static void repeat(const char *phase, char *symmetric, char *local) {
-    int const next = (ompx_get_rank_num() + 1) % ompx_get_num_ranks();
+    int const next = (ompx_rank_num() + 1) % ompx_num_ranks();
     if (strcmp(phase, "barrier") == 0) {
         check(ompx_barrier());
     } else if (strcmp(phase, "put") == 0) {
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     action = argv[2];
-    int const ends = ompx_get_rank_num() == atoi(argv[3]);
+    int const ends = ompx_rank_num() == atoi(argv[3]);
     char *const symmetric = ompx_alloc(nbytes, 64, OMPX_MEM_SYMMETRIC);
     char *const local = malloc(nbytes);
     if (symmetric == NULL || local == NULL) {

@@ -38,8 +38,8 @@ static void fill(char *text, int from, int round) {
 }
 
 int main(int argc, char **argv) {
-    int const me = ompx_get_rank_num();
-    int const ranks = ompx_get_num_ranks();
+    int const me = ompx_rank_num();
+    int const ranks = ompx_num_ranks();
     if (argc != 3) {
         fprintf(stderr, "listening: needs two FIFOs\n");
         return 2;

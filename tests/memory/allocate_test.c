@@ -257,8 +257,8 @@ static void space_is_used_again(omp_allocator_handle_t allocator) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     next = (me + 1) % ranks;
     previous = (me + ranks - 1) % ranks;
     every_call_with(ompx_symmetric_mem_alloc, OMPX_MEM_SYMMETRIC);

@@ -144,8 +144,8 @@ static void neighbours_are_not_part_of_it(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     ompx_segment_info_t before, after;
     CHECK(ompx_segment_info(&before) == 0);
     for (int round = 0; round < NUM_SIZES; ++round) {

@@ -92,8 +92,8 @@ static int64_t try_form(const struct form *form) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     int failures = 0;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
         int64_t wrong = 0;

@@ -55,8 +55,7 @@ static struct worker workers[THREADS];
 
 static void *churn(void *argument) {
     struct worker *self = argument;
-    random_state =
-        88172645463325252u + (uint64_t)(ompx_get_rank_num() * THREADS + self->number) * 977;
+    random_state = 88172645463325252u + (uint64_t)(ompx_rank_num() * THREADS + self->number) * 977;
     for (int step = 0; step < STEPS; ++step) {
         struct slot *s = &self->slots[draw(SLOTS)];
         if (s->p != NULL) {

@@ -13,8 +13,8 @@ namespace accelerated {
 
 using values = std::vector<std::int32_t>;
 
-inline int me() { return ompx_get_rank_num(); }
-inline int ranks() { return ompx_get_num_ranks(); }
+inline int me() { return ompx_rank_num(); }
+inline int ranks() { return ompx_num_ranks(); }
 inline int next() { return (me() + 1) % ranks(); }
 inline int previous() { return (me() + ranks() - 1) % ranks(); }
 constexpr int host = -1;

@@ -50,7 +50,7 @@ protected:
         return made;
     }
     [[nodiscard]] std::size_t own_gap() const {
-        return static_cast<std::size_t>(ompx_get_rank_num()) + 1;
+        return static_cast<std::size_t>(ompx_rank_num()) + 1;
     }
     /// Elements from one member to another in an alltoallv; some pairs have none.
     static std::size_t count_between(int from, int to) {
@@ -124,7 +124,7 @@ TEST_F(blocks_on_devices, scatter) {
     list const blocks = shared_list(own_gap());
     int const root = size_ - 1;
     list of_root; // its gap counts
-    int const root_rank = ompx_get_num_ranks() - 1;
+    int const root_rank = ompx_num_ranks() - 1;
     of_root = shared_list(static_cast<std::size_t>(root_rank) + 1);
     through_host const counted;
     fill();
@@ -190,11 +190,11 @@ TEST_F(blocks_on_devices, own_block_in_place) {
 }
 
 TEST_F(blocks_on_devices, sizes_that_differ_are_an_error_on_all_and_nothing_is_written) {
-    if (ompx_get_num_ranks() == 1) {
+    if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";
     }
     std::int32_t *const b = buffer_.data();
-    bool const is_first = ompx_get_rank_num() == 0;
+    bool const is_first = ompx_rank_num() == 0;
     list blocks = shared_list(0);
     blocks.nbytes.back() += is_first ? unit : 0;
     fill();

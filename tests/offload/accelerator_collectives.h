@@ -21,14 +21,14 @@ inline constexpr std::size_t length = 3000;
 class device_collectives : public testing::Test {
 protected:
     device_collectives() {
-        int const ranks = ompx_get_num_ranks();
+        int const ranks = ompx_num_ranks();
         int const most = scripted::num_devices();
         int const each = std::max(1, most / ranks);
         std::vector<ompx_endpoint_t> list;
         for (int rank = 0; rank < ranks; ++rank) {
             for (int i = 0; i < each; ++i) {
                 list.push_back({rank, (rank * each + i) % most});
-                if (rank == ompx_get_rank_num()) {
+                if (rank == ompx_rank_num()) {
                     devices_.push_back(list.back().device);
                 }
             }

@@ -187,11 +187,11 @@ TEST_F(device_collectives, calls_on_several_groups_run_in_the_order_of_the_progr
 }
 
 TEST_F(device_collectives, calls_that_differ_are_an_error_on_all) {
-    if (ompx_get_num_ranks() == 1) {
+    if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";
     }
     std::int32_t *const b = buffer_.data();
-    std::size_t const count = ompx_get_rank_num() == 0 ? 100 : 101;
+    std::size_t const count = ompx_rank_num() == 0 ? 100 : 101;
     EXPECT_EQ(ompx_target_allreduce(b, b, all, count, OMPX_INT32, OMPX_SUM, group_),
               OMPX_ERR_MISMATCH);
     fill();

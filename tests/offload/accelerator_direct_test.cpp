@@ -46,7 +46,7 @@ std::vector<std::byte> any_numbers(ompx_type_t type, std::size_t count, unsigned
 
 // All of them at least by way of host memory: long double, which no GPU has.
 TEST_F(device_collectives, every_type_and_operator_gives_the_bits_of_a_call_of_ranks) {
-    if (size_ != ompx_get_num_ranks() || size_ == 1 || kernels().empty()) {
+    if (size_ != ompx_num_ranks() || size_ == 1 || kernels().empty()) {
         GTEST_SKIP() << "a rank with several endpoints may combine its own operands first, and a "
                         "library as it likes";
     }
@@ -135,7 +135,7 @@ TEST_F(device_collectives, in_place) {
 
 // Each result has all operands before it, rounded after each.
 TEST_F(device_collectives, scans_give_the_bits_of_calls_of_ranks) {
-    if (size_ != ompx_get_num_ranks() || kernels().empty()) {
+    if (size_ != ompx_num_ranks() || kernels().empty()) {
         GTEST_SKIP() << "there are no ranks for all endpoints, or the way does not matter";
     }
     constexpr std::size_t count = 700;
@@ -226,12 +226,12 @@ TEST_F(device_collectives, larger_blocks_change_places_piece_by_piece) {
 }
 
 TEST_F(device_collectives, device_that_fails_is_an_error_on_all_and_the_group_goes_on) {
-    if (kernels() != "run" || ompx_get_num_ranks() == 1) {
+    if (kernels() != "run" || ompx_num_ranks() == 1) {
         GTEST_SKIP() << "no kernel is launched, or nobody else is there";
     }
     std::int32_t *const b = buffer_.data();
     fill();
-    bool const is_first = ompx_get_rank_num() == 0;
+    bool const is_first = ompx_rank_num() == 0;
     if (is_first) {
         scripted::fail_launches();
     }
@@ -246,11 +246,11 @@ TEST_F(device_collectives, device_that_fails_is_an_error_on_all_and_the_group_go
 }
 
 TEST_F(device_collectives, members_that_differ_in_anything_get_an_error) {
-    if (ompx_get_num_ranks() == 1) {
+    if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";
     }
     std::int32_t *const b = buffer_.data();
-    bool const is_first = ompx_get_rank_num() == 0;
+    bool const is_first = ompx_rank_num() == 0;
     EXPECT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, is_first ? OMPX_SUM : OMPX_PROD,
                                     group_),
               OMPX_ERR_MISMATCH);
@@ -279,7 +279,7 @@ TEST_F(device_collectives, a_buffer_outside_of_its_segment_sends_all_through_hos
         return true;
     }();
     ASSERT_TRUE(is_declared);
-    bool const is_last = ompx_get_rank_num() == ompx_get_num_ranks() - 1;
+    bool const is_last = ompx_rank_num() == ompx_num_ranks() - 1;
     fill();
     through_host const counted;
     ASSERT_EQ(
@@ -294,9 +294,9 @@ TEST_F(device_collectives, a_buffer_outside_of_its_segment_sends_all_through_hos
     }
     for (int const device : devices_) {
         values got(length);
-        ASSERT_EQ(ompx_target_get(got.data(), -1, ompx_get_rank_num(), g_outside, device,
-                                  sizeof(g_outside)),
-                  0);
+        ASSERT_EQ(
+            ompx_target_get(got.data(), -1, ompx_rank_num(), g_outside, device, sizeof(g_outside)),
+            0);
         values wanted(length);
         for (std::size_t i = 0; i < length; ++i) {
             wanted[i] = size_ == num_own() ? 0 : brought(0, i);

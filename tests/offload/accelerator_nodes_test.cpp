@@ -15,9 +15,7 @@ protected:
             GTEST_SKIP() << "the devices are on one node, or the way does not matter";
         }
     }
-    static bool leads() {
-        return ompx_get_rank_num() % std::atoi(std::getenv("DIOMP_NODE_SIZE")) == 0;
-    }
+    static bool leads() { return ompx_rank_num() % std::atoi(std::getenv("DIOMP_NODE_SIZE")) == 0; }
 };
 
 TEST_F(devices_on_nodes, only_leaders_move_bytes_through_the_host) {
@@ -103,7 +101,7 @@ TEST_F(devices_on_nodes, more_than_a_piece) {
 // The members of a node do not follow each other, and the root's place on its node is not its
 // number.
 TEST_F(devices_on_nodes, endpoints_dealt_out_over_nodes) {
-    int const ranks = ompx_get_num_ranks();
+    int const ranks = ompx_num_ranks();
     std::vector<ompx_endpoint_t> list;
     for (int place = 0; place < num_own(); ++place) {
         for (int rank = ranks - 1; rank >= 0; --rank) {
@@ -141,8 +139,8 @@ TEST_F(devices_on_nodes, device_that_fails_is_an_error_everywhere_and_the_group_
     std::int32_t *const b = buffer_.data();
     fill();
     ASSERT_EQ(ompx_target_allreduce(b, b, all, length, OMPX_INT32, OMPX_SUM, group_), 0);
-    int const failing = ompx_get_num_ranks() - 1;
-    if (ompx_get_rank_num() == failing) {
+    int const failing = ompx_num_ranks() - 1;
+    if (ompx_rank_num() == failing) {
         scripted::fail_launches();
     }
     fill();
@@ -156,7 +154,7 @@ TEST_F(devices_on_nodes, device_that_fails_is_an_error_everywhere_and_the_group_
 
 TEST_F(devices_on_nodes, calls_that_differ_between_nodes_are_an_error_on_all) {
     std::int32_t *const b = buffer_.data();
-    bool const is_first = ompx_get_rank_num() == 0;
+    bool const is_first = ompx_rank_num() == 0;
     for (int round = 0; round < 2; ++round) { // before the devices have been tried and after
         EXPECT_EQ(ompx_target_bcast(b, all, 4 * (is_first ? length : length - 1), 0, group_),
                   OMPX_ERR_MISMATCH);

@@ -9,7 +9,7 @@
 #include <vector>
 
 int main(int argc, char **argv) {
-    int const own = ompx_get_local_rank_num();
+    int const own = ompx_local_rank_num();
     CHECK(own + 1 < argc);
     std::string const expected = argv[own + 1];
     std::size_t const colon = expected.find(':');

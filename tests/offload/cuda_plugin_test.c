@@ -14,14 +14,14 @@ int32_t in_the_image; /* the plugin starts for an image */
 #pragma omp end declare target
 
 int main(void) {
-    int const me = ompx_get_rank_num();
-    int const ranks = ompx_get_num_ranks();
+    int const me = ompx_rank_num();
+    int const ranks = ompx_num_ranks();
     int const host = omp_get_initial_device();
     int32_t sent[LENGTH];
     int32_t got[LENGTH];
     CHECK(omp_get_num_devices() > 0);
     /* Each rank has a device of its own, with its own number, and uses the others' as well. */
-    int const device = ompx_get_rank_device(0);
+    int const device = ompx_rank_device(0);
     for (int each = 0; each < omp_get_num_devices(); ++each) {
         void *const used = omp_target_alloc(1000, each);
         CHECK(used != NULL);

@@ -11,11 +11,11 @@
 static double values[100];
 
 int main(void) {
-    int const me = ompx_get_rank_num();
+    int const me = ompx_rank_num();
     ompx_group_t all;
     CHECK(ompx_group_create_devices(ompx_group_world, &all) == 0);
-    int const first = ompx_get_rank_device(0);
-    int const second = ompx_get_rank_device(1);
+    int const first = ompx_rank_device(0);
+    int const second = ompx_rank_device(1);
 #pragma omp target enter data device(first) map(to : values)
 #pragma omp target enter data device(second) map(to : values)
     CHECK(ompx_target_bcast(values, OMPX_GROUP_DEVICES, sizeof(values), 0, all) == 0);

@@ -343,10 +343,10 @@ static void mistakes(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     for (int i = 0; i < DEVICES; ++i) {
-        devices[i] = ompx_get_rank_device(i);
+        devices[i] = ompx_rank_device(i);
     }
     CHECK(ompx_group_create_devices(ompx_group_world, &all) == 0);
     groups();

@@ -134,8 +134,8 @@ static void beyond_the_segment(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     next = (me + 1) % ranks;
     previous = (me + ranks - 1) % ranks;
     host = omp_get_initial_device();

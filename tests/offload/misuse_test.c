@@ -228,8 +228,8 @@ static void out_of_segment(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     next = (me + 1) % ranks;
     host = omp_get_initial_device();
     CHECK(ranks >= 2);

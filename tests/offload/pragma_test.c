@@ -197,14 +197,14 @@ static void mistakes(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     CHECK(ompx_group_create_devices(ompx_group_world, &all) == 0);
     size = ompx_group_size(all);
     field = malloc(sizeof(double) * LENGTH);
     double *const f = field;
     for (int i = 0; i < DEVICES; ++i) {
-        devices[i] = ompx_get_rank_device(i);
+        devices[i] = ompx_rank_device(i);
 #pragma omp target enter data device(devices[i]) map(alloc : f[0 : LENGTH], weights)
     }
     blocking();

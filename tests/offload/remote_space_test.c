@@ -16,10 +16,10 @@ double variable[COUNT];
 #pragma omp end declare target
 
 int main(void) {
-    int const me = ompx_get_rank_num(), other = 1 - me, host = omp_get_initial_device();
+    int const me = ompx_rank_num(), other = 1 - me, host = omp_get_initial_device();
     double *const field = omp_calloc(COUNT, sizeof *field, ompx_symmetric_mem_alloc);
     double bytes[8] = {0};
-    CHECK(ompx_get_num_ranks() == 2 && omp_get_num_devices() == 1);
+    CHECK(ompx_num_ranks() == 2 && omp_get_num_devices() == 1);
 #pragma omp target enter data map(to : field[0 : COUNT])
     CHECK(ompx_barrier() == 0);
     ompx_event_t event;

@@ -157,9 +157,9 @@ static void measure(const char *name, void (*call)(double *, double *, size_t), 
 }
 
 int main(int argc, char **argv) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
-    device = ompx_get_rank_device(0);
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
+    device = ompx_rank_device(0);
     CHECK(ompx_group_create_devices(ompx_group_world, &group) == 0);
     size_t const nbytes = sizeof(double) * BLOCK * (size_t)ranks;
     src = ompx_target_alloc(nbytes, device, ompx_symmetric_mem_alloc);

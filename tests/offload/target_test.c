@@ -325,8 +325,8 @@ static void detached(int device) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     next = (me + 1) % ranks;
     previous = (me + ranks - 1) % ranks;
     host = omp_get_initial_device();

@@ -90,15 +90,15 @@ static void both_at_once(void) {
 }
 
 int main(void) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     next = (me + 1) % ranks;
     previous = (me + ranks - 1) % ranks;
-    CHECK(ompx_get_num_rank_devices() == DEVICES);
-    CHECK(ompx_get_rank_device(DEVICES) == OMPX_ERR_ARG);
-    CHECK(ompx_get_rank_device(-1) == OMPX_ERR_ARG);
+    CHECK(ompx_num_rank_devices() == DEVICES);
+    CHECK(ompx_rank_device(DEVICES) == OMPX_ERR_ARG);
+    CHECK(ompx_rank_device(-1) == OMPX_ERR_ARG);
     for (int index = 0; index < DEVICES; ++index) {
-        devices[index] = ompx_get_rank_device(index);
+        devices[index] = ompx_rank_device(index);
         CHECK(devices[index] >= 0 && devices[index] < omp_get_num_devices());
         outbox[index] = malloc(sizeof(int64_t) * LENGTH);
         inbox[index] = malloc(sizeof(int64_t) * LENGTH);

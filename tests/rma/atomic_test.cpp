@@ -11,8 +11,8 @@
 
 namespace {
 
-int const me = ompx_get_rank_num();
-int const ranks = ompx_get_num_ranks();
+int const me = ompx_rank_num();
+int const ranks = ompx_num_ranks();
 
 template <typename T>
 constexpr ompx_type_t type_of = 0;

@@ -9,8 +9,8 @@
 enum { BLOCKS = 16, LENGTH = 1000 };
 
 int main(void) {
-    int const me = ompx_get_rank_num();
-    int const ranks = ompx_get_num_ranks();
+    int const me = ompx_rank_num();
+    int const ranks = ompx_num_ranks();
     int const peer = (me + 1) % ranks;
     double *mine = omp_alloc(sizeof(double) * BLOCKS * LENGTH, ompx_symmetric_mem_alloc);
     double *back = omp_alloc(sizeof(double) * BLOCKS * LENGTH, ompx_symmetric_mem_alloc);

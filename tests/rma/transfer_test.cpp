@@ -16,8 +16,8 @@ namespace {
 
 using diomp_test::pattern;
 
-int const me = ompx_get_rank_num();
-int const ranks = ompx_get_num_ranks();
+int const me = ompx_rank_num();
+int const ranks = ompx_num_ranks();
 
 /// Symmetric bytes for the length of a test.
 class symmetric {

@@ -11,7 +11,7 @@
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: %s:%d: not so: %s [%s]\n", ompx_get_rank_num(), __FILE__,    \
+            fprintf(stderr, "rank %d: %s:%d: not so: %s [%s]\n", ompx_rank_num(), __FILE__,        \
                     __LINE__, #condition, ompx_last_error());                                      \
             ompx_abort(1);                                                                         \
         }                                                                                          \

@@ -49,9 +49,9 @@ private:
 
 int main(int argc, char **argv) {
     testing::InitGoogleTest(&argc, argv);
-    int const rank = ompx_get_rank_num();
+    int const rank = ompx_rank_num();
     if (rank < 0) {
-        std::fprintf(stderr, "ompx_get_rank_num: %s\n", ompx_status_string(rank));
+        std::fprintf(stderr, "ompx_rank_num: %s\n", ompx_status_string(rank));
         return 1;
     }
     auto &listeners = testing::UnitTest::GetInstance()->listeners();

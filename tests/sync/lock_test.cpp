@@ -10,8 +10,8 @@
 
 namespace {
 
-int const me = ompx_get_rank_num();
-int const ranks = ompx_get_num_ranks();
+int const me = ompx_rank_num();
+int const ranks = ompx_num_ranks();
 
 class lock : public testing::Test {
 protected:

@@ -60,7 +60,7 @@ for compiler in clang gcc; do
     run 2 "./a name"
     "$prefix/bin/diompcxx" -std=c++20 "$source/examples/histogram.cpp" -o "histogram-$compiler"
     run 3 "./histogram-$compiler"
-    echo 'int ompx_get_rank_num(void); int rank_of_mine(void) { return ompx_get_rank_num(); }' >part.c
+    echo 'int ompx_rank_num(void); int rank_of_mine(void) { return ompx_rank_num(); }' >part.c
     echo 'int rank_of_mine(void); int main(void) { return rank_of_mine() < 0; }' >main.c
     "$prefix/bin/diompcc" -shared -fPIC part.c -o libpart.so
     "$prefix/bin/diompcc" main.c libpart.so -Wl,-rpath,"$work" -o uses-part

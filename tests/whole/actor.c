@@ -438,8 +438,8 @@ static struct behaviour {
                         {"run_command", run_command, 0}};
 
 int main(int argc, char **argv) {
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     if (argc < 2 || strcmp(argv[1], "nothing") == 0) {
         return 0;
     }

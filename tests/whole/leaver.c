@@ -97,8 +97,8 @@ int main(int argc, char **argv) {
     }
     kind = argv[2];
     exit_status = argc > 3 ? atoi(argv[3]) : 0;
-    me = ompx_get_rank_num();
-    ranks = ompx_get_num_ranks();
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
     peer = (me + 1) % ranks;
     memory = ompx_alloc(COUNT * sizeof(*memory), 0, OMPX_MEM_SYMMETRIC);
     memset(memory, 0, COUNT * sizeof(*memory));

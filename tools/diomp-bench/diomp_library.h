@@ -12,7 +12,7 @@ namespace diomp::bench {
 class diomp_library {
 public:
     diomp_library()
-        : rank_(ompx_get_rank_num()), size_(ompx_get_num_ranks()),
+        : rank_(ompx_rank_num()), size_(ompx_num_ranks()),
           slots_(reinterpret_cast<double *>(
               symmetric(sizeof(double) * static_cast<std::size_t>(size_)))) {}
 

@@ -16,11 +16,11 @@ int put_to_peers(int count) {
     if (word == nullptr) {
         return OMPX_ERR_NOMEM;
     }
-    const int ranks = ompx_get_num_ranks();
+    const int ranks = ompx_num_ranks();
     const std::uint64_t value = 1;
     int outcome = OMPX_SUCCESS;
     for (int i = 1; i <= count && outcome == OMPX_SUCCESS; ++i) {
-        outcome = ompx_put((ompx_get_rank_num() + i) % ranks, word, &value, sizeof(value));
+        outcome = ompx_put((ompx_rank_num() + i) % ranks, word, &value, sizeof(value));
     }
     return outcome == OMPX_SUCCESS ? ompx_barrier() : outcome;
 }

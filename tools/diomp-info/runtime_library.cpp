@@ -33,10 +33,10 @@ result<runtime_library> open_runtime() {
     runtime_library library;
     std::string missing;
     resolve_symbol(handle, "ompx_init", library.init, missing);
-    resolve_symbol(handle, "ompx_get_rank_num", library.rank, missing);
-    resolve_symbol(handle, "ompx_get_num_ranks", library.num_ranks, missing);
-    resolve_symbol(handle, "ompx_get_local_rank_num", library.local_rank, missing);
-    resolve_symbol(handle, "ompx_get_num_local_ranks", library.num_local_ranks, missing);
+    resolve_symbol(handle, "ompx_rank_num", library.rank, missing);
+    resolve_symbol(handle, "ompx_num_ranks", library.num_ranks, missing);
+    resolve_symbol(handle, "ompx_local_rank_num", library.local_rank, missing);
+    resolve_symbol(handle, "ompx_num_local_ranks", library.num_local_ranks, missing);
     resolve_symbol(handle, "ompx_segment_info", library.segment_info, missing);
     resolve_symbol(handle, "ompx_path_info", library.path_info, missing);
     resolve_symbol(handle, "ompx_get", library.get, missing);

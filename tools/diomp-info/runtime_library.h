@@ -15,10 +15,10 @@ struct runtime_library {
     std::string path;    ///< the file, links resolved
     std::string version; ///< from its name
     decltype(&ompx_init) init = nullptr;
-    decltype(&ompx_get_rank_num) rank = nullptr;
-    decltype(&ompx_get_num_ranks) num_ranks = nullptr;
-    decltype(&ompx_get_local_rank_num) local_rank = nullptr;
-    decltype(&ompx_get_num_local_ranks) num_local_ranks = nullptr;
+    decltype(&ompx_rank_num) rank = nullptr;
+    decltype(&ompx_num_ranks) num_ranks = nullptr;
+    decltype(&ompx_local_rank_num) local_rank = nullptr;
+    decltype(&ompx_num_local_ranks) num_local_ranks = nullptr;
     decltype(&ompx_segment_info) segment_info = nullptr;
     decltype(&ompx_path_info) path_info = nullptr;
     decltype(&ompx_get) get = nullptr;

@@ -130,8 +130,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: stress SECONDS THREADS SEED [LOG2_OF_THE_LARGEST_TRANSFER]\n");
         return 2;
     }
-    job.me = ompx_get_rank_num();
-    job.ranks = ompx_get_num_ranks();
+    job.me = ompx_rank_num();
+    job.ranks = ompx_num_ranks();
     job.threads = atoi(argv[2]);
     job.seed = strtoull(argv[3], NULL, 0);
     job.area_bytes = (size_t)1 << (argc > 4 ? atoi(argv[4]) : 16);
