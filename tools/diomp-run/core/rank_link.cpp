@@ -58,6 +58,8 @@ void rank_link::on_end() {
 }
 
 void rank_link::receive() {
+    // A rank that ends with unread packets resets the connection. The kernel reports that before
+    // the packets that the rank has sent, its ompx_abort() among them, and once.
     std::array<char, local::max_packet_bytes> buffer; // NOLINT(*-member-init): filled by recv
     while (socket_) {
         ssize_t const size = recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -65,7 +67,7 @@ void rank_link::receive() {
             dispatch({buffer.data(), static_cast<std::size_t>(size)});
         } else if (size < 0 && errno == EAGAIN) {
             return;
-        } else if (size == 0 || errno != EINTR) {
+        } else if (size == 0 || (errno != EINTR && errno != ECONNRESET)) {
             on_end(); // all copies of the other end are closed
         }
     }
@@ -142,8 +144,9 @@ void rank_link::send_queued() {
             loop_.modify(token_, EPOLLIN | EPOLLOUT);
             return;
         } else if (errno != EINTR) {
-            on_end();
-            return;
+            // The rank has closed its end. Packets that it sent before are still to be received,
+            // and their end closes the link.
+            queue_.clear();
         }
     }
     loop_.modify(token_, EPOLLIN);
