@@ -154,7 +154,7 @@ status runtime::build() {
     device_collectives_ = std::make_unique<device_coll::device_collectives>(
         *collectives_, *devices_, *engine_, *groups_,
         device_coll::vendor_choice::options{settings_.ccl, settings_.device_direct_threshold_bytes,
-                               settings_.nccl_library, settings_.rccl_library});
+                                            settings_.nccl_library, settings_.rccl_library});
     engine_->start();
     // All ranks must have handlers and workspaces before any rank uses them.
     if (info.size > 1) {

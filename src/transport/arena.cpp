@@ -2,8 +2,8 @@
 #include "transport/arena.h"
 
 #include "base/log.h"
-#include "base/settings.h"
 #include "base/sanitizer.h"
+#include "base/settings.h"
 #include "base/unique_fd.h"
 #include "transport/fd_exchange.h"
 

@@ -8,9 +8,9 @@
 namespace diomp::device_coll::vendor {
 namespace {
 
-using sync::operation;
 using coll::endpoint_buffers;
 using coll::request;
+using sync::operation;
 using test::nccl_test;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

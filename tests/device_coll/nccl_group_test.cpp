@@ -7,11 +7,11 @@
 namespace diomp::device_coll::vendor {
 namespace {
 
-using sync::operation;
 using coll::block_list;
 using coll::block_lists;
 using coll::endpoint_buffers;
 using coll::request;
+using sync::operation;
 using test::endpoint_memory;
 using test::nccl_test;
 

@@ -9,11 +9,11 @@
 namespace diomp::device_coll::vendor {
 namespace {
 
-using sync::operation;
 using coll::block_list;
 using coll::block_lists;
 using coll::endpoint_buffers;
 using coll::request;
+using sync::operation;
 using ::testing::HasSubstr;
 
 class plan_test : public ::testing::Test {

@@ -8,9 +8,9 @@
 namespace diomp::device_coll::vendor {
 namespace {
 
-using sync::operation;
 using coll::block_lists;
 using coll::endpoint_buffers;
+using sync::operation;
 using test::nccl_test;
 using test::own_endpoints;
 using test::require;

@@ -14,7 +14,7 @@ struct command_line {
     int port = offload::remote::default_port;
     std::string devices = "1";
     std::string memory;
-    std::string ignored_signals; ///< numbers, separated by commas
+    std::string ignored_signals;             ///< numbers, separated by commas
     offload::service::server_options server; ///< without devices
     bool ends_with_parent = false;
     bool prints_port = false;

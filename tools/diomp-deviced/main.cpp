@@ -2,9 +2,9 @@
 // diomp-deviced: lends this host's devices to OpenMP programs on other hosts.
 #include "attached.h"
 #include "base/log.h"
-#include "base/settings.h"
 #include "base/secret_variable.h"
 #include "base/service_thread.h"
+#include "base/settings.h"
 #include "base/signal_dispositions.h"
 #include "base/standard_descriptors.h"
 #include "base/tool_main.h"

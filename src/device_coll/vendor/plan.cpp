@@ -151,7 +151,8 @@ private:
 
     void library_call(step_kind kind, const void *from, void *to) {
         element const type = args_.type == 0 ? element::int8 : *element_of(args_.type);
-        reduction const op = coll::is_reduction(args_.what) ? *reduction_of(args_.op) : reduction::sum;
+        reduction const op =
+            coll::is_reduction(args_.what) ? *reduction_of(args_.op) : reduction::sum;
         made_.steps.push_back({kind, from, to, args_.amount, type, op, args_.root});
     }
     void send(int peer, const std::byte *from, std::size_t nbytes) {
@@ -259,8 +260,8 @@ bool supports(const coll::request &args) {
     return type && op && !(is_floating(*type) && ignores_nans(*op));
 }
 
-result<plan> make_plan(const coll::request &args, const coll::endpoint_buffers &buffers, position pos,
-                       scratch_function scratch) {
+result<plan> make_plan(const coll::request &args, const coll::endpoint_buffers &buffers,
+                       position pos, scratch_function scratch) {
     if (coll::has_root(args.what) && (args.root < 0 || args.root >= pos.count)) {
         return error(OMPX_ERR_RANK, fmt::format("{}: root {} is not a member: there are 0 to {}",
                                                 name_of(args.what), args.root, pos.count - 1));

@@ -54,7 +54,7 @@ struct position {
 /// `scratch` allocates device memory until the end of the call, at most once, for in-place calls
 /// that the library defines differently. OMPX_ERR_ARG, OMPX_ERR_RANK: invalid arguments. Requires
 /// supports.
-result<plan> make_plan(const coll::request &args, const coll::endpoint_buffers &buffers, position pos,
-                       function_ref<result<std::byte *>(std::size_t nbytes)> scratch);
+result<plan> make_plan(const coll::request &args, const coll::endpoint_buffers &buffers,
+                       position pos, function_ref<result<std::byte *>(std::size_t nbytes)> scratch);
 
 } // namespace diomp::device_coll::vendor

@@ -150,7 +150,8 @@ status vendor_group::start(const coll::request &args, std::span<const coll::endp
     return outcome;
 }
 
-status vendor_group::prepare(const coll::request &args, std::span<const coll::endpoint_buffers> own) {
+status vendor_group::prepare(const coll::request &args,
+                             std::span<const coll::endpoint_buffers> own) {
     if (own.size() != endpoint_states_.size()) {
         return error(OMPX_ERR_ARG, fmt::format("buffers of {} endpoints for a group with {}",
                                                own.size(), endpoint_states_.size()));

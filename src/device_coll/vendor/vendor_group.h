@@ -83,7 +83,8 @@ public:
     /// timeout. conduit::engine::wait is such a function.
     using wait_function = function_ref<status(function_ref<bool()> is_over)>;
     /// Runs start, then test until the call is complete. If `wait` fails the group is aborted.
-    status run(const coll::request &args, std::span<const coll::endpoint_buffers> own, wait_function wait);
+    status run(const coll::request &args, std::span<const coll::endpoint_buffers> own,
+               wait_function wait);
 
     /// Ends the running call on the own devices, frees the communicators, and makes every later
     /// call fail with `reason`. Other members notice by an error or not at all.

@@ -252,7 +252,8 @@ TEST(session_straight, variables_of_an_image_for_processors) {
     });
 }
 
-// ---- Where the network cannot access memory of this device the memory, the session says so and nothing moves.
+// ---- Where the network cannot access memory of this device the memory, the session says so and
+// nothing moves.
 
 void expect_unreached(const session_setting &setting) {
     run(setting, [](client_side &side) {
