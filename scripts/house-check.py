@@ -13,11 +13,9 @@ import argparse
 import collections
 import re
 import statistics
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from source_text import ROOT, compiled, tracked
 
 # measure: (limit, goal)
 LIMITS = {
@@ -35,17 +33,10 @@ LIMITS = {
 LARGE = {
 }
 
-COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
-                               re.DOTALL)
+COMMENT_OR_STRING = compiled()
 TYPE = re.compile(r"\b(class|struct)\s+(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*([A-Za-z_]\w*)\s*(?:final\s*)?(?::[^;{]*)?$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 OPENINGS = re.compile(r"^/// ?(The same|As above|As [`a-z_]+(::\w+)?[,.:]|Those\b|Likewise|Ditto|Apart\b|Of |With |Without )")
-
-
-def tracked(*patterns):
-    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
-                           cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    return [name for name in names if name and (ROOT / name).is_file()]
 
 
 def without_comments(text):
@@ -99,7 +90,7 @@ class found_type:
                 self.members += names[-1:] if "," not in head_without_arguments else names
 
 
-def types_in(text, file, inside_function=False):
+def types_in(text, file):
     """All types that `text` (code without comments) declares outside of functions, nested ones included."""
     found, at, start = [], 0, 0
     while at < len(text):

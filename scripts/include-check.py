@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from source_text import ROOT, tracked
 
 # From the bottom up. `runtime` is the object that owns all modules; it stands just below api.
 MAY_INCLUDE = {
@@ -83,14 +83,6 @@ SYMBOLS = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SOURCES = (".h", ".hpp", ".c", ".cpp")
-
-
-def tracked():
-    """All sources that git knows or would add."""
-    names = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    return sorted(n for n in names if n.endswith(SOURCES) and (ROOT / n).is_file())
 
 
 def folder_of(path):
@@ -244,7 +236,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--compile", action="store_true", help="also compile each header alone")
     options = parser.parse_args()
-    files = tracked()
+    files = [name for name in tracked() if name.endswith(SOURCES)]
     problems = check_arrows(files)
     compiled = 0
     if options.compile:

@@ -12,11 +12,9 @@ language that was given up as a name only (place, way, room) stays allowed in se
 import argparse
 import collections
 import re
-import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from source_text import ROOT, compiled, tracked
 
 # Parts of identifiers, and what to use instead.
 NAMES = {
@@ -113,7 +111,6 @@ SENTENCES = [
     (r"\bfarewells?\b", "shutdown"),
     (r"\battendance\b", "poller count"),
     (r"\bledgers?\b", "directory"),
-    (r"\bmailboxes\b", "matchers"),
     (r"\b[Nn]obody\b", "no rank, no thread, no process"),
     (r"\b[Ss]omebody\b", "a rank, a thread, a process"),
     (r"\b[Ee]verybody\b", "all ranks, all threads"),
@@ -124,18 +121,8 @@ SENTENCES = [
 ]
 SENTENCES = [(re.compile(pattern), instead) for pattern, instead in SENTENCES]
 
-# Doc comments stand alone: these openings refer to another comment.
-OPENINGS = re.compile(r"^(The same|As above|As [`a-z_]+(::\w+)?[,.:]|Those\b|Likewise|Ditto|Apart\b|Of |With |Without )")
-
-TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|[A-Za-z_]\w*', re.DOTALL)
+TOKEN = compiled(r"[A-Za-z_]\w*")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-
-
-def tracked(*patterns):
-    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
-                           cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")
-    return [name for name in names if name and (ROOT / name).is_file()]
 
 
 def check_sentence(text, where, found):
@@ -153,28 +140,15 @@ def check_name(name, where, found):
             return
 
 
-def opening_of(comment):
-    """The first words of a doc comment (`///`) or of a comment in front of a declaration."""
-    return re.sub(r"^/// ?<? ?", "", comment)
-
-
 def check_code(name, text, found):
     def line_at(offset):
         return f"{name}:{text.count(chr(10), 0, offset) + 1}"
 
-    previous_end, previous_was_doc = 0, False
     for match in TOKEN.finditer(text):
         token = match.group(0)
         if token.startswith(("//", "/*")):
             check_sentence(re.sub(r"`[^`]*`", lambda m: " " * len(m.group(0)), token),
                            lambda at, base=match.start(): line_at(base + at), found)
-            is_doc = token.startswith("///")
-            follows_own = previous_was_doc and text[previous_end:match.start()].strip() == ""
-            if is_doc and not follows_own and not token.startswith("///<"):
-                opening = OPENINGS.match(opening_of(token))
-                if opening:
-                    found.append((line_at(match.start()), opening.group(0) + " ...", "a comment that stands alone"))
-            previous_end, previous_was_doc = match.end(), is_doc
         elif token[0] in "\"'R" and not token.isidentifier():
             check_sentence(token, lambda at, base=match.start(): line_at(base + at), found)
         else:
