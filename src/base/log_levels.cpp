@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/log_levels.h"
 
+#include <algorithm>
+
 namespace diomp {
 namespace {
 

@@ -2,7 +2,6 @@
 // Levels of the log, for all messages and by component.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -18,6 +17,15 @@ inline constexpr std::array<std::string_view, 32> log_components{
     "group",   "hip",       "host",   "kernels", "launch", "local",       "memory", "messaging",
     "offload", "pmi",       "pmix",   "remote",  "rma",    "runtime",     "secure", "service",
     "shm",     "singleton", "stacks", "sync",    "tcp",    "transport",   "ucx",    "vendor"};
+
+constexpr bool is_log_component(std::string_view name) {
+    for (std::string_view const each : log_components) {
+        if (each == name) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /// The component of a source file: its folder below src/, without internal/ and common/, as
 /// "transport/tcp"; "" outside src/.
@@ -36,7 +44,7 @@ constexpr std::string_view component_of(std::string_view path) {
         return {};
     }
     // The project itself may lie below another folder of that name.
-    if (std::ranges::find(log_components, path.substr(0, path.find('/'))) == log_components.end()) {
+    if (!is_log_component(path.substr(0, path.find('/')))) {
         return {};
     }
     for (std::string_view const hidden : {"/internal", "/common"}) {

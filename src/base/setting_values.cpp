@@ -12,6 +12,16 @@
 #include <limits>
 
 namespace diomp {
+namespace {
+
+constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
+    {{"off", log_level::off},
+     {"error", log_level::error},
+     {"warn", log_level::warn},
+     {"info", log_level::info},
+     {"debug", log_level::debug}}};
+
+} // namespace
 
 error malformed(const std::string &text, const char *allowed) {
     return {OMPX_ERR_ARG, fmt::format("'{}' is not {}", text, allowed)};
@@ -117,6 +127,39 @@ status parse_choice(std::string &into, const std::string &text, std::string_view
         allowed += choices.empty() ? "" : ", ";
     }
     return malformed(text, allowed.c_str());
+}
+
+status parse_log_levels(log_levels &into, const std::string &text) {
+    log_levels parsed;
+    std::string_view rest = text;
+    do {
+        auto const end = std::min(rest.find(','), rest.size());
+        std::string_view const item = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        auto const colon = item.find(':');
+        log_level level{};
+        std::string const word(colon == std::string_view::npos ? item : item.substr(colon + 1));
+        DIOMP_TRY(parse_word(level, word, log_words, "one of off, error, warn, info, debug"));
+        if (colon == std::string_view::npos) {
+            parsed.standard = level;
+            continue;
+        }
+        std::string const component(item.substr(0, colon));
+        if (!is_log_component(component)) {
+            return malformed(component, "a component, as tcp, coll or offload");
+        }
+        parsed.components.push_back({component, level});
+    } while (!rest.empty());
+    into = std::move(parsed);
+    return {};
+}
+
+std::string show_log_levels(const log_levels &levels) {
+    std::string shown = show_word(levels.standard, log_words);
+    for (auto const &each : levels.components) {
+        shown += fmt::format(",{}:{}", each.component, show_word(each.level, log_words));
+    }
+    return shown;
 }
 
 } // namespace diomp

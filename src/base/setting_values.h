@@ -2,6 +2,7 @@
 // Parsing and formatting of each kind of setting. Sizes: settings.h.
 #pragma once
 
+#include "base/log_levels.h"
 #include "base/result.h"
 
 #include <array>
@@ -27,6 +28,10 @@ std::string show_auto_number(int value, int auto_value);
 
 /// Parses one of `choices`, which are separated by bars.
 status parse_choice(std::string &into, const std::string &text, std::string_view choices);
+
+/// One level for all, or COMPONENT:LEVEL, separated by commas; a later one takes precedence.
+status parse_log_levels(log_levels &into, const std::string &text);
+std::string show_log_levels(const log_levels &levels);
 
 template <typename Enum, std::size_t N>
 status parse_word(Enum &into, const std::string &text,

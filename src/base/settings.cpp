@@ -17,12 +17,6 @@
 namespace diomp {
 namespace {
 
-constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
-    {{"off", log_level::off},
-     {"error", log_level::error},
-     {"warn", log_level::warn},
-     {"info", log_level::info},
-     {"debug", log_level::debug}}};
 constexpr std::array<std::pair<const char *, error_policy>, 2> error_words{
     {{"abort", error_policy::abort}, {"return", error_policy::return_status}}};
 constexpr std::array<std::pair<const char *, check_level>, 2> check_words{
@@ -48,40 +42,6 @@ constexpr std::array<std::pair<const char *, device_path_set>, 4> path_words{
      {"no-peer", without(device_path_set::peer)},
      {"bounce", device_path_set::none}}};
 constexpr std::array<std::pair<const char *, bool>, 2> switch_words{{{"on", true}, {"off", false}}};
-
-/// One level for all, or COMPONENT:LEVEL, separated by commas; a later one takes precedence.
-status parse_log(settings &into, const std::string &text) {
-    log_levels parsed;
-    std::string_view rest = text;
-    do {
-        auto const end = std::min(rest.find(','), rest.size());
-        std::string_view const item = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        auto const colon = item.find(':');
-        log_level level{};
-        std::string const word(colon == std::string_view::npos ? item : item.substr(colon + 1));
-        DIOMP_TRY(parse_word(level, word, log_words, "one of off, error, warn, info, debug"));
-        if (colon == std::string_view::npos) {
-            parsed.standard = level;
-            continue;
-        }
-        std::string_view const component = item.substr(0, colon);
-        if (std::ranges::find(log_components, component) == log_components.end()) {
-            return malformed(std::string(component), "a component, as tcp, coll or offload");
-        }
-        parsed.components.push_back({std::string(component), level});
-    } while (!rest.empty());
-    into.log = std::move(parsed);
-    return {};
-}
-
-std::string show_log(const settings &from) {
-    std::string shown = show_word(from.log.standard, log_words);
-    for (auto const &each : from.log.components) {
-        shown += fmt::format(",{}:{}", each.component, show_word(each.level, log_words));
-    }
-    return shown;
-}
 
 status parse_base(settings &into, const std::string &text) {
     if (text == "auto") {
@@ -333,7 +293,8 @@ constexpr auto rows = std::to_array<setting_row>({
      "Level of the runtime's messages on standard error, also by component: tcp:debug,coll:info. "
      "Components are the modules and folders of the source, as transport, tcp, ucx, messaging, "
      "group, coll, device_coll, offload, remote, launch.",
-     parse_log, show_log},
+     [](settings &s, const std::string &t) { return parse_log_levels(s.log, t); },
+     [](const settings &s) { return show_log_levels(s.log); }},
     {"DIOMP_STATS", "off|summary|callsites", "off",
      "Table of transfers, bytes and waiting times at exit; callsites: also by call site in the "
      "program.",

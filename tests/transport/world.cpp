@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sched.h>
 #include <thread>
 
 namespace diomp_test {
@@ -91,21 +90,6 @@ int world::poll() {
     return conduit_->poll([this](const message &each) { handler_(each); });
 }
 
-/// Beside programs that never sleep a yield lasts a time slice: then sleeps come in its place for a
-/// while, as in the engine.
-void world::give_core_away() {
-    if (num_sleeps_ > 0) {
-        --num_sleeps_;
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-        return;
-    }
-    auto const begin = std::chrono::steady_clock::now();
-    ::sched_yield();
-    if (std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(1)) {
-        num_sleeps_ = 64;
-    }
-}
-
 void world::wait_until(const std::function<bool()> &condition, const char *what) {
     auto const begin = std::chrono::steady_clock::now();
     conduit_->begin_polling();
@@ -113,7 +97,11 @@ void world::wait_until(const std::function<bool()> &condition, const char *what)
         if (poll() > 0) {
             continue;
         }
-        give_core_away();
+        if (core_.should_sleep()) {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        } else {
+            core_.yield(false);
+        }
         if (std::chrono::steady_clock::now() - begin > longest_wait) {
             abort(std::string("waited too long for ") + what);
         }

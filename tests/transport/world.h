@@ -4,6 +4,7 @@
 // runtime.
 #pragma once
 
+#include "messaging/internal/core_monitor.h"
 #include "transport/conduit.h"
 #include "transport/device_ranges.h"
 
@@ -61,14 +62,12 @@ public:
     [[noreturn]] void abort(const std::string &why);
 
 private:
-    void give_core_away();
-
     std::unique_ptr<diomp::launch::launcher> launcher_;
     std::unique_ptr<diomp::transport::arena> arena_;
     std::unique_ptr<device_ranges> devices_;
     std::unique_ptr<diomp::transport::conduit> conduit_;
     std::function<void(const message &)> handler_;
-    int num_sleeps_ = 0; ///< that come in the place of yields
+    diomp::messaging::core_monitor core_{0, true};
 };
 
 /// The one world of this process.

@@ -274,11 +274,11 @@ status restrict_by_seccomp() { return {}; }
 
 #endif
 
-/// Links are removed, not followed.
+/// Folders that cannot be entered are opened first. Links are removed, not followed.
 bool remove_folder(const std::string &path) {
     namespace fs = std::filesystem;
     std::error_code failure;
-    fs::remove_all(path, failure);
+    fs::permissions(path, fs::perms::owner_all, failure);
     for (fs::recursive_directory_iterator entry(path, failure), end; !failure && entry != end;
          entry.increment(failure)) {
         std::error_code ignored;
@@ -348,13 +348,16 @@ void session_folder::remove() {
         return;
     }
     // In a process of its own, which the service reaps like a session's: a client may have made any
-    // number of files, and folders that cannot be entered.
+    // number of files. It must keep no connection and no port open meanwhile.
     pid_t const child = ::fork();
     if (child == 0) {
-        std::_Exit(remove_folder(path_) ? 0 : 1);
+        close_other_descriptors({});
     }
-    if (child < 0 && !remove_folder(path_)) {
+    if (child <= 0 && !remove_folder(path_)) {
         log(log_level::warn, "the folder of a session cannot be removed: {}", path_);
+    }
+    if (child == 0) {
+        std::_Exit(0);
     }
     path_.clear();
 }

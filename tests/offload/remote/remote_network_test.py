@@ -30,6 +30,10 @@ class remote_network_test(remote_case):
         err = self.exercise(service(self, devices=2), 0, 2, DIOMP_LOG="info", **UCX)
         self.assertRegex(err, "is reached by ucx")
 
+    def test_confined_processors(self):
+        err = self.exercise(service(self, "--confine", "available", devices=2), 0, 2, DIOMP_LOG="info", **UCX)
+        self.assertRegex(err, "is reached by ucx")
+
     def test_a_session_that_prints_before_it_is_there(self):
         """What it logs while its world starts goes to the service's log."""
         lender = service(self, memory="1T", DIOMP_LOG="info")  # more than can be registered

@@ -44,6 +44,16 @@ static int create_file(const char *folder, int stays) {
     return fd;
 }
 
+/* With a file, and closed to its owner. */
+static int create_closed_folder(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/closed", folder);
+    if (mkdir(path, 0700) != 0 || create_file(path, 1) < 0) {
+        return -1;
+    }
+    return chmod(path, 0);
+}
+
 static long trace(pid_t pid) {
     long const attached = ptrace(PTRACE_ATTACH, pid, NULL, NULL);
     int const failure = errno;
@@ -69,7 +79,8 @@ static int bind_to(int port) {
 static long read_memory_of(int pid) {
     char here = 0;
     struct iovec local = {&here, 1}, remote = {&here, 1};
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    long const returned = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    return returned < 0 && errno == EFAULT ? 0 : returned; /* permitted, but not mapped there */
 }
 
 static int new_namespace_in_a_child(void) {
@@ -108,6 +119,8 @@ int main(int argc, char **argv) {
         snprintf(moved, sizeof moved, "%s.moved", file);
         const char *const own_folder = getenv("TMPDIR");
         report("file_in_own_folder", create_file(own_folder ? own_folder : "/nowhere", 1));
+        report("closed_folder_in_own_folder",
+               create_closed_folder(own_folder ? own_folder : "/nowhere"));
         report("file_in_tmp", create_file("/tmp", 0));
         report("file_in_dev_shm", create_file("/dev/shm", 0));
         report("write_to_dev_null", open("/dev/null", O_WRONLY));
