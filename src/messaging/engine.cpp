@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace diomp::messaging {
 namespace {
@@ -32,8 +32,8 @@ constexpr microseconds max_sleep{1000};
 /// Calls begin_polling and end_polling, and counts the polling threads.
 class polling_scope {
 public:
-    polling_scope(transport::conduit &conduit, engine &engine, std::atomic<int> &num_polling)
-        : conduit_(conduit), engine_(engine), num_polling_(num_polling) {
+    polling_scope(transport::conduit_waits &waits, engine &engine, std::atomic<int> &num_polling)
+        : waits_(waits), engine_(engine), num_polling_(num_polling) {
         enter();
     }
     ~polling_scope() { leave(); }
@@ -43,8 +43,8 @@ public:
     void leave() {
         if (!std::exchange(has_left_, true)) {
             num_polling_.fetch_sub(1, std::memory_order_relaxed);
-            while (conduit_.end_polling()) {
-                conduit_.begin_polling();
+            while (waits_.end_polling()) {
+                waits_.begin_polling();
                 engine_.poll();
             }
         }
@@ -52,11 +52,11 @@ public:
     void enter() {
         has_left_ = false;
         num_polling_.fetch_add(1, std::memory_order_relaxed);
-        conduit_.begin_polling();
+        waits_.begin_polling();
     }
 
 private:
-    transport::conduit &conduit_;
+    transport::conduit_waits &waits_;
     engine &engine_;
     std::atomic<int> &num_polling_;
     bool has_left_ = true;
@@ -66,8 +66,12 @@ private:
 
 engine::engine(transport::conduit &conduit, const engine_options &options)
     : conduit_(conduit), options_(options), core_(options.spin_count, options.is_oversubscribed),
-      store_sleepers_(conduit.store_sleepers()) {
-    conduit_.set_am_long_handler(
+      store_sleepers_(conduit.waits().store_sleepers()), outbox_(conduit) {
+    auto *const longs = conduit_.am_long();
+    if (longs == nullptr) {
+        return;
+    }
+    longs->set_am_long_handler(
         [this](const transport::message &incoming) {
             tsan_acquire_external();
             handlers_[incoming.handler](incoming);
@@ -80,7 +84,9 @@ engine::engine(transport::conduit &conduit, const engine_options &options)
 
 engine::~engine() {
     stop();
-    conduit_.set_am_long_handler({}, {});
+    if (auto *const longs = conduit_.am_long(); longs != nullptr) {
+        longs->set_am_long_handler({}, {});
+    }
 }
 
 transport::handler_id engine::add_handler(handler function,
@@ -100,7 +106,7 @@ void engine::start() {
 void engine::stop() {
     stopping_.store(true, std::memory_order_release);
     if (thread_.joinable()) {
-        conduit_.wake();
+        conduit_.waits().wake();
         thread_.join();
     }
 }
@@ -111,37 +117,9 @@ void engine::send(world_rank peer, transport::handler_id handler,
         panic("active message exceeds the conduit's maximum payload");
     }
     tsan_release_external();
-    if (num_pending_.load(std::memory_order_acquire) == 0 &&
-        conduit_.try_send(peer, handler, payload)) {
-        return;
+    if (outbox_.send_or_keep(peer, handler, payload)) [[unlikely]] {
+        conduit_.waits().wake();
     }
-    std::lock_guard const guard(outbox_mutex_);
-    auto const waiting = outbox_.find(peer.value());
-    if (waiting == outbox_.end() && conduit_.try_send(peer, handler, payload)) {
-        return;
-    }
-    outbox_[peer.value()].push_back({handler, {payload.begin(), payload.end()}});
-    num_pending_.fetch_add(1, std::memory_order_release);
-    conduit_.wake();
-}
-
-bool engine::flush_outbox() {
-    std::unique_lock const guard(outbox_mutex_, std::try_to_lock);
-    if (!guard.owns_lock()) {
-        return false;
-    }
-    bool moved = false;
-    for (auto waiting = outbox_.begin(); waiting != outbox_.end();) {
-        auto &[rank, messages] = *waiting;
-        while (!messages.empty() && conduit_.try_send(world_rank{rank}, messages.front().handler,
-                                                      messages.front().payload)) {
-            messages.pop_front();
-            num_pending_.fetch_sub(1, std::memory_order_release);
-            moved = true;
-        }
-        waiting = messages.empty() ? outbox_.erase(waiting) : std::next(waiting);
-    }
-    return moved;
 }
 
 bool engine::poll() {
@@ -150,11 +128,11 @@ bool engine::poll() {
         handlers_[incoming.handler](incoming);
     });
     bool moved = false;
-    if (num_pending_.load(std::memory_order_acquire) > 0) [[unlikely]] {
-        moved = flush_outbox();
+    if (outbox_.has_messages()) [[unlikely]] {
+        moved = outbox_.flush();
     }
-    if (num_callbacks_.load(std::memory_order_acquire) > 0) [[unlikely]] {
-        moved = run_callbacks() || moved;
+    if (callbacks_.has_any()) [[unlikely]] {
+        moved = callbacks_.run() || moved;
     }
     return handled > 0 || moved;
 }
@@ -165,84 +143,57 @@ void engine::on_completion(std::shared_ptr<transport::completion> count,
 }
 
 void engine::call_when(std::function<bool()> is_over, std::function<void()> then) {
-    {
-        std::lock_guard const guard(callback_mutex_);
-        callbacks_.push_back({std::move(is_over), std::move(then)});
-        num_callbacks_.fetch_add(1, std::memory_order_release);
-    }
+    callbacks_.add(std::move(is_over), std::move(then));
     // The transfer may be completed by a thread that does not poll afterwards, so the progress
     // thread must check from time to time.
-    conduit_.wake();
-}
-
-bool engine::run_callbacks() {
-    std::vector<pending_callback> checked;
-    {
-        std::unique_lock const guard(callback_mutex_, std::try_to_lock);
-        if (!guard.owns_lock()) {
-            return false;
-        }
-        checked.swap(callbacks_);
-    }
-    auto const first = std::partition(checked.begin(), checked.end(),
-                                      [](const pending_callback &each) { return !each.is_over(); });
-    auto const num_finished = checked.end() - first;
-    std::vector<pending_callback> const finished(std::make_move_iterator(first),
-                                                 std::make_move_iterator(checked.end()));
-    checked.erase(first, checked.end());
-    {
-        std::lock_guard const guard(callback_mutex_);
-        callbacks_.insert(callbacks_.end(), std::make_move_iterator(checked.begin()),
-                          std::make_move_iterator(checked.end()));
-    }
-    for (pending_callback const &each : finished) {
-        each.then();
-    }
-    num_callbacks_.fetch_sub(static_cast<int>(num_finished), std::memory_order_release);
-    return num_finished > 0;
+    conduit_.waits().wake();
 }
 
 void engine::run_progress_thread() {
     for (;;) {
-        std::uint32_t const seen = conduit_.activity();
+        std::uint32_t const seen = conduit_.waits().activity();
         if (stopping_.load(std::memory_order_acquire)) {
             return;
         }
         if (poll()) {
-            conduit_.wake_idle_waiters();
+            conduit_.waits().wake_idle_waiters();
             continue;
         }
         // If messages wait for space at a peer, or transfers may be completed by another thread, no
         // doorbell follows: check again soon.
-        bool const pending = num_pending_.load(std::memory_order_acquire) > 0 ||
-                             num_callbacks_.load(std::memory_order_acquire) > 0;
-        conduit_.sleep(seen, pending ? microseconds{100} : microseconds{1000000});
+        bool const pending = outbox_.has_messages() || callbacks_.has_any();
+        conduit_.waits().sleep(seen, pending ? microseconds{100} : microseconds{1000000});
     }
+}
+
+void wait_failure::set(std::string reason) {
+    {
+        std::lock_guard const guard(mutex_);
+        reason_ = std::move(reason);
+    }
+    is_set_.store(true, std::memory_order_release);
+}
+
+std::string wait_failure::reason() const {
+    std::lock_guard const guard(mutex_);
+    return reason_;
 }
 
 void engine::fail_waits(std::string reason) {
-    {
-        std::lock_guard const guard(failure_mutex_);
-        failure_ = std::move(reason);
-    }
-    failed_.store(true, std::memory_order_release);
-    conduit_.wake();
-}
-
-std::string engine::failure_reason() const {
-    std::lock_guard const guard(failure_mutex_);
-    return failure_;
+    failure_.set(std::move(reason));
+    conduit_.waits().wake();
 }
 
 std::string engine::explain(function_ref<std::string()> describe) const {
-    std::string const outstanding = conduit_.describe_outstanding();
+    auto *const peers = conduit_.peers();
+    std::string const outstanding = peers == nullptr ? "" : peers->describe_outstanding();
     return outstanding.empty() ? describe()
                                : fmt::format("{}; outstanding: {}", describe(), outstanding);
 }
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
                            int spins, transport::wait_kind what) {
-    polling_scope polling(conduit_, *this, num_polling_);
+    polling_scope polling(conduit_.waits(), *this, num_polling_);
     stacks::waiting here;
     auto const begin = clock::now();
     auto quiet_since = begin;
@@ -283,9 +234,8 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         auto const now = clock::now();
         auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
         double const waited_s = static_cast<double>(waited.count()) * 1e-6;
-        if (failed_.load(std::memory_order_acquire)) {
-            std::lock_guard const guard(failure_mutex_);
-            return error(OMPX_ERR_PEER, failure_ + ", while " + describe());
+        if (failure_.is_set()) {
+            return error(OMPX_ERR_PEER, failure_.reason() + ", while " + describe());
         }
         if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
             return error(
@@ -306,11 +256,11 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             if (sleeps && !std::exchange(has_slept, true)) {
                 core_.note_sleep();
             }
-            std::uint32_t const seen = conduit_.activity();
+            std::uint32_t const seen = conduit_.waits().activity();
             polling.leave();
             // ready() is not called again after it has returned true: it may have consumed what it
             // found.
-            if (conduit_.idle_wait(what, seen, idle_wait, ready)) {
+            if (conduit_.waits().idle_wait(what, seen, idle_wait, ready)) {
                 return {};
             }
             polling.enter();

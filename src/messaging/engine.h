@@ -12,18 +12,17 @@
 #include "base/cpu.h"
 #include "base/function_ref.h"
 #include "base/sanitizer.h"
+#include "messaging/internal/callbacks.h"
 #include "messaging/internal/core_monitor.h"
+#include "messaging/internal/outbox.h"
 #include "transport/conduit.h"
 
-#include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 namespace diomp::messaging {
@@ -37,6 +36,19 @@ struct engine_options {
 };
 
 using handler = std::function<void(const transport::message &)>;
+
+/// Why all waits fail from now on. Thread-safe.
+class wait_failure {
+public:
+    void set(std::string reason);
+    [[nodiscard]] bool is_set() const { return is_set_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::string reason() const;
+
+private:
+    std::atomic<bool> is_set_{false};
+    mutable std::mutex mutex_;
+    std::string reason_;
+};
 
 /// Thread-safe, except add_handler (start-up only). Handlers must not block and must not take locks
 /// that are held across a wait.
@@ -66,22 +78,27 @@ public:
              std::span<const std::byte>(std::as_bytes(std::span<const Struct>(&payload, 1))));
     }
 
-    /// See conduit::send_long.
+    /// See am_long_transport::send_long. false for direct peers.
     result<bool> send_long(world_rank peer, transport::handler_id handler,
                            std::span<const std::byte> payload, std::span<const std::byte> data,
                            transport::completion &source_free) {
         tsan_release_external();
-        return conduit_.send_long(peer, handler, payload, data, source_free);
+        auto *const transport = conduit_.am_long(peer);
+        return transport == nullptr
+                   ? result<bool>(false)
+                   : transport->send_long(peer, handler, payload, data, source_free);
     }
 
-    /// See conduit::put_with_message.
+    /// See am_long_transport::put_with_message. false for direct peers.
     result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
                                   std::span<const std::byte> source, transport::handler_id handler,
                                   std::span<const std::byte> payload,
                                   transport::completion &source_free) {
         tsan_release_external();
-        return conduit_.put_with_message(peer, remote_address, source, handler, payload,
-                                         source_free);
+        auto *const transport = conduit_.am_long(peer);
+        return transport == nullptr ? result<bool>(false)
+                                    : transport->put_with_message(peer, remote_address, source,
+                                                                  handler, payload, source_free);
     }
 
     /// Serves waiting messages; true if there were any.
@@ -140,13 +157,13 @@ public:
     /// Wakes the rank's threads that wait for a store.
     void wake_for_store(world_rank peer) {
         if (needs_wake()) [[unlikely]] {
-            conduit_.wake_for_store(peer);
+            conduit_.waits().wake_for_store(peer);
         }
     }
 
     /// Wakes this rank's threads. Call after completing something that one of them may wait for by
     /// wait().
-    void wake_waiters() { conduit_.wake_idle_waiters(); }
+    void wake_waiters() { conduit_.waits().wake_idle_waiters(); }
 
     /// Calls `then` once, in a thread that polls, after `count` is done. Any thread. `then` must
     /// not block; it may send and register further callbacks.
@@ -157,8 +174,7 @@ public:
 
     /// Makes every later wait fail with this reason (a peer is lost).
     void fail_waits(std::string reason);
-    /// The reason given to fail_waits(), "" if none.
-    [[nodiscard]] std::string failure_reason() const;
+    [[nodiscard]] const wait_failure &failure() const { return failure_; }
 
     [[nodiscard]] transport::conduit &transport() { return conduit_; }
     [[nodiscard]] const engine_options &options() const { return options_; }
@@ -168,11 +184,6 @@ public:
 private:
     static constexpr int quick_yields = 3;
 
-    struct pending_message {
-        transport::handler_id handler;
-        std::vector<std::byte> payload;
-    };
-
     /// Polls `spins` times, serving messages, before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins,
                        transport::wait_kind what);
@@ -181,8 +192,6 @@ private:
     }
     /// The purpose of a long wait, and the operations outstanding in the conduit.
     [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
-    bool flush_outbox();
-    bool run_callbacks();
     void run_progress_thread(); ///< body of the progress thread
 
     transport::conduit &conduit_;
@@ -192,22 +201,10 @@ private:
     std::atomic<int> num_polling_{0}; ///< threads that wait without sleeping
     std::vector<handler> handlers_;
     std::vector<transport::recv_buffer_callback> recv_buffers_; ///< [handler]; most are empty
-    std::mutex outbox_mutex_;                                   ///< leaf lock
-    /// Messages whose peers had no space, in order; only peers with messages have an entry.
-    std::unordered_map<int, std::deque<pending_message>> outbox_; ///< by world rank
-    std::atomic<int> num_pending_{0};                             ///< messages in outbox_
-    struct pending_callback {
-        std::function<bool()> is_over;
-        std::function<void()> then;
-    };
-    /// leaf lock over callbacks_; a thread that checks callbacks takes all of them out meanwhile
-    std::mutex callback_mutex_;
-    std::vector<pending_callback> callbacks_;
-    std::atomic<int> num_callbacks_{0};
+    outbox outbox_;
+    callbacks callbacks_;
+    wait_failure failure_;
     std::atomic<bool> stopping_{false};
-    std::atomic<bool> failed_{false};
-    mutable std::mutex failure_mutex_;
-    std::string failure_;
     std::thread thread_;
 };
 

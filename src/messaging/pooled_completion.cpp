@@ -85,7 +85,7 @@ pooled_completion::~pooled_completion() { completion_pool::put_back(std::move(st
 status failure_of(const transport::completion &count, const engine &engine,
                   const std::string &doing) {
     int const code = count.failure.load(std::memory_order_relaxed);
-    std::string const reason = engine.failure_reason();
+    std::string const reason = engine.failure().reason();
     return error(static_cast<ompx_status>(code),
                  fmt::format("{}, while {}",
                              reason.empty() ? "the network has failed a transfer" : reason, doing));

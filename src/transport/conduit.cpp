@@ -1,80 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Default implementations for a conduit whose peers are all direct.
 #include "transport/conduit.h"
 
-#include "base/panic.h"
+#include <fmt/core.h>
 
 namespace diomp::transport {
 
-status conduit::put(world_rank /*peer*/, std::uint64_t /*remote_address*/, const void * /*source*/,
-                    std::size_t /*nbytes*/, completion & /*source_free*/) {
-    panic("put through a conduit that maps all peers");
-}
-
-status conduit::get(world_rank /*peer*/, std::uint64_t /*remote_address*/, void * /*destination*/,
-                    std::size_t /*nbytes*/, completion & /*done*/) {
-    panic("get through a conduit that maps all peers");
-}
-
-status conduit::put_device_memory(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                                  const void * /*source*/, std::size_t /*nbytes*/,
-                                  memory_kinds /*kinds*/, completion & /*source_free*/) {
-    panic("a put of device memory through a conduit that does not support it");
-}
-
-status conduit::get_device_memory(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                                  void * /*destination*/, std::size_t /*nbytes*/,
-                                  memory_kinds /*kinds*/, completion & /*done*/) {
-    panic("a get of device memory through a conduit that does not support it");
-}
-
-result<bool> conduit::put_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                               const void * /*source*/, const rows & /*shape*/,
-                               completion & /*source_free*/) {
-    return false;
-}
-
-result<bool> conduit::get_rows(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                               void * /*destination*/, const rows & /*shape*/,
-                               completion & /*done*/) {
-    return false;
-}
-
-status conduit::atomic(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                       const atomic_call & /*call*/, void * /*result*/, completion & /*done*/) {
-    panic("an atomic operation through a conduit that has none");
-}
-
-bool conduit::idle_wait(wait_kind /*what*/, std::uint32_t seen, std::chrono::microseconds limit,
-                        function_ref<bool()> ready) {
-    if (ready()) {
-        return true;
+void conduit_waits::wake() {
+    node_.wake();
+    if (network_ != nullptr) {
+        network_->wake_idle_waiters();
     }
-    sleep(seen, limit);
-    return false;
 }
 
-const std::atomic<std::uint32_t> &conduit::store_sleepers() const {
-    static const std::atomic<std::uint32_t> none{0};
-    return none;
+void conduit_waits::begin_polling() {
+    node_.begin_polling();
+    if (network_ != nullptr) {
+        network_->begin_polling();
+    }
 }
 
-result<bool> conduit::send_long(world_rank /*peer*/, handler_id /*handler*/,
-                                std::span<const std::byte> /*payload*/,
-                                std::span<const std::byte> /*data*/, completion & /*source_free*/) {
-    return false;
+bool conduit_waits::end_polling() {
+    if (network_ == nullptr) {
+        return node_.end_polling();
+    }
+    network_->end_polling();
+    bool const waiting = node_.end_polling();
+    return waiting || network_->has_messages();
 }
 
-result<bool> conduit::put_with_message(world_rank /*peer*/, std::uint64_t /*remote_address*/,
-                                       std::span<const std::byte> /*source*/,
-                                       handler_id /*handler*/,
-                                       std::span<const std::byte> /*payload*/,
-                                       completion & /*source_free*/) {
-    return false;
+bool conduit_waits::idle_wait(wait_kind what, std::uint32_t seen, std::chrono::microseconds limit,
+                              function_ref<bool()> ready) {
+    bool is_ready = false;
+    auto const is_over = [&] {
+        is_ready = ready();
+        return is_ready || node_.activity() != seen;
+    };
+    if (network_ == nullptr || what == wait_kind::store || !network_->idle_wait(limit, is_over)) {
+        return node_.idle_wait(what, seen, limit, ready);
+    }
+    return is_ready;
 }
 
-status conduit::flush(world_rank /*peer*/, completion & /*done*/) { return {}; }
+void conduit_waits::wake_idle_waiters() {
+    node_.wake_idle_waiters();
+    if (network_ != nullptr) {
+        network_->wake_idle_waiters();
+    }
+}
 
-status conduit::flush_all(completion & /*done*/) { return {}; }
+conduit::conduit(world_rank self, std::shared_ptr<node_transport> node,
+                 std::shared_ptr<network> inter_node, std::vector<std::byte *> direct_bases)
+    : self_(self), node_(std::move(node)), network_(std::move(inter_node)),
+      direct_bases_(std::move(direct_bases)),
+      network_caps_(network_ == nullptr ? network_capabilities{} : network_->caps()),
+      caps_{network_ == nullptr ? node_->caps().name
+                                : fmt::format("{}+{}", node_->caps().name, network_caps_.name),
+            node_->caps().reaches_private_memory, network_caps_.atomics != nullptr},
+      waits_(*node_, network_.get(), node_->caps().store_sleepers) {}
+
+std::string conduit::describe_path(world_rank peer) const {
+    if (peer == self_) {
+        return "self";
+    }
+    return direct_base(peer) != nullptr ? node_->caps().name : network_->describe_path(peer);
+}
 
 } // namespace diomp::transport

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "transport/common/composite.h"
-#include "transport/conduit.h"
+#include "transport/create.h"
+
 #include "transport/gasnet/gasnet.h"
 #include "transport/gaspi/gaspi.h"
 #include "transport/registration.h"
@@ -107,18 +107,20 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
             fmt::format("the conduit '{}' has no native atomic operations for all ranks", name),
             "DIOMP_NETWORK_ATOMICS=native needs DIOMP_CONDUIT=ucx");
     }
-    auto intra_node = shm::create(launcher, arena, options);
-    DIOMP_TRY(intra_node);
-    if (job.size == 1 || (!is_forced && all_intra_node)) {
-        return intra_node;
-    }
-    std::vector<bool> is_intra_node(static_cast<std::size_t>(job.size), false);
-    if (is_forced) {
-        is_intra_node[job.rank.index()] = true;
+    auto made = shm::create(launcher, arena, options.cross_memory_attach);
+    DIOMP_TRY(made);
+    std::shared_ptr<node_transport> node = made.take();
+    std::vector<std::byte *> direct_bases(static_cast<std::size_t>(job.size), nullptr);
+    if (is_forced && job.size > 1) {
+        direct_bases[job.rank.index()] = arena.slot(job.rank);
     } else {
         for (world_rank const neighbour : job.local_ranks) {
-            is_intra_node[neighbour.index()] = true;
+            direct_bases[neighbour.index()] = arena.slot(neighbour);
         }
+    }
+    if (job.size == 1 || (!is_forced && all_intra_node)) {
+        return std::make_unique<conduit>(job.rank, std::move(node), nullptr,
+                                         std::move(direct_bases));
     }
     if (!is_forced) {
         auto resolved = resolve_network(options, launcher);
@@ -132,11 +134,12 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
                      "tcp");
     }
     conduit_options network_options = options;
-    network_options.num_network_peers = static_cast<int>(std::ranges::count(is_intra_node, false));
-    auto inter_node = chosen->create(launcher, arena, network_options,
-                                     [waker = intra_node.value().get()] { waker->wake(); });
+    network_options.num_network_peers = static_cast<int>(std::ranges::count(direct_bases, nullptr));
+    auto inter_node =
+        chosen->create(launcher, arena, network_options, [waker = node.get()] { waker->wake(); });
     DIOMP_TRY(inter_node);
-    return compose(intra_node.take(), inter_node.take(), std::move(is_intra_node));
+    return std::make_unique<conduit>(job.rank, std::move(node), inter_node.take(),
+                                     std::move(direct_bases));
 }
 
 } // namespace diomp::transport

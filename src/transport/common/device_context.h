@@ -2,7 +2,7 @@
 // The function that conduit::bind_device_context has registered with a network.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <memory>

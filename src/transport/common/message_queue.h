@@ -2,7 +2,7 @@
 // Messages that have arrived and wait for poll(), in one buffer.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <mutex>

@@ -7,10 +7,11 @@
 #include "transport/common/backoff.h"
 #include "transport/common/liveness.h"
 #include "transport/common/message_queue.h"
-#include "transport/common/network.h"
 #include "transport/common/network_peer.h"
 #include "transport/common/network_thread.h"
 #include "transport/common/poller_count.h"
+#include "transport/create.h"
+#include "transport/network.h"
 
 namespace diomp::transport {
 
@@ -20,6 +21,16 @@ public:
                              const recv_buffer_callback &find_buffer) override {
         arrivals_.set_am_long_handler(handle, find_buffer);
     }
+    /// Networks that move data to chosen buffers, or put with a message, override these.
+    void revoke_recv_buffer(const std::byte * /*buffer*/) override {}
+    result<bool> put_with_message(world_rank /*peer*/, std::uint64_t /*remote_address*/,
+                                  std::span<const std::byte> /*source*/, handler_id /*handler*/,
+                                  std::span<const std::byte> /*payload*/,
+                                  completion & /*source_free*/) override {
+        return false;
+    }
+    /// Wakes the network thread: there is work for it. Any thread.
+    void wake() { thread_->wake(); }
     void begin_polling() final { poller_count_.begin(); }
     void end_polling() final {
         poller_count_.end();
@@ -33,6 +44,7 @@ public:
         return describe_awaited(known_peers());
     }
     status close() override;
+    void freeze() override {}
 
 protected:
     network_base(launch::launcher &launcher, const conduit_options &options, doorbell ring)
@@ -44,7 +56,6 @@ protected:
     status start_thread(int event_fd);
     /// Call first in the derived class's destructor: the thread uses all members.
     void stop_thread() { thread_.reset(); }
-    void wake() { thread_->wake(); }
 
     void note_poll() { poller_count_.note_poll(); }
     /// Part of poll() after the progress call; `moved`: progress did something.

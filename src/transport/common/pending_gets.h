@@ -2,7 +2,7 @@
 // Outstanding gets of a rank, by numbers that can be sent in messages.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <vector>

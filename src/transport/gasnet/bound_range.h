@@ -2,7 +2,7 @@
 // The memory of a rank that GASNet-EX's own puts and gets can access, as published to other ranks.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <gasnetex.h>
 #include <span>

@@ -7,7 +7,7 @@
 
 #include "launch/gasnet/client.h"
 #include "transport/common/device_context.h"
-#include "transport/conduit.h"
+#include "transport/create.h"
 #include "transport/gasnet/peer.h"
 
 #include <memory>

@@ -20,7 +20,85 @@ status not_reachable(const peer &with, std::uint64_t remote_address, std::size_t
                              remote_address, with.name()));
 }
 
-class gasnet_network final : public network_base {
+/// Transfers by GASNet's memory kinds.
+class gasnet_device_transfers final : public device_transfers {
+public:
+    gasnet_device_transfers(network_base &net, iface &all, rdma &native, device_memory &devices)
+        : network_(net), iface_(all), rdma_(native), devices_(devices) {}
+
+    bool supports_memory_kind(memory_kind kind) const override { return kind == memory_kind::host; }
+    bool supports_memory_range(const memory_range &own) const override {
+        return own.kind == memory_kind::host || devices_.supports_range(own);
+    }
+    bool can_transfer(world_rank rank, const memory_range &remote,
+                      const memory_range &local) const override {
+        return devices_.endpoint_pair(iface_.peer_of(rank), remote, local).has_value();
+    }
+    status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
+                             std::size_t nbytes, memory_kinds kinds,
+                             completion &source_free) override;
+    status get_device_memory(world_rank rank, std::uint64_t remote_address, void *destination,
+                             std::size_t nbytes, memory_kinds kinds, completion &done) override;
+    void bind_device_context(const device_context_binder &binder) override {
+        devices_.context().bind_device_context(binder);
+    }
+
+private:
+    network_base &network_;
+    iface &iface_;
+    rdma &rdma_;
+    device_memory &devices_;
+};
+
+status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t remote_address,
+                                                  const void *source, std::size_t nbytes,
+                                                  memory_kinds kinds, completion &source_free) {
+    peer &to = iface_.peer_of(rank);
+    if (to.is_failed()) {
+        return to.lost_error();
+    }
+    if (nbytes == 0) {
+        return {};
+    }
+    auto const endpoint_pair =
+        devices_.endpoint_pair(to, {kinds.remote, remote_address, nbytes},
+                               {kinds.local, reinterpret_cast<std::uintptr_t>(source), nbytes});
+    if (!endpoint_pair) {
+        return not_reachable(to, remote_address, nbytes);
+    }
+    {
+        auto const current = devices_.context().bind_to_thread();
+        rdma_.put_via(*endpoint_pair, to, remote_address, source, nbytes, source_free);
+    }
+    network_.wake();
+    return {};
+}
+
+status gasnet_device_transfers::get_device_memory(world_rank rank, std::uint64_t remote_address,
+                                                  void *destination, std::size_t nbytes,
+                                                  memory_kinds kinds, completion &done) {
+    peer &from = iface_.peer_of(rank);
+    if (from.is_failed()) {
+        return from.lost_error();
+    }
+    if (nbytes == 0) {
+        return {};
+    }
+    auto const endpoint_pair = devices_.endpoint_pair(
+        from, {kinds.remote, remote_address, nbytes},
+        {kinds.local, reinterpret_cast<std::uintptr_t>(destination), nbytes});
+    if (!endpoint_pair) {
+        return not_reachable(from, remote_address, nbytes);
+    }
+    {
+        auto const current = devices_.context().bind_to_thread();
+        rdma_.get_via(*endpoint_pair, from, remote_address, destination, nbytes, done);
+    }
+    network_.wake();
+    return {};
+}
+
+class gasnet_network final : public network_base, public row_transfers {
 public:
     gasnet_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
         : network_base(launcher, options, std::move(ring)) {}
@@ -30,36 +108,16 @@ public:
 
     status start(const arena &arena, const conduit_options &options);
 
-    const char *name() const override { return "gasnet"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
-    bool supports_memory_range(const memory_range &own) const override {
-        return supports_memory_kind(own.kind) ||
-               (devices_ != nullptr && devices_->supports_range(own));
-    }
-    bool can_transfer(world_rank rank, const memory_range &remote,
-                      const memory_range &local) const override {
-        return endpoint_pair_between(iface_->peer_of(rank), remote, local).has_value();
-    }
-    status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
-                             std::size_t nbytes, memory_kinds kinds,
-                             completion &source_free) override;
-    status get_device_memory(world_rank rank, std::uint64_t remote_address, void *destination,
-                             std::size_t nbytes, memory_kinds kinds, completion &done) override;
-    void bind_device_context(const device_context_binder &binder) override {
-        if (devices_ != nullptr) {
-            devices_->context().bind_device_context(binder);
-        }
-    }
     result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
                           const rows &shape, completion &source_free) override;
     result<bool> get_rows(world_rank rank, std::uint64_t remote_address, void *destination,
                           const rows &shape, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return iface_->max_message_bytes(); }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
@@ -102,15 +160,12 @@ private:
     bool has_rdma(const peer &to) const {
         return rdma_ != nullptr && rdma_->has_slot() && to.has_segment();
     }
-    std::optional<gex_TM_t> endpoint_pair_between(const peer &to, const memory_range &remote,
-                                                  const memory_range &local) const {
-        return devices_ == nullptr ? std::nullopt : devices_->endpoint_pair(to, remote, local);
-    }
 
     std::unique_ptr<iface> iface_;
     std::unique_ptr<rdma> rdma_;             ///< nullptr: GASNet's conduit has no RDMA endpoints
-    std::unique_ptr<device_memory> devices_; ///< nullptr: no memory kinds; transfers use rdma_
-    bool event_fd_reports_all_ = false;      ///< the descriptor reports every arrival
+    std::unique_ptr<device_memory> devices_; ///< nullptr: no memory kinds
+    std::unique_ptr<gasnet_device_transfers> device_transfers_;
+    bool event_fd_reports_all_ = false; ///< the descriptor reports every arrival
 };
 
 status gasnet_network::start(const arena &arena, const conduit_options &options) {
@@ -125,6 +180,14 @@ status gasnet_network::start(const arena &arena, const conduit_options &options)
     auto devices = device_memory::create(*joined.value(), options);
     DIOMP_TRY(devices);
     devices_ = devices.take();
+    caps_.name = "gasnet";
+    caps_.max_message_bytes = iface_->max_message_bytes();
+    caps_.rows = this;
+    if (devices_ != nullptr) {
+        device_transfers_ =
+            std::make_unique<gasnet_device_transfers>(*this, *iface_, *rdma_, *devices_);
+        caps_.device = device_transfers_.get();
+    }
     DIOMP_TRY(launcher().put(bound_key, to_text(bound())));
     DIOMP_TRY(launcher().fence()); // all ranks have registered their handlers
     // Messages through GASNet's shared memory do not signal the descriptor.
@@ -177,54 +240,6 @@ status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *
         rdma_->get(from, remote_address, destination, nbytes, done);
     } else {
         iface_->get(from, remote_address, destination, nbytes, done);
-    }
-    wake();
-    return {};
-}
-
-status gasnet_network::put_device_memory(world_rank rank, std::uint64_t remote_address,
-                                         const void *source, std::size_t nbytes, memory_kinds kinds,
-                                         completion &source_free) {
-    peer &to = iface_->peer_of(rank);
-    if (to.is_failed()) {
-        return to.lost_error();
-    }
-    if (nbytes == 0) {
-        return {};
-    }
-    auto const endpoint_pair =
-        endpoint_pair_between(to, {kinds.remote, remote_address, nbytes},
-                              {kinds.local, reinterpret_cast<std::uintptr_t>(source), nbytes});
-    if (!endpoint_pair) {
-        return not_reachable(to, remote_address, nbytes);
-    }
-    {
-        auto const current = devices_->context().bind_to_thread();
-        rdma_->put_via(*endpoint_pair, to, remote_address, source, nbytes, source_free);
-    }
-    wake();
-    return {};
-}
-
-status gasnet_network::get_device_memory(world_rank rank, std::uint64_t remote_address,
-                                         void *destination, std::size_t nbytes, memory_kinds kinds,
-                                         completion &done) {
-    peer &from = iface_->peer_of(rank);
-    if (from.is_failed()) {
-        return from.lost_error();
-    }
-    if (nbytes == 0) {
-        return {};
-    }
-    auto const endpoint_pair =
-        endpoint_pair_between(from, {kinds.remote, remote_address, nbytes},
-                              {kinds.local, reinterpret_cast<std::uintptr_t>(destination), nbytes});
-    if (!endpoint_pair) {
-        return not_reachable(from, remote_address, nbytes);
-    }
-    {
-        auto const current = devices_->context().bind_to_thread();
-        rdma_->get_via(*endpoint_pair, from, remote_address, destination, nbytes, done);
     }
     wake();
     return {};

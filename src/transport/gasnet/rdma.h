@@ -9,8 +9,8 @@
 #pragma once
 
 #include "launch/gasnet/client.h"
-#include "transport/conduit.h"
 #include "transport/gasnet/iface.h"
+#include "transport/create.h"
 
 namespace diomp::transport::gasnet {
 

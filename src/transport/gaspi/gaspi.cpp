@@ -23,7 +23,6 @@ public:
 
     status start(const arena &arena);
 
-    const char *name() const override { return "gaspi"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override {
         return iface_->put(rank, remote_address, source, nbytes, source_free);
@@ -34,7 +33,6 @@ public:
     }
     status flush(world_rank rank, completion &done) override { return iface_->flush(rank, done); }
     status flush_all(completion &done) override { return iface_->flush_all(done); }
-    std::size_t max_message_bytes() const override { return iface_->max_message_bytes(); }
     bool try_send(world_rank rank, handler_id handler,
                   std::span<const std::byte> payload) override {
         return iface_->try_send(rank, handler, payload);
@@ -88,6 +86,8 @@ status gaspi_network::start(const arena &arena) {
                               [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
     iface_ = made.take();
+    caps_.name = "gaspi";
+    caps_.max_message_bytes = iface_->max_message_bytes();
     return start_thread(-1);
 }
 

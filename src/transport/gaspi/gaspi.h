@@ -3,7 +3,8 @@
 // Design: docs/conduits.md.
 #pragma once
 
-#include "transport/common/network.h"
+#include "transport/create.h"
+#include "transport/network.h"
 
 namespace diomp::transport::gaspi {
 

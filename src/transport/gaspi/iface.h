@@ -10,8 +10,8 @@
 #pragma once
 
 #include "launch/launch.h"
-#include "transport/conduit.h"
 #include "transport/gaspi/peer.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <functional>

@@ -4,8 +4,8 @@
 // order of their start. The completion of a marker (a read after writes) shows in its word instead.
 #pragma once
 
-#include "transport/conduit.h"
 #include "transport/gaspi/memory.h"
+#include "transport/types.h"
 
 #include <deque>
 

@@ -5,7 +5,7 @@
 // checksum over all its bytes and has arrived when the sum matches. Needs no GPI-2.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <cstddef>

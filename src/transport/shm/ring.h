@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/cpu.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <cstddef>

@@ -43,13 +43,12 @@ constexpr std::size_t page_bytes = 4096;
 /// Messages served per call: a flood must not occupy one thread for ever.
 constexpr int max_batch = 64;
 
-class shm_conduit final : public conduit {
+class shm_transport final : public node_transport {
 public:
-    shm_conduit(const launch::job_info &job, const arena &arena, const conduit_options &options)
+    shm_transport(const launch::job_info &job, const arena &arena, bool cross_memory_attach)
         : arena_(arena), self_(job.rank), own_(control_of(job.local)),
           store_sleepers_(control_of(local_rank{0}).store_sleepers) {
-        caps_.name = "shm";
-        caps_.reaches_private_memory = options.cross_memory_attach;
+        caps_ = {"shm", cross_memory_attach, ring::payload_bytes, &store_sleepers_};
         peers_.resize(static_cast<std::size_t>(job.size));
         for (std::size_t local = 0; local < job.local_ranks.size(); ++local) {
             peers_[job.local_ranks[local].index()] = local_rank{static_cast<int>(local)};
@@ -57,12 +56,6 @@ public:
         own_.pid.store(::getpid(), std::memory_order_relaxed);
         // Yama's default lets only a parent attach; the peers are siblings.
         ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    }
-
-    const capabilities &caps() const override { return caps_; }
-
-    std::byte *direct_base(world_rank peer) const override {
-        return peers_[peer.index()].value() < 0 ? nullptr : arena_.slot(peer);
     }
 
     status write_private(world_rank peer, std::uint64_t remote_address, const void *source,
@@ -75,14 +68,6 @@ public:
                         std::size_t nbytes) override {
         return attach(::process_vm_readv, "process_vm_readv", peer, remote_address, destination,
                       nbytes);
-    }
-
-    std::size_t max_message_bytes(world_rank /*peer*/) const override {
-        return ring::payload_bytes;
-    }
-
-    std::string describe_path(world_rank peer) const override {
-        return peer == self_ ? "self" : "shm";
     }
 
     bool try_send(world_rank peer, handler_id handler,
@@ -111,6 +96,8 @@ public:
         return handled;
     }
 
+    bool has_messages() const override { return !own_.receive_ring.empty(); }
+
     std::uint32_t activity() const override {
         return own_.doorbell.load(std::memory_order_acquire);
     }
@@ -137,8 +124,6 @@ public:
         std::atomic_thread_fence(std::memory_order_seq_cst);
         wake_idle_waiters_of(own_);
     }
-
-    const std::atomic<std::uint32_t> &store_sleepers() const override { return store_sleepers_; }
 
     void wake_for_store(world_rank peer) override {
         if (local_rank const there = peers_[peer.index()]; there.value() >= 0) {
@@ -217,7 +202,6 @@ private:
     world_rank self_;
     control &own_;
     std::atomic<std::uint32_t> &store_sleepers_;
-    capabilities caps_;
     std::vector<local_rank> peers_; ///< [world rank]
     std::atomic_flag receiving_;
 };
@@ -226,14 +210,14 @@ private:
 
 std::size_t control_bytes() { return (sizeof(control) + page_bytes - 1) / page_bytes * page_bytes; }
 
-result<std::unique_ptr<conduit>> create(launch::launcher &launcher, const arena &arena,
-                                        const conduit_options &options) {
-    auto made = std::make_unique<shm_conduit>(launcher.info(), arena, options);
+result<std::unique_ptr<node_transport>> create(launch::launcher &launcher, const arena &arena,
+                                               bool cross_memory_attach) {
+    auto made = std::make_unique<shm_transport>(launcher.info(), arena, cross_memory_attach);
     if (launcher.info().size > 1) {
         // Every process id is in the control areas before any rank uses one.
         DIOMP_TRY(launcher.fence());
     }
-    return std::unique_ptr<conduit>(std::move(made));
+    return std::unique_ptr<node_transport>(std::move(made));
 }
 
 } // namespace diomp::transport::shm

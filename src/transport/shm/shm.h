@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Conduit between ranks of one node: segments are mapped, messages go through rings in shared
+// Transport between ranks of one node: segments are mapped, messages go through rings in shared
 // memory, private memory is accessed by cross-memory attach.
 #pragma once
 
-#include "transport/conduit.h"
+#include "launch/launch.h"
+#include "transport/arena.h"
+#include "transport/node_transport.h"
 
 namespace diomp::transport::shm {
 
 [[nodiscard]] std::size_t control_bytes();
 
-result<std::unique_ptr<conduit>> create(launch::launcher &launcher, const arena &arena,
-                                        const conduit_options &options);
+result<std::unique_ptr<node_transport>> create(launch::launcher &launcher, const arena &arena,
+                                               bool cross_memory_attach);
 
 } // namespace diomp::transport::shm

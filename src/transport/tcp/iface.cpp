@@ -57,11 +57,11 @@ iface::~iface() = default;
 result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const arena &arena,
                                              const conduit_options &options, arrivals &arrived,
                                              peer_failure_handler on_peer_failure) {
-    auto how = tuning::create(options.tcp_send_buffer_bytes, options.tcp_congestion);
+    auto how = tuning::create(options.tcp.send_buffer_bytes, options.tcp.congestion);
     DIOMP_TRY(how);
     std::unique_ptr<iface> made(
         new iface(launcher, arena, options, how.take(), arrived, std::move(on_peer_failure)));
-    auto addresses = own_addresses(options.tcp_interfaces);
+    auto addresses = own_addresses(options.tcp.interfaces);
     DIOMP_TRY(addresses);
     made->own_address_.node = launch::node_identity();
     made->own_address_.addresses = addresses.take();

@@ -6,6 +6,7 @@
 #include "base/secure/pending_connections.h"
 #include "launch/launch.h"
 #include "transport/common/message_queue.h"
+#include "transport/create.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/peer.h"
 #include "transport/tcp/tuning.h"

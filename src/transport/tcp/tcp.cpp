@@ -15,25 +15,26 @@ constexpr std::size_t max_backlog_bytes = std::size_t{4} << 20;
 class tcp_network final : public network_base {
 public:
     tcp_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
-        : network_base(launcher, options, std::move(ring)) {}
+        : network_base(launcher, options, std::move(ring)) {
+        caps_.name = "tcp";
+        caps_.max_message_bytes = max_message_payload_bytes;
+        caps_.max_am_long = max_am_long_payload_bytes;
+    }
     ~tcp_network() override { stop_thread(); }
     tcp_network(const tcp_network &) = delete;
     tcp_network &operator=(const tcp_network &) = delete;
 
     status start(const arena &arena, const conduit_options &options);
 
-    const char *name() const override { return "tcp"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return max_message_payload_bytes; }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
-    std::size_t max_am_long() const override { return max_am_long_payload_bytes; }
     result<bool> put_with_message(world_rank rank, std::uint64_t remote_address,
                                   std::span<const std::byte> source, handler_id handler,
                                   std::span<const std::byte> payload,

@@ -2,7 +2,8 @@
 // Network over the system's TCP sockets; needs no library. See docs/conduits.md.
 #pragma once
 
-#include "transport/common/network.h"
+#include "transport/create.h"
+#include "transport/network.h"
 
 namespace diomp::transport::tcp {
 

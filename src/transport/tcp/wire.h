@@ -8,7 +8,7 @@
 // DIOMP_ENCRYPT=all frames are sent inside sealed records (sealed_stream.h).
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstdint>
 

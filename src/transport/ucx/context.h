@@ -3,7 +3,7 @@
 #pragma once
 
 #include "transport/common/device_context.h"
-#include "transport/conduit.h"
+#include "transport/create.h"
 #include "transport/ucx/library.h"
 
 #include <array>

@@ -51,7 +51,7 @@ result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const a
         return system_error("epoll_create1", errno);
     }
     made->workers_ = std::vector<std::atomic<worker *>>(
-        static_cast<std::size_t>(choose_num_workers(options.ucx_workers)));
+        static_cast<std::size_t>(choose_num_workers(options.ucx.workers)));
     DIOMP_TRY(made->add_worker(0));
     auto receiving =
         am_receiver::create(made->first_worker(), arrived, [iface = made.get()](world_rank rank) {

@@ -18,7 +18,51 @@ status status_of(result<bool> outcome) {
     return {};
 }
 
-class ucx_network final : public network_base {
+/// An endpoint whose queue has space, and the lock of its worker.
+struct locked_endpoint {
+    std::unique_lock<std::mutex> lock;
+    endpoint *to;
+};
+
+result<locked_endpoint> wait_for_space(iface &all, peer &target, worker &owner) {
+    locked_endpoint found{std::unique_lock(owner.mutex), nullptr};
+    backoff idle;
+    for (;;) {
+        if (target.is_failed()) {
+            return target.lost_error().take_failure();
+        }
+        auto connected = target.endpoint_of(owner);
+        DIOMP_TRY(connected);
+        found.to = connected.value();
+        if (!found.to->is_full()) [[likely]] {
+            return found;
+        }
+        found.lock.unlock();
+        if (all.advance()) {
+            idle.reset();
+        } else {
+            idle.pause();
+        }
+        found.lock.lock();
+    }
+}
+
+/// Waits also until fewer than max_gets are in flight.
+result<locked_endpoint> wait_for_get_space(iface &all, peer &target) {
+    advance_until([&] { return !target.has_many_gets() || target.is_failed(); },
+                  [&] { return all.advance(); });
+    return wait_for_space(all, target, all.own_worker());
+}
+
+void request_get(endpoint &from, std::uint64_t remote_address, void *destination,
+                 std::size_t nbytes, memory_kinds kinds, completion &done) {
+    get_body const body{nbytes, from.target.add_get(destination, nbytes, kinds.local, done)};
+    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(kinds)),
+                &body, sizeof(body));
+    from.transmit_soon();
+}
+
+class ucx_network final : public network_base, public network_atomics, public device_transfers {
 public:
     ucx_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
         : network_base(launcher, options, std::move(ring)) {}
@@ -28,7 +72,6 @@ public:
 
     status start(const arena &arena, const conduit_options &options);
 
-    const char *name() const override { return "ucx"; }
     status put(world_rank rank, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
@@ -36,7 +79,13 @@ public:
     bool supports_memory_kind(memory_kind kind) const override {
         return iface_->ctx().supports_memory_kind(kind);
     }
-    bool supports_device_transfers() const override { return true; }
+    bool supports_memory_range(const memory_range &own) const override {
+        return supports_memory_kind(own.kind);
+    }
+    bool can_transfer(world_rank /*rank*/, const memory_range & /*remote*/,
+                      const memory_range &local) const override {
+        return supports_memory_kind(local.kind);
+    }
     status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
                              std::size_t nbytes, memory_kinds kinds,
                              completion &source_free) override;
@@ -45,12 +94,10 @@ public:
     void bind_device_context(const device_context_binder &binder) override {
         iface_->ctx().device_ctx().bind_device_context(binder);
     }
-    bool has_atomics() const override { return iface_->ctx().options().native_atomics; }
     status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                   void *result, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
-    std::size_t max_message_bytes() const override { return max_message_payload_bytes; }
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
     result<bool> send_long(world_rank rank, handler_id handler, std::span<const std::byte> payload,
                            std::span<const std::byte> data, completion &source_free) override;
@@ -71,16 +118,6 @@ private:
     void note_handled(const message &each) override;
     status drain() override;
 
-    /// An endpoint whose queue has space, and the lock of its worker.
-    struct locked_endpoint {
-        std::unique_lock<std::mutex> lock;
-        endpoint *to;
-    };
-    result<locked_endpoint> wait_for_space(peer &target, worker &owner);
-    /// Waits also until fewer than max_gets are in flight.
-    result<locked_endpoint> wait_for_get_space(peer &target);
-    static void request_get(endpoint &from, std::uint64_t remote_address, void *destination,
-                            std::size_t nbytes, memory_kinds kinds, completion &done);
     /// False if there is nothing to flush.
     static result<bool> flush_endpoint(endpoint &to, completion &done, bool also_messages);
 
@@ -92,30 +129,12 @@ status ucx_network::start(const arena &arena, const conduit_options &options) {
                               [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
     iface_ = made.take();
+    caps_.name = "ucx";
+    caps_.max_message_bytes = max_message_payload_bytes;
+    caps_.transfers_any_device_memory = true;
+    caps_.atomics = iface_->ctx().options().native_atomics ? this : nullptr;
+    caps_.device = this;
     return start_thread(iface_->event_fd());
-}
-
-result<ucx_network::locked_endpoint> ucx_network::wait_for_space(peer &target, worker &owner) {
-    locked_endpoint found{std::unique_lock(owner.mutex), nullptr};
-    backoff idle;
-    for (;;) {
-        if (target.is_failed()) {
-            return target.lost_error().take_failure();
-        }
-        auto connected = target.endpoint_of(owner);
-        DIOMP_TRY(connected);
-        found.to = connected.value();
-        if (!found.to->is_full()) [[likely]] {
-            return found;
-        }
-        found.lock.unlock();
-        if (iface_->advance()) {
-            idle.reset();
-        } else {
-            idle.pause();
-        }
-        found.lock.lock();
-    }
 }
 
 status ucx_network::put(world_rank rank, std::uint64_t remote_address, const void *source,
@@ -124,7 +143,7 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
         return {};
     }
     {
-        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
+        auto found = wait_for_space(*iface_, iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
         to.mark_unflushed();
@@ -152,7 +171,7 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
         return {};
     }
     peer &target = iface_->peer_of(rank);
-    auto found = wait_for_get_space(target);
+    auto found = wait_for_get_space(*iface_, target);
     DIOMP_TRY(found);
     endpoint &to = *found.value().to;
     if (to.has_rdma) {
@@ -165,20 +184,6 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
     return {};
 }
 
-result<ucx_network::locked_endpoint> ucx_network::wait_for_get_space(peer &target) {
-    advance_until([&] { return !target.has_many_gets() || target.is_failed(); },
-                  [&] { return iface_->advance(); });
-    return wait_for_space(target, iface_->own_worker());
-}
-
-void ucx_network::request_get(endpoint &from, std::uint64_t remote_address, void *destination,
-                              std::size_t nbytes, memory_kinds kinds, completion &done) {
-    get_body const body{nbytes, from.target.add_get(destination, nbytes, kinds.local, done)};
-    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(kinds)),
-                &body, sizeof(body));
-    from.transmit_soon();
-}
-
 status ucx_network::put_device_memory(world_rank rank, std::uint64_t remote_address,
                                       const void *source, std::size_t nbytes, memory_kinds kinds,
                                       completion &source_free) {
@@ -187,7 +192,7 @@ status ucx_network::put_device_memory(world_rank rank, std::uint64_t remote_addr
     }
     {
         auto const device_guard = iface_->ctx().device_ctx().bind_to_thread();
-        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
+        auto found = wait_for_space(*iface_, iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
         to.mark_unflushed();
@@ -206,7 +211,7 @@ status ucx_network::get_device_memory(world_rank rank, std::uint64_t remote_addr
     if (nbytes == 0) {
         return {};
     }
-    auto found = wait_for_get_space(iface_->peer_of(rank));
+    auto found = wait_for_get_space(*iface_, iface_->peer_of(rank));
     DIOMP_TRY(found);
     request_get(*found.value().to, remote_address, destination, nbytes, kinds, done);
     found.value().lock.unlock();
@@ -217,7 +222,7 @@ status ucx_network::get_device_memory(world_rank rank, std::uint64_t remote_addr
 status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                            void *result, completion &done) {
     {
-        auto found = wait_for_space(iface_->peer_of(rank), iface_->own_worker());
+        auto found = wait_for_space(*iface_, iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
         if (to.remote_key == nullptr) {

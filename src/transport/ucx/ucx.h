@@ -2,7 +2,8 @@
 // Network through UCX: InfiniBand, RoCE, TCP and all that UCX supports. See docs/conduits.md.
 #pragma once
 
-#include "transport/common/network.h"
+#include "transport/create.h"
+#include "transport/network.h"
 
 namespace diomp::transport::ucx {
 

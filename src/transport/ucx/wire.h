@@ -11,7 +11,7 @@
 // and am_long messages, and a put with a flush costs one message and one acknowledgement.
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>
