@@ -3,8 +3,9 @@
  * DIOMP_TEST_LOG is set, rank r writes its errors to $DIOMP_TEST_LOG.r, where they are found even
  * when no way leads from its host to the launcher any more.
  *
- *   endure rounds N       N rounds of every kind of communication; rank 0 prints "round
- * i" endure flood N        rank 0 prints "ready", reads a line, puts N values to each of the others
+ *   endure rounds N       N rounds of every kind of communication; rank 0 prints "round i".
+ *                         Without N: until rank 0 reads a line
+ *   endure flood N        rank 0 prints "ready", reads a line, puts N values to each of the others
  *                         without a fence in between, prints "sent", fences, prints "fenced"
  *   endure get            rank 0 prints "ready", reads a line, gets from the last rank
  *   endure lock           rank 0 prints "ready", reads a line, locks at the last rank
@@ -12,6 +13,7 @@
 #include "support/check.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +92,17 @@ static void counters(int round) {
     CHECK(ompx_barrier() == 0);
 }
 
+/* On every rank: whether rank 0 has a line to read. */
+static int is_told_to_end(void) {
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    int32_t told = me == 0 && poll(&input, 1, 0) > 0;
+    CHECK(ompx_bcast(&told, sizeof(told), NULL) == 0);
+    return told;
+}
+
+/* count 0: until told to end */
 static void rounds(int count) {
-    for (int round = 0; round < count; ++round) {
+    for (int round = 0; count == 0 ? !is_told_to_end() : round < count; ++round) {
         transfers(round);
         counters(round);
         if (me == 0) {
