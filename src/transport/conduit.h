@@ -67,8 +67,8 @@ public:
     /// write_private and read_private; for direct peers.
     [[nodiscard]] private_memory &direct_private_memory() { return *node_; }
 
-    /// Transfers with peers that are not direct. There must be one.
-    [[nodiscard]] rma_transport &rma() { return *network_; }
+    /// Transfers with peers that are not direct; nullptr if every peer is.
+    [[nodiscard]] rma_transport *rma() { return network_.get(); }
     [[nodiscard]] row_transfers *rows() { return network_caps_.rows; }
     /// nullptr unless caps().has_atomics.
     [[nodiscard]] network_atomics *atomics() { return network_caps_.atomics; }

@@ -18,9 +18,9 @@ using namespace diomp;
 
 /// One rank. What it waits for comes at the worst moment: when a waiting thread has just stopped
 /// polling in order to sleep.
-class late_conduit final : public test::thread_conduit {
+class late_node final : public test::thread_node {
 public:
-    using thread_conduit::thread_conduit;
+    using thread_node::thread_node;
     void begin_polling() override { ++num_begun; }
     bool end_polling() override {
         ++num_ended;
@@ -29,7 +29,7 @@ public:
     }
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
         ++num_sleeps;
-        thread_conduit::sleep(seen, limit);
+        thread_node::sleep(seen, limit);
     }
 
     bool has_come = false;
@@ -45,10 +45,11 @@ struct lonely_rank {
         made.push_back(std::make_unique<test::mailbox>());
         return made;
     }();
-    late_conduit transport{arena, boxes, world_rank{0}};
+    std::shared_ptr<late_node> node = std::make_shared<late_node>(boxes, world_rank{0});
+    late_node &transport = *node;
+    diomp::transport::conduit conduit{world_rank{0}, node, nullptr, {arena.slot(world_rank{0})}};
     messaging::engine engine{
-        transport,
-        {.spin_count = 20, .timeout_s = 20, .warn_after_s = 0, .progress_thread = false}};
+        conduit, {.spin_count = 20, .timeout_s = 20, .warn_after_s = 0, .progress_thread = false}};
 };
 
 auto const describe = [] { return std::string("waiting for what comes late"); };

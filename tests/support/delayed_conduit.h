@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A conduit that is as unkind as it may be: puts and gets happen late and in any order, in
+// A network that is as unkind as it may be: puts and gets happen late and in any order, in
 // whichever thread polls; queues are full now and then.
 #pragma once
 
@@ -11,9 +11,11 @@
 
 namespace diomp::test {
 
-/// A conduit whose peers on other "nodes" are reached by put and get only. As a network has, it has
-/// room for so many transfers at a time: whoever starts one more finishes others first.
-class delayed_conduit final : public thread_conduit {
+/// Ranks on other "nodes" are reached by put and get only. As a network has, it has space for so
+/// many transfers at a time: a thread that starts one more finishes others first.
+class delayed_network final : public thread_network,
+                              public transport::row_transfers,
+                              public transport::network_atomics {
 public:
     struct traits {
         int node_size = 1; ///< ranks next to each other that map each other
@@ -24,15 +26,13 @@ public:
         bool has_atomics = false;       ///< that are atomic among themselves only
     };
 
-    delayed_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
-                    world_rank self, const traits &given)
-        : thread_conduit(arena, boxes, self), arena_(arena), self_(self), traits_(given),
-          random_(given.seed * 1000 + static_cast<unsigned>(self.value())),
-          caps_(thread_conduit::caps()) {
-        caps_.has_atomics = given.has_atomics;
+    delayed_network(thread_node &messages, const traits &given, unsigned seed)
+        : thread_network(messages), messages_(messages), traits_(given), random_(seed) {
+        caps_.max_message_bytes = given.message_bytes;
+        caps_.rows = this;
+        caps_.atomics = given.has_atomics ? this : nullptr;
     }
 
-    const diomp::transport::capabilities &caps() const override { return caps_; }
     status atomic(world_rank, std::uint64_t remote, const diomp::transport::atomic_call &call,
                   void *result, diomp::transport::completion &) override {
         using diomp::transport::atomic_op;
@@ -51,13 +51,6 @@ public:
         }
         return {};
     }
-
-    std::byte *direct_base(world_rank peer) const override {
-        return peer.value() / traits_.node_size == self_.value() / traits_.node_size
-                   ? arena_.slot(peer)
-                   : nullptr;
-    }
-    std::size_t max_message_bytes(world_rank) const override { return traits_.message_bytes; }
 
     status put(world_rank peer, std::uint64_t remote, const void *source, std::size_t nbytes,
                diomp::transport::completion &source_free) override {
@@ -105,16 +98,6 @@ public:
         return flush(world_rank{}, done);
     }
 
-    bool try_send(world_rank peer, diomp::transport::handler_id handler,
-                  std::span<const std::byte> payload) override {
-        {
-            std::lock_guard const guard(mutex_);
-            if (held_ || random_() % 8 == 0) {
-                return false;
-            }
-        }
-        return thread_conduit::try_send(peer, handler, payload);
-    }
     result<bool> put_with_message(world_rank peer, std::uint64_t remote,
                                   std::span<const std::byte> source,
                                   diomp::transport::handler_id handler,
@@ -136,31 +119,27 @@ public:
              {},
              [this, peer, handler, message = std::vector(payload.begin(), payload.end())] {
                  [[maybe_unused]] bool const sent =
-                     thread_conduit::try_send(peer, handler, message);
+                     messages_.thread_node::try_send(peer, handler, message);
              }});
         num_sent_behind_.fetch_add(1);
         return true;
     }
-    int poll(diomp::transport::message_handler sink) override {
-        // One thread at a time, else messages would overtake each other.
-        std::unique_lock const turn(polling_, std::try_to_lock);
-        if (!turn.owns_lock()) {
-            return 0;
-        }
+    /// Finishes operations until it stops at random; returns their number.
+    int finish_some() {
         int done = 0;
         while (finish_one()) {
             ++done;
         }
-        return done + thread_conduit::poll(sink);
+        return done;
     }
-    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
-        bool waiting = false;
-        {
-            std::lock_guard const guard(mutex_);
-            waiting = !operations_.empty();
-        }
-        thread_conduit::sleep(seen,
-                              waiting ? std::min(limit, std::chrono::microseconds(50)) : limit);
+    [[nodiscard]] bool has_operations() {
+        std::lock_guard const guard(mutex_);
+        return !operations_.empty();
+    }
+    /// Whether a queue is full now.
+    [[nodiscard]] bool refuses_message() {
+        std::lock_guard const guard(mutex_);
+        return held_ || random_() % 8 == 0;
     }
 
     /// While held, nothing leaves this rank.
@@ -275,18 +254,67 @@ private:
         }
     }
 
-    const thread_arena &arena_;
-    world_rank self_;
+    thread_node &messages_;
     traits traits_;
-    std::mutex polling_; ///< taken before mutex_
-    std::mutex mutex_;   ///< over the rest
+    std::mutex mutex_; ///< over the rest
     std::mt19937 random_;
-    diomp::transport::capabilities caps_; ///< immutable
     std::list<operation> operations_;
     bool held_ = false;
     world_rank lost_;
     std::atomic<int> num_sent_behind_{0};
     std::atomic<int> num_boxes_{0};
 };
+
+/// The messages of a rank with a delayed network.
+class delayed_node final : public thread_node {
+public:
+    delayed_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self,
+                 const delayed_network::traits &given)
+        : thread_node(boxes, self),
+          network_(std::make_shared<delayed_network>(
+              *this, given, given.seed * 1000 + static_cast<unsigned>(self.value()))) {
+        caps_.max_message_bytes = given.message_bytes;
+    }
+    [[nodiscard]] const std::shared_ptr<delayed_network> &network() const { return network_; }
+
+    bool try_send(world_rank peer, diomp::transport::handler_id handler,
+                  std::span<const std::byte> payload) override {
+        return !network_->refuses_message() && thread_node::try_send(peer, handler, payload);
+    }
+    int poll(diomp::transport::message_handler sink) override {
+        // One thread at a time, else messages would overtake each other.
+        std::unique_lock const turn(polling_, std::try_to_lock);
+        if (!turn.owns_lock()) {
+            return 0;
+        }
+        int const done = network_->finish_some();
+        return done + thread_node::poll(sink);
+    }
+    void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
+        thread_node::sleep(seen, network_->has_operations()
+                                     ? std::min(limit, std::chrono::microseconds(50))
+                                     : limit);
+    }
+
+private:
+    std::mutex polling_;
+    std::shared_ptr<delayed_network> network_;
+};
+
+/// The conduit of a rank whose peers are on "nodes" of `given.node_size` ranks.
+inline std::unique_ptr<transport::conduit> make_conduit(const thread_arena &arena, world_rank self,
+                                                        int num_ranks,
+                                                        std::shared_ptr<delayed_node> node,
+                                                        int node_size) {
+    std::vector<std::byte *> direct_bases(static_cast<std::size_t>(num_ranks), nullptr);
+    for (int peer = 0; peer < num_ranks; ++peer) {
+        if (peer / node_size == self.value() / node_size) {
+            direct_bases[static_cast<std::size_t>(peer)] = arena.slot(world_rank{peer});
+        }
+    }
+    auto network = node->network();
+    return std::make_unique<transport::conduit>(self, std::move(node), std::move(network),
+                                                std::move(direct_bases));
+}
 
 } // namespace diomp::test

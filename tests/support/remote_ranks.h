@@ -46,13 +46,17 @@ private:
 struct remote_rank {
     remote_rank(const thread_arena &thread_memory, std::vector<std::unique_ptr<mailbox>> &boxes,
                 const transport::arena &arena, world_rank self, int num_ranks,
-                const delayed_conduit::traits &traits, const messaging::engine_options &options)
-        : transport(thread_memory, boxes, self, traits), engine(transport, options), calls(engine),
-          segment(arena, self, local_rank{0}), directory(segment, engine, calls, self),
+                const delayed_network::traits &traits, const messaging::engine_options &options)
+        : node(std::make_shared<delayed_node>(boxes, self, traits)),
+          conduit(make_conduit(thread_memory, self, num_ranks, node, traits.node_size)),
+          engine(*conduit, options), calls(engine), segment(arena, self, local_rank{0}),
+          directory(segment, engine, calls, self),
           space(self, arena, engine, segment, directory, false),
           transfers(space, segment, directory, engine, calls, {self, num_ranks, 0, {}}) {}
 
-    delayed_conduit transport;
+    std::shared_ptr<delayed_node> node;
+    delayed_network &transport = *node->network();
+    std::unique_ptr<diomp::transport::conduit> conduit;
     messaging::engine engine;
     messaging::call_service calls;
     memory::segment segment;
@@ -63,7 +67,7 @@ struct remote_rank {
 
 class remote_ranks {
 public:
-    explicit remote_ranks(int num_ranks, const delayed_conduit::traits &traits = {},
+    explicit remote_ranks(int num_ranks, const delayed_network::traits &traits = {},
                           double timeout_s = 20)
         : launcher_(num_ranks), arena_(make_arena(launcher_)),
           thread_memory_(arena_->slot(world_rank{0}), num_ranks, arena_->slot_bytes()),

@@ -48,8 +48,8 @@ public:
     explicit thread_groups(std::unique_ptr<thread_ranks> ranks, std::size_t workspace_bytes = 0,
                            const std::vector<std::int32_t> &node_of = {})
         : ranks_(std::move(ranks)) {
+        ranks_->place_on_nodes(node_of);
         for (int rank = 0; rank < ranks_->size(); ++rank) {
-            ranks_->transport(world_rank{rank}).node_of = node_of;
             workspaces_.push_back(std::make_unique<arena_workspace>(
                 workspace_bytes == 0 ? ranks_->arena().slot_bytes() : workspace_bytes));
             registries_.push_back(std::make_unique<group::group_registry>(

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "messaging/engine.h"
+#include "transport/conduit.h"
 
 #include <condition_variable>
 #include <cstring>
@@ -77,33 +78,15 @@ struct mailbox {
     }
 };
 
-class thread_conduit : public transport::conduit {
+/// Messages by a mailbox per rank; a rank sleeps at its own.
+class thread_node : public transport::node_transport {
 public:
-    thread_conduit(const thread_arena &arena, std::vector<std::unique_ptr<mailbox>> &boxes,
-                   world_rank self)
-        : arena_(arena), boxes_(boxes), self_(self) {
-        caps_.name = "thread";
+    thread_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self)
+        : boxes_(boxes), self_(self) {
+        static std::atomic<std::uint32_t> const no_sleepers{0};
+        caps_ = {"thread", false, 240, &no_sleepers};
     }
 
-    const diomp::transport::capabilities &caps() const override { return caps_; }
-    std::byte *direct_base(world_rank peer) const override {
-        bool const is_here = node_of.empty() || node_of[peer.index()] == node_of[self_.index()];
-        return is_here ? arena_.slot(peer) : nullptr;
-    }
-    status write_private(world_rank, std::uint64_t, const void *, std::size_t) override {
-        return error(OMPX_ERR_UNSUPPORTED, "not here");
-    }
-    status read_private(world_rank, std::uint64_t, void *, std::size_t) override {
-        return error(OMPX_ERR_UNSUPPORTED, "not here");
-    }
-    /// Ranks of other nodes are reached in fact, at the same addresses.
-    status put(world_rank, std::uint64_t remote_address, const void *source, std::size_t nbytes,
-               diomp::transport::completion &) override {
-        std::memcpy(reinterpret_cast<void *>(remote_address), source, nbytes);
-        return {};
-    }
-    std::size_t max_message_bytes(world_rank) const override { return 240; }
-    std::string describe_path(world_rank) const override { return "thread"; }
     bool try_send(world_rank peer, diomp::transport::handler_id handler,
                   std::span<const std::byte> payload) override {
         mailbox &target = *boxes_[peer.index()];
@@ -130,6 +113,8 @@ public:
             sink({next.source, next.handler, next.payload, {}});
         }
     }
+    bool has_messages() const override { return false; }
+
     std::uint32_t activity() const override { return boxes_[self_.index()]->activity.load(); }
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
         mailbox &own = *boxes_[self_.index()];
@@ -139,15 +124,82 @@ public:
     void wake() override { boxes_[self_.index()]->ring(); }
     void begin_polling() override {}
     bool end_polling() override { return false; }
+    bool idle_wait(diomp::transport::wait_kind /*what*/, std::uint32_t seen,
+                   std::chrono::microseconds limit, function_ref<bool()> ready) override {
+        if (ready()) {
+            return true;
+        }
+        sleep(seen, limit);
+        return false;
+    }
+    void wake_idle_waiters() override {}
+    void wake_for_store(world_rank /*peer*/) override {}
 
-    /// [world rank] the node that it pretends to be on; empty: all on one.
-    std::vector<std::int32_t> node_of;
+    status write_private(world_rank, std::uint64_t, const void *, std::size_t) override {
+        return error(OMPX_ERR_UNSUPPORTED, "not here");
+    }
+    status read_private(world_rank, std::uint64_t, void *, std::size_t) override {
+        return error(OMPX_ERR_UNSUPPORTED, "not here");
+    }
 
 private:
-    const thread_arena &arena_;
     std::vector<std::unique_ptr<mailbox>> &boxes_;
     world_rank self_;
-    diomp::transport::capabilities caps_;
+};
+
+/// Ranks of other nodes are threads too: puts and gets are copies, messages go the node's way.
+class thread_network : public transport::network {
+public:
+    explicit thread_network(thread_node &messages) : messages_(messages) {
+        caps_.name = "threads";
+        caps_.max_message_bytes = messages.caps().max_message_bytes;
+    }
+
+    status put(world_rank, std::uint64_t remote_address, const void *source, std::size_t nbytes,
+               diomp::transport::completion &) override {
+        std::memcpy(reinterpret_cast<void *>(remote_address), source, nbytes);
+        return {};
+    }
+    status get(world_rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
+               diomp::transport::completion &) override {
+        std::memcpy(destination, reinterpret_cast<const void *>(remote_address), nbytes);
+        return {};
+    }
+    status flush(world_rank, diomp::transport::completion &) override { return {}; }
+    status flush_all(diomp::transport::completion &) override { return {}; }
+
+    bool try_send(world_rank peer, diomp::transport::handler_id handler,
+                  std::span<const std::byte> payload) override {
+        return messages_.try_send(peer, handler, payload);
+    }
+    int poll(diomp::transport::message_handler /*sink*/) override { return 0; }
+    bool has_messages() const override { return false; }
+    result<bool> send_long(world_rank, diomp::transport::handler_id, std::span<const std::byte>,
+                           std::span<const std::byte>, diomp::transport::completion &) override {
+        return false;
+    }
+    result<bool> put_with_message(world_rank, std::uint64_t, std::span<const std::byte>,
+                                  diomp::transport::handler_id, std::span<const std::byte>,
+                                  diomp::transport::completion &) override {
+        return false;
+    }
+    void set_am_long_handler(const diomp::transport::am_long_handler &,
+                             const diomp::transport::recv_buffer_callback &) override {}
+    void revoke_recv_buffer(const std::byte *) override {}
+
+    void begin_polling() override {}
+    void end_polling() override {}
+    bool idle_wait(std::chrono::microseconds, function_ref<bool()>) override { return false; }
+    void wake_idle_waiters() override {}
+
+    void report_failures_to(const diomp::transport::failure_handler &) override {}
+    std::string describe_path(world_rank) const override { return "threads"; }
+    std::string describe_outstanding() const override { return {}; }
+    status close() override { return {}; }
+    void freeze() override {}
+
+private:
+    thread_node &messages_;
 };
 
 /// Conduit and engine of each rank, and threads to run as them.
@@ -158,18 +210,37 @@ public:
                                                                       .timeout_s = 20,
                                                                       .warn_after_s = 10,
                                                                       .progress_thread = false})
-        : arena_(num_ranks, slot_bytes) {
+        : arena_(num_ranks, slot_bytes), options_(options) {
         for (int rank = 0; rank < num_ranks; ++rank) {
             boxes_.push_back(std::make_unique<mailbox>());
-            conduits_.push_back(std::make_unique<thread_conduit>(arena_, boxes_, world_rank{rank}));
-            engines_.push_back(std::make_unique<messaging::engine>(*conduits_.back(), options));
+        }
+        place_on_nodes({});
+    }
+
+    /// [world rank] the node that it pretends to be on; empty: all on one. Makes new engines: call
+    /// before they have handlers.
+    void place_on_nodes(const std::vector<std::int32_t> &node_of) {
+        engines_.clear();
+        conduits_.clear();
+        for (std::size_t self = 0; self < boxes_.size(); ++self) {
+            std::vector<std::byte *> direct_bases(boxes_.size(), nullptr);
+            for (std::size_t peer = 0; peer < boxes_.size(); ++peer) {
+                if (node_of.empty() || node_of[peer] == node_of[self]) {
+                    direct_bases[peer] = arena_.slot(world_rank{static_cast<int>(peer)});
+                }
+            }
+            world_rank const rank{static_cast<int>(self)};
+            auto node = std::make_shared<thread_node>(boxes_, rank);
+            auto network = std::make_shared<thread_network>(*node);
+            conduits_.push_back(std::make_unique<diomp::transport::conduit>(
+                rank, std::move(node), std::move(network), std::move(direct_bases)));
+            engines_.push_back(std::make_unique<messaging::engine>(*conduits_.back(), options_));
         }
     }
 
     [[nodiscard]] int size() const { return static_cast<int>(engines_.size()); }
     [[nodiscard]] const thread_arena &arena() const { return arena_; }
     [[nodiscard]] messaging::engine &engine(world_rank rank) { return *engines_[rank.index()]; }
-    [[nodiscard]] thread_conduit &transport(world_rank rank) { return *conduits_[rank.index()]; }
 
     /// Calls body(rank) on a thread per rank and waits for all.
     void run(const std::function<void(world_rank)> &body) {
@@ -185,8 +256,9 @@ public:
 
 private:
     thread_arena arena_;
+    messaging::engine_options options_;
     std::vector<std::unique_ptr<mailbox>> boxes_;
-    std::vector<std::unique_ptr<thread_conduit>> conduits_;
+    std::vector<std::unique_ptr<diomp::transport::conduit>> conduits_;
     std::vector<std::unique_ptr<messaging::engine>> engines_;
 };
 

@@ -12,12 +12,14 @@ namespace {
 using namespace diomp;
 
 struct world {
-    explicit world(int num_ranks, double timeout_s = 60)
+    explicit world(int num_ranks, double timeout_s = 60,
+                   const std::vector<std::int32_t> &node_of = {})
         : ranks(num_ranks, std::size_t{1} << 20,
                 {.spin_count = 20,
                  .timeout_s = timeout_s,
                  .warn_after_s = 30,
                  .progress_thread = false}) {
+        ranks.place_on_nodes(node_of);
         for (int rank = 0; rank < num_ranks; ++rank) {
             calls.push_back(
                 std::make_unique<messaging::call_service>(ranks.engine(world_rank{rank})));
@@ -99,11 +101,7 @@ TEST(lock_queue, once_somebody_waits_nobody_overtakes) {
 /// Ranks 1 and 2 on nodes of their own: they take the lock by messages, ranks of the target's node
 /// by its word.
 struct spread_world : world {
-    explicit spread_world(int num_ranks) : world(num_ranks) {
-        for (int rank = 0; rank < num_ranks; ++rank) {
-            ranks.transport(world_rank{rank}).node_of = {0, 1, 2, 0};
-        }
-    }
+    spread_world() : world(4, 60, {0, 1, 2, 0}) {}
     /// Serves rank 0 while the thread runs.
     template <typename Body>
     void with_target_served(Body &&body) {
@@ -120,7 +118,7 @@ struct spread_world : world {
 };
 
 TEST(lock_queue, ranks_of_other_nodes_and_of_the_own_share_it) {
-    spread_world all(4);
+    spread_world all;
     auto const try_of = [&](int rank) {
         bool taken = false;
         all.with_target_served([&] {
@@ -148,7 +146,7 @@ TEST(lock_queue, ranks_of_other_nodes_and_of_the_own_share_it) {
 }
 
 TEST(lock_queue, excludes_under_contention_of_both_kinds) {
-    spread_world all(4);
+    spread_world all;
     constexpr int rounds = 500;
     int counter = 0; // under the lock only
     all.with_target_served([&] {

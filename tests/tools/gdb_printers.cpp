@@ -2,7 +2,7 @@
 // Values for gdb_printers.sh, which stops in `stop_here`.
 #include "base/ids.h"
 #include "base/result.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 namespace {
 

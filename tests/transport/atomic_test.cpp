@@ -27,8 +27,8 @@ std::byte *cell(int owner, int number) { return ours().memory_of(owner) + 64 * n
 std::uint64_t fetch(int owner, std::byte *word, const atomic_call &call) {
     std::uint64_t old = 0;
     completion done;
-    EXPECT_TRUE(ours().conduit().atomic(world_rank{owner}, reinterpret_cast<std::uintptr_t>(word),
-                                        call, &old, done));
+    EXPECT_TRUE(ours().conduit().atomics()->atomic(
+        world_rank{owner}, reinterpret_cast<std::uintptr_t>(word), call, &old, done));
     ours().wait(done);
     EXPECT_EQ(done.failure, 0);
     return old;
@@ -104,9 +104,9 @@ TEST(atomic, loses_nothing_and_a_flush_covers_those_without_a_result) {
                 fetch(0, sum, {atomic_op::add, 8, 1});
             } else {
                 completion unused;
-                EXPECT_TRUE(ours().conduit().atomic(world_rank{0},
-                                                    reinterpret_cast<std::uintptr_t>(sum),
-                                                    {atomic_op::add, 8, 1}, nullptr, unused));
+                EXPECT_TRUE(ours().conduit().atomics()->atomic(
+                    world_rank{0}, reinterpret_cast<std::uintptr_t>(sum), {atomic_op::add, 8, 1},
+                    nullptr, unused));
                 EXPECT_TRUE(unused.is_done());
             }
             for (;;) {

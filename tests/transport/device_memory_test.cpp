@@ -29,7 +29,9 @@ std::uint64_t address_of(const std::byte *place) { return reinterpret_cast<std::
 class device_memory : public testing::Test {
 protected:
     void SetUp() override {
-        if (!ours().conduit().supports_memory_kind(memory_kind::cuda) || ours().is_direct(next())) {
+        auto *const device = ours().conduit().device();
+        if (device == nullptr || !device->supports_memory_kind(memory_kind::cuda) ||
+            ours().is_direct(next())) {
             GTEST_SKIP() << "this conduit does not reach memory of devices";
         }
     }
@@ -37,16 +39,18 @@ protected:
                     completion &source_free) {
         EXPECT_TRUE(ours()
                         .conduit()
-                        .put_device_memory(rank_of(next()), address_of(remote), source, nbytes, of,
-                                           source_free)
+                        .device()
+                        ->put_device_memory(rank_of(next()), address_of(remote), source, nbytes, of,
+                                            source_free)
                         .ok());
     }
     static void get(const std::byte *remote, void *destination, std::size_t nbytes, memory_kinds of,
                     completion &done) {
         EXPECT_TRUE(ours()
                         .conduit()
-                        .get_device_memory(rank_of(next()), address_of(remote), destination, nbytes,
-                                           of, done)
+                        .device()
+                        ->get_device_memory(rank_of(next()), address_of(remote), destination,
+                                            nbytes, of, done)
                         .ok());
     }
 };
@@ -135,7 +139,7 @@ TEST_F(device_memory, many_in_flight_among_others) {
 // The vendor's library is there for each call of the network, and gone when it has been withdrawn.
 TEST_F(device_memory, threads_work_in_the_scope_that_was_given) {
     std::atomic<int> num_entered{0};
-    ours().conduit().bind_device_context([&]() -> std::shared_ptr<void> {
+    ours().conduit().device()->bind_device_context([&]() -> std::shared_ptr<void> {
         num_entered.fetch_add(1);
         return nullptr;
     });
@@ -145,7 +149,7 @@ TEST_F(device_memory, threads_work_in_the_scope_that_was_given) {
     ours().flush(next());
     ours().wait(source_free);
     EXPECT_GT(num_entered.load(), 0);
-    ours().conduit().bind_device_context({});
+    ours().conduit().device()->bind_device_context({});
     int const before = num_entered.load();
     put(ours().memory_of(next()), &value, sizeof(value), ends[0], source_free);
     ours().flush(next());

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "device/device.h"
-#include "transport/conduit.h"
+#include "transport/create.h"
 
 #include <memory>
 #include <vector>

@@ -84,21 +84,21 @@ protected:
     }
     [[nodiscard]] static bool can_transfer(int peer, const place &there, const place &here,
                                            std::size_t nbytes) {
-        return ours().conduit().can_transfer(rank_of(peer), there.range(nbytes),
-                                             here.range(nbytes));
+        return ours().conduit().device()->can_transfer(rank_of(peer), there.range(nbytes),
+                                                       here.range(nbytes));
     }
     static void put(int peer, const place &there, const place &here, std::size_t nbytes,
                     completion &source_free) {
-        auto const started =
-            ours().conduit().put_device_memory(rank_of(peer), there.range(0).address, here.base,
-                                               nbytes, {there.kind, here.kind}, source_free);
+        auto const started = ours().conduit().device()->put_device_memory(
+            rank_of(peer), there.range(0).address, here.base, nbytes, {there.kind, here.kind},
+            source_free);
         ASSERT_TRUE(started.ok()) << started.failure().message();
     }
     static void get(int peer, const place &there, const place &here, std::size_t nbytes,
                     completion &done) {
-        auto const started =
-            ours().conduit().get_device_memory(rank_of(peer), there.range(0).address, here.base,
-                                               nbytes, {there.kind, here.kind}, done);
+        auto const started = ours().conduit().device()->get_device_memory(
+            rank_of(peer), there.range(0).address, here.base, nbytes, {there.kind, here.kind},
+            done);
         ASSERT_TRUE(started.ok()) << started.failure().message();
     }
     /// Calls action(kind there, kind here) for all that need put_between.
@@ -227,7 +227,7 @@ TEST_F(devices_of_ranks, what_the_network_was_not_given_is_not_joined) {
     std::byte *const mine = ours().devices().base();
     place const host = place_at(ours().rank(), memory_kind::host);
     auto const reaches = [&](std::byte *at, std::size_t nbytes) {
-        return ours().conduit().supports_memory_range(place{kind(), at}.range(nbytes));
+        return ours().conduit().device()->supports_memory_range(place{kind(), at}.range(nbytes));
     };
     if (mine != nullptr) {
         EXPECT_TRUE(reaches(mine, device_ranges::num_bytes));
@@ -241,15 +241,15 @@ TEST_F(devices_of_ranks, what_the_network_was_not_given_is_not_joined) {
     completion none;
     memory_range outside = place_at(next(), kind()).range(8);
     outside.address += device_ranges::num_bytes - 4;
-    auto &conduit = ours().conduit();
-    EXPECT_FALSE(conduit.can_transfer(rank_of(next()), outside, host.range(8)));
-    auto const refused = conduit.put_device_memory(rank_of(next()), outside.address, host.base, 8,
-                                                   {kind(), memory_kind::host}, none);
+    auto &device = *ours().conduit().device();
+    EXPECT_FALSE(device.can_transfer(rank_of(next()), outside, host.range(8)));
+    auto const refused = device.put_device_memory(rank_of(next()), outside.address, host.base, 8,
+                                                  {kind(), memory_kind::host}, none);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.failure().code(), OMPX_ERR_UNSUPPORTED);
     EXPECT_TRUE(none.is_done());
     outside.nbytes = 4; // just inside
-    EXPECT_EQ(conduit.can_transfer(rank_of(next()), outside, host.range(4)),
+    EXPECT_EQ(device.can_transfer(rank_of(next()), outside, host.range(4)),
               device_of(next()) != nullptr);
     ours().meet();
 }
@@ -257,13 +257,13 @@ TEST_F(devices_of_ranks, what_the_network_was_not_given_is_not_joined) {
 // The vendor's library is there for each call of the network, and gone when it has been withdrawn.
 TEST_F(devices_of_ranks, threads_work_in_the_scope_that_was_given) {
     std::atomic<int> num_entered{0};
-    ours().conduit().bind_device_context([&]() -> std::shared_ptr<void> {
+    ours().conduit().device()->bind_device_context([&]() -> std::shared_ptr<void> {
         num_entered.fetch_add(1);
         return nullptr;
     });
     ours().poll();
     EXPECT_GT(num_entered.load(), 0);
-    ours().conduit().bind_device_context({});
+    ours().conduit().device()->bind_device_context({});
     int const before = num_entered.load();
     ours().poll();
     EXPECT_EQ(num_entered.load(), before);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a network conduit does when a peer is killed, stops for good, or stops and goes on.
-#include "transport/conduit.h"
+#include "transport/create.h"
 #include "transport/forked_ranks.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ struct end {
             std::_Exit(8);
         }
         conduit = made.take();
-        conduit->report_failures_to([this](world_rank peer, std::string why) {
+        conduit->peers()->report_failures_to([this](world_rank peer, std::string why) {
             std::lock_guard const guard(mutex);
             told = std::to_string(peer.value()) + ": " + why;
             ++num_told;
@@ -107,8 +107,8 @@ int lose_peer(diomp::launch::launcher &launcher, int signal, double timeout_s,
     }
     std::vector<std::byte> data(8 << 20, std::byte{1});
     completion before;
-    DEMAND(here.conduit->put(world_rank{1}, here.remote(), data.data(), 8, before));
-    DEMAND(here.conduit->flush(world_rank{1}, before));
+    DEMAND(here.conduit->rma()->put(world_rank{1}, here.remote(), data.data(), 8, before));
+    DEMAND(here.conduit->rma()->flush(world_rank{1}, before));
     here.wait(before);
     DEMAND(before.failure == 0);
 
@@ -119,14 +119,15 @@ int lose_peer(diomp::launch::launcher &launcher, int signal, double timeout_s,
     std::uint64_t value = 0;
     auto const begin = steady_clock::now();
     // Each may be refused at once, if the loss is known by then.
-    auto started = here.conduit->put(world_rank{1}, here.remote(), data.data(), 100, put_done);
+    auto started =
+        here.conduit->rma()->put(world_rank{1}, here.remote(), data.data(), 100, put_done);
     if (started) {
-        started =
-            here.conduit->put(world_rank{1}, here.remote(), data.data(), data.size(), put_done);
+        started = here.conduit->rma()->put(world_rank{1}, here.remote(), data.data(), data.size(),
+                                           put_done);
     }
-    bool const flushing = started.ok() && here.conduit->flush(world_rank{1}, flushed).ok();
+    bool const flushing = started.ok() && here.conduit->rma()->flush(world_rank{1}, flushed).ok();
     bool const getting =
-        here.conduit->get(world_rank{1}, here.remote(), &value, sizeof(value), got).ok();
+        here.conduit->rma()->get(world_rank{1}, here.remote(), &value, sizeof(value), got).ok();
     here.wait(flushed);
     here.wait(got);
     here.wait(put_done);
@@ -134,7 +135,7 @@ int lose_peer(diomp::launch::launcher &launcher, int signal, double timeout_s,
     DEMAND(!getting || got.failure == OMPX_ERR_PEER);
     std::chrono::duration<double> const taken = steady_clock::now() - begin;
     DEMAND(taken.count() < timeout_s + 15); // generous: machines are busy
-    DEMAND(!here.conduit->put(world_rank{1}, here.remote(), data.data(), 8, put_done));
+    DEMAND(!here.conduit->rma()->put(world_rank{1}, here.remote(), data.data(), 8, put_done));
     for (;;) { // completions end before the sink is told
         std::lock_guard const guard(here.mutex);
         if (here.num_told > 0) {
@@ -144,8 +145,9 @@ int lose_peer(diomp::launch::launcher &launcher, int signal, double timeout_s,
     DEMAND(here.num_told == 1);
     DEMAND(here.told.starts_with("1: rank 1 on host1"));
     DEMAND(here.told.find(expected_word) != std::string::npos);
-    DEMAND(here.conduit->try_send(world_rank{1}, 0, {})); // lost, and does not block
-    here.conduit.reset();                                 // does not hang either
+    DEMAND(here.conduit->messages(world_rank{1})
+               .try_send(world_rank{1}, 0, {})); // lost, and does not block
+    here.conduit.reset();                        // does not hang either
     return 0;
 }
 
@@ -174,12 +176,13 @@ TEST(faults, a_peer_that_stops_and_goes_on_costs_nothing) {
         ::kill(peer, SIGSTOP);
         std::vector<std::byte> data(16 << 20, std::byte{7});
         completion done;
-        DEMAND(here.conduit->put(world_rank{1}, here.remote(), data.data(), data.size(), done));
+        DEMAND(
+            here.conduit->rma()->put(world_rank{1}, here.remote(), data.data(), data.size(), done));
         for (int i = 0; i < 1000; ++i) {
-            DEMAND(here.conduit->put(world_rank{1}, here.remote() + 8 * static_cast<unsigned>(i),
-                                     data.data(), 8, done));
+            DEMAND(here.conduit->rma()->put(
+                world_rank{1}, here.remote() + 8 * static_cast<unsigned>(i), data.data(), 8, done));
         }
-        DEMAND(here.conduit->flush(world_rank{1}, done));
+        DEMAND(here.conduit->rma()->flush(world_rank{1}, done));
         // Long enough for pings; the peer cannot answer before it goes on.
         auto const until = steady_clock::now() + std::chrono::seconds{3};
         while (steady_clock::now() < until) {
@@ -191,7 +194,8 @@ TEST(faults, a_peer_that_stops_and_goes_on_costs_nothing) {
         DEMAND(done.failure == 0);
         std::vector<std::byte> back(data.size());
         completion got;
-        DEMAND(here.conduit->get(world_rank{1}, here.remote(), back.data(), back.size(), got));
+        DEMAND(
+            here.conduit->rma()->get(world_rank{1}, here.remote(), back.data(), back.size(), got));
         here.wait(got);
         DEMAND(got.failure == 0 && back == data);
         DEMAND(here.num_told == 0);
@@ -208,7 +212,7 @@ TEST(faults, a_full_queue_of_messages_says_so_and_empties) {
         int sent = 0;
         if (launcher.info().rank == world_rank{0}) {
             // Nobody handles messages at rank 1, so that room must end.
-            while (here.conduit->try_send(world_rank{1}, 0, payload)) {
+            while (here.conduit->messages(world_rank{1}).try_send(world_rank{1}, 0, payload)) {
                 ++sent;
                 DEMAND(sent < 1000000);
             }
@@ -220,7 +224,7 @@ TEST(faults, a_full_queue_of_messages_says_so_and_empties) {
                 here.poll();
             }
         }
-        while (!here.conduit->try_send(world_rank{1}, 0, payload)) {
+        while (!here.conduit->messages(world_rank{1}).try_send(world_rank{1}, 0, payload)) {
             here.poll();
         }
         return 0;

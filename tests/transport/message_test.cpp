@@ -137,7 +137,7 @@ private:
         ++expected;
         // A handler may send; when the queue is full it must not wait.
         numbered const reply{content.thread, content.number, purpose::answer};
-        if (!ours().conduit().try_send(each.source, 0, bytes_of(reply))) {
+        if (!ours().conduit().messages(each.source).try_send(each.source, 0, bytes_of(reply))) {
             ++unanswered_[each.source.index()];
         }
         ++received_;
@@ -169,7 +169,7 @@ TEST(messages, a_sleeper_is_woken_by_a_message) {
     std::atomic<int> received{0};
     ours().on_message([&](const message &) { ++received; });
     ours().meet();
-    auto &conduit = ours().conduit();
+    auto &waits = ours().conduit().waits();
     int wanted = 0;
     for (int round = 1; round <= 20; ++round) {
         if (ours().rank() % 2 == round % 2) {
@@ -179,9 +179,9 @@ TEST(messages, a_sleeper_is_woken_by_a_message) {
             ++wanted;
             auto const begin = std::chrono::steady_clock::now();
             while (received < wanted) {
-                std::uint32_t const seen = conduit.activity();
+                std::uint32_t const seen = waits.activity();
                 if (ours().poll() == 0) {
-                    conduit.sleep(seen, microseconds{20'000'000});
+                    waits.sleep(seen, microseconds{20'000'000});
                 }
             }
             EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});
@@ -195,7 +195,7 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     constexpr std::size_t payload_bytes = 128;
     std::atomic<std::size_t> received{0};
     std::atomic<std::size_t> wrong{0};
-    ours().conduit().set_am_long_handler(
+    ours().set_am_long_handler(
         [&](const message &each) {
             auto const payload = pattern(previous(), each.handler, 1, payload_bytes);
             auto const data = pattern(previous(), each.handler, 2, each.long_payload.size());
@@ -215,9 +215,9 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
         auto const payload = pattern(ours().rank(), number, 1, payload_bytes);
         auto const data = pattern(ours().rank(), number, 2, sizes[i]);
         completion free;
-        auto const started = ours().conduit().send_long(
-            world_rank{next()}, static_cast<handler_id>(i), std::as_bytes(std::span(payload)),
-            std::as_bytes(std::span(data)), free);
+        auto const started =
+            ours().send_long(next(), static_cast<handler_id>(i), std::as_bytes(std::span(payload)),
+                             std::as_bytes(std::span(data)), free);
         ASSERT_TRUE(started.ok());
         sent += started.value() ? 1 : 0;
         ours().wait(free);
@@ -235,10 +235,10 @@ TEST(messages, bulk_data_reaches_its_handler_whole) {
     EXPECT_EQ(wrong, 0u);
     std::vector<std::byte> const too_large(diomp_test::world::memory_bytes);
     completion never;
-    EXPECT_FALSE(ours().conduit().send_long(world_rank{next()}, 0, {}, too_large, never).value());
+    EXPECT_FALSE(ours().send_long(next(), 0, {}, too_large, never).value());
     EXPECT_TRUE(never.is_done());
     ours().meet();
-    ours().conduit().set_am_long_handler({}, {});
+    ours().set_am_long_handler({}, {});
     ours().meet();
 }
 
@@ -252,7 +252,7 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
     std::atomic<int> received{0};
     std::atomic<int> num_straight{0};
     std::atomic<int> wrong{0};
-    ours().conduit().set_am_long_handler(
+    ours().set_am_long_handler(
         [&](const message &each) {
             auto const data = pattern(previous(), each.handler, 2, each.long_payload.size());
             bool const is_right =
@@ -276,9 +276,8 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
         auto const data = pattern(ours().rank(), round, 2, nbytes);
         std::array<std::byte, 8> const payload{};
         completion free;
-        auto const started =
-            ours().conduit().send_long(world_rank{next()}, static_cast<handler_id>(round), payload,
-                                       std::as_bytes(std::span(data)), free);
+        auto const started = ours().send_long(next(), static_cast<handler_id>(round), payload,
+                                              std::as_bytes(std::span(data)), free);
         ASSERT_TRUE(started.ok());
         sent += started.value() ? 1 : 0;
         if (round == num_rounds / 2 - 1 && chooses_places) {
@@ -288,7 +287,9 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
         if (round == num_rounds / 2) {
             // Some of it may be on its way to the place now.
             wants_it = false;
-            ours().conduit().revoke_recv_buffer(place.data());
+            if (auto *const longs = ours().conduit().am_long(); longs != nullptr) {
+                longs->revoke_recv_buffer(place.data());
+            }
             std::ranges::fill(place, std::byte{0xee});
         }
         ours().wait(free);
@@ -305,7 +306,7 @@ TEST(messages, bulk_data_goes_where_it_is_wanted) {
         EXPECT_EQ(sent, num_rounds);
     }
     ours().meet();
-    ours().conduit().set_am_long_handler({}, {});
+    ours().set_am_long_handler({}, {});
     ours().meet();
 }
 
@@ -323,12 +324,12 @@ TEST(messages, a_napping_rank_is_woken_by_the_network) {
     auto const begin = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(std::chrono::milliseconds(20 * ours().rank()));
     ours().send(next(), 0, {});
-    auto &conduit = ours().conduit();
+    auto &waits = ours().conduit().waits();
     for (;;) {
-        std::uint32_t const seen = conduit.activity();
+        std::uint32_t const seen = waits.activity();
         if (ours().poll() == 0 && !has_come) {
-            conduit.idle_wait(diomp::transport::wait_kind::message, seen, microseconds{20'000'000},
-                              [&] { return has_come; });
+            waits.idle_wait(diomp::transport::wait_kind::message, seen, microseconds{20'000'000},
+                            [&] { return has_come; });
         }
         if (has_come) {
             break;
@@ -348,16 +349,16 @@ TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
         GTEST_SKIP() << "ranks that are not mapped here store nothing";
     }
     constexpr std::uint64_t num_rounds = 100;
-    auto &conduit = ours().conduit();
+    auto &waits = ours().conduit().waits();
     auto const word_of = [](int rank) {
         return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(ours().memory_of(rank)));
     };
     auto const nap_until = [&](std::uint64_t number) {
         auto const has_come = [&] { return word_of(ours().rank()).load() >= number; };
         for (;;) {
-            std::uint32_t const seen = conduit.activity();
-            if (conduit.idle_wait(diomp::transport::wait_kind::store, seen,
-                                  microseconds{20'000'000}, has_come)) {
+            std::uint32_t const seen = waits.activity();
+            if (waits.idle_wait(diomp::transport::wait_kind::store, seen, microseconds{20'000'000},
+                                has_come)) {
                 return;
             }
         }
@@ -370,8 +371,8 @@ TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
             nap_until(round);
         }
         word_of(next()).store(round); // with the fence that the runtime leaves out
-        if (conduit.store_sleepers().load() > 0) {
-            conduit.wake_for_store(world_rank{next()});
+        if (waits.store_sleepers().load() > 0) {
+            waits.wake_for_store(world_rank{next()});
         }
         if (ours().rank() == 0) {
             nap_until(round);
@@ -379,18 +380,18 @@ TEST(messages, a_rank_that_naps_until_there_is_a_store_is_woken_by_the_writer) {
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
     ours().meet();
-    EXPECT_EQ(conduit.store_sleepers().load(), 0u);
+    EXPECT_EQ(waits.store_sleepers().load(), 0u);
     ours().meet();
 }
 
 TEST(messages, a_nap_asks_first_and_does_not_sleep_if_all_is_there) {
-    auto &conduit = ours().conduit();
+    auto &waits = ours().conduit().waits();
     auto const begin = std::chrono::steady_clock::now();
     for (auto const what :
          {diomp::transport::wait_kind::store, diomp::transport::wait_kind::message}) {
         int asked = 0;
-        EXPECT_TRUE(conduit.idle_wait(what, conduit.activity(), microseconds{20'000'000},
-                                      [&] { return ++asked > 0; }));
+        EXPECT_TRUE(waits.idle_wait(what, waits.activity(), microseconds{20'000'000},
+                                    [&] { return ++asked > 0; }));
         EXPECT_EQ(asked, 1);
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
@@ -398,18 +399,18 @@ TEST(messages, a_nap_asks_first_and_does_not_sleep_if_all_is_there) {
 }
 
 TEST(messages, wake_napping_ends_naps_of_either_kind) {
-    auto &conduit = ours().conduit();
+    auto &waits = ours().conduit().waits();
     for (auto const what :
          {diomp::transport::wait_kind::store, diomp::transport::wait_kind::message}) {
         std::atomic<bool> has_come{false};
         std::thread helper;
         auto const begin = std::chrono::steady_clock::now();
         while (!has_come) {
-            conduit.idle_wait(what, conduit.activity(), microseconds{20'000'000}, [&] {
+            waits.idle_wait(what, waits.activity(), microseconds{20'000'000}, [&] {
                 if (!helper.joinable()) { // the nap has been announced
                     helper = std::thread([&] {
                         has_come = true;
-                        conduit.wake_idle_waiters();
+                        waits.wake_idle_waiters();
                     });
                 }
                 return has_come.load();
@@ -422,11 +423,11 @@ TEST(messages, wake_napping_ends_naps_of_either_kind) {
 }
 
 TEST(messages, wake_ends_sleep) {
-    auto &conduit = ours().conduit();
-    std::uint32_t const seen = conduit.activity();
-    std::thread waker([&] { conduit.wake(); });
+    auto &waits = ours().conduit().waits();
+    std::uint32_t const seen = waits.activity();
+    std::thread waker([&] { waits.wake(); });
     auto const begin = std::chrono::steady_clock::now();
-    conduit.sleep(seen, microseconds{20'000'000});
+    waits.sleep(seen, microseconds{20'000'000});
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{5});
     waker.join();
     ours().meet();

@@ -30,7 +30,6 @@ public:
     readable_network &operator=(const readable_network &) = delete;
 
     status start() { return start_thread(descriptor_.get()); }
-    const char *name() const override { return "readable"; }
     status put(world_rank, std::uint64_t, const void *, std::size_t,
                transport::completion &) override {
         return {};
@@ -40,7 +39,6 @@ public:
     }
     status flush(world_rank, transport::completion &) override { return {}; }
     status flush_all(transport::completion &) override { return {}; }
-    std::size_t max_message_bytes() const override { return 8; }
     bool try_send(world_rank, transport::handler_id, std::span<const std::byte>) override {
         return true;
     }

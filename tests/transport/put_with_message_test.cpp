@@ -68,7 +68,11 @@ private:
 /// Whether it went this way.
 bool announce(int peer, const announcement &what, const std::vector<std::uint8_t> &bytes,
               completion &source_free) {
-    auto const sent = ours().conduit().put_with_message(
+    auto *const longs = ours().conduit().am_long(world_rank{peer});
+    if (longs == nullptr) {
+        return false;
+    }
+    auto const sent = longs->put_with_message(
         world_rank{peer}, reinterpret_cast<std::uintptr_t>(part(peer, ours().rank()) + what.offset),
         std::as_bytes(std::span(bytes)), 7, std::as_bytes(std::span(&what, 1)), source_free);
     if (!sent) {

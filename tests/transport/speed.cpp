@@ -44,19 +44,19 @@ std::uint64_t address(const void *at) { return reinterpret_cast<std::uintptr_t>(
 void put_and_flush(std::size_t nbytes, const void *source, int count) {
     completion done;
     for (int i = 0; i < count; ++i) {
-        static_cast<void>(ours().conduit().put(
+        static_cast<void>(ours().conduit().rma()->put(
             world_rank{1}, address(ours().memory_of(1)) + static_cast<std::size_t>(i % 2) * nbytes,
             source, nbytes, done));
     }
-    static_cast<void>(ours().conduit().flush(world_rank{1}, done));
+    static_cast<void>(ours().conduit().rma()->flush(world_rank{1}, done));
     wait_hot(done);
 }
 
 void get(std::size_t nbytes, void *destination, int count) {
     completion done;
     for (int i = 0; i < count; ++i) {
-        static_cast<void>(ours().conduit().get(world_rank{1}, address(ours().memory_of(1)),
-                                               destination, nbytes, done));
+        static_cast<void>(ours().conduit().rma()->get(world_rank{1}, address(ours().memory_of(1)),
+                                                      destination, nbytes, done));
     }
     wait_hot(done);
 }
@@ -113,7 +113,8 @@ int main(int argc, char **argv) {
     bool over = false;
     one.on_message([&](const message &each) {
         if (each.handler == 0) { // there and back
-            static_cast<void>(one.conduit().try_send(each.source, 1, each.payload));
+            static_cast<void>(
+                one.conduit().messages(each.source).try_send(each.source, 1, each.payload));
         } else if (each.handler == 1) {
             ++answers;
         } else {
@@ -122,29 +123,30 @@ int main(int argc, char **argv) {
     });
     one.meet();
     if (one.size() > 1 && one.rank() == 0) {
-        one.conduit().begin_polling();
+        one.conduit().waits().begin_polling();
         measure(rounds);
         std::byte payload[64]{};
         double const message_us = median_us(5000, [&] {
             int const wanted = answers + 1;
-            static_cast<void>(one.conduit().try_send(world_rank{1}, 0, payload));
+            static_cast<void>(
+                one.conduit().messages(world_rank{1}).try_send(world_rank{1}, 0, payload));
             while (answers < wanted) {
                 one.poll();
             }
         });
         std::printf("message of 64 bytes there and back: %.2f us\n", message_us);
-        static_cast<void>(one.conduit().end_polling());
+        static_cast<void>(one.conduit().waits().end_polling());
         for (int peer = 1; peer < one.size(); ++peer) {
             one.send(peer, 2, {});
         }
     } else {
-        one.conduit().begin_polling();
+        one.conduit().waits().begin_polling();
         while (!over && one.size() > 1) {
             if (one.poll() == 0) {
                 ::sched_yield();
             }
         }
-        static_cast<void>(one.conduit().end_polling());
+        static_cast<void>(one.conduit().waits().end_polling());
     }
     one.finish();
     return 0;

@@ -98,12 +98,12 @@ TEST(transfer, a_flush_covers_small_and_large_puts_in_flight) {
             if (ours().is_direct(next())) {
                 std::memcpy(to, sent[i].data(), sent[i].size());
             } else {
-                ASSERT_TRUE(ours().conduit().put(world_rank{next()},
-                                                 reinterpret_cast<std::uintptr_t>(to),
-                                                 sent[i].data(), sent[i].size(), source_free));
+                ASSERT_TRUE(ours().conduit().rma()->put(
+                    world_rank{next()}, reinterpret_cast<std::uintptr_t>(to), sent[i].data(),
+                    sent[i].size(), source_free));
             }
         }
-        ASSERT_TRUE(ours().conduit().flush(world_rank{next()}, done));
+        ASSERT_TRUE(ours().start_flush(next(), done));
         ours().wait(done);
         ours().wait(source_free);
         ours().meet();
@@ -120,10 +120,10 @@ TEST(transfer, a_flush_covers_small_and_large_puts_in_flight) {
 TEST(transfer, flush_of_nothing_is_done) {
     completion done;
     for (int peer = 0; peer < ours().size(); ++peer) {
-        ASSERT_TRUE(ours().conduit().flush(world_rank{peer}, done));
+        ASSERT_TRUE(ours().start_flush(peer, done));
         EXPECT_TRUE(done.is_done());
     }
-    ASSERT_TRUE(ours().conduit().flush_all(done));
+    ASSERT_TRUE(ours().start_flush_all(done));
     EXPECT_TRUE(done.is_done());
     ours().meet();
 }
@@ -139,13 +139,13 @@ TEST(transfer, flushes_may_overlap) {
         if (ours().is_direct(next())) {
             std::memcpy(to, &values[i], 8);
         } else {
-            ASSERT_TRUE(ours().conduit().put(world_rank{next()},
-                                             reinterpret_cast<std::uintptr_t>(to), &values[i], 8,
-                                             source_free));
+            ASSERT_TRUE(ours().conduit().rma()->put(world_rank{next()},
+                                                    reinterpret_cast<std::uintptr_t>(to),
+                                                    &values[i], 8, source_free));
         }
-        ASSERT_TRUE(ours().conduit().flush(world_rank{next()}, done[i]));
+        ASSERT_TRUE(ours().start_flush(next(), done[i]));
         // A second flush with nothing new still waits for the first.
-        ASSERT_TRUE(ours().conduit().flush_all(done[i]));
+        ASSERT_TRUE(ours().start_flush_all(done[i]));
     }
     for (std::size_t i = 0; i < num_flushes; ++i) {
         ours().wait(done[i]);
@@ -207,7 +207,7 @@ TEST(transfer, many_gets_in_flight) {
         if (ours().is_direct(next())) {
             std::memcpy(&got[i], from, 8);
         } else {
-            ASSERT_TRUE(ours().conduit().get(
+            ASSERT_TRUE(ours().conduit().rma()->get(
                 world_rank{next()}, reinterpret_cast<std::uintptr_t>(from), &got[i], 8, done));
         }
     }

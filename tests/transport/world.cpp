@@ -43,10 +43,10 @@ world::world() {
         *launcher_, {0, memory_bytes, diomp::transport::control_bytes_per_rank()}));
     diomp::transport::conduit_options options;
     options.network = values.network;
-    options.ucx_workers = values.ucx_workers;
-    options.tcp_interfaces = values.tcp_interfaces;
-    options.tcp_send_buffer_bytes = values.tcp_send_buffer_bytes;
-    options.tcp_congestion = values.tcp_congestion;
+    options.ucx.workers = values.ucx_workers;
+    options.tcp.interfaces = values.tcp_interfaces;
+    options.tcp.send_buffer_bytes = values.tcp_send_buffer_bytes;
+    options.tcp.congestion = values.tcp_congestion;
     options.encrypts = values.encrypt == diomp::encryption::all;
     options.network_rma = values.network_rma;
     options.native_atomics = values.network_atomics == "native";
@@ -62,8 +62,10 @@ world::world() {
 }
 
 void world::finish() {
-    if (auto const closed = conduit_->close(); !closed) {
-        abort(closed.failure().message());
+    if (auto *const peers = conduit_->peers(); peers != nullptr) {
+        if (auto const closed = peers->close(); !closed) {
+            abort(closed.failure().message());
+        }
     }
     conduit_.reset();
     if (auto const over = launcher_->finalize(); !over) {
@@ -92,7 +94,7 @@ int world::poll() {
 
 void world::wait_until(const std::function<bool()> &condition, const char *what) {
     auto const begin = std::chrono::steady_clock::now();
-    conduit_->begin_polling();
+    conduit_->waits().begin_polling();
     while (!condition()) {
         if (poll() > 0) {
             continue;
@@ -106,8 +108,8 @@ void world::wait_until(const std::function<bool()> &condition, const char *what)
             abort(std::string("waited too long for ") + what);
         }
     }
-    while (conduit_->end_polling()) {
-        conduit_->begin_polling();
+    while (conduit_->waits().end_polling()) {
+        conduit_->waits().begin_polling();
         poll();
     }
 }
@@ -120,8 +122,12 @@ void world::wait(const completion &done) {
 }
 
 void world::send(int peer, handler_id handler, std::span<const std::byte> payload) {
-    wait_until([&] { return conduit_->try_send(world_rank{peer}, handler, payload); },
-               "room for a message");
+    wait_until(
+        [&] {
+            return conduit_->messages(world_rank{peer})
+                .try_send(world_rank{peer}, handler, payload);
+        },
+        "room for a message");
 }
 
 void world::meet() {
@@ -139,8 +145,8 @@ void world::put(int peer, std::byte *remote, const void *source, std::size_t nby
     }
     completion source_free;
     if (auto const started =
-            conduit_->put(world_rank{peer}, reinterpret_cast<std::uintptr_t>(remote), source,
-                          nbytes, source_free);
+            conduit_->rma()->put(world_rank{peer}, reinterpret_cast<std::uintptr_t>(remote), source,
+                                 nbytes, source_free);
         !started) {
         abort(started.failure().message());
     }
@@ -155,7 +161,7 @@ void world::get(int peer, const std::byte *remote, void *destination, std::size_
         return;
     }
     completion done;
-    if (auto const started = conduit_->get(
+    if (auto const started = conduit_->rma()->get(
             world_rank{peer}, reinterpret_cast<std::uintptr_t>(remote), destination, nbytes, done);
         !started) {
         abort(started.failure().message());
@@ -165,7 +171,7 @@ void world::get(int peer, const std::byte *remote, void *destination, std::size_
 
 void world::flush_all() {
     completion done;
-    if (auto const started = conduit_->flush_all(done); !started) {
+    if (auto const started = start_flush_all(done); !started) {
         abort(started.failure().message());
     }
     wait(done);
@@ -173,10 +179,35 @@ void world::flush_all() {
 
 void world::flush(int peer) {
     completion done;
-    if (auto const started = conduit_->flush(world_rank{peer}, done); !started) {
+    if (auto const started = start_flush(peer, done); !started) {
         abort(started.failure().message());
     }
     wait(done);
+}
+
+diomp::status world::start_flush(int peer, completion &done) {
+    return is_direct(peer) ? diomp::status{} : conduit_->rma()->flush(world_rank{peer}, done);
+}
+
+diomp::status world::start_flush_all(completion &done) {
+    auto *const rma = conduit_->rma();
+    return rma == nullptr ? diomp::status{} : rma->flush_all(done);
+}
+
+diomp::result<bool> world::send_long(int peer, handler_id handler,
+                                     std::span<const std::byte> payload,
+                                     std::span<const std::byte> data, completion &source_free) {
+    auto *const longs = conduit_->am_long(world_rank{peer});
+    return longs == nullptr
+               ? diomp::result<bool>(false)
+               : longs->send_long(world_rank{peer}, handler, payload, data, source_free);
+}
+
+void world::set_am_long_handler(const diomp::transport::am_long_handler &handle,
+                                const diomp::transport::recv_buffer_callback &find_buffer) {
+    if (auto *const longs = conduit_->am_long(); longs != nullptr) {
+        longs->set_am_long_handler(handle, find_buffer);
+    }
 }
 
 } // namespace diomp_test

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "messaging/internal/core_monitor.h"
-#include "transport/conduit.h"
+#include "transport/create.h"
 #include "transport/device_ranges.h"
 
 #include <gtest/gtest.h>
@@ -58,6 +58,14 @@ public:
     void get(int peer, const std::byte *remote, void *destination, std::size_t nbytes);
     void flush(int peer);
     void flush_all();
+    /// Counted by `done`; nothing to do if the peer is direct.
+    diomp::status start_flush(int peer, completion &done);
+    diomp::status start_flush_all(completion &done);
+    /// false for direct peers.
+    diomp::result<bool> send_long(int peer, handler_id handler, std::span<const std::byte> payload,
+                                  std::span<const std::byte> data, completion &source_free);
+    void set_am_long_handler(const diomp::transport::am_long_handler &handle,
+                             const diomp::transport::recv_buffer_callback &find_buffer);
 
     [[noreturn]] void abort(const std::string &why);
 
