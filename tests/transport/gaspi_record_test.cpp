@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Records of the conduit over GPI-2 arrive in any pieces and in any order: none is taken before all
 // of it is there. Needs no GPI-2.
-#include "transport/gaspi/record.h"
+#include "transport/gaspi/ring.h"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +120,62 @@ TEST(gaspi_record, positions_go_around) {
     EXPECT_EQ(gaspi::units_for(0), 1U);
     EXPECT_EQ(gaspi::units_for(gaspi::message_unit - sizeof(record)), 1U);
     EXPECT_EQ(gaspi::units_for(gaspi::message_unit), 2U);
+}
+
+/// Posts all unsent records of the mirror to the receiver's ring.
+void transmit(gaspi::send_ring &from, ring &to) {
+    while (!from.is_all_transmitted()) {
+        auto const next = from.next_unsent();
+        ASSERT_GT(next.nbytes, 0U);
+        std::memcpy(to.bytes.data() + next.offset, from.at(next), next.nbytes);
+        from.note_transmitted(next);
+    }
+}
+
+TEST(gaspi_ring, messages_of_all_sizes_pass_over_many_laps) {
+    constexpr std::uint32_t num_units = ring_bytes / gaspi::message_unit;
+    ring mirror;
+    ring arrived;
+    gaspi::send_ring sender(mirror.bytes.data(), num_units);
+    gaspi::receive_ring receiver(arrived.bytes.data(), num_units);
+    EXPECT_FALSE(sender.is_used());
+    std::mt19937 numbers(5);
+    for (unsigned i = 0; i < 2000; ++i) {
+        auto const payload = noise(numbers() % 900, i);
+        ASSERT_TRUE(sender.has_space_for(payload.size()));
+        sender.append(static_cast<diomp::transport::handler_id>(i), payload);
+        transmit(sender, arrived);
+        record head{};
+        ASSERT_TRUE(receiver.find(head));
+        if (head.is_filler != 0) {
+            receiver.consume(head);
+            ASSERT_TRUE(receiver.find(head));
+        }
+        EXPECT_EQ(head.handler, i);
+        EXPECT_TRUE(std::ranges::equal(payload, receiver.payload_of(head)));
+        receiver.consume(head);
+        EXPECT_FALSE(receiver.find(head));
+        if (receiver.is_credit_due()) {
+            sender.acknowledge(receiver.take_credit());
+        }
+    }
+    EXPECT_TRUE(sender.is_used());
+}
+
+TEST(gaspi_ring, a_full_ring_takes_messages_again_after_credit) {
+    constexpr std::uint32_t num_units = ring_bytes / gaspi::message_unit;
+    ring mirror;
+    gaspi::send_ring sender(mirror.bytes.data(), num_units);
+    std::uint32_t num_sent = 0;
+    for (; sender.has_space_for(0); ++num_sent) {
+        EXPECT_EQ(sender.is_half_full_with(0), num_sent >= num_units / 2);
+        sender.append(1, {});
+    }
+    EXPECT_EQ(num_sent, num_units);
+    EXPECT_EQ(sender.num_unacknowledged(), num_units);
+    sender.acknowledge(1);
+    EXPECT_TRUE(sender.has_space_for(0));
+    EXPECT_FALSE(sender.has_space_for(gaspi::message_unit));
 }
 
 } // namespace

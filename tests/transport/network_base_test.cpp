@@ -111,4 +111,53 @@ TEST_F(network_base, the_thread_sleeps_between_looks_that_find_nothing) {
     EXPECT_LE(looks, 2 * elapsed_ms + 10);
 }
 
+/// A network without work and without peers.
+class idle_driver final : public transport::network_driver {
+public:
+    bool serve() override { return false; }
+    void ping(transport::network_peer &) override {}
+    std::vector<transport::network_peer *> known_peers() const override { return {}; }
+    status drain() override { return {}; }
+};
+
+TEST(idle_waiters, do_not_sleep_without_a_descriptor) {
+    idle_driver driver;
+    transport::idle_waiters waiters(driver);
+    ASSERT_TRUE(waiters.start(-1).ok());
+    EXPECT_FALSE(waiters.wait(milliseconds{60000}, [] { return false; }));
+}
+
+TEST(idle_waiters, are_woken_by_another_thread) {
+    idle_driver driver;
+    unique_fd const descriptor(::eventfd(0, EFD_CLOEXEC));
+    transport::idle_waiters waiters(driver);
+    ASSERT_TRUE(waiters.start(descriptor.get()).ok());
+    std::atomic<bool> is_over{false};
+    auto const begin = steady::now();
+    std::thread waker([&] {
+        is_over = true;
+        waiters.wake();
+    });
+    EXPECT_TRUE(waiters.wait(milliseconds{60000}, [&] { return is_over.load(); }));
+    waker.join();
+    EXPECT_LT(ms_since(begin), 60000);
+}
+
+TEST(arrivals, dispatch_each_message_once_and_in_order) {
+    transport::arrivals arrived;
+    for (std::uint16_t handler = 1; handler <= 3; ++handler) {
+        std::byte const payload{static_cast<unsigned char>(handler)};
+        arrived.add_message(world_rank{1}, handler, &payload, 1);
+    }
+    std::vector<int> seen;
+    auto const note = [&](const transport::message &each) {
+        EXPECT_EQ(std::to_integer<int>(each.payload[0]), each.handler);
+        EXPECT_EQ(arrived.dispatch([](const transport::message &) {}), 0); // being dispatched
+        seen.push_back(each.handler);
+    };
+    EXPECT_EQ(arrived.dispatch(note), 3);
+    EXPECT_EQ(seen, (std::vector{1, 2, 3}));
+    EXPECT_FALSE(arrived.has_messages());
+}
+
 } // namespace

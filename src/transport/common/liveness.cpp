@@ -5,9 +5,8 @@
 
 namespace diomp::transport {
 
-int liveness::check(const std::function<std::vector<network_peer *>()> &peers,
-                    const std::function<void(network_peer &)> &ping,
-                    const std::function<void(network_peer &)> &declare_lost) {
+int liveness::check(network_driver &network,
+                    const std::function<void(network_peer &, const std::string &)> &declare_lost) {
     auto const now = std::chrono::steady_clock::now();
     int const interval_ms = static_cast<int>(
         std::chrono::duration_cast<std::chrono::milliseconds>(interval_).count() + 1);
@@ -16,7 +15,7 @@ int liveness::check(const std::function<std::vector<network_peer *>()> &peers,
     }
     last_check_ = now;
     bool awaited = false;
-    for (network_peer *const each : peers()) {
+    for (network_peer *const each : network.known_peers()) {
         if (each->is_failed() || !each->is_awaited() ||
             each->was_active.exchange(false, std::memory_order_relaxed)) {
             awaited = awaited || (!each->is_failed() && each->is_awaited());
@@ -26,9 +25,9 @@ int liveness::check(const std::function<std::vector<network_peer *>()> &peers,
         awaited = true;
         ++each->num_silent_checks;
         if (each->num_silent_checks >= checks_per_limit) {
-            declare_lost(*each);
+            declare_lost(*each, fmt::format("it has not answered for {:g} s", limit_s_));
         } else if (each->num_silent_checks >= checks_before_ping) {
-            ping(*each);
+            network.ping(*each);
         }
     }
     return awaited ? interval_ms : -1;

@@ -48,6 +48,20 @@ int message_queue::dispatch(const std::vector<std::byte> &messages, message_hand
     return handled;
 }
 
+int arrivals::dispatch(message_handler handle) {
+    if (dispatching_.test_and_set(std::memory_order_acquire)) {
+        return 0;
+    }
+    messages_in_dispatch_.clear();
+    {
+        std::lock_guard const guard(mutex_);
+        queue_.swap(messages_in_dispatch_);
+    }
+    int const handled = message_queue::dispatch(messages_in_dispatch_, handle);
+    dispatching_.clear(std::memory_order_release);
+    return handled;
+}
+
 void arrivals::set_am_long_handler(const am_long_handler &handle,
                                    const recv_buffer_callback &find_buffer) {
     std::lock_guard const guard(mutex_);

@@ -48,11 +48,9 @@ public:
         add(queue_);
     }
     [[nodiscard]] bool has_messages() const { return queue_.has_messages(); }
-    /// See message_queue::swap.
-    void swap_messages(std::vector<std::byte> &other) {
-        std::lock_guard const guard(mutex_);
-        queue_.swap(other);
-    }
+    /// Calls the handler for each waiting message; returns their number. 0 at once if another
+    /// thread is doing so.
+    int dispatch(message_handler handle);
 
     void set_am_long_handler(const am_long_handler &handle,
                              const recv_buffer_callback &find_buffer);
@@ -68,6 +66,8 @@ public:
 private:
     std::mutex mutex_;
     message_queue queue_;
+    std::atomic_flag dispatching_;
+    std::vector<std::byte> messages_in_dispatch_; ///< under dispatching_
     am_long_handler long_handler_;
     recv_buffer_callback recv_buffer_callback_;
     std::atomic<bool> long_handled_{false};

@@ -2,13 +2,11 @@
 #include "transport/gasnet/gasnet.h"
 
 #include "transport/common/network_base.h"
-#include "transport/gasnet/device_memory.h"
-#include "transport/gasnet/iface.h"
-#include "transport/gasnet/rdma.h"
+#include "transport/gasnet/protocols.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <optional>
 #include <sched.h>
 
 namespace diomp::transport::gasnet {
@@ -23,8 +21,8 @@ status not_reachable(const peer &with, std::uint64_t remote_address, std::size_t
 /// Transfers by GASNet's memory kinds.
 class gasnet_device_transfers final : public device_transfers {
 public:
-    gasnet_device_transfers(network_base &net, iface &all, rdma &native, device_memory &devices)
-        : network_(net), iface_(all), rdma_(native), devices_(devices) {}
+    gasnet_device_transfers(network_base &net, protocols &all)
+        : network_(net), protocols_(all), devices_(*all.devices()) {}
 
     bool supports_memory_kind(memory_kind kind) const override { return kind == memory_kind::host; }
     bool supports_memory_range(const memory_range &own) const override {
@@ -32,7 +30,8 @@ public:
     }
     bool can_transfer(world_rank rank, const memory_range &remote,
                       const memory_range &local) const override {
-        return devices_.endpoint_pair(iface_.peer_of(rank), remote, local).has_value();
+        return devices_.endpoint_pair(protocols_.messages().peer_of(rank), remote, local)
+            .has_value();
     }
     status put_device_memory(world_rank rank, std::uint64_t remote_address, const void *source,
                              std::size_t nbytes, memory_kinds kinds,
@@ -45,15 +44,14 @@ public:
 
 private:
     network_base &network_;
-    iface &iface_;
-    rdma &rdma_;
+    protocols &protocols_;
     device_memory &devices_;
 };
 
 status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t remote_address,
                                                   const void *source, std::size_t nbytes,
                                                   memory_kinds kinds, completion &source_free) {
-    peer &to = iface_.peer_of(rank);
+    peer &to = protocols_.messages().peer_of(rank);
     if (to.is_failed()) {
         return to.lost_error();
     }
@@ -68,7 +66,8 @@ status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t
     }
     {
         auto const current = devices_.context().bind_to_thread();
-        rdma_.put_via(*endpoint_pair, to, remote_address, source, nbytes, source_free);
+        protocols_.native().put_via(*endpoint_pair, to, remote_address, source, nbytes,
+                                    source_free);
     }
     network_.wake();
     return {};
@@ -77,7 +76,7 @@ status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t
 status gasnet_device_transfers::get_device_memory(world_rank rank, std::uint64_t remote_address,
                                                   void *destination, std::size_t nbytes,
                                                   memory_kinds kinds, completion &done) {
-    peer &from = iface_.peer_of(rank);
+    peer &from = protocols_.messages().peer_of(rank);
     if (from.is_failed()) {
         return from.lost_error();
     }
@@ -92,13 +91,59 @@ status gasnet_device_transfers::get_device_memory(world_rank rank, std::uint64_t
     }
     {
         auto const current = devices_.context().bind_to_thread();
-        rdma_.get_via(*endpoint_pair, from, remote_address, destination, nbytes, done);
+        protocols_.native().get_via(*endpoint_pair, from, remote_address, destination, nbytes,
+                                    done);
     }
     network_.wake();
     return {};
 }
 
-class gasnet_network final : public network_base, public row_transfers {
+/// Boxes of short rows by GASNet's strided transfers.
+class gasnet_row_transfers final : public row_transfers {
+public:
+    gasnet_row_transfers(network_base &net, protocols &all) : network_(net), protocols_(all) {}
+
+    result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
+                          const rows &shape, completion &source_free) override;
+    result<bool> get_rows(world_rank rank, std::uint64_t remote_address, void *destination,
+                          const rows &shape, completion &done) override;
+
+private:
+    network_base &network_;
+    protocols &protocols_;
+};
+
+result<bool> gasnet_row_transfers::put_rows(world_rank rank, std::uint64_t remote_address,
+                                            const void *source, const rows &shape,
+                                            completion &source_free) {
+    peer &to = protocols_.messages().peer_of(rank);
+    if (!protocols_.has_rdma(to) || !rdma::supports(shape)) {
+        return false;
+    }
+    if (to.is_failed()) {
+        return to.lost_error().take_failure();
+    }
+    protocols_.native().put_rows(to, remote_address, source, shape, source_free);
+    network_.wake();
+    return true;
+}
+
+result<bool> gasnet_row_transfers::get_rows(world_rank rank, std::uint64_t remote_address,
+                                            void *destination, const rows &shape,
+                                            completion &done) {
+    peer &from = protocols_.messages().peer_of(rank);
+    if (!protocols_.has_rdma(from) || !rdma::supports(shape)) {
+        return false;
+    }
+    if (from.is_failed()) {
+        return from.lost_error().take_failure();
+    }
+    protocols_.native().get_rows(from, remote_address, destination, shape, done);
+    network_.wake();
+    return true;
+}
+
+class gasnet_network final : public network_base {
 public:
     gasnet_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
         : network_base(launcher, options, std::move(ring)) {}
@@ -112,10 +157,6 @@ public:
                std::size_t nbytes, completion &source_free) override;
     status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
                completion &done) override;
-    result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
-                          const rows &shape, completion &source_free) override;
-    result<bool> get_rows(world_rank rank, std::uint64_t remote_address, void *destination,
-                          const rows &shape, completion &done) override;
     status flush(world_rank rank, completion &done) override;
     status flush_all(completion &done) override;
     bool try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) override;
@@ -126,69 +167,48 @@ public:
     status close() override;
 
 private:
-    bool serve() override { return advance() || keeps_polling(); }
+    bool serve() override { return protocols_->advance() || keeps_polling(); }
     /// GASNet retransmits lost packets only while it is polled.
     int max_sleep_ms(int limit_ms) override {
         return limit_ms < 0 && event_fd_reports_all_ ? -1 : 1;
     }
-    void ping(network_peer &silent) override { iface_->ping(static_cast<peer &>(silent)); }
+    void ping(network_peer &silent) override { messages().ping(static_cast<peer &>(silent)); }
     std::vector<network_peer *> known_peers() const override {
-        return pointers_to(iface_->peers_in_use());
+        return pointers_to(messages().peers_in_use());
     }
     void note_handled(const message &each) override;
     status drain() override;
 
-    /// The memory of this rank that GASNet's own puts and gets can access.
-    std::vector<bound_range> bound() const;
-
-    bool advance() {
-        auto const current = devices_ != nullptr ? devices_->context().bind_to_thread() : nullptr;
-        bool const progressed = iface_->advance();
-        return (rdma_ != nullptr && rdma_->advance()) || progressed;
-    }
     /// Whether a peer has requested polling for one-sided operations, which show in no message.
     /// Waiting threads need no notice: requests arrive often enough (iface::request_polling) to
     /// keep them awake.
     bool keeps_polling() {
-        if (!iface_->is_polling_requested()) {
+        if (!messages().is_polling_requested()) {
             return false;
         }
         ::sched_yield();
         return true;
     }
-    /// Whether GASNet's own puts and gets can access the peer's slot.
-    bool has_rdma(const peer &to) const {
-        return rdma_ != nullptr && rdma_->has_slot() && to.has_segment();
-    }
+    iface &messages() const { return protocols_->messages(); }
 
-    std::unique_ptr<iface> iface_;
-    std::unique_ptr<rdma> rdma_;             ///< nullptr: GASNet's conduit has no RDMA endpoints
-    std::unique_ptr<device_memory> devices_; ///< nullptr: no memory kinds
-    std::unique_ptr<gasnet_device_transfers> device_transfers_;
+    std::optional<protocols> protocols_; ///< set by start()
+    std::optional<gasnet_row_transfers> row_transfers_;
+    std::optional<gasnet_device_transfers> device_transfers_;
     bool event_fd_reports_all_ = false; ///< the descriptor reports every arrival
 };
 
 status gasnet_network::start(const arena &arena, const conduit_options &options) {
     auto joined = launch::gasnet::join_through(launcher());
     DIOMP_TRY(joined);
-    iface_ = std::make_unique<iface>(*joined.value(), launcher(), arrived());
-    auto native_rdma =
-        rdma::create(*joined.value(), launcher().info(), arena, options.network_rma, *iface_);
-    DIOMP_TRY(native_rdma);
-    rdma_ = native_rdma.take();
-    DIOMP_TRY(launcher().put(host_key, launcher().info().host));
-    auto devices = device_memory::create(*joined.value(), options);
-    DIOMP_TRY(devices);
-    devices_ = devices.take();
+    auto made = protocols::create(*joined.value(), launcher(), arena, options, arrived());
+    DIOMP_TRY(made);
+    protocols &all = protocols_.emplace(made.take());
     caps_.name = "gasnet";
-    caps_.max_message_bytes = iface_->max_message_bytes();
-    caps_.rows = this;
-    if (devices_ != nullptr) {
-        device_transfers_ =
-            std::make_unique<gasnet_device_transfers>(*this, *iface_, *rdma_, *devices_);
-        caps_.device = device_transfers_.get();
+    caps_.max_message_bytes = messages().max_message_bytes();
+    caps_.rows = &row_transfers_.emplace(*this, all);
+    if (all.devices() != nullptr) {
+        caps_.device = &device_transfers_.emplace(*this, all);
     }
-    DIOMP_TRY(launcher().put(bound_key, to_text(bound())));
     DIOMP_TRY(launcher().fence()); // all ranks have registered their handlers
     // Messages through GASNet's shared memory do not signal the descriptor.
     gex_Rank_t num_neighbours = 0;
@@ -197,31 +217,20 @@ status gasnet_network::start(const arena &arena, const conduit_options &options)
     return start_thread(joined.value()->event_fd);
 }
 
-std::vector<bound_range> gasnet_network::bound() const {
-    std::vector<bound_range> all;
-    if (devices_ != nullptr) {
-        all = devices_->bound();
-    }
-    if (rdma_ != nullptr && rdma_->has_slot()) {
-        all.push_back(rdma_->slot());
-    }
-    return all;
-}
-
 status gasnet_network::put(world_rank rank, std::uint64_t remote_address, const void *source,
                            std::size_t nbytes, completion &source_free) {
-    peer &to = iface_->peer_of(rank);
+    peer &to = messages().peer_of(rank);
     if (to.is_failed()) {
         return to.lost_error();
     }
     if (nbytes == 0) {
         return {};
     }
-    if (has_rdma(to) && rdma_->supports_puts()) {
-        rdma_->put(to, remote_address, source, nbytes, source_free);
+    if (protocols_->has_rdma(to) && protocols_->native().supports_puts()) {
+        protocols_->native().put(to, remote_address, source, nbytes, source_free);
     } else {
-        iface_->put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
-                    source_free);
+        messages().put(to, remote_address, static_cast<const std::byte *>(source), nbytes,
+                       source_free);
     }
     wake();
     return {};
@@ -229,53 +238,24 @@ status gasnet_network::put(world_rank rank, std::uint64_t remote_address, const 
 
 status gasnet_network::get(world_rank rank, std::uint64_t remote_address, void *destination,
                            std::size_t nbytes, completion &done) {
-    peer &from = iface_->peer_of(rank);
+    peer &from = messages().peer_of(rank);
     if (from.is_failed()) {
         return from.lost_error();
     }
     if (nbytes == 0) {
         return {};
     }
-    if (has_rdma(from)) {
-        rdma_->get(from, remote_address, destination, nbytes, done);
+    if (protocols_->has_rdma(from)) {
+        protocols_->native().get(from, remote_address, destination, nbytes, done);
     } else {
-        iface_->get(from, remote_address, destination, nbytes, done);
+        messages().get(from, remote_address, destination, nbytes, done);
     }
     wake();
     return {};
 }
 
-result<bool> gasnet_network::put_rows(world_rank rank, std::uint64_t remote_address,
-                                      const void *source, const rows &shape,
-                                      completion &source_free) {
-    peer &to = iface_->peer_of(rank);
-    if (!has_rdma(to) || !rdma::supports(shape)) {
-        return false;
-    }
-    if (to.is_failed()) {
-        return to.lost_error().take_failure();
-    }
-    rdma_->put_rows(to, remote_address, source, shape, source_free);
-    wake();
-    return true;
-}
-
-result<bool> gasnet_network::get_rows(world_rank rank, std::uint64_t remote_address,
-                                      void *destination, const rows &shape, completion &done) {
-    peer &from = iface_->peer_of(rank);
-    if (!has_rdma(from) || !rdma::supports(shape)) {
-        return false;
-    }
-    if (from.is_failed()) {
-        return from.lost_error().take_failure();
-    }
-    rdma_->get_rows(from, remote_address, destination, shape, done);
-    wake();
-    return true;
-}
-
 status gasnet_network::flush(world_rank rank, completion &done) {
-    if (peer *const known = iface_->find_peer(rank); known != nullptr) {
+    if (peer *const known = messages().find_peer(rank); known != nullptr) {
         if (known->is_failed()) {
             return known->lost_error();
         }
@@ -285,7 +265,7 @@ status gasnet_network::flush(world_rank rank, completion &done) {
 }
 
 status gasnet_network::flush_all(completion &done) {
-    for (auto const &known : iface_->peers_in_use()) {
+    for (auto const &known : messages().peers_in_use()) {
         known->flush(done);
     }
     return {};
@@ -293,11 +273,11 @@ status gasnet_network::flush_all(completion &done) {
 
 bool gasnet_network::try_send(world_rank rank, handler_id handler,
                               std::span<const std::byte> payload) {
-    peer &to = iface_->peer_of(rank);
+    peer &to = messages().peer_of(rank);
     if (to.is_failed()) {
         return true; // dropped
     }
-    bool const sent = iface_->try_send(to, handler, payload);
+    bool const sent = messages().try_send(to, handler, payload);
     wake();
     return sent;
 }
@@ -309,18 +289,18 @@ result<bool> gasnet_network::send_long(world_rank rank, handler_id handler,
     if (data.size() > iface::max_long_bytes()) {
         return false;
     }
-    peer &to = iface_->peer_of(rank);
+    peer &to = messages().peer_of(rank);
     if (to.is_failed()) {
         return to.lost_error().take_failure();
     }
-    bool const sent = iface_->send_long(to, handler, payload, data);
+    bool const sent = messages().send_long(to, handler, payload, data);
     wake();
     return sent;
 }
 
 int gasnet_network::poll(message_handler sink) {
-    bool progressed = advance();
-    if (!progressed && rdma_ != nullptr && rdma_->is_quiet()) {
+    bool progressed = protocols_->advance();
+    if (!progressed && protocols_->is_quiet()) {
         // Completions of one-sided operations wake no sleeping thread.
         ::sched_yield();
         progressed = true;
@@ -329,19 +309,14 @@ int gasnet_network::poll(message_handler sink) {
 }
 
 void gasnet_network::note_handled(const message &each) {
-    peer &from = iface_->peer_of(each.source);
+    peer &from = messages().peer_of(each.source);
     if (from.note_handled(each.payload.size())) {
-        iface_->give_credit(from);
+        messages().give_credit(from);
     }
 }
 
 std::string gasnet_network::describe_path(world_rank rank) const {
-    peer const &to = iface_->peer_of(rank);
-    bool const knows_devices = std::ranges::any_of(
-        to.bound(), [](const bound_range &each) { return each.range.kind != memory_kind::host; });
-    return fmt::format("gasnet ({}, {}{})", launch::gasnet::conduit_name(),
-                       has_rdma(to) ? rdma_->description() : "active messages",
-                       knows_devices ? ", device memory" : "");
+    return protocols_->describe(messages().peer_of(rank));
 }
 
 status gasnet_network::drain() {
@@ -349,8 +324,8 @@ status gasnet_network::drain() {
     auto const is_quiet = [](const peer &each) {
         return (!each.has_unacknowledged() && !each.has_requests()) || each.is_failed();
     };
-    for (auto const &each : iface_->peers_in_use()) {
-        advance_until([&] { return is_quiet(*each); }, [&] { return advance(); });
+    for (auto const &each : messages().peers_in_use()) {
+        advance_until([&] { return is_quiet(*each); }, [&] { return protocols_->advance(); });
     }
     return {};
 }

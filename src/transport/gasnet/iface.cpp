@@ -127,13 +127,13 @@ void iface::put(peer &to, std::uint64_t address, const std::byte *source, std::s
     whole.source = source;
     whole.left = nbytes;
     whole.ack_epoch = to.begin_put(num_chunks_of(nbytes), nbytes);
-    while (!to.has_backlog() && whole.left > 0 && send_put_chunk(to, whole)) {
+    while (to.waiting.is_empty() && whole.left > 0 && send_put_chunk(to, whole)) {
     }
     if (whole.left == 0) {
         return;
     }
     if (whole.left <= max_copied_source_bytes) {
-        advance_until([&] { return to.has_space_for_copies() || to.is_failed(); },
+        advance_until([&] { return to.waiting.has_space_for_copies() || to.is_failed(); },
                       [&] { return advance(); });
         whole.copy.assign(whole.source, whole.source + whole.left);
         whole.source = whole.copy.data();
@@ -143,7 +143,7 @@ void iface::put(peer &to, std::uint64_t address, const std::byte *source, std::s
     }
 
     completion *const source_in_use = whole.source_free;
-    if (!to.add_to_backlog(std::move(whole)) && source_in_use != nullptr) {
+    if (!to.waiting.add(to, std::move(whole)) && source_in_use != nullptr) {
         source_in_use->end(OMPX_ERR_PEER);
     }
     any_backlog_.store(true, std::memory_order_release);
@@ -155,12 +155,11 @@ void iface::get(peer &from, std::uint64_t address, void *destination, std::size_
     whole.address = address;
     whole.left = nbytes;
     whole.id = from.begin_get(destination, nbytes, done);
-    while (!from.has_backlog() && whole.left > 0 && send_get_chunk(from, whole)) {
+    while (from.waiting.is_empty() && whole.left > 0 && send_get_chunk(from, whole)) {
     }
     if (whole.left > 0) {
-
         // If the peer has failed meanwhile, the get has ended already.
-        [[maybe_unused]] bool const waits = from.add_to_backlog(std::move(whole));
+        [[maybe_unused]] bool const waits = from.waiting.add(from, std::move(whole));
         any_backlog_.store(true, std::memory_order_release);
     }
 }
@@ -251,11 +250,11 @@ bool iface::is_polling_requested() {
 void iface::transmit_backlogs() {
     any_backlog_.store(false, std::memory_order_release);
     for (auto const &each : peers_in_use()) {
-        if (each->has_backlog()) {
-            each->transmit_backlog(
+        if (!each->waiting.is_empty()) {
+            each->waiting.transmit(
                 [&](pending_transfer &transfer) { return send_chunk(*each, transfer); });
         }
-        if (each->has_backlog()) {
+        if (!each->waiting.is_empty()) {
             any_backlog_.store(true, std::memory_order_release);
         }
     }
@@ -274,10 +273,10 @@ void iface::queue(world_rank source, handler_id handler, std::uint32_t number, c
                   std::size_t nbytes) {
     peer &from = peer_of(source);
     arrived_.add_messages([&](message_queue &waiting) {
-        from.deliver_in_order(number, handler, payload, nbytes,
-                              [&](handler_id to, const std::byte *bytes, std::size_t size) {
-                                  waiting.add(source, to, bytes, size);
-                              });
+        from.order.deliver_in_order(number, handler, payload, nbytes,
+                                    [&](handler_id to, const std::byte *bytes, std::size_t size) {
+                                        waiting.add(source, to, bytes, size);
+                                    });
     });
 }
 

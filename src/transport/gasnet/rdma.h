@@ -9,8 +9,8 @@
 #pragma once
 
 #include "launch/gasnet/client.h"
-#include "transport/gasnet/iface.h"
 #include "transport/create.h"
+#include "transport/gasnet/iface.h"
 
 namespace diomp::transport::gasnet {
 

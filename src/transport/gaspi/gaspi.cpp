@@ -52,12 +52,12 @@ public:
         return false;
     }
     int poll(message_handler sink) override {
-        note_poll();
         bool const moved = iface_->advance();
-        int const handled = iface_->receive(sink);
-        return handled == 0 && moved ? 1 : handled;
+        int const handled = iface_->receiver().receive(sink);
+        int const busy = dispatch(moved, sink); // GPI-2's messages do not pass through arrived()
+        return handled == 0 ? busy : handled;
     }
-    bool has_messages() const override { return iface_->has_messages(); }
+    bool has_messages() const override { return iface_->receiver().has_messages(); }
     std::string describe_path(world_rank rank) const override {
         return iface_->describe_path(rank);
     }

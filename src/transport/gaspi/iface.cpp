@@ -2,75 +2,53 @@
 #include "transport/gaspi/iface.h"
 
 #include "transport/common/backoff.h"
+#include "transport/common/liveness.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace diomp::transport::gaspi {
 namespace {
 
-constexpr std::size_t num_queues[num_queue_kinds] = {6, 5, 4}; // put, get, message
-static_assert(num_queues[0] + num_queues[1] + num_queues[2] == launch::gaspi::launcher_queue);
-
-constexpr std::uint64_t marker_interval_bytes = window_bytes / 4;
-constexpr std::uint32_t max_small_gets = 256;
-/// Limits of the small puts that are copied and deferred while a peer accepts none.
-constexpr std::size_t max_deferred_bytes = std::size_t{4} << 20;
-constexpr std::size_t max_deferred = 16384;
-constexpr std::size_t marker_bytes = sizeof(std::uint32_t);
+constexpr std::size_t message_bytes_limit = 8192;
 constexpr const char *host_key = "gaspi.name";
 
-std::size_t index_of(queue_kind kind) { return static_cast<std::size_t>(kind); }
+std::vector<std::unique_ptr<peer>> make_peers(const std::vector<std::string> &hosts,
+                                              const work_segment &work) {
+    std::vector<std::unique_ptr<peer>> made;
+    for (std::string const &host : hosts) {
+        world_rank const rank{static_cast<int>(made.size())};
+        made.push_back(std::make_unique<peer>(rank, host, work));
+    }
+    return made;
+}
 
 } // namespace
 
 result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const arena &arena,
                                              peer_lost_callback on_peer_lost) {
-    std::unique_ptr<iface> made(new iface);
     auto const &job = launcher.info();
-    made->self_ = job.rank;
-    made->on_peer_lost_ = std::move(on_peer_lost);
     DIOMP_TRY(launcher.put(host_key, job.host));
     DIOMP_TRY(launcher.fence());
+    std::vector<std::string> hosts;
     for (int rank = 0; rank < job.size; ++rank) {
         auto host = launcher.get(world_rank{rank}, host_key);
         DIOMP_TRY(host);
-        made->peers_.push_back(std::make_unique<peer>(world_rank{rank}, host.take()));
+        hosts.push_back(host.take());
     }
     DIOMP_TRY(launch::gaspi::start(launcher));
-    auto memory = memory::create(arena, job.rank, false);
-    DIOMP_TRY(memory);
-    made->memory_ = memory.take();
-    std::uint8_t queue = 0;
-    for (std::size_t kind = 0; kind < num_queue_kinds; ++kind) {
-        for (std::size_t i = 0; i < num_queues[kind]; ++i) {
-            made->queues_.emplace_back(queue++, static_cast<queue_kind>(kind));
-        }
-    }
-    return made;
+    auto registered = memory::create(arena, job.rank, false);
+    DIOMP_TRY(registered);
+    return std::unique_ptr<iface>(
+        new iface(job.rank, std::move(on_peer_lost), registered.take(), hosts));
 }
 
-gaspi_queue *iface::queue_for(peer &at, queue_kind kind) {
-    gaspi_queue *&own = at.queues[index_of(kind)];
-    if (own != nullptr && own->assigned_peer == &at) {
-        return own->has_space() ? own : nullptr;
-    }
-    for (gaspi_queue &each : queues_) {
-        if (each.kind == kind && each.is_idle() && !each.is_lost) {
-            each.assigned_peer = &at;
-            own = &each;
-            return own;
-        }
-    }
-    return nullptr;
-}
-
-iface::outcome iface::check_outcome(peer &at, outcome tried) {
-    if (tried == outcome::failed) {
-        broken_.push_back(&at);
-    }
-    return tried;
-}
+iface::iface(world_rank self, peer_lost_callback on_peer_lost, std::unique_ptr<memory> registered,
+             const std::vector<std::string> &hosts)
+    : on_peer_lost_(std::move(on_peer_lost)), memory_(std::move(registered)),
+      peers_(make_peers(hosts, memory_->work())), queues_(memory_->work()), rma_(*memory_, queues_),
+      sender_(self, peers_.size(), *memory_, queues_), receiver_(peers_, sender_, mutex_) {}
 
 template <typename Attempt>
 status iface::retry_until_started(peer &at, Attempt &&attempt) {
@@ -93,106 +71,6 @@ status iface::retry_until_started(peer &at, Attempt &&attempt) {
     }
 }
 
-iface::outcome iface::start_marker(peer &at, marker_kind kind) {
-    gaspi_queue *const queue =
-        queue_for(at, kind == marker_kind::puts ? queue_kind::put : queue_kind::message);
-    auto *const word = queue != nullptr ? memory_->acquire_word() : nullptr;
-    if (word == nullptr) {
-        return outcome::full;
-    }
-    outcome const tried = check_outcome(at, queue->read(at.rank(), memory_->location_of(word),
-                                                        segment::work, memory::one_offset,
-                                                        {operation::what::nothing, marker_bytes}));
-    if (tried != outcome::started) {
-        memory_->release_word(word);
-        return tried;
-    }
-    marker made{};
-    if (kind == marker_kind::puts) {
-        made = std::exchange(at.unmarked, {});
-    }
-    made.word = word;
-    at.markers_of(kind).push_back(std::move(made));
-    if (std::ranges::find(marked_, &at) == marked_.end()) {
-        marked_.push_back(&at);
-    }
-    return tried;
-}
-
-void iface::list_unflushed(peer &to) {
-    if (!to.is_unflushed) {
-        to.is_unflushed = true;
-        unflushed_.push_back(&to);
-        ++num_unflushed_;
-    }
-}
-
-iface::outcome iface::start_put(peer &to, std::uint64_t offset, const std::byte *source,
-                                std::size_t nbytes, completion &source_free) {
-    bool const is_small = nbytes < large_bytes;
-    std::uint64_t const limited = is_small ? to.unflushed_bytes : to.unflushed_small_bytes;
-    if (limited > window_bytes) {
-        if (to.unmarked.num_puts > 0) {
-            start_marker(to, marker_kind::puts);
-        }
-        return outcome::full;
-    }
-    gaspi_queue *const queue = queue_for(to, queue_kind::put);
-    if (queue == nullptr) {
-        return outcome::full;
-    }
-    operation started{operation::what::put, static_cast<std::uint32_t>(nbytes)};
-    if (nbytes <= small_bytes || !memory_->reaches(source, nbytes)) {
-        started.block = memory_->acquire_block(nbytes > small_bytes);
-        if (started.block == nullptr) {
-            return outcome::full;
-        }
-        std::memcpy(started.block, source, nbytes);
-    } else {
-        started.done = &source_free;
-    }
-    const void *const from = started.block != nullptr ? started.block : source;
-    outcome const tried = check_outcome(
-        to, queue->write(to.rank(), memory_->location_of(from), segment::arena, offset, started));
-    if (tried != outcome::started) {
-        if (started.block != nullptr) {
-            memory_->release_block(started.block);
-        }
-        return tried;
-    }
-    if (started.done != nullptr) {
-        source_free.begin();
-        ++to.num_transfers;
-    }
-    list_unflushed(to);
-    ++to.unmarked.num_puts;
-    to.unmarked.put_bytes += nbytes;
-    to.unmarked.small_put_bytes += is_small ? nbytes : 0;
-    to.unflushed_bytes += nbytes;
-    to.unflushed_small_bytes += is_small ? nbytes : 0;
-    if (to.unmarked.small_put_bytes > marker_interval_bytes) {
-        start_marker(to, marker_kind::puts);
-    }
-    return tried;
-}
-
-bool iface::defer_put(peer &to, std::uint64_t offset, std::span<const std::byte> bytes) {
-    if (to.waiting_bytes + bytes.size() > max_deferred_bytes || to.waiting.size() >= max_deferred) {
-        return false;
-    }
-    list_unflushed(to);
-    defer(to, {offset, {bytes.begin(), bytes.end()}, nullptr});
-    return true;
-}
-
-void iface::defer(peer &to, deferred what) {
-    if (to.waiting.empty()) {
-        waiting_.push_back(&to);
-    }
-    to.waiting_bytes += what.bytes.size();
-    to.waiting.push_back(std::move(what));
-}
-
 status iface::put(world_rank rank, std::uint64_t remote, const void *source, std::size_t nbytes,
                   completion &source_free) {
     peer &to = peer_of(rank);
@@ -200,50 +78,11 @@ status iface::put(world_rank rank, std::uint64_t remote, const void *source, std
     const auto *const from = static_cast<const std::byte *>(source);
     std::size_t const step = memory_->reaches(source, nbytes) ? chunk_bytes : large_block_bytes;
     for (std::size_t at = 0; at < nbytes; at += step) {
-        std::size_t const length = std::min(step, nbytes - at);
         DIOMP_TRY(retry_until_started(to, [&] {
-            bool const may_wait = length <= small_bytes;
-            if (!may_wait || to.waiting.empty()) {
-                outcome const tried = start_put(to, offset + at, from + at, length, source_free);
-                if (tried != outcome::full || !may_wait) {
-                    return tried;
-                }
-            }
-            return defer_put(to, offset + at, {from + at, length}) ? outcome::started
-                                                                   : outcome::full;
+            return rma_.put(to, offset + at, from + at, std::min(step, nbytes - at), source_free);
         }));
     }
     return {};
-}
-
-iface::outcome iface::start_get(peer &from, std::uint64_t offset, std::byte *destination,
-                                std::size_t nbytes, completion &done) {
-    gaspi_queue *const queue = queue_for(from, queue_kind::get);
-    bool const is_full = from.num_gets >= max_small_gets || from.get_bytes > window_bytes;
-    if (queue == nullptr || (nbytes < large_bytes && is_full)) {
-        return outcome::full;
-    }
-    operation started{operation::what::get, static_cast<std::uint32_t>(nbytes), &done};
-    if (nbytes <= small_bytes || !memory_->reaches(destination, nbytes)) {
-        started.block = memory_->acquire_block(nbytes > small_bytes);
-        started.copy_to = destination;
-        if (started.block == nullptr) {
-            return outcome::full;
-        }
-    }
-    void *const to = started.block != nullptr ? started.block : destination;
-    outcome const tried = check_outcome(
-        from, queue->read(from.rank(), memory_->location_of(to), segment::arena, offset, started));
-    if (tried != outcome::started) {
-        if (started.block != nullptr) {
-            memory_->release_block(started.block);
-        }
-        return tried;
-    }
-    done.begin();
-    ++from.num_gets;
-    from.get_bytes += nbytes;
-    return tried;
 }
 
 status iface::get(world_rank rank, std::uint64_t remote, void *destination, std::size_t nbytes,
@@ -255,82 +94,30 @@ status iface::get(world_rank rank, std::uint64_t remote, void *destination, std:
         memory_->reaches(destination, nbytes) ? chunk_bytes : large_block_bytes;
     for (std::size_t at = 0; at < nbytes; at += step) {
         DIOMP_TRY(retry_until_started(from, [&] {
-            return start_get(from, offset + at, to + at, std::min(step, nbytes - at), done);
+            return rma_.get(from, offset + at, to + at, std::min(step, nbytes - at), done);
         }));
     }
     return {};
-}
-
-void iface::attach_to_marker(peer &to, marker_kind kind, completion &done) {
-    auto &markers = to.markers_of(kind);
-    if (!markers.empty()) {
-        done.begin();
-        ++to.num_flushes;
-        markers.back().waiting.push_back(&done);
-    }
 }
 
 status iface::flush(peer &to, completion &done, bool also_messages) {
     DIOMP_TRY(retry_until_started(to, [&] {
-        bool const has_marker =
-            to.waiting.empty() &&
-            (to.unmarked.num_puts == 0 || start_marker(to, marker_kind::puts) == outcome::started);
-        if (has_marker) {
-            attach_to_marker(to, marker_kind::puts, done);
-        } else {
-            done.begin();
-            ++to.num_flushes;
-            defer(to, {0, {}, &done});
-        }
+        rma_.flush(to, done);
         return outcome::started;
     }));
-    if (also_messages && to.sent.load() != 0) {
-        DIOMP_TRY(retry_until_started(to, [&] {
-            outcome const tried =
-                to.is_untransmitted ? outcome::full : start_marker(to, marker_kind::messages);
-            if (tried == outcome::started) {
-                attach_to_marker(to, marker_kind::messages, done);
-            }
-            return tried;
-        }));
+    if (also_messages && to.outgoing.is_used()) {
+        DIOMP_TRY(retry_until_started(to, [&] { return rma_.flush_messages(to, done); }));
     }
     return {};
 }
 
-bool iface::start_deferred(peer &to) {
-    bool moved = false;
-    while (!to.waiting.empty()) {
-        deferred &next = to.waiting.front();
-        if (next.flush == nullptr) {
-            completion unused; // the bytes are a copy
-            if (start_put(to, next.offset, next.bytes.data(), next.bytes.size(), unused) !=
-                outcome::started) {
-                return moved;
-            }
-        } else {
-            if (to.unmarked.num_puts > 0 &&
-                start_marker(to, marker_kind::puts) != outcome::started) {
-                return moved;
-            }
-            attach_to_marker(to, marker_kind::puts, *next.flush);
-            --to.num_flushes;
-            next.flush->end();
-        }
-        to.waiting_bytes -= next.bytes.size();
-        to.waiting.pop_front();
-        moved = true;
-    }
-    unlist_if_flushed(to);
-    return moved;
-}
-
 status iface::flush_all(completion &done, bool also_messages) {
     std::vector<peer *> found;
-    if (also_messages || num_unflushed_.load(std::memory_order_relaxed) > 0) {
+    if (also_messages || rma_.has_unflushed()) {
         std::lock_guard const guard(mutex_);
-        found = unflushed_;
+        found = rma_.unflushed();
         for (auto const &each : peers_) {
-            if (also_messages && each->sent.load() != 0 && !each->is_unflushed) {
+            if (also_messages && each->outgoing.is_used() && !each->is_unflushed) {
                 found.push_back(each.get());
             }
         }
@@ -339,6 +126,81 @@ status iface::flush_all(completion &done, bool also_messages) {
         DIOMP_TRY(flush(*each, done, also_messages));
     }
     return {};
+}
+
+std::size_t iface::max_message_bytes() const {
+    return std::min(message_bytes_limit, memory_->work().ring_bytes() / 4) - sizeof(record);
+}
+
+bool iface::try_send(world_rank rank, handler_id handler, std::span<const std::byte> payload) {
+    peer &to = peer_of(rank);
+    std::lock_guard const guard(mutex_);
+    if (to.is_failed()) {
+        return true; // dropped; waits for a reply of this peer fail
+    }
+    return sender_.send(to, handler, payload, receiver_.is_handling_here());
+}
+
+result<bool> iface::put_with_message(world_rank rank, std::uint64_t remote,
+                                     std::span<const std::byte> source, handler_id handler,
+                                     std::span<const std::byte> payload, completion &source_free) {
+    if (!sender_.supports_data(source)) {
+        return false;
+    }
+    peer &to = peer_of(rank);
+    std::lock_guard const guard(mutex_);
+    if (to.is_failed()) {
+        return to.lost_error().take_failure();
+    }
+    return sender_.put_with_message(to, memory_->offset_in_slot(rank, remote), source, handler,
+                                    payload, source_free);
+}
+
+bool iface::advance() {
+    bool moved = false;
+    std::vector<peer *> lost;
+    {
+        std::unique_lock const lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) {
+            return false;
+        }
+        moved = queues_.advance();
+        moved = rma_.advance() || moved;
+        moved = sender_.advance() || moved;
+        lost = queues_.take_broken();
+    }
+    for (peer *const each : lost) {
+        on_peer_lost_(*each, "its connection is lost");
+    }
+    return moved;
+}
+
+std::string iface::fail(peer &lost, const std::string &why) {
+    std::lock_guard const guard(mutex_);
+    std::string sentence = lost.fail(why);
+    if (!sentence.empty()) {
+        queues_.fail(lost);
+        rma_.fail(lost);
+        sender_.fail(lost);
+    }
+    return sentence;
+}
+
+void iface::ping(peer &silent) {
+    std::lock_guard const guard(mutex_);
+    sender_.read_credit(silent);
+    if (!silent.is_failed() && silent.markers_of(marker_kind::messages).empty()) {
+        rma_.start_marker(silent, marker_kind::messages);
+    }
+}
+
+std::string iface::describe_path(world_rank rank) const {
+    return fmt::format("gaspi ({}): GPI-2 to {}", memory_->network(), peer_of(rank).name());
+}
+
+std::string iface::describe_outstanding() const {
+    std::lock_guard const guard(mutex_);
+    return describe_awaited(pointers_to(peers_));
 }
 
 } // namespace diomp::transport::gaspi

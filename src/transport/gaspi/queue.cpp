@@ -71,4 +71,19 @@ bool gaspi_queue::poll_completions() {
     return true;
 }
 
+std::optional<std::uint32_t> find_notification(std::uint32_t begin, std::uint32_t count) {
+    gaspi_notification_id_t first = 0;
+    if (gaspi_notify_waitsome(id_of(segment::work), begin, count, &first, no_wait) !=
+        GASPI_SUCCESS) {
+        return std::nullopt;
+    }
+    return first;
+}
+
+std::uint32_t take_notification(std::uint32_t id) {
+    gaspi_notification_t value = 0;
+    gaspi_notify_reset(id_of(segment::work), id, &value);
+    return value;
+}
+
 } // namespace diomp::transport::gaspi

@@ -8,6 +8,7 @@
 #include "transport/types.h"
 
 #include <deque>
+#include <optional>
 
 namespace diomp::transport::gaspi {
 
@@ -63,5 +64,11 @@ private:
     std::uint8_t queue_;
     std::size_t num_pending_ = 0; ///< at the last poll_completions(), plus operations started since
 };
+
+/// The first notification of the work segment in [begin, begin + count) that has a value.
+[[nodiscard]] std::optional<std::uint32_t> find_notification(std::uint32_t begin,
+                                                             std::uint32_t count);
+/// Takes the notification's value since the last call; 0: none.
+std::uint32_t take_notification(std::uint32_t id);
 
 } // namespace diomp::transport::gaspi

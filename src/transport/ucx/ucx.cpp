@@ -7,6 +7,7 @@
 #include "transport/ucx/iface.h"
 
 #include <cstring>
+#include <optional>
 
 namespace diomp::transport::ucx {
 namespace {
@@ -62,22 +63,13 @@ void request_get(endpoint &from, std::uint64_t remote_address, void *destination
     from.transmit_soon();
 }
 
-class ucx_network final : public network_base, public network_atomics, public device_transfers {
+/// Transfers of device memory, which UCX reads and writes directly.
+class ucx_device_transfers final : public device_transfers {
 public:
-    ucx_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
-        : network_base(launcher, options, std::move(ring)) {}
-    ~ucx_network() override { stop_thread(); }
-    ucx_network(const ucx_network &) = delete;
-    ucx_network &operator=(const ucx_network &) = delete;
+    ucx_device_transfers(network_base &net, iface &all) : network_(net), iface_(all) {}
 
-    status start(const arena &arena, const conduit_options &options);
-
-    status put(world_rank rank, std::uint64_t remote_address, const void *source,
-               std::size_t nbytes, completion &source_free) override;
-    status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
-               completion &done) override;
     bool supports_memory_kind(memory_kind kind) const override {
-        return iface_->ctx().supports_memory_kind(kind);
+        return iface_.ctx().supports_memory_kind(kind);
     }
     bool supports_memory_range(const memory_range &own) const override {
         return supports_memory_kind(own.kind);
@@ -92,8 +84,63 @@ public:
     status get_device_memory(world_rank rank, std::uint64_t remote_address, void *destination,
                              std::size_t nbytes, memory_kinds kinds, completion &done) override;
     void bind_device_context(const device_context_binder &binder) override {
-        iface_->ctx().device_ctx().bind_device_context(binder);
+        iface_.ctx().device_ctx().bind_device_context(binder);
     }
+
+private:
+    network_base &network_;
+    iface &iface_;
+};
+
+status ucx_device_transfers::put_device_memory(world_rank rank, std::uint64_t remote_address,
+                                               const void *source, std::size_t nbytes,
+                                               memory_kinds kinds, completion &source_free) {
+    if (nbytes == 0) {
+        return {};
+    }
+    {
+        auto const device_guard = iface_.ctx().device_ctx().bind_to_thread();
+        auto found = wait_for_space(iface_, iface_.peer_of(rank), iface_.own_worker());
+        DIOMP_TRY(found);
+        endpoint &to = *found.value().to;
+        to.mark_unflushed();
+        to.bytes_in_epoch += nbytes;
+        to.has_unflushed_sends = true;
+        to.puts_in_epoch +=
+            to.send_long(record_kind::put, remote_address, source, nbytes, &source_free, kinds);
+    }
+    network_.wake();
+    return {};
+}
+
+status ucx_device_transfers::get_device_memory(world_rank rank, std::uint64_t remote_address,
+                                               void *destination, std::size_t nbytes,
+                                               memory_kinds kinds, completion &done) {
+    if (nbytes == 0) {
+        return {};
+    }
+    auto found = wait_for_get_space(iface_, iface_.peer_of(rank));
+    DIOMP_TRY(found);
+    request_get(*found.value().to, remote_address, destination, nbytes, kinds, done);
+    found.value().lock.unlock();
+    network_.wake();
+    return {};
+}
+
+class ucx_network final : public network_base, public network_atomics {
+public:
+    ucx_network(launch::launcher &launcher, const conduit_options &options, doorbell ring)
+        : network_base(launcher, options, std::move(ring)) {}
+    ~ucx_network() override { stop_thread(); }
+    ucx_network(const ucx_network &) = delete;
+    ucx_network &operator=(const ucx_network &) = delete;
+
+    status start(const arena &arena, const conduit_options &options);
+
+    status put(world_rank rank, std::uint64_t remote_address, const void *source,
+               std::size_t nbytes, completion &source_free) override;
+    status get(world_rank rank, std::uint64_t remote_address, void *destination, std::size_t nbytes,
+               completion &done) override;
     status atomic(world_rank rank, std::uint64_t remote_address, const atomic_call &call,
                   void *result, completion &done) override;
     status flush(world_rank rank, completion &done) override;
@@ -122,6 +169,7 @@ private:
     static result<bool> flush_endpoint(endpoint &to, completion &done, bool also_messages);
 
     std::unique_ptr<iface> iface_;
+    std::optional<ucx_device_transfers> device_transfers_;
 };
 
 status ucx_network::start(const arena &arena, const conduit_options &options) {
@@ -133,7 +181,7 @@ status ucx_network::start(const arena &arena, const conduit_options &options) {
     caps_.max_message_bytes = max_message_payload_bytes;
     caps_.transfers_any_device_memory = true;
     caps_.atomics = iface_->ctx().options().native_atomics ? this : nullptr;
-    caps_.device = this;
+    caps_.device = &device_transfers_.emplace(*this, *iface_);
     return start_thread(iface_->event_fd());
 }
 
@@ -179,41 +227,6 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
     } else {
         request_get(to, remote_address, destination, nbytes, {}, done);
     }
-    found.value().lock.unlock();
-    wake();
-    return {};
-}
-
-status ucx_network::put_device_memory(world_rank rank, std::uint64_t remote_address,
-                                      const void *source, std::size_t nbytes, memory_kinds kinds,
-                                      completion &source_free) {
-    if (nbytes == 0) {
-        return {};
-    }
-    {
-        auto const device_guard = iface_->ctx().device_ctx().bind_to_thread();
-        auto found = wait_for_space(*iface_, iface_->peer_of(rank), iface_->own_worker());
-        DIOMP_TRY(found);
-        endpoint &to = *found.value().to;
-        to.mark_unflushed();
-        to.bytes_in_epoch += nbytes;
-        to.has_unflushed_sends = true;
-        to.puts_in_epoch +=
-            to.send_long(record_kind::put, remote_address, source, nbytes, &source_free, kinds);
-    }
-    wake();
-    return {};
-}
-
-status ucx_network::get_device_memory(world_rank rank, std::uint64_t remote_address,
-                                      void *destination, std::size_t nbytes, memory_kinds kinds,
-                                      completion &done) {
-    if (nbytes == 0) {
-        return {};
-    }
-    auto found = wait_for_get_space(*iface_, iface_->peer_of(rank));
-    DIOMP_TRY(found);
-    request_get(*found.value().to, remote_address, destination, nbytes, kinds, done);
     found.value().lock.unlock();
     wake();
     return {};

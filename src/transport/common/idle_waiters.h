@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Threads that sleep on a network's descriptor while they wait for an operation.
+#pragma once
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "transport/common/network_driver.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+namespace diomp::transport {
+
+/// Thread-safe after start().
+class idle_waiters {
+public:
+    explicit idle_waiters(network_driver &driver) : driver_(driver) {}
+
+    /// `event_fd` is the network's descriptor; -1: there is none to sleep on.
+    status start(int event_fd);
+    /// See network_progress::idle_wait.
+    bool wait(std::chrono::microseconds limit, function_ref<bool()> is_over);
+    /// Ends wait(). Costs one load if no thread waits.
+    void wake() {
+        if (num_waiting_.load(std::memory_order_seq_cst) > 0) [[unlikely]] {
+            signal_event();
+        }
+    }
+    /// network_driver::arm, for one thread at a time.
+    [[nodiscard]] bool arm() {
+        std::lock_guard const guard(arm_mutex_);
+        return driver_.arm();
+    }
+    /// Call after progress: the descriptor is polled again.
+    void note_progress() {
+        if (had_spurious_wakeup_.load(std::memory_order_relaxed)) [[unlikely]] {
+            had_spurious_wakeup_.store(false, std::memory_order_relaxed);
+        }
+    }
+
+private:
+    void signal_event() const;
+
+    network_driver &driver_;
+    std::mutex arm_mutex_;
+    int event_fd_ = -1;
+    unique_fd wake_event_;
+    std::atomic<int> num_waiting_{0};
+    /// The descriptor ended a wait, and there has been no progress since.
+    std::atomic<bool> had_spurious_wakeup_{false};
+};
+
+} // namespace diomp::transport
