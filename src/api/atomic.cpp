@@ -87,8 +87,8 @@ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
                 DIOMP_TRY(api::check_pointer(operand, "operand"));
             }
             stats.nbytes = ompx_type_size(type);
-            return running.transfers().atomic_fetch(world_rank{rank}, target, operand, result, type,
-                                                    op);
+            return running.transfers().atomics().fetch(world_rank{rank}, target, operand, result,
+                                                       type, op);
         });
 }
 
@@ -102,8 +102,8 @@ int ompx_atomic_compare_swap(int rank, void *target, const void *expected, const
             DIOMP_TRY(api::check_pointer(expected, "expected"));
             DIOMP_TRY(api::check_pointer(desired, "desired"));
             stats.nbytes = ompx_type_size(type);
-            return running.transfers().compare_swap(world_rank{rank}, target, expected, desired,
-                                                    result, type);
+            return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
+                                                              desired, result, type);
         });
 }
 

@@ -8,7 +8,7 @@
 
 namespace diomp::api {
 
-rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t task) {
+rma::continuation fulfil_later(const char *function, std::uintptr_t task) {
     return [function, task](status outcome) {
         if (!outcome) {
             fail_later(function, outcome.failure());
@@ -27,7 +27,7 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
         given->then(next);
     } else {
         auto const is_over = [&running, given] {
-            running.transfers().advance(*given);
+            running.transfers().nonblocking().advance(*given);
             return given->is_done();
         };
         auto const finish = [given, next] {

@@ -91,7 +91,7 @@ void publish(runtime::runtime &running) {
     }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
-    g_fast.stream_threshold = running.transfers().stream_threshold();
+    g_fast.stream_threshold = running.transfers().blocking().stream_threshold();
     refresh_fast_view(running);
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);

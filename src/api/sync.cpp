@@ -92,10 +92,10 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
             if (*event == nullptr) {
                 return {};
             }
-            running.transfers().advance(**event);
+            running.transfers().nonblocking().advance(**event);
             if (!(*event)->is_done()) {
                 running.engine().poll();
-                running.transfers().advance(**event);
+                running.transfers().nonblocking().advance(**event);
             }
             if (!(*event)->is_done()) {
                 *done = 0;
@@ -117,7 +117,7 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
                 return {};
             }
             auto const done = [&] {
-                running.transfers().advance(**event);
+                running.transfers().nonblocking().advance(**event);
                 return (*event)->is_done();
             };
             auto const describe = [&] { return (*event)->describe(); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The object behind an ompx_event_t: an operation in flight. The completing thread stores the
 // outcome, then the state. A transfer through the network is completed by the thread that tests the
-// event (see transfers::advance).
+// event (see nonblocking_transfers::advance).
 #pragma once
 
 #include "base/result.h"
@@ -47,7 +47,7 @@ struct ompx_event {
     }
     /// Calls `next` with the outcome when the event is complete: in this call, or in the thread
     /// that completes it. Takes over the program's reference. Not for transfers that need
-    /// transfers::advance.
+    /// nonblocking_transfers::advance.
     void then(continuation next) {
         next_.store(new continuation(std::move(next)));
         if (done.load()) {

@@ -59,8 +59,8 @@ TEST(remote, atomics_of_the_network_alone_are_never_mixed_with_processors) {
     // A signal follows its data.
     auto const data = pattern(0, 1, 9, 20000);
     std::byte *const area = ranks.allocate(data.size());
-    expect_path(ranks[0].transfers.put_signal(world_rank{1}, area, data.data(), data.size(), cells,
-                                              7, OMPX_SIGNAL_SET),
+    expect_path(ranks[0].transfers.signals().put(world_rank{1}, area, data.data(), data.size(),
+                                                 cells, 7, OMPX_SIGNAL_SET),
                 rma::path::conduit);
     EXPECT_EQ(load(ranks.at(1, cells)), 7u);
     expect_bytes(ranks.at(1, area), data);

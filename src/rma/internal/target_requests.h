@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Operations by request and reply, executed by the target's message handler: atomics on memory that
+// is not mapped here, and copies of registered memory through a bounce buffer in the requester's
+// slot, which the handler can load and store.
+#pragma once
+
+#include "memory/memory.h"
+#include "messaging/call.h"
+#include "rma/internal/ack_window.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace diomp::rma {
+
+enum class request_kind : std::uint32_t { put, get, fetch, compare_swap };
+
+struct rpc_request {
+    messaging::request_header header;
+    request_kind what = request_kind::put;
+    ompx_type_t type = 0;
+    ompx_op_t op = 0;
+    std::uint32_t nbytes = 0;
+    std::uint32_t acknowledge = 0;   ///< 1: no reply; header.id is a number of the ack window
+    std::uint64_t address = 0;       ///< at the target
+    std::uint64_t bounce_offset = 0; ///< in the requester's slot
+    std::array<std::byte, 8> operand{};
+    std::array<std::byte, 8> desired{};
+};
+
+struct rpc_reply {
+    std::uint64_t refused = 0; ///< 1: the range is no longer registered
+    std::array<std::byte, 8> old{};
+};
+
+/// Any thread. Create before engine.start().
+class target_requests {
+public:
+    target_requests(const memory::segment &own, const memory::directory &directory,
+                    messaging::engine &engine, messaging::call_service &calls, ack_window &acks);
+
+    /// Blocks until the target has replied.
+    template <typename Describe>
+    result<rpc_reply> call(world_rank peer, const rpc_request &request, Describe &&describe) {
+        return calls_.call<rpc_reply>(peer, handler_, request, std::forward<Describe>(describe));
+    }
+    /// Sends a request without a reply; the next fence waits for its acknowledgement.
+    status send(world_rank peer, rpc_request request);
+
+private:
+    void on_request(const transport::message &incoming);
+    void finish(world_rank requester, const rpc_request &request, const rpc_reply &reply);
+    [[nodiscard]] std::byte *bounce_of(world_rank requester, const rpc_request &request) const;
+
+    const memory::segment &own_;
+    const memory::directory &directory_;
+    messaging::engine &engine_;
+    messaging::call_service &calls_;
+    ack_window &acks_;
+    transport::handler_id handler_;
+};
+
+} // namespace diomp::rma
