@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Remote atomics, and waits for a local variable that atomics or signals change.
 #include "api/internal/state.h"
+#include "rma/rma.h"
+#include "sync/call_signature.h"
 
 #include <cstring>
 
@@ -60,8 +62,9 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
                            __atomic_load_n(cell, __ATOMIC_RELAXED));
     };
     // Remote ranks signal by message, ranks of this node by a store.
-    return running.transfers().all_direct() ? running.engine().wait(ready, waiting)
-                                            : running.engine().wait_for_message(ready, waiting);
+    return running.transfers().all_direct()
+               ? running.connection().engine().wait(ready, waiting)
+               : running.connection().engine().wait_for_message(ready, waiting);
 }
 
 std::string describe_atomic(int rank, const void *target, ompx_type_t type) {

@@ -3,6 +3,7 @@
 #include "api/fortran.h"
 
 #include "api/internal/state.h"
+#include "rma/rma.h"
 
 using namespace diomp;
 

@@ -6,6 +6,7 @@
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "rma/copy.h"
+#include "rma/rma.h"
 
 using namespace diomp;
 using api::g_fast;

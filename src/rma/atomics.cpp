@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/atomics.h"
 
+#include "memory/memory.h"
 #include "rma/internal/apply_atomic.h"
 
 #include <fmt/core.h>
@@ -60,7 +61,7 @@ status atomics::compare_swap(world_rank peer, void *target, const void *expected
 status atomics::run_at_target(request_kind what, world_rank peer, const memory::location &target,
                               const void *operand, const void *desired, void *result,
                               ompx_type_t type, ompx_op_t op, std::size_t size) {
-    rpc_request request;
+    target_request request;
     request.what = what;
     request.type = type;
     request.op = op;

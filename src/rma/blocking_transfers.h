@@ -32,7 +32,7 @@ public:
         return direct_path(peer);
     }
 
-    /// Of transfers with mapped memory.
+    /// The path of a transfer with mapped memory.
     [[nodiscard]] path direct_path(world_rank peer) const {
         return peer == self_ ? path::self : path::direct;
     }

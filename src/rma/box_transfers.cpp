@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/box_transfers.h"
 
+#include "memory/memory.h"
+
 #include <algorithm>
 #include <limits>
 

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "memory/memory.h"
-#include "rma/internal/direction.h"
-#include "transport/conduit.h"
+#include "memory/location.h"
+#include "rma/path.h"
 
 #include <atomic>
 #include <chrono>
@@ -31,6 +30,9 @@ struct pending_transfer {
     std::function<std::optional<status>()> copy;
     bool flush_due = false; ///< a put without a flush so far
 };
+
+/// Completion of the local buffer: reusable once done. Null if it is reusable already.
+using local_completion = std::shared_ptr<const transport::completion>;
 
 } // namespace diomp::rma
 

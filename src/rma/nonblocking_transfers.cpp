@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/nonblocking_transfers.h"
 
+#include "memory/memory.h"
+
 #include <algorithm>
 
 std::string ompx_event::describe() const {

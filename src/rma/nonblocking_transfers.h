@@ -19,9 +19,6 @@ namespace diomp::rma {
 using transfer_observer = std::function<void(direction dir, world_rank peer, std::size_t nbytes,
                                              std::chrono::steady_clock::time_point begin)>;
 
-/// Completion of the local buffer: reusable once done. Null if it is reusable already.
-using local_completion = std::shared_ptr<const transport::completion>;
-
 /// Called once with the outcome, in the call that took it or later by a polling thread.
 using continuation = std::function<void(status)>;
 

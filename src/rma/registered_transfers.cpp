@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/registered_transfers.h"
 
+#include "memory/memory.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -64,7 +66,7 @@ status registered_transfers::move_by_messages(direction dir, world_rank peer, st
         if (dir == direction::put) {
             std::memcpy(bounce, here + done, chunk);
         }
-        rpc_request request;
+        target_request request;
         request.what = dir == direction::put ? request_kind::put : request_kind::get;
         request.nbytes = static_cast<std::uint32_t>(chunk);
         request.address = remote + done;

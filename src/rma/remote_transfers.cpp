@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/remote_transfers.h"
 
+#include "memory/memory.h"
+
 #include <fmt/core.h>
 
 namespace diomp::rma {

@@ -60,6 +60,9 @@ public:
     [[nodiscard]] bool all_direct() const {
         return !remote_.has_peers() && !device_copies_.enabled();
     }
+    /// A barrier includes a fence, made first, since other ranks continue once this rank has
+    /// arrived. Transfers between mapped segments are ordered by the barrier itself.
+    status fence_before_barrier() { return all_direct() ? status{} : fence(); }
     /// Completes the puts to one peer, and no other operations.
     status flush(world_rank peer);
 

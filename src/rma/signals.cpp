@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/signals.h"
 
+#include "memory/memory.h"
 #include "rma/internal/apply_atomic.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/target_requests.h"
 
+#include "memory/memory.h"
 #include "rma/internal/apply_atomic.h"
 #include "rma/internal/message_copies.h"
 
@@ -14,7 +15,7 @@ target_requests::target_requests(const memory::segment &own, const memory::direc
     : own_(own), directory_(directory), engine_(engine), calls_(calls), acks_(acks),
       handler_(engine.add_handler([this](const transport::message &m) { on_request(m); })) {}
 
-status target_requests::send(world_rank peer, rpc_request request) {
+status target_requests::send(world_rank peer, target_request request) {
     auto number = acks_.open();
     DIOMP_TRY(number);
     request.header.id = number.value();
@@ -24,9 +25,9 @@ status target_requests::send(world_rank peer, rpc_request request) {
 }
 
 void target_requests::on_request(const transport::message &incoming) {
-    rpc_request request;
+    target_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
-    rpc_reply reply;
+    target_reply reply;
     if (!is_exposed(own_, directory_, request.address, request.nbytes)) {
         reply.refused = 1;
         finish(incoming.source, request, reply);
@@ -51,12 +52,12 @@ void target_requests::on_request(const transport::message &incoming) {
     finish(incoming.source, request, reply);
 }
 
-std::byte *target_requests::bounce_of(world_rank requester, const rpc_request &request) const {
+std::byte *target_requests::bounce_of(world_rank requester, const target_request &request) const {
     return engine_.transport().direct_base(requester) + request.bounce_offset;
 }
 
-void target_requests::finish(world_rank requester, const rpc_request &request,
-                             const rpc_reply &reply) {
+void target_requests::finish(world_rank requester, const target_request &request,
+                             const target_reply &reply) {
     if (request.acknowledge != 0) {
         acks_.acknowledge(requester, request.header.id, reply.refused != 0 ? OMPX_ERR_ADDRESS : 0);
     } else {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory/memory.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>

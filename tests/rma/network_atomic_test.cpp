@@ -26,15 +26,15 @@ TEST(remote, atomics_of_the_network_alone_are_never_mixed_with_processors) {
             auto &transfers = ranks[me].transfers;
             auto const at_0 = [&](auto *cell, auto operand, ompx_type_t type, ompx_op_t op) {
                 auto old = operand;
-                ASSERT_TRUE(transfers
-                                .atomic_fetch(world_rank{0}, ranks.at(me, cell), &operand,
-                                              op == OMPX_SUM ? nullptr : &old, type, op)
+                ASSERT_TRUE(transfers.atomics()
+                                .fetch(world_rank{0}, ranks.at(me, cell), &operand,
+                                       op == OMPX_SUM ? nullptr : &old, type, op)
                                 .ok());
             };
             for (int i = 0; i < rounds; ++i) {
-                ASSERT_TRUE(transfers
-                                .put_signal(world_rank{0}, nullptr, nullptr, 0, ranks.at(me, cells),
-                                            1, OMPX_SIGNAL_ADD)
+                ASSERT_TRUE(transfers.signals()
+                                .put(world_rank{0}, nullptr, nullptr, 0, ranks.at(me, cells), 1,
+                                     OMPX_SIGNAL_ADD)
                                 .ok());
                 at_0(cells, word{1}, OMPX_UINT64, OMPX_SUM);
                 at_0(sum, 0.5, OMPX_DOUBLE, OMPX_SUM);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Strided sections of any sign between ranks that do not map each other, and within one, against
 // loops over the elements.
+#include "rma/box.h"
 #include "rma/expectations.h"
-#include "rma/internal/box.h"
 #include "support/patterns.h"
 #include "support/remote_ranks.h"
 

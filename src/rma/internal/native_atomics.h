@@ -5,7 +5,7 @@
 // network.
 #pragma once
 
-#include "memory/memory.h"
+#include "memory/location.h"
 #include "messaging/engine.h"
 
 #include <cstddef>

@@ -4,7 +4,6 @@
 // message handler reads or writes.
 #pragma once
 
-#include "rma/internal/direction.h"
 #include "rma/internal/target_requests.h"
 #include "rma/path.h"
 

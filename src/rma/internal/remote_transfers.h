@@ -3,12 +3,17 @@
 // private memory, by messages. A put is complete at the target after a flush.
 #pragma once
 
+#include "memory/location.h"
 #include "messaging/pooled_completion.h"
-#include "rma/internal/box.h"
+#include "rma/box.h"
 #include "rma/internal/message_copies.h"
 #include "rma/path.h"
 
 #include <string>
+
+namespace diomp::memory {
+class address_space;
+}
 
 namespace diomp::rma {
 

@@ -4,7 +4,6 @@
 // slot, which the handler can load and store.
 #pragma once
 
-#include "memory/memory.h"
 #include "messaging/call.h"
 #include "rma/internal/ack_window.h"
 
@@ -13,11 +12,16 @@
 #include <cstdint>
 #include <utility>
 
+namespace diomp::memory {
+class directory;
+class segment;
+} // namespace diomp::memory
+
 namespace diomp::rma {
 
 enum class request_kind : std::uint32_t { put, get, fetch, compare_swap };
 
-struct rpc_request {
+struct target_request {
     messaging::request_header header;
     request_kind what = request_kind::put;
     ompx_type_t type = 0;
@@ -30,7 +34,7 @@ struct rpc_request {
     std::array<std::byte, 8> desired{};
 };
 
-struct rpc_reply {
+struct target_reply {
     std::uint64_t refused = 0; ///< 1: the range is no longer registered
     std::array<std::byte, 8> old{};
 };
@@ -43,16 +47,16 @@ public:
 
     /// Blocks until the target has replied.
     template <typename Describe>
-    result<rpc_reply> call(world_rank peer, const rpc_request &request, Describe &&describe) {
-        return calls_.call<rpc_reply>(peer, handler_, request, std::forward<Describe>(describe));
+    result<target_reply> call(world_rank peer, const target_request &request, Describe &&describe) {
+        return calls_.call<target_reply>(peer, handler_, request, std::forward<Describe>(describe));
     }
     /// Sends a request without a reply; the next fence waits for its acknowledgement.
-    status send(world_rank peer, rpc_request request);
+    status send(world_rank peer, target_request request);
 
 private:
     void on_request(const transport::message &incoming);
-    void finish(world_rank requester, const rpc_request &request, const rpc_reply &reply);
-    [[nodiscard]] std::byte *bounce_of(world_rank requester, const rpc_request &request) const;
+    void finish(world_rank requester, const target_request &request, const target_reply &reply);
+    [[nodiscard]] std::byte *bounce_of(world_rank requester, const target_request &request) const;
 
     const memory::segment &own_;
     const memory::directory &directory_;
