@@ -3,26 +3,8 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
-
 namespace diomp::rma {
 
-ack_window::ack_window(messaging::engine &engine)
-    : engine_(engine),
-      handler_(engine.add_handler([this](const transport::message &m) { on_acknowledgement(m); })) {
-}
-
-result<std::uint64_t> ack_window::open() {
-    std::optional<std::uint64_t> number = try_open();
-    if (!number) {
-        DIOMP_TRY(engine_.wait_for_message(
-            [&] { return (number = try_open()).has_value(); },
-            [] { return std::string("waiting for earlier signals and atomics to arrive"); }));
-    }
-    return *number;
-}
-
-/// nullopt: the window is full.
 std::optional<std::uint64_t> ack_window::try_open() {
     std::lock_guard const guard(mutex_);
     std::uint64_t const number = next_.load(std::memory_order_relaxed);
@@ -54,27 +36,6 @@ void ack_window::close(std::uint64_t number, world_rank peer, int failure) {
         ++lowest;
     }
     lowest_.store(lowest, std::memory_order_release);
-}
-
-void ack_window::acknowledge(world_rank requester, std::uint64_t number, int failure) {
-    engine_.send(requester, handler_, acknowledgement{number, failure});
-}
-
-void ack_window::on_acknowledgement(const transport::message &incoming) {
-    acknowledgement ack;
-    std::memcpy(&ack, incoming.payload.data(), sizeof(ack));
-    close(ack.number, incoming.source, static_cast<int>(ack.failure));
-}
-
-status ack_window::wait() {
-    std::uint64_t const end = next_.load(std::memory_order_acquire);
-    auto const all_closed = [&] { return lowest_.load(std::memory_order_acquire) >= end; };
-    if (!all_closed()) {
-        DIOMP_TRY(engine_.wait_for_network(all_closed, [] {
-            return std::string("waiting for signals and atomic operations to arrive");
-        }));
-    }
-    return take_failure();
 }
 
 status ack_window::take_failure() {

@@ -2,11 +2,7 @@
 // One-sided transfers, except those that the inline path of the API completes itself.
 //
 // The address space locates the remote side. Directly mapped memory is copied by the calling core
-// and complete on return. Segments of other ranks are accessed by the conduit's put and get: a put
-// returns when its source may be reused; a fence, or the put's event, completes it at the target.
-// Registered private memory is accessed by cross-memory attach. Where the system forbids that, data
-// goes through a bounce buffer in this rank's segment, which the target's message handler reads or
-// writes. For ranks that are not mapped here, messages carry the bytes.
+// and complete on return. remote_transfers and registered_transfers move all other memory.
 //
 // Glossary: remote: neither this rank nor mapped here. event: the handle of a nonblocking transfer.
 // continuation: a function called after completion of a transfer, by a polling thread.
@@ -75,7 +71,7 @@ private:
     // Handlers have the numbers of their construction, in this order on all ranks.
     target_requests requests_;
     rma::signals signals_;
-    ack_window acks_;
+    acknowledgements acks_;
     remote_transfers remote_;
     blocking_transfers blocking_;
     box_transfers boxes_;

@@ -26,8 +26,9 @@ struct signals::signal_header {
 };
 
 signals::signals(memory::address_space &space, const memory::segment &own,
-                 const memory::directory &directory, messaging::engine &engine, ack_window &acks,
-                 blocking_transfers &blocking, remote_transfers &remote, atomics &atomics)
+                 const memory::directory &directory, messaging::engine &engine,
+                 acknowledgements &acks, blocking_transfers &blocking, remote_transfers &remote,
+                 atomics &atomics)
     : space_(space), own_(own), directory_(directory), engine_(engine), acks_(acks),
       blocking_(blocking), remote_(remote), atomics_(atomics),
       handler_(engine.add_handler([this](const transport::message &m) { on_signal(m); })) {}
@@ -113,7 +114,7 @@ result<bool> signals::put_with_message(world_rank peer, const memory::location &
     }
     // A lost peer acknowledges nothing; after any other failure the signal may still arrive.
     if (!sent || (!ended && ended.failure().code() == OMPX_ERR_PEER)) {
-        acks_.close(signal.number, peer);
+        acks_.own().close(signal.number, peer);
     }
     DIOMP_TRY(std::move(ended));
     return sent;
@@ -131,12 +132,12 @@ result<path> signals::put_then_message(world_rank peer, const memory::location &
     }
     status sent = remote_.wait_for(direction::put, peer, data, nbytes, pooled_completion);
     if (!started || !sent) {
-        acks_.close(signal.number, peer);
+        acks_.own().close(signal.number, peer);
         return started ? sent.take_failure() : started.take_failure();
     }
     auto const send_signal = [this, peer, signal, arrived] {
         if (int const failure = arrived->failure.load(std::memory_order_relaxed); failure != 0) {
-            acks_.close(signal.number, peer, failure);
+            acks_.own().close(signal.number, peer, failure);
             return;
         }
         engine_.send(peer, handler_, signal);
@@ -168,7 +169,7 @@ void signals::on_signal(const transport::message &incoming) {
         apply_atomic(reinterpret_cast<std::byte *>(head.signal), &head.value, nullptr, OMPX_UINT64,
                      head.op);
     }
-    acks_.acknowledge(incoming.source, head.number, exposed ? 0 : OMPX_ERR_ADDRESS);
+    acks_.send(incoming.source, head.number, exposed ? 0 : OMPX_ERR_ADDRESS);
 }
 
 } // namespace diomp::rma

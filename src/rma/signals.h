@@ -15,7 +15,7 @@ namespace diomp::rma {
 class signals {
 public:
     signals(memory::address_space &space, const memory::segment &own,
-            const memory::directory &directory, messaging::engine &engine, ack_window &acks,
+            const memory::directory &directory, messaging::engine &engine, acknowledgements &acks,
             blocking_transfers &blocking, remote_transfers &remote, atomics &atomics);
 
     /// `signal` is 8-byte aligned at `peer`. The data is visible there before the signal.
@@ -39,7 +39,7 @@ private:
     const memory::segment &own_;
     const memory::directory &directory_;
     messaging::engine &engine_;
-    ack_window &acks_;
+    acknowledgements &acks_;
     blocking_transfers &blocking_;
     remote_transfers &remote_;
     atomics &atomics_;

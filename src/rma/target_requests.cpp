@@ -11,7 +11,7 @@ namespace diomp::rma {
 
 target_requests::target_requests(const memory::segment &own, const memory::directory &directory,
                                  messaging::engine &engine, messaging::call_service &calls,
-                                 ack_window &acks)
+                                 acknowledgements &acks)
     : own_(own), directory_(directory), engine_(engine), calls_(calls), acks_(acks),
       handler_(engine.add_handler([this](const transport::message &m) { on_request(m); })) {}
 
@@ -59,7 +59,7 @@ std::byte *target_requests::bounce_of(world_rank requester, const target_request
 void target_requests::finish(world_rank requester, const target_request &request,
                              const target_reply &reply) {
     if (request.acknowledge != 0) {
-        acks_.acknowledge(requester, request.header.id, reply.refused != 0 ? OMPX_ERR_ADDRESS : 0);
+        acks_.send(requester, request.header.id, reply.refused != 0 ? OMPX_ERR_ADDRESS : 0);
     } else {
         calls_.reply(requester, request.header.id, reply);
     }

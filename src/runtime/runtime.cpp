@@ -40,7 +40,7 @@ status runtime::build() {
     auto const &info = job();
     auto &engine = connection_.engine();
     auto &calls = connection_.calls();
-    auto &arena = connection_.arena();
+    auto const &arena = connection_.arena();
     segment_ =
         std::make_unique<memory::segment>(arena, info.rank, info.local, settings_.core.own_bytes);
     directory_ = std::make_unique<memory::directory>(*segment_, engine, calls, info.rank);

@@ -236,9 +236,9 @@ TEST_P(remote_signal, who_sees_the_signal_sees_the_data) {
         for (int round = 1; round <= 30; ++round) {
             auto const data = pattern(me, 1 - me, round, nbytes);
             ASSERT_TRUE(ranks[me]
-                            .transfers
-                            .put_signal(world_rank{1 - me}, ranks.at(me, area), data.data(), nbytes,
-                                        ranks.at(me, signal), 1, OMPX_SIGNAL_ADD)
+                            .transfers.signals()
+                            .put(world_rank{1 - me}, ranks.at(me, area), data.data(), nbytes,
+                                 ranks.at(me, signal), 1, OMPX_SIGNAL_ADD)
                             .ok());
             word const wanted = static_cast<word>(round);
             ASSERT_TRUE(ranks[me]
@@ -269,9 +269,9 @@ TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
                 word const one = 1;
                 for (word i = 0; i < rounds; ++i) {
                     ASSERT_TRUE(ranks[me]
-                                    .transfers
-                                    .atomic_fetch(world_rank{0}, ranks.at(me, cells), &one,
-                                                  result_of, OMPX_UINT64, OMPX_SUM)
+                                    .transfers.atomics()
+                                    .fetch(world_rank{0}, ranks.at(me, cells), &one, result_of,
+                                           OMPX_UINT64, OMPX_SUM)
                                     .ok());
                 }
             };
@@ -288,7 +288,7 @@ TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
         word const expected = 3 * 2 * rounds;
         word const mine = 100 + static_cast<word>(me);
         ASSERT_TRUE(ranks[me]
-                        .transfers
+                        .transfers.atomics()
                         .compare_swap(world_rank{0}, ranks.at(me, cells), &expected, &mine, &seen,
                                       OMPX_UINT64)
                         .ok());
@@ -380,9 +380,8 @@ TEST(remote, a_signal_to_memory_that_was_unregistered_is_told_by_the_fence) {
     auto const send = [&] {
         word const value = 3;
         return ranks[0]
-            .transfers
-            .put_signal(world_rank{1}, memory.data(), &value, 8, memory.data() + 1, 1,
-                        OMPX_SIGNAL_SET)
+            .transfers.signals()
+            .put(world_rank{1}, memory.data(), &value, 8, memory.data() + 1, 1, OMPX_SIGNAL_SET)
             .ok();
     };
     ASSERT_TRUE(send());
@@ -478,7 +477,7 @@ TEST(remote, a_lost_peer_is_an_error_of_the_transfer) {
     std::atomic<int> told{0};
     ASSERT_TRUE(
         ranks[0]
-            .transfers
+            .transfers.nonblocking()
             .put_then(world_rank{1}, area, buffer.data(), buffer.size(),
                       [&](status outcome) { told.store(outcome ? 1 : outcome.failure().code()); })
             .ok());

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "messaging/call.h"
-#include "rma/internal/ack_window.h"
+#include "rma/internal/acknowledgements.h"
 
 #include <array>
 #include <cstddef>
@@ -43,7 +43,8 @@ struct target_reply {
 class target_requests {
 public:
     target_requests(const memory::segment &own, const memory::directory &directory,
-                    messaging::engine &engine, messaging::call_service &calls, ack_window &acks);
+                    messaging::engine &engine, messaging::call_service &calls,
+                    acknowledgements &acks);
 
     /// Blocks until the target has replied.
     template <typename Describe>
@@ -62,7 +63,7 @@ private:
     const memory::directory &directory_;
     messaging::engine &engine_;
     messaging::call_service &calls_;
-    ack_window &acks_;
+    acknowledgements &acks_;
     transport::handler_id handler_;
 };
 
