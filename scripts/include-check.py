@@ -43,7 +43,7 @@ MAY_INCLUDE = {
     "runtime": ["base", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
                 "offload", "device_coll"],
     "api": ["base", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",
-            "offload/remote", "runtime"],
+            "offload/remote", "device_coll", "runtime"],
 }
 
 # Subfolders whose headers others may include: the ends of a protocol, and libraries that start once per process, for

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Remote atomics, and waits for a local variable that atomics or signals change.
 #include "api/internal/state.h"
+#include "rma/rma.h"
+#include "sync/call_signature.h"
 
 #include <cstring>
 
@@ -60,8 +62,9 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
                            __atomic_load_n(cell, __ATOMIC_RELAXED));
     };
     // Remote ranks signal by message, ranks of this node by a store.
-    return running.transfers().all_direct() ? running.engine().wait(ready, waiting)
-                                            : running.engine().wait_for_message(ready, waiting);
+    return running.transfers().all_direct()
+               ? running.connection().engine().wait(ready, waiting)
+               : running.connection().engine().wait_for_message(ready, waiting);
 }
 
 std::string describe_atomic(int rank, const void *target, ompx_type_t type) {
@@ -87,8 +90,8 @@ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
                 DIOMP_TRY(api::check_pointer(operand, "operand"));
             }
             stats.nbytes = ompx_type_size(type);
-            return running.transfers().atomic_fetch(world_rank{rank}, target, operand, result, type,
-                                                    op);
+            return running.transfers().atomics().fetch(world_rank{rank}, target, operand, result,
+                                                       type, op);
         });
 }
 
@@ -102,8 +105,8 @@ int ompx_atomic_compare_swap(int rank, void *target, const void *expected, const
             DIOMP_TRY(api::check_pointer(expected, "expected"));
             DIOMP_TRY(api::check_pointer(desired, "desired"));
             stats.nbytes = ompx_type_size(type);
-            return running.transfers().compare_swap(world_rank{rank}, target, expected, desired,
-                                                    result, type);
+            return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
+                                                              desired, result, type);
         });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective calls of diomp.h: each builds a request, which runs at once or is queued (_nb).
 #include "api/internal/requests.h"
+#include "group/registry.h"
+#include "rma/rma.h"
 
 using namespace diomp;
 using api::bcast;
@@ -26,7 +28,7 @@ std::size_t bytes_of(const request &args) {
 // a cache line owned by another core.
 result<group::group *> find_rank_group(runtime::runtime &running, ompx_group_t group,
                                        const request &args) {
-    auto found = running.groups().find(group);
+    auto found = running.collectives().groups().find(group);
     if (found && !found.value()->endpoints().empty() && args.what != operation::barrier) {
         found = error(OMPX_ERR_ARG,
                       "the group has endpoints as members, but this call needs a group of ranks",
@@ -42,7 +44,7 @@ int run(const char *function, const void *site, const request &args, ompx_group_
             auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             stats.nbytes = bytes_of(args);
-            return running.collectives().run(*found.value(), args);
+            return running.collectives().on_host().run(*found.value(), args);
         });
 }
 
@@ -55,7 +57,7 @@ int run_lists(const char *function, const void *site, list_call wanted, ompx_gro
             auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
-            return running.collectives().run(*found.value(), args);
+            return running.collectives().on_host().run(*found.value(), args);
         });
 }
 
@@ -71,9 +73,9 @@ int start(const char *function, const void *site, list_call wanted, ompx_group_t
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
             stats.nbytes = bytes_of(args);
             if (args.what == operation::barrier) {
-                DIOMP_TRY(api::fence_before_barrier(running));
+                DIOMP_TRY(running.transfers().fence_before_barrier());
             }
-            auto started = running.collectives().start(*found.value(), args);
+            auto started = running.collectives().on_host().start(*found.value(), args);
             DIOMP_TRY(started);
             *event = started.value();
             return {};
@@ -91,8 +93,8 @@ int ompx_op_create(ompx_op_t *op, ompx_op_function_t function, void *context,
         [&] { return fmt::format("op={}, commutative={}", fmt::ptr(op), commutative); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(op, "op"));
-            auto made =
-                running.collectives().operators().create(function, context, commutative != 0);
+            auto made = running.collectives().on_host().operators().create(function, context,
+                                                                           commutative != 0);
             DIOMP_TRY(made);
             *op = made.value();
             return {};
@@ -104,7 +106,7 @@ int ompx_op_free(ompx_op_t *op) noexcept {
         "ompx_op_free", DIOMP_SITE, [&] { return fmt::format("op={}", fmt::ptr(op)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(op, "op"));
-            DIOMP_TRY(running.collectives().operators().free(*op));
+            DIOMP_TRY(running.collectives().on_host().operators().free(*op));
             *op = 0;
             return {};
         });

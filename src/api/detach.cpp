@@ -3,12 +3,13 @@
 
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "rma/rma.h"
 
 #include <utility>
 
 namespace diomp::api {
 
-rma::transfers::continuation fulfil_later(const char *function, std::uintptr_t task) {
+std::function<void(status)> fulfil_later(const char *function, std::uintptr_t task) {
     return [function, task](status outcome) {
         if (!outcome) {
             fail_later(function, outcome.failure());
@@ -27,20 +28,20 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
         given->then(next);
     } else {
         auto const is_over = [&running, given] {
-            running.transfers().advance(*given);
+            running.transfers().nonblocking().advance(*given);
             return given->is_done();
         };
         auto const finish = [given, next] {
             next(std::move(given->outcome));
             given->release();
         };
-        if (running.engine().options().progress_thread) {
-            running.engine().call_when(is_over, finish);
+        if (running.connection().engine().options().progress_thread) {
+            running.connection().engine().call_when(is_over, finish);
             return;
         }
         // No thread would poll the transfer while the program waits in OpenMP.
-        status const waited =
-            running.engine().wait_for_message(is_over, [given] { return given->describe(); });
+        status const waited = running.connection().engine().wait_for_message(
+            is_over, [given] { return given->describe(); });
         if (!waited) {
             fail_later(function, waited.failure());
             return;

@@ -3,6 +3,7 @@
 #include "api/fortran.h"
 
 #include "api/internal/state.h"
+#include "rma/rma.h"
 
 using namespace diomp;
 
@@ -48,13 +49,13 @@ int move(const char *function, const void *site, int rank, const ompx_fortran_se
 int ompx_fortran_put(const char *function, int rank, const ompx_fortran_sections *given) noexcept {
     return move(function, DIOMP_SITE, rank, *given, given->dst_strides, given->src_strides,
                 [&](rma::transfers &transfers, const rma::section &shape) {
-                    return transfers.put_section(world_rank{rank}, given->dst, given->src, shape);
+                    return transfers.boxes().put(world_rank{rank}, given->dst, given->src, shape);
                 });
 }
 
 int ompx_fortran_get(const char *function, int rank, const ompx_fortran_sections *given) noexcept {
     return move(function, DIOMP_SITE, rank, *given, given->src_strides, given->dst_strides,
                 [&](rma::transfers &transfers, const rma::section &shape) {
-                    return transfers.get_section(world_rank{rank}, given->src, given->dst, shape);
+                    return transfers.boxes().get(world_rank{rank}, given->src, given->dst, shape);
                 });
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
+#include "coll/collective.h"
+#include "group/registry.h"
+#include "rma/rma.h"
 
 #include <algorithm>
 #include <map>
@@ -23,7 +26,7 @@ int query(const char *function, ompx_group_t group, Get &&get) {
     int const outcome = api::call(
         function, DIOMP_SITE, [&] { return describe(group); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            auto found = running.groups().find(group);
+            auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
             return get(*found.value(), number);
         });
@@ -94,10 +97,10 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
     std::vector<int> const own = api::driven_devices();
     auto own_count = static_cast<std::int32_t>(own.size());
     std::vector<std::int32_t> counts(members.size());
-    DIOMP_TRY(running.collectives().run(members, {.what = sync::operation::allgather,
-                                                  .dst = counts.data(),
-                                                  .src = &own_count,
-                                                  .amount = sizeof(own_count)}));
+    DIOMP_TRY(running.collectives().on_host().run(members, {.what = sync::operation::allgather,
+                                                            .dst = counts.data(),
+                                                            .src = &own_count,
+                                                            .amount = sizeof(own_count)}));
     auto sizes = std::make_shared<coll::block_lists>();
     std::size_t total = 0;
     for (std::int32_t const count : counts) {
@@ -106,10 +109,10 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
         total += static_cast<std::size_t>(count);
     }
     std::vector<int> numbers(total);
-    DIOMP_TRY(running.collectives().run(members, {.what = sync::operation::allgatherv,
-                                                  .dst = numbers.data(),
-                                                  .src = own.data(),
-                                                  .blocks = sizes}));
+    DIOMP_TRY(running.collectives().on_host().run(members, {.what = sync::operation::allgatherv,
+                                                            .dst = numbers.data(),
+                                                            .src = own.data(),
+                                                            .blocks = sizes}));
     std::vector<ompx_endpoint_t> list;
     for (std::size_t member = 0; member < members.size(); ++member) {
         for (std::int32_t i = 0; i < counts[member]; ++i) {
@@ -126,7 +129,7 @@ int make_group(const char *function, const void *site, ompx_group_t *into, Argum
     return api::call(function, site, arguments,
                      [&](runtime::runtime &running, api::call_stats &) -> status {
                          DIOMP_TRY(api::check_pointer(into, "the result"));
-                         auto made = make(running.groups());
+                         auto made = make(running.collectives().groups());
                          DIOMP_TRY(made);
                          *into = made.value();
                          return {};
@@ -143,9 +146,9 @@ int ompx_barrier_group(ompx_group_t group) noexcept {
     return api::call(
         "ompx_barrier", DIOMP_SITE, [&] { return describe(group); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            auto found = running.groups().find(group);
+            auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
-            DIOMP_TRY(api::fence_before_barrier(running));
+            DIOMP_TRY(running.transfers().fence_before_barrier());
             auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
             call.what = sync::operation::barrier;
@@ -179,7 +182,7 @@ int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) noexcept
         "ompx_group_create_devices", DIOMP_SITE, [&] { return describe(ranks); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(result, "the result"));
-            auto found = running.groups().find(ranks);
+            auto found = running.collectives().groups().find(ranks);
             DIOMP_TRY(found);
             if (!found.value()->endpoints().empty()) {
                 return error(OMPX_ERR_ARG, "the group has endpoints as members already",
@@ -194,7 +197,7 @@ int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) noexcept
                 *result = OMPX_GROUP_NONE;
                 return {};
             }
-            auto made = running.groups().create_endpoints(list.value());
+            auto made = running.collectives().groups().create_endpoints(list.value());
             DIOMP_TRY(made);
             *result = made.value();
             return {};
@@ -216,7 +219,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             DIOMP_TRY(api::check_pointer(colors, "colors"));
             DIOMP_TRY(api::check_pointer(keys, "keys"));
             DIOMP_TRY(api::check_pointer(results, "results"));
-            auto found = running.groups().find(group);
+            auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
             DIOMP_TRY(check_has_endpoints(*found.value()));
             std::size_t const num_own = found.value()->num_own();
@@ -225,7 +228,7 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             for (std::size_t i = 0; i < num_own; ++i) {
                 own.push_back({colors[i], keys[i]});
             }
-            return running.groups().split(group, own, {results, num_own});
+            return running.collectives().groups().split(group, own, {results, num_own});
         });
 }
 
@@ -247,10 +250,7 @@ int ompx_group_free(ompx_group_t *group) noexcept {
         "ompx_group_free", DIOMP_SITE, [&] { return fmt::format("group={}", fmt::ptr(group)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(group, "group"));
-            if (auto const ending = running.groups().find(*group); ending) {
-                running.collectives_on_devices().forget(*ending.value());
-            }
-            DIOMP_TRY(running.groups().free(*group));
+            DIOMP_TRY(running.collectives().free_group(*group));
             *group = OMPX_GROUP_NONE;
             return {};
         });
@@ -293,7 +293,7 @@ int ompx_group_endpoint(ompx_group_t group, int member, ompx_endpoint_t *endpoin
         [&] { return fmt::format("{}, member={}", describe(group), member); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(endpoint, "endpoint"));
-            auto found = running.groups().find(group);
+            auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
             DIOMP_TRY(check_has_endpoints(*found.value()));
             DIOMP_TRY(check_member(*found.value(), member));
@@ -318,9 +318,9 @@ int ompx_group_translate(ompx_group_t from, const int *members, int count, ompx_
             if (count < 0) {
                 return error(OMPX_ERR_ARG, "the count is negative", "pass the number of members");
             }
-            auto source = running.groups().find(from);
+            auto source = running.collectives().groups().find(from);
             DIOMP_TRY(source);
-            auto target = running.groups().find(to);
+            auto target = running.collectives().groups().find(to);
             DIOMP_TRY(target);
             return translate(*source.value(), {members, static_cast<std::size_t>(count)},
                              *target.value(), results);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory/memory.h"
+
 #include "api/internal/state.h"
+#include "messaging/engine.h"
 
 using namespace diomp;
 
@@ -38,7 +41,7 @@ void *ompx_remote_ptr(const void *p, int rank) noexcept {
     if (running == nullptr || p == nullptr || !api::check_rank(*running, rank)) {
         return nullptr;
     }
-    if (running->transport().direct_base(world_rank{rank}) == nullptr) {
+    if (running->connection().transport().direct_base(world_rank{rank}) == nullptr) {
         return nullptr; // saves the fetch of a second-level pointer
     }
     auto location = running->space().locate(world_rank{rank}, p, 0);

@@ -4,6 +4,8 @@
 // the program's OpenMP runtime, or to the C library if there is none.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "memory/memory.h"
+#include "runtime/collective_allocator.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -66,7 +68,7 @@ bool is_global(const void *ptr) {
     return running != nullptr && running->space().in_host_segment(ptr);
 }
 
-using contents = runtime::runtime::contents;
+using contents = runtime::collective_allocator::contents;
 
 void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std::size_t nbytes,
                std::size_t alignment, contents initial = contents::undefined) {
@@ -78,7 +80,7 @@ void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std
         },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
-            auto allocated = running.allocate(kind, nbytes, alignment, initial);
+            auto allocated = running.allocator().allocate(kind, nbytes, alignment, initial);
             DIOMP_TRY(allocated);
             api::refresh_fast_view(running);
             stats = {name_of(kind), nbytes};
@@ -92,7 +94,7 @@ int release(const char *function, const void *site, void *ptr) {
     return api::call(
         function, site, [&] { return fmt::format("ptr={}", ptr); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(running.free(ptr));
+            DIOMP_TRY(running.allocator().free(ptr));
             api::refresh_fast_view(running);
             return {};
         });
@@ -134,7 +136,7 @@ void *reallocate_in_kind(void *ptr, std::size_t nbytes) {
         "omp_realloc", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
-            auto moved = running.reallocate(ptr, nbytes);
+            auto moved = running.allocator().reallocate(ptr, nbytes);
             DIOMP_TRY(moved);
             api::refresh_fast_view(running);
             stats.nbytes = nbytes;

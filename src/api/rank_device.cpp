@@ -56,7 +56,7 @@ result<std::vector<int>> devices_of_rank(runtime::runtime &running) {
         return now.chosen;
     }
     settings const &values = running.values();
-    auto const localities = runtime::read_localities(running.launcher());
+    auto const localities = runtime::read_localities(running.connection().launcher());
     std::size_t const own = running.job().size == 1 ? 0 : running.job().local.index();
     auto chosen =
         runtime::choose_devices(values, localities, own, devices, runtime::query_vendors(values));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
+#include "messaging/engine.h"
 
 namespace {
 
@@ -52,7 +53,8 @@ int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(text, "text"));
             DIOMP_TRY(api::check_size(nbytes));
-            std::string const path = running.engine().transport().describe_path(world_rank{rank});
+            std::string const path =
+                running.connection().engine().transport().describe_path(world_rank{rank});
             if (nbytes > 0) {
                 text[path.copy(text, nbytes - 1)] = '\0';
             }

@@ -10,6 +10,9 @@
 #include "launch/launch.h"
 #include "launch/nodes.h"
 #include "memory/layout.h"
+#include "memory/memory.h"
+#include "messaging/engine.h"
+#include "rma/rma.h"
 #include "stacks/calls.h"
 
 #include <algorithm>
@@ -77,13 +80,13 @@ void print_statistics(runtime::runtime &running) {
 
 void publish(runtime::runtime &running) {
     auto const &job = running.job();
-    std::byte *const own = running.transport().direct_base(job.rank);
+    std::byte *const own = running.connection().transport().direct_base(job.rank);
     for (std::size_t entry = 0; entry < fast_view::num_entries; ++entry) {
         g_fast.rank[entry] =
             ~static_cast<std::int32_t>(entry); // a number that does not map to this entry
     }
     for (int rank = job.size; rank-- > 0;) {
-        std::byte *const slot = running.transport().direct_base(world_rank{rank});
+        std::byte *const slot = running.connection().transport().direct_base(world_rank{rank});
         if (slot != nullptr) {
             g_fast.distance[fast_view::entry_of(rank)] = slot - own;
             g_fast.rank[fast_view::entry_of(rank)] = rank;
@@ -91,7 +94,7 @@ void publish(runtime::runtime &running) {
     }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
-    g_fast.stream_threshold = running.transfers().stream_threshold();
+    g_fast.stream_threshold = running.transfers().blocking().stream_threshold();
     refresh_fast_view(running);
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);
@@ -169,7 +172,7 @@ void flush_output() {
     flush_output();
     runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
     if (running != nullptr) {
-        running->give_up(failure, code, message);
+        running->connection().give_up(failure, code, message);
     }
     launch::notify_process_exit(code); // some launchers of others need it if start-up has failed
     std::_Exit(code);
@@ -291,7 +294,7 @@ void report(runtime::runtime &running) {
 /// Destroys the runtime but for the arena, which inline puts may still write. The caller has taken
 /// the runtime from process_state::owned.
 void destroy(runtime::runtime *running) {
-    state().arena = running->keep_arena();
+    state().arena = running->connection().keep_arena();
     delete running;
 }
 
@@ -325,7 +328,7 @@ status finish_runtime() {
     close_devices();
     status finished = running->synchronize_at_end();
     if (finished) {
-        finished = running->close();
+        finished = running->connection().close();
     }
     if (!finished) {
         reopen();
@@ -363,7 +366,7 @@ bool stop_calls(runtime::runtime &running) {
     state().now.store(phase::exited, std::memory_order_release);
     close_to_calls();
     stacks::wait_for_visibility();
-    running.engine().fail_waits("the process is ending");
+    running.connection().engine().fail_waits("the process is ending");
     return wait_for_calls_elsewhere();
 }
 
@@ -396,7 +399,7 @@ void finish_at_exit() {
     bool is_alone = false;
     if (finished) {
         is_alone = stop_calls(*running);
-        finished = running->close();
+        finished = running->connection().close();
     }
     if (!finished) {
         fail("exit", "0", finished.failure());
@@ -413,7 +416,7 @@ void finish_at_exit() {
         destroy(running);
     } else {
         state().abandoned = running;
-        running->freeze();
+        running->connection().freeze();
     }
 }
 
@@ -428,9 +431,10 @@ void abandon_at_exit() {
     }
     state().abandoned = running;
     state().exiting_thread.store(::gettid());
-    running->transport().report_failures_to({}); // other ranks may end before this process does
+    // Other ranks may end before this process does.
+    running->connection().transport().report_failures_to({});
     stop_calls(*running);
-    running->freeze();
+    running->connection().freeze();
 }
 
 error state_error() {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fences, barrier, locks and events.
 #include "api/internal/state.h"
+#include "group/registry.h"
 #include "rma/event.h"
+#include "rma/rma.h"
+#include "sync/lock.h"
 
 using namespace diomp;
 
@@ -51,7 +54,7 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     return api::call(
         "ompx_fence_group", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            auto found = running.groups().find(group);
+            auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
             return running.transfers().fence(found.value()->members());
         });
@@ -92,10 +95,10 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
             if (*event == nullptr) {
                 return {};
             }
-            running.transfers().advance(**event);
+            running.transfers().nonblocking().advance(**event);
             if (!(*event)->is_done()) {
-                running.engine().poll();
-                running.transfers().advance(**event);
+                running.connection().engine().poll();
+                running.transfers().nonblocking().advance(**event);
             }
             if (!(*event)->is_done()) {
                 *done = 0;
@@ -117,14 +120,14 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
                 return {};
             }
             auto const done = [&] {
-                running.transfers().advance(**event);
+                running.transfers().nonblocking().advance(**event);
                 return (*event)->is_done();
             };
             auto const describe = [&] { return (*event)->describe(); };
             // Transfers need polling to complete; other operations are completed by other threads.
             DIOMP_TRY((*event)->pending_transfer != nullptr
-                          ? running.engine().wait_for_message(done, describe)
-                          : running.engine().wait(done, describe));
+                          ? running.connection().engine().wait_for_message(done, describe)
+                          : running.connection().engine().wait(done, describe));
             status outcome = std::move((*event)->outcome);
             (*event)->release();
             *event = nullptr;

@@ -2,9 +2,11 @@
 // Device memory: the calls of diomp/target.h, and the function table for libomptarget.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "offload/offload.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "rma/copy.h"
+#include "runtime/collective_allocator.h"
 #include "runtime/rank_devices.h"
 
 #include <dlfcn.h>
@@ -278,9 +280,9 @@ int start(const char *function, const void *site, offload::devices::transfer_mod
 } // namespace
 
 void diomp::api::publish_devices(runtime::runtime &running) {
-    g_arena_base.store(running.arena().base());
-    g_arena_span.store(running.arena().slot_bytes() *
-                       static_cast<std::size_t>(running.arena().num_slots()));
+    g_arena_base.store(running.connection().arena().base());
+    g_arena_span.store(running.connection().arena().slot_bytes() *
+                       static_cast<std::size_t>(running.connection().arena().num_slots()));
     running.devices().attach(
         {
             openmp_function<int()>("omp_get_num_devices"),
@@ -357,7 +359,7 @@ void *ompx_target_alloc(size_t nbytes, int device, uintptr_t allocator) noexcept
                              "pass ompx_symmetric_mem_alloc, ompx_asymmetric_mem_alloc or "
                              "ompx_local_mem_alloc");
             }
-            auto allocated = running.allocate_on_device(device, kind, nbytes);
+            auto allocated = running.allocator().allocate_on_device(device, kind, nbytes);
             DIOMP_TRY(allocated);
             stats = {"device", nbytes};
             made = allocated.value();
@@ -371,7 +373,7 @@ int ompx_target_free(void *ptr, int device) noexcept {
         "ompx_target_free", DIOMP_SITE,
         [&] { return fmt::format("ptr={}, device={}", ptr, device); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            return running.free_on_device(device, ptr);
+            return running.allocator().free_on_device(device, ptr);
         });
 }
 

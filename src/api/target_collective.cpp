@@ -2,6 +2,8 @@
 // Collectives on device memory: each builds a request with a device, which runs at once or is
 // queued (_nb).
 #include "api/internal/requests.h"
+#include "device_coll/device_collectives.h"
+#include "group/registry.h"
 
 using namespace diomp;
 using api::bcast;
@@ -27,7 +29,7 @@ int call(const char *function, const void *site, const request &args, int device
     return api::call(
         function, site, [&] { return describe(args, device, group); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            auto members = running.groups().find(group);
+            auto members = running.collectives().groups().find(group);
             DIOMP_TRY(members);
             DIOMP_TRY(complete(*members.value()));
             stats = {"device", args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type))};
@@ -35,7 +37,7 @@ int call(const char *function, const void *site, const request &args, int device
             int const on = device == OMPX_GROUP_DEVICES && members.value()->endpoints().empty()
                                ? api::default_device()
                                : device;
-            return use(running.collectives_on_devices(), *members.value(), on);
+            return use(running.collectives().on_devices(), *members.value(), on);
         });
 }
 

@@ -6,6 +6,7 @@
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "rma/copy.h"
+#include "rma/rma.h"
 
 using namespace diomp;
 using api::g_fast;
@@ -99,7 +100,8 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return record_transfer(stats, nbytes, [&] {
-                return running.transfers().start_put(world_rank{rank}, dst, src, nbytes, event);
+                return running.transfers().nonblocking().start_put(world_rank{rank}, dst, src,
+                                                                   nbytes, event);
             });
         });
 }
@@ -111,7 +113,8 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             return record_transfer(stats, nbytes, [&] {
-                return running.transfers().start_get(world_rank{rank}, src, dst, nbytes, event);
+                return running.transfers().nonblocking().start_get(world_rank{rank}, src, dst,
+                                                                   nbytes, event);
             });
         });
 }
@@ -159,8 +162,9 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             DIOMP_TRY(api::can_fulfill());
             return record_transfer(stats, nbytes, [&] {
-                return running.transfers().put_then(world_rank{rank}, dst, src, nbytes,
-                                                    api::fulfil_later("ompx_put_detach", event));
+                return running.transfers().nonblocking().put_then(
+                    world_rank{rank}, dst, src, nbytes,
+                    api::fulfil_later("ompx_put_detach", event));
             });
         });
 }
@@ -173,8 +177,9 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             DIOMP_TRY(api::can_fulfill());
             return record_transfer(stats, nbytes, [&] {
-                return running.transfers().get_then(world_rank{rank}, src, dst, nbytes,
-                                                    api::fulfil_later("ompx_get_detach", event));
+                return running.transfers().nonblocking().get_then(
+                    world_rank{rank}, src, dst, nbytes,
+                    api::fulfil_later("ompx_get_detach", event));
             });
         });
 }
@@ -191,7 +196,7 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
                                         dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
             return record_transfer(stats, api::box_bytes(shape.value()), [&] {
-                return running.transfers().put_box(world_rank{rank}, dst, src, shape.value());
+                return running.transfers().boxes().put(world_rank{rank}, dst, src, shape.value());
             });
         });
 }
@@ -208,7 +213,7 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
                                         src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
             return record_transfer(stats, api::box_bytes(shape.value()), [&] {
-                return running.transfers().get_box(world_rank{rank}, src, dst, shape.value());
+                return running.transfers().boxes().get(world_rank{rank}, src, dst, shape.value());
             });
         });
 }
@@ -230,8 +235,8 @@ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_
                              "pass OMPX_SIGNAL_SET or OMPX_SIGNAL_ADD");
             }
             return record_transfer(stats, nbytes + sizeof(*signal), [&] {
-                return running.transfers().put_signal(world_rank{rank}, dst, src, nbytes, signal,
-                                                      value, op);
+                return running.transfers().signals().put(world_rank{rank}, dst, src, nbytes, signal,
+                                                         value, op);
             });
         });
 }

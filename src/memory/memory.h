@@ -8,6 +8,7 @@
 #pragma once
 
 #include "memory/directory.h"
+#include "memory/location.h"
 #include "memory/segment.h"
 #include "messaging/engine.h"
 
@@ -15,14 +16,6 @@
 #include <cstdint>
 
 namespace diomp::memory {
-
-/// Location of a transfer's remote side.
-struct location {
-    std::byte *direct = nullptr;        ///< loadable here, or nullptr
-    std::uint64_t remote_address = 0;   ///< in the owner's address space
-    bool in_segment = false;            ///< false: registered private memory
-    transport::memory_kinds kinds = {}; ///< not both host: a network transfer of device memory
-};
 
 /// Second-level pointers read from their owners, and cache hits.
 struct pointer_cache_counts {

@@ -305,14 +305,15 @@ result<std::optional<bounce::inflight_copy>> bounce::execute(const copy_job &wha
     std::byte *const slot = buffers.value().base();
     auto const location = space_.location_at(what.requester, args.staging);
     if (args.dir == rma::direction::put) {
-        DIOMP_TRY(
-            transfers_.move_at(rma::direction::get, what.requester, location, slot, args.nbytes));
+        DIOMP_TRY(transfers_.blocking().move_at(rma::direction::get, what.requester, location, slot,
+                                                args.nbytes));
         auto started = on.streams->copy(on.id, address, slot, args.nbytes);
         DIOMP_TRY(started);
         return std::optional(inflight_copy{what, on, buffers.take(), started.take()});
     }
     DIOMP_TRY(copy(on, slot, address, args.nbytes));
-    DIOMP_TRY(transfers_.move_at(rma::direction::put, what.requester, location, slot, args.nbytes));
+    DIOMP_TRY(transfers_.blocking().move_at(rma::direction::put, what.requester, location, slot,
+                                            args.nbytes));
     DIOMP_TRY(transfers_.flush(what.requester));
     return std::optional<inflight_copy>();
 }

@@ -184,8 +184,8 @@ status bounce::execute_runs(const copy_job &what, const target_range &array) {
     DIOMP_TRY(buffers);
     std::byte *const slot = buffers.value().base();
     auto location = space_.location_at(what.requester, args.staging);
-    DIOMP_TRY(transfers_.move_at(direction::get, what.requester, location, slot,
-                                 is_put ? args.nbytes : list_bytes));
+    DIOMP_TRY(transfers_.blocking().move_at(direction::get, what.requester, location, slot,
+                                            is_put ? args.nbytes : list_bytes));
     std::vector<run> runs;
     runs.reserve(args.num_runs);
     std::size_t data = list_bytes;
@@ -203,8 +203,8 @@ status bounce::execute_runs(const copy_job &what, const target_range &array) {
     DIOMP_TRY(copy_runs(args.dir, *array.on, array.address, slot, runs));
     if (!is_put) {
         location = space_.location_at(what.requester, args.staging + list_bytes);
-        DIOMP_TRY(transfers_.move_at(direction::put, what.requester, location, slot + list_bytes,
-                                     data - list_bytes));
+        DIOMP_TRY(transfers_.blocking().move_at(direction::put, what.requester, location,
+                                                slot + list_bytes, data - list_bytes));
         DIOMP_TRY(transfers_.flush(what.requester));
     }
     return {};

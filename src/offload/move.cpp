@@ -45,14 +45,14 @@ result<rma::path> devices::start_or_move(transfer_mode mode, world_rank rank,
                                          const memory::location &there, std::byte *here,
                                          std::size_t nbytes) {
     if (!mode.nonblocking) {
-        return transfers_.move_at(mode.dir, rank, there, here, nbytes);
+        return transfers_.blocking().move_at(mode.dir, rank, there, here, nbytes);
     }
     if (!mode.on_device) {
-        return transfers_.start_at(mode.dir, rank, there, here, nbytes, mode.event);
+        return transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes, mode.event);
     }
     rma::local_completion local_done;
-    auto started =
-        transfers_.start_at(mode.dir, rank, there, here, nbytes, mode.event, &local_done);
+    auto started = transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes,
+                                                     mode.event, &local_done);
     inflight_.add(here, nbytes, std::move(local_done));
     return started;
 }
@@ -153,7 +153,7 @@ result<rma::path> devices::move_host(transfer_mode mode, world_rank rank,
     auto const move_chunk = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
         memory::location chunk = there;
         chunk.remote_address += done;
-        DIOMP_TRY(transfers_.move_at(mode.dir, rank, chunk, host, count));
+        DIOMP_TRY(transfers_.blocking().move_at(mode.dir, rank, chunk, host, count));
         return {};
     };
     DIOMP_TRY(mode.dir == rma::direction::put
@@ -287,7 +287,7 @@ void devices::wait_copies() {
         !has_unwaited_copies_.exchange(false, std::memory_order_acq_rel)) {
         return;
     }
-    if (status const finished = transfers_.wait_for_devices(); !finished) {
+    if (status const finished = transfers_.device_copies().wait(); !finished) {
         log(log_level::warn, "a transfer in flight when device memory was freed failed: {}",
             finished.failure().message());
     }

@@ -49,7 +49,7 @@ result<rma::path> devices::move_box(rma::direction dir, world_rank rank, const s
     if (here.on != nullptr) {
         return box_host(dir, rank, there.location, here, walk);
     }
-    return transfers_.move_box_at(dir, rank, there.location, here.address, walk);
+    return transfers_.boxes().move_box_at(dir, rank, there.location, here.address, walk);
 }
 
 result<rma::path> devices::box_remote_device(rma::direction dir, world_rank rank,
@@ -71,7 +71,7 @@ result<rma::path> devices::box_remote_device(rma::direction dir, world_rank rank
     if (auto const between =
             location_for_network(rank, there, here, {walk.remote_extent(), walk.local_extent()});
         between && are_long_enough(runs)) {
-        return transfers_.move_runs_at(dir, rank, *between, here.address, runs);
+        return transfers_.boxes().move_runs_at(dir, rank, *between, here.address, runs);
     }
     DIOMP_TRY(bounce_.request_from_owner(dir, rank, there.device, there.address, here, runs));
     return rma::path::bounce;
@@ -109,10 +109,10 @@ result<rma::path> devices::box_host(rma::direction dir, world_rank rank,
     if (auto const between =
             location_for_network(rank, there, here, {walk.remote_extent(), walk.local_extent()});
         between && are_long_enough(runs)) {
-        return transfers_.move_runs_at(dir, rank, *between, here.address, runs);
+        return transfers_.boxes().move_runs_at(dir, rank, *between, here.address, runs);
     }
     auto const move_packed = [&](std::byte *host, std::span<const rma::run> packed) -> status {
-        DIOMP_TRY(transfers_.move_runs_at(dir, rank, there, host, packed));
+        DIOMP_TRY(transfers_.boxes().move_runs_at(dir, rank, there, host, packed));
         return {};
     };
     DIOMP_TRY(bounce_.copy_runs_through_host(dir, here, runs, move_packed));

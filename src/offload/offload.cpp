@@ -80,7 +80,7 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       pinned_(host, chosen.min_pin_bytes), peers_(segments_, accelerators_, engine, calls),
       inflight_(transfers), variables_(alloc_directory_, registered, host, engine, calls),
       bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
-    transfers.set_device_idle_query([this] { return accelerators_.poll(); });
+    transfers.device_copies().set_idle_query([this] { return accelerators_.poll(); });
 }
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
@@ -157,7 +157,7 @@ devices::make_accelerator_segment(const diomp_offload_request &request) {
     }
     record_range(memory.value()->base(), memory.value()->size_bytes());
     has_accelerators_.store(true, std::memory_order_release);
-    transfers_.enable_device_copies();
+    transfers_.device_copies().enable();
     transport::memory_range const range{kind_of(on->made_by),
                                         reinterpret_cast<std::uintptr_t>(memory.value()->base()),
                                         memory.value()->size_bytes()};

@@ -1,150 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/internal/atomics.h"
+#include "rma/atomics.h"
 
-#include "base/minimum_maximum.h"
+#include "memory/memory.h"
+#include "rma/internal/apply_atomic.h"
 
 #include <fmt/core.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 namespace diomp::rma {
-namespace {
 
-template <typename T>
-T load_from(const void *address) {
-    T value;
-    std::memcpy(&value, address, sizeof(value));
-    return value;
+result<memory::location> atomics::locate(world_rank peer, void *target, std::size_t size) {
+    if (reinterpret_cast<std::uintptr_t>(target) % size != 0) {
+        return error(
+            OMPX_ERR_ARG,
+            fmt::format("the target of an atomic operation on {} bytes is not aligned to its size",
+                        size),
+            "declare it with its type, or align the allocation");
+    }
+    return space_.locate(peer, target, size);
 }
 
-template <typename T>
-T combine(T current, T operand, ompx_op_t op) {
-    switch (op) {
-    case OMPX_SUM:
-        if constexpr (std::is_integral_v<T>) {
-            // Signed overflow wraps, as it does in the processor's own instruction.
-            using U = std::make_unsigned_t<T>;
-            return static_cast<T>(static_cast<U>(current) + static_cast<U>(operand));
-        } else {
-            return current + operand;
-        }
-    case OMPX_MIN:
-        return minimum(current, operand);
-    case OMPX_MAX:
-        return maximum(current, operand);
-    default:
-        return operand; // OMPX_REPLACE
+status atomics::fetch(world_rank peer, void *target, const void *operand, void *result,
+                      ompx_type_t type, ompx_op_t op) {
+    auto size = check_atomic(type, op);
+    DIOMP_TRY(size);
+    auto location = locate(peer, target, size.value());
+    DIOMP_TRY(location);
+    if (native_.apply_to(location.value())) {
+        return native_.fetch(peer, location.value(), operand, result, type, op, size.value());
     }
+    if (location.value().direct != nullptr) {
+        apply_atomic(location.value().direct, operand, result, type, op);
+        engine_.wake_for_store(peer);
+        return {};
+    }
+    return run_at_target(request_kind::fetch, peer, location.value(), operand, nullptr, result,
+                         type, op, size.value());
 }
 
-template <typename T>
-T fetch(T *target, T operand, ompx_op_t op) {
-    std::atomic_ref<T> const cell(*target);
-    if (op == OMPX_NO_OP) {
-        return cell.load();
+status atomics::compare_swap(world_rank peer, void *target, const void *expected,
+                             const void *desired, void *result, ompx_type_t type) {
+    auto size = check_atomic(type, OMPX_REPLACE);
+    DIOMP_TRY(size);
+    auto location = locate(peer, target, size.value());
+    DIOMP_TRY(location);
+    if (native_.apply_to(location.value())) {
+        return native_.compare_swap(peer, location.value(), expected, desired, result,
+                                    size.value());
     }
-    if (op == OMPX_REPLACE) {
-        return cell.exchange(operand);
+    if (location.value().direct != nullptr) {
+        apply_compare_swap(location.value().direct, expected, desired, result, type);
+        engine_.wake_for_store(peer);
+        return {};
     }
-    if constexpr (std::is_integral_v<T>) {
-        switch (op) {
-        case OMPX_SUM:
-            return cell.fetch_add(operand);
-        case OMPX_BAND:
-            return cell.fetch_and(operand);
-        case OMPX_BOR:
-            return cell.fetch_or(operand);
-        case OMPX_BXOR:
-            return cell.fetch_xor(operand);
-        default:
-            break;
-        }
-    }
-    T seen = cell.load();
-    while (!cell.compare_exchange_weak(seen, combine(seen, operand, op))) {
-    }
-    return seen;
+    return run_at_target(request_kind::compare_swap, peer, location.value(), expected, desired,
+                         result, type, OMPX_REPLACE, size.value());
 }
 
-template <typename T>
-void apply(void *target, const void *operand, void *result, ompx_op_t op) {
-    T const given = op == OMPX_NO_OP ? T{} : load_from<T>(operand);
-    T const old = fetch(static_cast<T *>(target), given, op);
-    if (result != nullptr) {
-        std::memcpy(result, &old, sizeof(old));
+status atomics::run_at_target(request_kind what, world_rank peer, const memory::location &target,
+                              const void *operand, const void *desired, void *result,
+                              ompx_type_t type, ompx_op_t op, std::size_t size) {
+    target_request request;
+    request.what = what;
+    request.type = type;
+    request.op = op;
+    request.nbytes = static_cast<std::uint32_t>(size);
+    request.address = target.remote_address;
+    if (operand != nullptr) {
+        std::memcpy(request.operand.data(), operand, size);
     }
-}
-
-/// Calls f with a value of the type, if atomics support the type.
-template <typename F>
-void with_type(ompx_type_t type, F &&f) {
-    switch (type) {
-    case OMPX_INT32:
-        return f(std::int32_t{});
-    case OMPX_UINT32:
-        return f(std::uint32_t{});
-    case OMPX_INT64:
-        return f(std::int64_t{});
-    case OMPX_UINT64:
-        return f(std::uint64_t{});
-    case OMPX_FLOAT:
-        return f(float{});
-    case OMPX_DOUBLE:
-        return f(double{});
-    default:
-        return;
+    if (desired != nullptr) {
+        std::memcpy(request.desired.data(), desired, size);
     }
-}
-
-} // namespace
-
-result<std::size_t> check_atomic(ompx_type_t type, ompx_op_t op) {
-    std::size_t size = 0;
-    bool integer = false;
-    with_type(type, [&](auto value) {
-        size = sizeof(value);
-        integer = std::is_integral_v<decltype(value)>;
+    if (result == nullptr && target.in_segment) {
+        return requests_.send(peer, request);
+    }
+    auto reply = requests_.call(peer, request, [&] {
+        return fmt::format("waiting for rank {} to perform an atomic operation", peer.value());
     });
-    if (size == 0) {
-        return error(OMPX_ERR_ARG, fmt::format("type {} has no atomic operations", type),
-                     "use OMPX_INT32, UINT32, INT64, UINT64, FLOAT or DOUBLE");
+    DIOMP_TRY(reply);
+    if (reply.value().refused != 0) {
+        return remote_.refused(peer, target, size);
     }
-    bool const bitwise = op == OMPX_BAND || op == OMPX_BOR || op == OMPX_BXOR;
-    bool const any = op == OMPX_SUM || op == OMPX_MIN || op == OMPX_MAX || op == OMPX_REPLACE ||
-                     op == OMPX_NO_OP;
-    if (!any && !(bitwise && integer)) {
-        return error(OMPX_ERR_ARG,
-                     bitwise ? "bitwise operators need an integer type"
-                             : fmt::format("operator {} is not atomic", op),
-                     "use OMPX_SUM, MIN, MAX, REPLACE, NO_OP, or on integers BAND, BOR, BXOR");
+    if (result != nullptr) {
+        std::memcpy(result, reply.value().old.data(), size);
     }
-    return size;
-}
-
-void apply_atomic(void *target, const void *operand, void *result, ompx_type_t type, ompx_op_t op) {
-    with_type(type, [&](auto value) { apply<decltype(value)>(target, operand, result, op); });
-}
-
-void apply_compare_swap(void *target, const void *expected, const void *desired, void *result,
-                        ompx_type_t type) {
-    // Bitwise, as the processor compares: floating types are treated as integers of their size.
-    auto const swap = [&](auto word) {
-        using T = decltype(word);
-        T seen = load_from<T>(expected);
-        std::atomic_ref<T>(*static_cast<T *>(target))
-            .compare_exchange_strong(seen, load_from<T>(desired));
-        if (result != nullptr) {
-            std::memcpy(result, &seen, sizeof(seen));
-        }
-    };
-    if (type == OMPX_INT32 || type == OMPX_UINT32 || type == OMPX_FLOAT) {
-        swap(std::uint32_t{});
-    } else {
-        swap(std::uint64_t{});
-    }
+    return {};
 }
 
 } // namespace diomp::rma

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "rma/internal/box.h"
+#include "rma/box.h"
 
 #include <fmt/core.h>
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The object behind an ompx_event_t: an operation in flight. The completing thread stores the
 // outcome, then the state. A transfer through the network is completed by the thread that tests the
-// event (see transfers::advance).
+// event (see nonblocking_transfers::advance).
 #pragma once
 
 #include "base/result.h"
-#include "memory/memory.h"
-#include "rma/internal/direction.h"
-#include "transport/conduit.h"
+#include "memory/location.h"
+#include "rma/path.h"
 
 #include <atomic>
 #include <chrono>
@@ -32,6 +31,9 @@ struct pending_transfer {
     bool flush_due = false; ///< a put without a flush so far
 };
 
+/// Completion of the local buffer: reusable once done. Null if it is reusable already.
+using local_completion = std::shared_ptr<const transport::completion>;
+
 } // namespace diomp::rma
 
 /// Shared by the program and the operation; the last release() deletes it.
@@ -47,7 +49,7 @@ struct ompx_event {
     }
     /// Calls `next` with the outcome when the event is complete: in this call, or in the thread
     /// that completes it. Takes over the program's reference. Not for transfers that need
-    /// transfers::advance.
+    /// nonblocking_transfers::advance.
     void then(continuation next) {
         next_.store(new continuation(std::move(next)));
         if (done.load()) {

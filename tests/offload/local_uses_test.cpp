@@ -90,7 +90,7 @@ TEST_F(inflight_guard, transfers_without_an_event_are_waited_for) {
         memory_.fill(std::byte{0});
         rma::local_completion use;
         ASSERT_TRUE(ranks_[0]
-                        .transfers
+                        .transfers.nonblocking()
                         .start_at(rma::direction::get, world_rank{1}, place, at_, memory_.size(),
                                   nullptr, &use)
                         .ok());

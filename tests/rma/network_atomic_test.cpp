@@ -26,15 +26,15 @@ TEST(remote, atomics_of_the_network_alone_are_never_mixed_with_processors) {
             auto &transfers = ranks[me].transfers;
             auto const at_0 = [&](auto *cell, auto operand, ompx_type_t type, ompx_op_t op) {
                 auto old = operand;
-                ASSERT_TRUE(transfers
-                                .atomic_fetch(world_rank{0}, ranks.at(me, cell), &operand,
-                                              op == OMPX_SUM ? nullptr : &old, type, op)
+                ASSERT_TRUE(transfers.atomics()
+                                .fetch(world_rank{0}, ranks.at(me, cell), &operand,
+                                       op == OMPX_SUM ? nullptr : &old, type, op)
                                 .ok());
             };
             for (int i = 0; i < rounds; ++i) {
-                ASSERT_TRUE(transfers
-                                .put_signal(world_rank{0}, nullptr, nullptr, 0, ranks.at(me, cells),
-                                            1, OMPX_SIGNAL_ADD)
+                ASSERT_TRUE(transfers.signals()
+                                .put(world_rank{0}, nullptr, nullptr, 0, ranks.at(me, cells), 1,
+                                     OMPX_SIGNAL_ADD)
                                 .ok());
                 at_0(cells, word{1}, OMPX_UINT64, OMPX_SUM);
                 at_0(sum, 0.5, OMPX_DOUBLE, OMPX_SUM);
@@ -59,8 +59,8 @@ TEST(remote, atomics_of_the_network_alone_are_never_mixed_with_processors) {
     // A signal follows its data.
     auto const data = pattern(0, 1, 9, 20000);
     std::byte *const area = ranks.allocate(data.size());
-    expect_path(ranks[0].transfers.put_signal(world_rank{1}, area, data.data(), data.size(), cells,
-                                              7, OMPX_SIGNAL_SET),
+    expect_path(ranks[0].transfers.signals().put(world_rank{1}, area, data.data(), data.size(),
+                                                 cells, 7, OMPX_SIGNAL_SET),
                 rma::path::conduit);
     EXPECT_EQ(load(ranks.at(1, cells)), 7u);
     expect_bytes(ranks.at(1, area), data);

@@ -27,7 +27,7 @@ TEST_P(remote_box, travels_both_ways) {
     std::array<std::size_t, 2> const here{1, 60};
     std::array<std::size_t, 2> const dimensions{64, 64};
     rma::box const shape{8, volume, there, here, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), shape),
+    expect_path(ranks[0].transfers.boxes().put(world_rank{1}, area, local.data(), shape),
                 rma::path::conduit);
     ASSERT_TRUE(ranks[0].transfers.fence().ok());
     auto const *target = reinterpret_cast<const word *>(ranks.at(1, area));
@@ -39,7 +39,7 @@ TEST_P(remote_box, travels_both_ways) {
     EXPECT_EQ(target[4 * 64 + 7], 0u);
     EXPECT_EQ(target[5 * 64 + 10], 0u);
     std::vector<word> back(64 * 64);
-    expect_path(ranks[0].transfers.get_box(world_rank{1}, area, back.data(), shape),
+    expect_path(ranks[0].transfers.boxes().get(world_rank{1}, area, back.data(), shape),
                 rma::path::conduit);
     EXPECT_EQ(back[10 * 64 + 62], local[10 * 64 + 62]);
     EXPECT_EQ(std::count_if(back.begin(), back.end(), [](word each) { return each != 0; }), 30);
@@ -63,7 +63,7 @@ TEST_P(remote_box, of_four_dimensions_with_different_arrays_on_both_sides) {
     std::byte *const area = ranks.allocate(std::size_t{3} * 4 * 7 * 9 * 2);
     auto sent = pattern(0, 1, 4, std::size_t{2} * 5 * 4 * 5 * 2);
     rma::box const shape{2, volume, there, here, remote, local};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, sent.data(), shape),
+    expect_path(ranks[0].transfers.boxes().put(world_rank{1}, area, sent.data(), shape),
                 rma::path::conduit);
     ASSERT_TRUE(ranks[0].transfers.fence().ok());
     std::vector<std::uint8_t> expected(std::size_t{3} * 4 * 7 * 9 * 2);
@@ -81,7 +81,7 @@ TEST_P(remote_box, of_four_dimensions_with_different_arrays_on_both_sides) {
     }
     expect_bytes(ranks.at(1, area), expected);
     std::vector<std::uint8_t> back(sent.size());
-    expect_path(ranks[0].transfers.get_box(world_rank{1}, area, back.data(), shape),
+    expect_path(ranks[0].transfers.boxes().get(world_rank{1}, area, back.data(), shape),
                 rma::path::conduit);
     EXPECT_EQ(back, expected_back);
 }
@@ -95,10 +95,10 @@ TEST_P(remote_box, without_rows_or_in_one_piece_asks_nobody) {
     std::array<std::size_t, 2> const whole{4, 8};
     std::array<std::size_t, 2> const dimensions{64, 8};
     rma::box const empty{8, nothing, none, none, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), empty),
+    expect_path(ranks[0].transfers.boxes().put(world_rank{1}, area, local.data(), empty),
                 rma::path::self);
     rma::box const one_run{8, whole, none, none, dimensions, dimensions};
-    expect_path(ranks[0].transfers.put_box(world_rank{1}, area, local.data(), one_run),
+    expect_path(ranks[0].transfers.boxes().put(world_rank{1}, area, local.data(), one_run),
                 rma::path::conduit);
     ASSERT_TRUE(ranks[0].transfers.fence().ok());
     EXPECT_EQ(ranks.at(1, area)[255], std::byte{7});

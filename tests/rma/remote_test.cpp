@@ -20,7 +20,7 @@ void wait_for(remote_rank &rank, ompx_event_t event) {
     ASSERT_TRUE(rank.engine
                     .wait_for_message(
                         [&] {
-                            rank.transfers.advance(*event);
+                            rank.transfers.nonblocking().advance(*event);
                             return event->is_done();
                         },
                         [&] { return event->describe(); })
@@ -78,8 +78,9 @@ TEST(remote, events_complete_whatever_the_order) {
         std::vector<ompx_event_t> events(count);
         for (std::size_t i = 0; i < count; ++i) {
             sent.push_back(pattern(me, to, static_cast<int>(i), i % 2 == 0 ? 16 : slot));
-            expect_path(ranks[me].transfers.start_put(world_rank{to}, ranks.at(me, area) + i * slot,
-                                                      sent[i].data(), sent[i].size(), &events[i]),
+            expect_path(ranks[me].transfers.nonblocking().start_put(
+                            world_rank{to}, ranks.at(me, area) + i * slot, sent[i].data(),
+                            sent[i].size(), &events[i]),
                         rma::path::conduit);
         }
         for (std::size_t i = count; i-- > 0;) {
@@ -91,8 +92,9 @@ TEST(remote, events_complete_whatever_the_order) {
         }
         for (std::size_t i = 0; i < count; ++i) {
             read[i].resize(sent[i].size());
-            expect_path(ranks[me].transfers.start_get(world_rank{to}, ranks.at(me, area) + i * slot,
-                                                      read[i].data(), read[i].size(), &events[i]),
+            expect_path(ranks[me].transfers.nonblocking().start_get(
+                            world_rank{to}, ranks.at(me, area) + i * slot, read[i].data(),
+                            read[i].size(), &events[i]),
                         rma::path::conduit);
         }
         for (std::size_t i = 0; i < count; ++i) {
@@ -121,15 +123,17 @@ TEST(remote, transfers_without_an_event_are_complete_after_the_next_fence) {
                 read.emplace_back(sizes[i]);
             }
             for (std::size_t i = 0; i < sizes.size(); ++i) {
-                expect_path(transfers.start_put(world_rank{to}, ranks.at(me, area) + i * slot,
-                                                sent[i].data(), sizes[i], nullptr),
+                expect_path(transfers.nonblocking().start_put(world_rank{to},
+                                                              ranks.at(me, area) + i * slot,
+                                                              sent[i].data(), sizes[i], nullptr),
                             rma::path::conduit);
             }
             ASSERT_TRUE(transfers.fence().ok());
             for (std::size_t i = 0; i < sizes.size(); ++i) {
                 expect_bytes(ranks.at(to, area) + i * slot, sent[i]);
-                expect_path(transfers.start_get(world_rank{to}, ranks.at(me, area) + i * slot,
-                                                read[i].data(), sizes[i], nullptr),
+                expect_path(transfers.nonblocking().start_get(world_rank{to},
+                                                              ranks.at(me, area) + i * slot,
+                                                              read[i].data(), sizes[i], nullptr),
                             rma::path::conduit);
             }
             std::vector<world_rank> const peer{world_rank{to}};
@@ -144,9 +148,9 @@ TEST(remote, a_transfer_without_an_event_that_fails_is_reported_by_the_next_fenc
     std::byte *const area = ranks.allocate(100000);
     std::vector<std::byte> buffer(100000);
     ranks[0].transport.lose(world_rank{1});
-    expect_path(
-        ranks[0].transfers.start_get(world_rank{1}, area, buffer.data(), buffer.size(), nullptr),
-        rma::path::conduit);
+    expect_path(ranks[0].transfers.nonblocking().start_get(world_rank{1}, area, buffer.data(),
+                                                           buffer.size(), nullptr),
+                rma::path::conduit);
     auto const fenced = ranks[0].transfers.fence();
     ASSERT_FALSE(fenced.ok());
     EXPECT_EQ(fenced.failure().code(), OMPX_ERR_PEER);
@@ -161,9 +165,9 @@ TEST(remote, a_fence_does_not_wait_for_transfers_that_other_threads_begin_meanwh
     std::thread busy([&] {
         std::array<std::byte, 64> buffer{};
         while (!over) {
-            expect_path(
-                ranks[0].transfers.start_get(world_rank{1}, area, buffer.data(), 64, nullptr),
-                rma::path::conduit);
+            expect_path(ranks[0].transfers.nonblocking().start_get(world_rank{1}, area,
+                                                                   buffer.data(), 64, nullptr),
+                        rma::path::conduit);
             ++begun;
             ranks[0].engine.poll(); // else it is far ahead of what is completed
         }
@@ -191,13 +195,13 @@ TEST(remote, continuations_run_once_when_the_transfer_is_complete) {
     for (int i = 0; i < count; ++i) {
         auto const index = static_cast<std::size_t>(i);
         std::byte *const location = area + index * 1000;
-        expect_path(ranks[0].transfers.put_then(world_rank{1}, location, sent[index].data(), 1000,
-                                                [&, index, location](status outcome) {
-                                                    EXPECT_TRUE(outcome.ok());
-                                                    expect_bytes(ranks.at(1, location),
-                                                                 sent[index]);
-                                                    complete.fetch_add(1);
-                                                }),
+        expect_path(ranks[0].transfers.nonblocking().put_then(
+                        world_rank{1}, location, sent[index].data(), 1000,
+                        [&, index, location](status outcome) {
+                            EXPECT_TRUE(outcome.ok());
+                            expect_bytes(ranks.at(1, location), sent[index]);
+                            complete.fetch_add(1);
+                        }),
                     rma::path::conduit);
     }
     // Nobody waits in rank 0: its progress thread does it.
@@ -206,11 +210,12 @@ TEST(remote, continuations_run_once_when_the_transfer_is_complete) {
     }
     std::vector<std::uint8_t> back(1000);
     std::atomic<bool> arrived{false};
-    expect_path(ranks[0].transfers.get_then(world_rank{1}, area, back.data(), back.size(),
-                                            [&](status outcome) {
-                                                EXPECT_TRUE(outcome.ok());
-                                                arrived.store(true);
-                                            }),
+    expect_path(ranks[0].transfers.nonblocking().get_then(world_rank{1}, area, back.data(),
+                                                          back.size(),
+                                                          [&](status outcome) {
+                                                              EXPECT_TRUE(outcome.ok());
+                                                              arrived.store(true);
+                                                          }),
                 rma::path::conduit);
     while (!arrived.load()) {
         std::this_thread::yield();
@@ -231,9 +236,9 @@ TEST_P(remote_signal, who_sees_the_signal_sees_the_data) {
         for (int round = 1; round <= 30; ++round) {
             auto const data = pattern(me, 1 - me, round, nbytes);
             ASSERT_TRUE(ranks[me]
-                            .transfers
-                            .put_signal(world_rank{1 - me}, ranks.at(me, area), data.data(), nbytes,
-                                        ranks.at(me, signal), 1, OMPX_SIGNAL_ADD)
+                            .transfers.signals()
+                            .put(world_rank{1 - me}, ranks.at(me, area), data.data(), nbytes,
+                                 ranks.at(me, signal), 1, OMPX_SIGNAL_ADD)
                             .ok());
             word const wanted = static_cast<word>(round);
             ASSERT_TRUE(ranks[me]
@@ -264,9 +269,9 @@ TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
                 word const one = 1;
                 for (word i = 0; i < rounds; ++i) {
                     ASSERT_TRUE(ranks[me]
-                                    .transfers
-                                    .atomic_fetch(world_rank{0}, ranks.at(me, cells), &one,
-                                                  result_of, OMPX_UINT64, OMPX_SUM)
+                                    .transfers.atomics()
+                                    .fetch(world_rank{0}, ranks.at(me, cells), &one, result_of,
+                                           OMPX_UINT64, OMPX_SUM)
                                     .ok());
                 }
             };
@@ -283,7 +288,7 @@ TEST(remote, no_atomic_is_lost_and_a_fence_completes_those_nobody_waits_for) {
         word const expected = 3 * 2 * rounds;
         word const mine = 100 + static_cast<word>(me);
         ASSERT_TRUE(ranks[me]
-                        .transfers
+                        .transfers.atomics()
                         .compare_swap(world_rank{0}, ranks.at(me, cells), &expected, &mine, &seen,
                                       OMPX_UINT64)
                         .ok());
@@ -317,20 +322,20 @@ TEST_P(remote_registered, private_memory_is_reached_by_messages) {
     auto *const cell = reinterpret_cast<word *>(memory.data());
     *cell = 41;
     ASSERT_TRUE(
-        transfers.atomic_fetch(world_rank{1}, cell, &one, &old, OMPX_UINT64, OMPX_SUM).ok());
+        transfers.atomics().fetch(world_rank{1}, cell, &one, &old, OMPX_UINT64, OMPX_SUM).ok());
     EXPECT_EQ(old, 41u);
     EXPECT_EQ(*cell, 42u);
     // Data in private memory, signal in the segment; and the other way round.
     auto *const signal = reinterpret_cast<word *>(ranks.allocate(8));
     auto const data = pattern(0, 1, 3, 200000);
-    expect_path(transfers.put_signal(world_rank{1}, memory.data(), data.data(), data.size(), signal,
-                                     9, OMPX_SIGNAL_SET),
+    expect_path(transfers.signals().put(world_rank{1}, memory.data(), data.data(), data.size(),
+                                        signal, 9, OMPX_SIGNAL_SET),
                 rma::path::message);
     ASSERT_TRUE(transfers.fence().ok());
     EXPECT_EQ(load(ranks.at(1, signal)), 9u);
     expect_bytes(memory.data(), data);
     ASSERT_TRUE(
-        transfers.put_signal(world_rank{1}, signal, &one, 8, cell, 77, OMPX_SIGNAL_SET).ok());
+        transfers.signals().put(world_rank{1}, signal, &one, 8, cell, 77, OMPX_SIGNAL_SET).ok());
     ASSERT_TRUE(transfers.fence().ok());
     EXPECT_EQ(load(cell), 77u);
 }
@@ -375,9 +380,8 @@ TEST(remote, a_signal_to_memory_that_was_unregistered_is_told_by_the_fence) {
     auto const send = [&] {
         word const value = 3;
         return ranks[0]
-            .transfers
-            .put_signal(world_rank{1}, memory.data(), &value, 8, memory.data() + 1, 1,
-                        OMPX_SIGNAL_SET)
+            .transfers.signals()
+            .put(world_rank{1}, memory.data(), &value, 8, memory.data() + 1, 1, OMPX_SIGNAL_SET)
             .ok();
     };
     ASSERT_TRUE(send());
@@ -454,7 +458,8 @@ TEST(remote, counts_outlive_those_who_gave_up_waiting) {
     }
     ASSERT_FALSE(transfers.fence().ok());
     ompx_event_t event = nullptr;
-    ASSERT_TRUE(transfers.start_get(world_rank{1}, area, buffer.data(), 8, &event).ok());
+    ASSERT_TRUE(
+        transfers.nonblocking().start_get(world_rank{1}, area, buffer.data(), 8, &event).ok());
     ASSERT_NE(event, nullptr);
     ranks[0].transport.hold(false);
     wait_for(ranks[0], event);
@@ -472,7 +477,7 @@ TEST(remote, a_lost_peer_is_an_error_of_the_transfer) {
     std::atomic<int> told{0};
     ASSERT_TRUE(
         ranks[0]
-            .transfers
+            .transfers.nonblocking()
             .put_then(world_rank{1}, area, buffer.data(), buffer.size(),
                       [&](status outcome) { told.store(outcome ? 1 : outcome.failure().code()); })
             .ok());
@@ -489,8 +494,8 @@ TEST(remote, a_signal_to_a_lost_peer_is_an_error_and_no_fence_waits_for_it) {
     ranks[0].transport.lose(world_rank{1});
     std::vector<std::byte> const data(5000);
     while (ranks[0].transport.num_sent_behind() < 3) {
-        auto sent = ranks[0].transfers.put_signal(world_rank{1}, area, data.data(), data.size(),
-                                                  signal, 1, OMPX_SIGNAL_ADD);
+        auto sent = ranks[0].transfers.signals().put(world_rank{1}, area, data.data(), data.size(),
+                                                     signal, 1, OMPX_SIGNAL_ADD);
         ASSERT_FALSE(sent.ok());
         EXPECT_EQ(sent.failure().code(), OMPX_ERR_PEER);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Strided sections of any sign between ranks that do not map each other, and within one, against
 // loops over the elements.
+#include "rma/box.h"
 #include "rma/expectations.h"
-#include "rma/internal/box.h"
 #include "support/patterns.h"
 #include "support/remote_ranks.h"
 
@@ -144,13 +144,13 @@ TEST_P(remote_section, travels_both_ways) {
             std::copy_n(&local[here], section.element_size, &expected_back[here]);
         });
         auto *const remote = area + section.remote.first;
-        expect_path(ranks[0].transfers.put_section(world_rank{1}, remote,
+        expect_path(ranks[0].transfers.boxes().put(world_rank{1}, remote,
                                                    &local[section.local.first], section.shape()),
                     rma::path::conduit);
         ASSERT_TRUE(ranks[0].transfers.fence().ok());
         expect_bytes(ranks.at(1, area), expected);
         std::vector<std::uint8_t> back(local.size());
-        expect_path(ranks[0].transfers.get_section(world_rank{1}, remote,
+        expect_path(ranks[0].transfers.boxes().get(world_rank{1}, remote,
                                                    &back[section.local.first], section.shape()),
                     rma::path::conduit);
         EXPECT_EQ(back, expected_back);

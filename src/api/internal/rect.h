@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/internal/state.h"
+#include "rma/box.h"
 
 #include <fmt/format.h>
 

@@ -117,12 +117,6 @@ inline status check_rank(runtime::runtime &running, int rank) {
     return {};
 }
 
-/// A barrier includes a fence, made first, since other ranks continue once this rank has arrived.
-/// Transfers between mapped segments are ordered by the barrier itself.
-inline status fence_before_barrier(runtime::runtime &running) {
-    return running.transfers().all_direct() ? status{} : running.transfers().fence();
-}
-
 /// Rejects sizes above PTRDIFF_MAX, which are usually negative results of signed arithmetic.
 inline status check_size(std::size_t nbytes) {
     if (nbytes > static_cast<std::size_t>(PTRDIFF_MAX)) {

@@ -10,9 +10,8 @@
 // first byte is copied.
 #pragma once
 
-#include "memory/memory.h"
 #include "messaging/engine.h"
-#include "rma/internal/direction.h"
+#include "rma/path.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +21,11 @@
 #include <mutex>
 #include <span>
 #include <type_traits>
+
+namespace diomp::memory {
+class directory;
+class segment;
+} // namespace diomp::memory
 
 namespace diomp::rma {
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Atomic operations by the network only, on segments of all ranks including the calling rank:
-// network atomics are not atomic against any others. The network has a few operations on integers.
-// All others are built on its compare and exchange, so that every operation goes through the
-// network.
-#include "rma/internal/atomics.h"
-#include "rma/rma.h"
+#include "rma/internal/native_atomics.h"
+
+#include "messaging/pooled_completion.h"
+#include "rma/internal/apply_atomic.h"
 
 #include <fmt/core.h>
 
@@ -39,8 +37,8 @@ std::uint64_t bits_at(const void *value, std::size_t nbytes) {
 
 } // namespace
 
-result<std::uint64_t> transfers::run_network_atomic(world_rank peer, const memory::location &target,
-                                                    const transport::atomic_call &call) {
+result<std::uint64_t> native_atomics::run(world_rank peer, const memory::location &target,
+                                          const transport::atomic_call &call) {
     messaging::pooled_completion pooled_completion;
     DIOMP_TRY(engine_.transport().atomic(peer, target.remote_address, call,
                                          pooled_completion.buffer().data(),
@@ -51,32 +49,30 @@ result<std::uint64_t> transfers::run_network_atomic(world_rank peer, const memor
     return bits_at(pooled_completion.buffer().data(), call.nbytes);
 }
 
-status transfers::atomic_by_network(world_rank peer, const memory::location &target,
-                                    const void *operand, void *result, ompx_type_t type,
-                                    ompx_op_t op, std::size_t size) {
+status native_atomics::fetch(world_rank peer, const memory::location &target, const void *operand,
+                             void *result, ompx_type_t type, ompx_op_t op, std::size_t size) {
     if (auto const native = network_op(type, op); native) {
         transport::atomic_call const call{*native, size,
                                           op == OMPX_NO_OP ? 0 : bits_at(operand, size)};
-        if (result == nullptr && peer != options_.self) {
+        if (result == nullptr && peer != self_) {
             transport::completion unused;
             return engine_.transport().atomic(peer, target.remote_address, call, nullptr, unused);
         }
-        auto old = run_network_atomic(peer, target, call);
+        auto old = run(peer, target, call);
         DIOMP_TRY(old);
         if (result != nullptr) {
             std::memcpy(result, &old.value(), size);
         }
         return {};
     }
-    auto seen = run_network_atomic(peer, target, {atomic_op::add, size, 0});
+    auto seen = run(peer, target, {atomic_op::add, size, 0});
     for (;;) {
         DIOMP_TRY(seen);
         std::uint64_t const old = seen.value();
         std::uint64_t changed = old;
         apply_atomic(&changed, operand, nullptr, type, op);
         if (changed != old) {
-            seen =
-                run_network_atomic(peer, target, {atomic_op::compare_exchange, size, changed, old});
+            seen = run(peer, target, {atomic_op::compare_exchange, size, changed, old});
         }
         if (seen && seen.value() == old) {
             if (result != nullptr) {
@@ -87,35 +83,17 @@ status transfers::atomic_by_network(world_rank peer, const memory::location &tar
     }
 }
 
-status transfers::compare_swap_by_network(world_rank peer, const memory::location &target,
-                                          const void *expected, const void *desired, void *result,
-                                          std::size_t size) {
-    auto old = run_network_atomic(
-        peer, target,
-        {atomic_op::compare_exchange, size, bits_at(desired, size), bits_at(expected, size)});
+status native_atomics::compare_swap(world_rank peer, const memory::location &target,
+                                    const void *expected, const void *desired, void *result,
+                                    std::size_t size) {
+    auto old =
+        run(peer, target,
+            {atomic_op::compare_exchange, size, bits_at(desired, size), bits_at(expected, size)});
     DIOMP_TRY(old);
     if (result != nullptr) {
         std::memcpy(result, &old.value(), size);
     }
     return {};
-}
-
-/// Completes the data before the signal starts: the network does not order the two.
-result<path> transfers::put_signal_by_network(world_rank peer, const memory::location &data,
-                                              const void *local, std::size_t nbytes,
-                                              const memory::location &signal, std::uint64_t value,
-                                              ompx_op_t op) {
-    path taken = path::message;
-    if (nbytes > 0) {
-        auto moved = move_at(direction::put, peer, data, const_cast<void *>(local), nbytes);
-        DIOMP_TRY(moved);
-        taken = moved.value();
-        if (taken == path::conduit) {
-            DIOMP_TRY(flush(peer));
-        }
-    }
-    DIOMP_TRY(atomic_by_network(peer, signal, &value, nullptr, OMPX_UINT64, op, sizeof(value)));
-    return taken;
 }
 
 } // namespace diomp::rma

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rma/internal/acknowledgements.h"
+
+#include <cstring>
+
+namespace diomp::rma {
+
+acknowledgements::acknowledgements(messaging::engine &engine)
+    : engine_(engine),
+      handler_(engine.add_handler([this](const transport::message &m) { on_acknowledgement(m); })) {
+}
+
+result<std::uint64_t> acknowledgements::open() {
+    std::optional<std::uint64_t> number = own_.try_open();
+    if (!number) {
+        DIOMP_TRY(engine_.wait_for_message(
+            [&] { return (number = own_.try_open()).has_value(); },
+            [] { return std::string("waiting for earlier signals and atomics to arrive"); }));
+    }
+    return *number;
+}
+
+status acknowledgements::wait() {
+    std::uint64_t const end = own_.end();
+    if (!own_.all_closed_before(end)) {
+        DIOMP_TRY(engine_.wait_for_network(
+            [&] { return own_.all_closed_before(end); },
+            [] { return std::string("waiting for signals and atomic operations to arrive"); }));
+    }
+    return own_.take_failure();
+}
+
+void acknowledgements::send(world_rank requester, std::uint64_t number, int failure) {
+    engine_.send(requester, handler_, acknowledgement{number, failure});
+}
+
+void acknowledgements::on_acknowledgement(const transport::message &incoming) {
+    acknowledgement ack;
+    std::memcpy(&ack, incoming.payload.data(), sizeof(ack));
+    own_.close(ack.number, incoming.source, static_cast<int>(ack.failure));
+}
+
+} // namespace diomp::rma

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Atomic operations: by this core on mapped memory, by the network where the job has chosen that,
+// otherwise by the target.
+#pragma once
+
+#include "rma/internal/native_atomics.h"
+#include "rma/internal/remote_transfers.h"
+#include "rma/internal/target_requests.h"
+
+namespace diomp::rma {
+
+/// Any thread. `result` may be null: then the call need not wait for the peer.
+class atomics {
+public:
+    atomics(world_rank self, memory::address_space &space, messaging::engine &engine,
+            target_requests &requests, remote_transfers &remote)
+        : space_(space), engine_(engine), requests_(requests), remote_(remote),
+          native_(self, engine) {}
+
+    status fetch(world_rank peer, void *target, const void *operand, void *result, ompx_type_t type,
+                 ompx_op_t op);
+    status compare_swap(world_rank peer, void *target, const void *expected, const void *desired,
+                        void *result, ompx_type_t type);
+
+    /// Also checks the alignment.
+    result<memory::location> locate(world_rank peer, void *target, std::size_t size);
+    [[nodiscard]] native_atomics &native() { return native_; }
+
+private:
+    status run_at_target(request_kind what, world_rank peer, const memory::location &target,
+                         const void *operand, const void *desired, void *result, ompx_type_t type,
+                         ompx_op_t op, std::size_t size);
+
+    memory::address_space &space_;
+    messaging::engine &engine_;
+    target_requests &requests_;
+    remote_transfers &remote_;
+    native_atomics native_;
+};
+
+} // namespace diomp::rma

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Acknowledgements of operations by message whose caller does not wait.
+#pragma once
+
+#include "messaging/engine.h"
+#include "rma/internal/ack_window.h"
+
+namespace diomp::rma {
+
+/// Any thread. Create before engine.start().
+class acknowledgements {
+public:
+    explicit acknowledgements(messaging::engine &engine);
+
+    /// Operations of this rank.
+    [[nodiscard]] ack_window &own() { return own_; }
+    /// Takes the next number of the window; blocks while it is full.
+    result<std::uint64_t> open();
+    /// Waits until all operations that began before this call are acknowledged; returns the first
+    /// failure since the last call.
+    status wait();
+
+    /// Acknowledges an operation of another rank, at the target. Does not block.
+    void send(world_rank requester, std::uint64_t number, int failure);
+
+private:
+    struct acknowledgement {
+        std::uint64_t number = 0;
+        std::int64_t failure = 0;
+    };
+    void on_acknowledgement(const transport::message &incoming);
+
+    messaging::engine &engine_;
+    ack_window own_;
+    transport::handler_id handler_;
+};
+
+} // namespace diomp::rma

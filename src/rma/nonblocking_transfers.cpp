@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "rma/nonblocking_transfers.h"
+
+#include "memory/memory.h"
+
+#include <algorithm>
+
+std::string ompx_event::describe() const {
+    return pending_transfer == nullptr
+               ? "waiting for an event"
+               : diomp::rma::remote_transfers::describe(
+                     pending_transfer->dir, pending_transfer->peer, pending_transfer->nbytes);
+}
+
+namespace diomp::rma {
+namespace {
+
+/// Small puts with an event are aggregated until one of the events is tested. From this size up the
+/// flush starts at once, so that it is complete when the event is tested.
+constexpr std::size_t immediate_flush_bytes = std::size_t{16} << 10;
+
+} // namespace
+
+result<path> nonblocking_transfers::start(direction dir, world_rank peer, const void *remote,
+                                          void *local, std::size_t nbytes, ompx_event_t *event) {
+    if (nbytes == 0) {
+        if (event != nullptr) {
+            *event = nullptr;
+        }
+        return path::self;
+    }
+    auto location = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(location);
+    return start_at(dir, peer, location.value(), local, nbytes, event);
+}
+
+result<path> nonblocking_transfers::start_at(direction dir, world_rank peer,
+                                             const memory::location &location, void *local,
+                                             std::size_t nbytes, ompx_event_t *event,
+                                             local_completion *local_done) {
+    if (!remote_.is_remote(peer)) {
+        auto moved = blocking_.move_at(dir, peer, location, local, nbytes);
+        DIOMP_TRY(moved);
+        if (event != nullptr) {
+            *event = nullptr;
+        }
+        return moved;
+    }
+    if (event == nullptr) {
+        return start_implicit(dir, peer, location, local, nbytes, local_done);
+    }
+    auto made = std::make_unique<ompx_event>();
+    made->pending_transfer = std::make_shared<pending_transfer>();
+    pending_transfer &transfer = *made->pending_transfer;
+    transfer.peer = peer;
+    transfer.location = location;
+    transfer.nbytes = nbytes;
+    transfer.dir = dir;
+    transfer.begin = now_if_observed();
+    transfer.flush_due = dir == direction::put && transfer.location.in_segment;
+    DIOMP_TRY(remote_.begin(dir, peer, transfer.location, local, nbytes, transfer.count));
+    if (local_done != nullptr) {
+        *local_done = local_completion(made->pending_transfer, &transfer.count);
+    }
+    path const taken = remote_transfers::path_of(transfer.location);
+    ompx_event *const given = made.release();
+    if (!transfer.flush_due || nbytes >= immediate_flush_bytes) {
+        advance(*given);
+    }
+    if (given->is_done()) {
+        status outcome = std::move(given->outcome);
+        given->release();
+        DIOMP_TRY(std::move(outcome));
+        *event = nullptr;
+        return taken;
+    }
+    *event = given;
+    return taken;
+}
+
+result<path> nonblocking_transfers::start_implicit(direction dir, world_rank peer,
+                                                   const memory::location &location, void *local,
+                                                   std::size_t nbytes,
+                                                   local_completion *local_done) {
+    bool const observed = static_cast<bool>(on_complete_);
+    auto transfer = implicit_.begin(observed);
+    auto const begin = now_if_observed();
+    DIOMP_TRY(remote_.begin(dir, peer, location, local, nbytes, transfer.count()));
+    if (local_done != nullptr) {
+        *local_done = transfer.shared();
+    }
+    // A large put is flushed at once, so that it is complete at the fence.
+    if (dir == direction::put && location.in_segment &&
+        (observed || nbytes >= immediate_flush_bytes)) {
+        remote_.flush_into(peer, transfer.count());
+    }
+    if (observed) {
+        engine_.on_completion(transfer.shared(), [this, dir, peer, nbytes, begin] {
+            on_complete_(dir, peer, nbytes, begin);
+        });
+    }
+    return remote_transfers::path_of(location);
+}
+
+void nonblocking_transfers::advance(ompx_event &event) {
+    if (event.pending_transfer == nullptr || event.is_done()) {
+        return;
+    }
+    pending_transfer &transfer = *event.pending_transfer;
+    if (transfer.flush_due) {
+        transfer.flush_due = false;
+        remote_.flush_into(transfer.peer, transfer.count);
+    }
+    if (transfer.copy) {
+        if (auto outcome = transfer.copy()) {
+            event.complete(std::move(*outcome));
+        }
+        return;
+    }
+    if (transfer.count.is_done()) {
+        if (on_complete_) {
+            on_complete_(transfer.dir, transfer.peer, transfer.nbytes, transfer.begin);
+        }
+        event.complete(
+            messaging::outcome_of(transfer.count, engine_, [&event] { return event.describe(); }));
+    }
+}
+
+result<path> nonblocking_transfers::move_then(direction dir, world_rank peer, const void *remote,
+                                              void *local, std::size_t nbytes, continuation then) {
+    if (nbytes == 0) {
+        then({});
+        return path::self;
+    }
+    auto location = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(location);
+    if (!remote_.is_remote(peer)) {
+        auto moved = blocking_.move_at(dir, peer, location.value(), local, nbytes);
+        DIOMP_TRY(moved);
+        then({});
+        return moved;
+    }
+    auto count = std::make_shared<transport::completion>();
+    auto const begin = now_if_observed();
+    DIOMP_TRY(remote_.begin(dir, peer, location.value(), local, nbytes, *count));
+    if (dir == direction::put && location.value().in_segment) {
+        remote_.flush_into(peer, *count);
+    }
+    auto finished = [this, dir, peer, nbytes, count, begin, then = std::move(then)] {
+        if (on_complete_) {
+            on_complete_(dir, peer, nbytes, begin);
+        }
+        then(messaging::outcome_of(*count, engine_, [dir, peer, nbytes] {
+            return remote_transfers::describe(dir, peer, nbytes);
+        }));
+    };
+    if (count->is_done()) {
+        finished();
+    } else {
+        engine_.on_completion(count, std::move(finished));
+    }
+    return remote_transfers::path_of(location.value());
+}
+
+status
+nonblocking_transfers::wait_for_local_completion(std::span<const local_completion> completions) {
+    implicit_.close(); // later transfers must not join the counts that are waited for
+    return engine_.wait_for_network(
+        [completions] {
+            return std::ranges::all_of(
+                completions, [](const local_completion &each) { return each->is_done(); });
+        },
+        [] {
+            return std::string(
+                "waiting for this rank's transfers from or to memory that is being freed");
+        });
+}
+
+} // namespace diomp::rma

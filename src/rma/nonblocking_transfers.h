@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers that may outlive their call: with an event, with a continuation, or implicit ones,
+// which the next fence completes. For peers that are not remote the call does the whole transfer.
+#pragma once
+
+#include "rma/blocking_transfers.h"
+#include "rma/event.h"
+#include "rma/internal/implicit_ops.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace diomp::rma {
+
+/// Called for a transfer that outlived its call, when this rank finds it complete. Called by any
+/// polling thread; must not block.
+using transfer_observer = std::function<void(direction dir, world_rank peer, std::size_t nbytes,
+                                             std::chrono::steady_clock::time_point begin)>;
+
+/// Called once with the outcome, in the call that took it or later by a polling thread.
+using continuation = std::function<void(status)>;
+
+/// Any thread.
+class nonblocking_transfers {
+public:
+    nonblocking_transfers(memory::address_space &space, messaging::engine &engine,
+                          blocking_transfers &blocking, remote_transfers &remote,
+                          transfer_observer on_transfer_complete)
+        : space_(space), engine_(engine), blocking_(blocking), remote_(remote),
+          on_complete_(std::move(on_transfer_complete)) {}
+
+    /// *event is null if the transfer is complete on return. The local buffer belongs to the
+    /// transfer until completion. With a null `event` the next fence completes it.
+    result<path> start_put(world_rank peer, void *remote, const void *local, std::size_t nbytes,
+                           ompx_event_t *event) {
+        return start(direction::put, peer, remote, const_cast<void *>(local), nbytes, event);
+    }
+    result<path> start_get(world_rank peer, const void *remote, void *local, std::size_t nbytes,
+                           ompx_event_t *event) {
+        return start(direction::get, peer, remote, local, nbytes, event);
+    }
+    /// The remote side is located already. `local_done`, if not null, receives the completion of
+    /// the local buffer.
+    result<path> start_at(direction dir, world_rank peer, const memory::location &location,
+                          void *local, std::size_t nbytes, ompx_event_t *event,
+                          local_completion *local_done = nullptr);
+    /// Waits until these are done. Failures are reported by the transfers' events and fences.
+    status wait_for_local_completion(std::span<const local_completion> completions);
+    /// Completes the event if its transfer has arrived. To be called before each test of an event,
+    /// by one thread at a time.
+    void advance(ompx_event &event);
+    /// If the call fails, `then` is never called.
+    result<path> put_then(world_rank peer, void *remote, const void *local, std::size_t nbytes,
+                          continuation then) {
+        return move_then(direction::put, peer, remote, const_cast<void *>(local), nbytes,
+                         std::move(then));
+    }
+    result<path> get_then(world_rank peer, const void *remote, void *local, std::size_t nbytes,
+                          continuation then) {
+        return move_then(direction::get, peer, remote, local, nbytes, std::move(then));
+    }
+    /// Waits for the implicit transfers that began before this call.
+    status wait_for_implicit() { return implicit_.wait(engine_); }
+
+private:
+    result<path> start(direction dir, world_rank peer, const void *remote, void *local,
+                       std::size_t nbytes, ompx_event_t *event);
+    result<path> start_implicit(direction dir, world_rank peer, const memory::location &location,
+                                void *local, std::size_t nbytes, local_completion *local_done);
+    result<path> move_then(direction dir, world_rank peer, const void *remote, void *local,
+                           std::size_t nbytes, continuation then);
+    /// Begin of a transfer for the observer; unset without one.
+    [[nodiscard]] std::chrono::steady_clock::time_point now_if_observed() const {
+        return on_complete_ ? std::chrono::steady_clock::now()
+                            : std::chrono::steady_clock::time_point{};
+    }
+
+    memory::address_space &space_;
+    messaging::engine &engine_;
+    blocking_transfers &blocking_;
+    remote_transfers &remote_;
+    implicit_ops implicit_;
+    transfer_observer on_complete_; ///< for the trace; empty: no trace
+};
+
+} // namespace diomp::rma

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/collective_allocator.h"
+
+#include "base/settings.h"
+#include "group/registry.h"
+#include "offload/offload.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace diomp::runtime {
+namespace {
+
+constexpr std::size_t default_alignment = memory::heap::granule_bytes;
+
+sync::call_signature signature_of(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment) {
+    sync::call_signature call;
+    call.what = kind == OMPX_MEM_SYMMETRIC ? sync::operation::alloc_symmetric
+                                           : sync::operation::alloc_asymmetric;
+    call.type = static_cast<std::uint32_t>(alignment);
+    call.amount = kind == OMPX_MEM_SYMMETRIC ? nbytes : 0;
+    return call;
+}
+
+/// `local_index`: index of the device among those that the rank drives; -1 for other devices.
+sync::call_signature signature_of(sync::operation what, int device, int local_index,
+                                  std::uint64_t amount) {
+    sync::call_signature call;
+    call.what = what;
+    call.type = static_cast<std::uint32_t>(device) << 24;
+    call.reduction = static_cast<std::uint8_t>(local_index + 1);
+    call.amount = amount;
+    return call;
+}
+
+} // namespace
+
+result<std::uint64_t> collective_allocator::allocate_in_segment(ompx_mem_kind_t kind,
+                                                                std::size_t nbytes,
+                                                                std::size_t alignment) {
+    switch (kind) {
+    case OMPX_MEM_SYMMETRIC:
+        return segment_.allocate_symmetric(nbytes, alignment);
+    case OMPX_MEM_ASYMMETRIC:
+        return segment_.allocate_asymmetric(nbytes, alignment);
+    case OMPX_MEM_LOCAL:
+        return segment_.allocate_local(nbytes, alignment);
+    default:
+        return error(OMPX_ERR_ARG,
+                     fmt::format("{} is not a kind of allocation", static_cast<int>(kind)),
+                     "use OMPX_MEM_SYMMETRIC, OMPX_MEM_ASYMMETRIC or OMPX_MEM_LOCAL");
+    }
+}
+
+result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t nbytes,
+                                              std::size_t alignment, contents initial) {
+    if ((alignment & (alignment - 1)) != 0 || alignment > transport::arena::max_alignment) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("an alignment of {} bytes is not possible", alignment),
+                     fmt::format("use a power of two up to {}",
+                                 format_size(transport::arena::max_alignment)));
+    }
+    alignment = std::max(alignment, default_alignment);
+    auto taken = allocate_in_segment(kind, nbytes, alignment);
+    // Before the round: another rank may write as soon as its call returns.
+    if (taken && initial == contents::zero) {
+        std::memset(segment_.base() + taken.value(), 0, nbytes);
+    }
+    if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
+        if (status agreed = agree_on_allocation(signature_of(kind, nbytes, alignment), nbytes,
+                                                taken, "set DIOMP_SEGMENT_SIZE to a larger value");
+            !agreed) {
+            if (taken) {
+                segment_.release(taken.value());
+            }
+            return agreed.take_failure();
+        }
+    }
+    DIOMP_TRY(taken);
+    return static_cast<void *>(segment_.base() + taken.value());
+}
+
+status collective_allocator::agree_on_allocation(const sync::call_signature &call,
+                                                 std::size_t nbytes,
+                                                 const result<std::uint64_t> &taken,
+                                                 const char *remedy) {
+    group::group &world = groups_.world();
+    auto const call_lock = world.lock_calls();
+    auto agreed = world.agree(call, taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
+    DIOMP_TRY(agreed);
+    auto const &veto = agreed.value();
+    if (taken && veto) { // the rank without space returns its own error
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("rank {} has no space for its block ({} bytes)", veto->member,
+                                 veto->detail),
+                     remedy);
+    }
+    return {};
+}
+
+result<memory::allocation> collective_allocator::find_start(const void *ptr) const {
+    auto const offset = space_.own_offset(ptr);
+    auto const found = offset ? segment_.find(*offset) : std::nullopt;
+    if (!found || found->offset != *offset) {
+        return error(
+            OMPX_ERR_ADDRESS,
+            found    ? fmt::format("the address is {} bytes inside an allocation, not at its start",
+                                   *offset - found->offset)
+            : offset ? "no allocation starts there: it was freed before, or never made"
+                     : "the address is not in this rank's segment",
+            "free each allocation once, with the address that the allocation returned, on its "
+            "owner");
+    }
+    return *found;
+}
+
+status collective_allocator::free(void *ptr) {
+    if (ptr == nullptr) {
+        return {};
+    }
+    auto found = find_start(ptr);
+    DIOMP_TRY(found);
+    auto const &allocation = found.value();
+    if (allocation.kind != OMPX_MEM_LOCAL) {
+        DIOMP_TRY(transfers_.fence());
+        sync::call_signature call;
+        call.what = sync::operation::free_memory;
+        // Blocks of an asymmetric allocation have different offsets on the ranks; their
+        // second-level pointers have the same offset.
+        call.amount = segment_.pointer_of(allocation.offset).value_or(allocation.offset);
+        auto const call_lock = groups_.world().lock_calls();
+        DIOMP_TRY(groups_.world().arrive_and_wait(call));
+    }
+    segment_.release(allocation.offset);
+    return {};
+}
+
+result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
+    auto found = find_start(ptr);
+    DIOMP_TRY(found);
+    if (found.value().kind == OMPX_MEM_ASYMMETRIC) {
+        return error(OMPX_ERR_UNSUPPORTED, "asymmetric memory cannot be reallocated",
+                     "allocate anew, copy, and free");
+    }
+    auto fresh = allocate(found.value().kind, nbytes, default_alignment);
+    DIOMP_TRY(fresh);
+    std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));
+    DIOMP_TRY(free(ptr));
+    return fresh;
+}
+
+result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kind_t kind,
+                                                        std::size_t nbytes) {
+    bool const asymmetric = kind == OMPX_MEM_ASYMMETRIC;
+    std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
+    auto taken = devices_.allocate_kind(device, kind, nbytes, number);
+    if (kind != OMPX_MEM_LOCAL) {
+        int const local_index = devices_.device_index_of(device);
+        auto call = asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device,
+                                              local_index, 0)
+                               : signature_of(sync::operation::target_alloc_symmetric, device,
+                                              local_index, nbytes);
+        if (taken &&
+            !asymmetric) { // devices with different numbers may differ in their call history
+            call.type |= sync::call_signature::hash_offset(taken.value());
+        }
+        if (status agreed = agree_on_allocation(call, nbytes, taken,
+                                                "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");
+            !agreed) {
+            if (taken) {
+                DIOMP_TRY(devices_.deallocate(*devices_.segment_of(device).value(), taken.value()));
+            }
+            return agreed.take_failure();
+        }
+    }
+    DIOMP_TRY(taken);
+    num_asymmetric_on_devices_ += asymmetric ? 1 : 0;
+    return static_cast<void *>(devices_.segment_of(device).value()->base() + taken.value());
+}
+
+status collective_allocator::free_on_device(int device, void *ptr) {
+    if (ptr == nullptr) {
+        return {};
+    }
+    auto segment = devices_.segment_of(device);
+    DIOMP_TRY(segment);
+    auto const found = devices_.find_allocation_at(device, ptr);
+    if (!found) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("no allocation of device {} starts there: it was freed before, or "
+                                 "never made",
+                                 device),
+                     "free each allocation once, with the address that the allocation returned");
+    }
+    if (found->by_openmp) {
+        return error(OMPX_ERR_ADDRESS,
+                     found->host != nullptr
+                         ? "the memory is mapped: OpenMP frees it when it is unmapped"
+                         : "the memory is OpenMP's own",
+                     "end the mapping (target exit data), or call omp_target_free");
+    }
+    if (found->kind != OMPX_MEM_LOCAL) {
+        DIOMP_TRY(transfers_.fence());
+        // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
+        auto const call_lock = groups_.world().lock_calls();
+        DIOMP_TRY(groups_.world().arrive_and_wait(
+            signature_of(sync::operation::target_free, device, devices_.device_index_of(device),
+                         found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
+    }
+    return devices_.deallocate(*segment.value(), found->offset);
+}
+
+} // namespace diomp::runtime

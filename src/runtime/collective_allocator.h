@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collective allocation. Every rank first allocates in its own segment; then one round of the group
+// checks that all ranks passed equal arguments and that all had space. If not, every rank frees its
+// block. A heap's layout depends on its call history only, so the heaps are equal again afterwards.
+#pragma once
+
+#include "base/result.h"
+#include "runtime/internal/modules.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace diomp::memory {
+struct allocation;
+}
+namespace diomp::sync {
+struct call_signature;
+}
+
+namespace diomp::runtime {
+
+/// Any thread.
+class collective_allocator {
+public:
+    collective_allocator(memory::segment &own, memory::address_space &space,
+                         rma::transfers &transfers, offload::devices &devices,
+                         group::group_registry &groups)
+        : segment_(own), space_(space), transfers_(transfers), devices_(devices), groups_(groups) {}
+
+    /// Allocates global memory. Symmetric and asymmetric allocations are collective over the world:
+    /// every rank allocates, then all compare size, alignment and outcome, so that all fail
+    /// together. Never returns nullptr. Zeroed memory is zero on every rank before any rank
+    /// returns, so a put may follow at once. Errors: OMPX_ERR_ARG, OMPX_ERR_NOMEM,
+    /// OMPX_ERR_MISMATCH.
+    enum class contents { undefined, zero };
+    result<void *> allocate(ompx_mem_kind_t kind, std::size_t nbytes, std::size_t alignment,
+                            contents initial = contents::undefined);
+    /// Frees an allocation. Collective for symmetric and asymmetric memory: frees after all ranks
+    /// have called. Null is allowed. Errors: OMPX_ERR_ADDRESS unless `ptr` starts an allocation.
+    status free(void *ptr);
+    /// Allocates or frees memory of a device; collective as on the host. Errors: in addition
+    /// OMPX_ERR_UNSUPPORTED if the device's memory is not in the global address space.
+    result<void *> allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes);
+    status free_on_device(int device, void *ptr);
+    /// Allocates anew, copies and frees: symmetric (collective) and local memory.
+    result<void *> reallocate(void *ptr, std::size_t nbytes);
+
+private:
+    [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
+    result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
+                                              std::size_t alignment);
+    /// Compares call and outcome on all ranks, after each has tried to allocate `nbytes`.
+    status agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
+                               const result<std::uint64_t> &taken, const char *remedy);
+
+    memory::segment &segment_;
+    memory::address_space &space_;
+    rma::transfers &transfers_;
+    offload::devices &devices_;
+    group::group_registry &groups_;
+    std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
+};
+
+} // namespace diomp::runtime

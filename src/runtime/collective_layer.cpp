@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/collective_layer.h"
+
+#include "base/cpu.h"
+#include "base/settings.h"
+#include "device/numa.h"
+#include "device_coll/device_collectives.h"
+#include "runtime/job_connection.h"
+
+#include <algorithm>
+
+namespace diomp::runtime {
+namespace {
+
+/// Two buffer halves are twice the core's level-2 cache. Ranks that share a core share that cache.
+std::size_t choose_stage_buffer_bytes(const job_connection &job) {
+    return job.is_oversubscribed()
+               ? 0
+               : std::clamp<std::size_t>(level2_cache_bytes(), std::size_t{512} << 10,
+                                         std::size_t{2} << 20);
+}
+
+} // namespace
+
+collective_layer::collective_layer() = default;
+collective_layer::~collective_layer() = default;
+
+void collective_layer::create(const settings &values, job_connection &job, memory::segment &own,
+                              offload::devices &devices) {
+    workspace_ = std::make_unique<group::segment_workspace>(own);
+    groups_ = std::make_unique<group::group_registry>(job.engine(), *workspace_, job.job().rank,
+                                                      job.job().size);
+    coll::options options;
+    options.arena_base = job.arena().base();
+    options.arena_span =
+        job.arena().slot_bytes() * static_cast<std::size_t>(job.arena().num_slots());
+    options.stream_threshold_bytes = values.stream_threshold_bytes;
+    // First touch places pages on the writer's NUMA node, so only on machines with one node.
+    if (device::has_one_numa_node()) {
+        options.shared_bcast_min_bytes = level2_cache_bytes();
+    }
+    options.oversubscribed = job.is_oversubscribed();
+    options.stage_buffer_half_bytes = choose_stage_buffer_bytes(job);
+    options.check_all_members = values.check != check_level::none;
+    on_host_ = std::make_unique<coll::collectives>(options);
+    on_devices_ = std::make_unique<device_coll::device_collectives>(
+        *on_host_, devices, job.engine(), *groups_,
+        device_coll::vendor_choice::options{values.ccl, values.device_direct_threshold_bytes,
+                                            values.nccl_library, values.rccl_library});
+}
+
+status collective_layer::create_world(job_connection &job) {
+    // All ranks must have handlers and workspaces before any rank uses them.
+    if (job.job().size > 1) {
+        DIOMP_TRY(group::publish_node(job.launcher(), job.transport()));
+        DIOMP_TRY(job.launcher().fence());
+    }
+    auto nodes = group::fetch_node_map(job.launcher(), job.transport());
+    DIOMP_TRY(nodes);
+    return groups_->create_world(nodes.take());
+}
+
+status collective_layer::free_group(ompx_group_t group) {
+    if (auto const ending = groups_->find(group); ending) {
+        on_devices_->forget(*ending.value());
+    }
+    return groups_->free(group);
+}
+
+status collective_layer::finish(job_connection &job) {
+    sync::call_signature call;
+    call.what = sync::operation::finalize;
+    {
+        auto const call_lock = groups_->world().lock_calls();
+        DIOMP_TRY(groups_->world().arrive_and_wait(call));
+    }
+    // After the round a rank may end; other nodes may not have received its last messages yet.
+    if (groups_->world().internode() != nullptr) {
+        DIOMP_TRY(job.launcher().fence());
+    }
+    return {};
+}
+
+} // namespace diomp::runtime

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/job_connection.h"
+
+#include "base/log.h"
+#include "memory/layout.h"
+#include "messaging/call.h"
+#include "runtime/internal/preregistered_devices.h"
+#include "runtime/rank_devices.h"
+#include "stacks/stacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace diomp::runtime {
+namespace {
+
+/// Maximum number of polls before a waiting thread yields, some 40 us; the actual number adapts to
+/// the load of the cores (messaging/internal/core_monitor.h).
+int choose_spin_count(const settings &values) {
+    return values.spin_count >= 0 ? values.spin_count : 2000;
+}
+
+} // namespace
+
+job_connection::job_connection(const settings &values, std::unique_ptr<launch::launcher> launcher)
+    : settings_(values), launcher_(std::move(launcher)) {}
+
+job_connection::~job_connection() = default;
+
+bool job_connection::is_oversubscribed() const {
+    return static_cast<unsigned>(job().local_size) > std::thread::hardware_concurrency();
+}
+
+status job_connection::open() {
+    if (settings_.stacks) {
+        stacks_ = stacks::stack_reporter::start(*launcher_);
+    }
+    DIOMP_TRY(create_arena());
+    DIOMP_TRY(create_conduit());
+    messaging::engine_options options;
+    options.spin_count = choose_spin_count(settings_);
+    options.is_oversubscribed = settings_.spin_count < 0 && is_oversubscribed();
+    options.timeout_s = settings_.timeout_s;
+    options.warn_after_s = settings_.warn_after_s;
+    // In a world of one rank, a rank serves its own requests while it waits for them.
+    options.progress_thread = job().size > 1;
+    engine_ = std::make_unique<messaging::engine>(*conduit_, options);
+    conduit_->report_failures_to(
+        [this](world_rank peer, std::string why) { on_peer_lost(peer, std::move(why)); });
+    calls_ = std::make_unique<messaging::call_service>(*engine_);
+    return {};
+}
+
+status job_connection::create_arena() {
+    std::size_t const wanted = settings_.segment_size_bytes == 0
+                                   ? 0
+                                   : settings_.segment_size_bytes + memory::internal_bytes;
+    transport::arena_options options;
+    options.base = settings_.segment_base;
+    options.usable_bytes = wanted;
+    bool const chosen = settings_.device_segment_size_bytes == 0;
+    // Saturating: a size that is too large is reported later.
+    std::size_t const each = chosen ? offload::devices::min_segment_bytes
+                                    : std::min<std::size_t>(settings_.device_segment_size_bytes,
+                                                            transport::arena::max_span());
+    options.device_bytes = each * static_cast<std::size_t>(offload::devices::num_host_devices);
+    options.choose_device_bytes = chosen;
+    options.is_in_core = settings_.core.whole_arena;
+    options.control_bytes = transport::control_bytes_per_rank();
+    DIOMP_TRY(publish_locality(*launcher_)); // arena::create() contains a fence
+    auto arena = transport::arena::create(*launcher_, options);
+    DIOMP_TRY(arena);
+    arena_ = arena.take();
+    if (arena_->usable_bytes() <= memory::internal_bytes) {
+        return error(OMPX_ERR_NOMEM, "there is no space for segments in the reserved address range",
+                     "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
+    }
+    return {};
+}
+
+status job_connection::create_conduit() {
+    transport::conduit_options options;
+    options.network = settings_.network;
+    options.cross_memory_attach = settings_.cross_memory_attach;
+    options.ucx_workers = settings_.ucx_workers;
+    options.tcp_interfaces = settings_.tcp_interfaces;
+    options.tcp_send_buffer_bytes = settings_.tcp_send_buffer_bytes;
+    options.tcp_congestion = settings_.tcp_congestion;
+    options.encrypts = settings_.encrypt == encryption::all;
+    options.network_rma = settings_.network_rma;
+    options.device_memory = settings_.network_device_memory;
+    options.native_atomics = settings_.network_atomics == "native";
+    preregistered_ =
+        std::make_unique<offload::preregistered_segments>(offload::accelerators::options{
+            settings_.cuda_library, settings_.hip_library, settings_.max_active_streams});
+    options.make_device_ranges =
+        make_preregistered_segments(settings_, *launcher_, *preregistered_);
+    if (settings_.timeout_s > 0) {
+        options.dead_peer_timeout_s = settings_.timeout_s;
+    }
+    auto conduit = transport::create(settings_.conduit, *launcher_, *arena_, options);
+    DIOMP_TRY(conduit);
+    conduit_ = conduit.take();
+    return {};
+}
+
+void job_connection::stop() {
+    if (engine_) {
+        engine_->stop();
+    }
+}
+
+status job_connection::close() {
+    stop();
+    DIOMP_TRY(conduit_->close());
+    return launcher_->finalize();
+}
+
+void job_connection::freeze() { conduit_->freeze(); }
+
+std::unique_ptr<transport::arena> job_connection::keep_arena() { return std::move(arena_); }
+
+void job_connection::on_peer_lost(world_rank peer, std::string why) {
+    launcher_->report_peer_failure(peer);
+    if (settings_.errors == error_policy::abort) {
+        // This may be the only thread that notices the loss: the others may compute without calls.
+        std::string const text =
+            fmt::format("rank {} ({}): {}", job().rank.value(), job().host, why);
+        write_log(log_level::error, text);
+        give_up(OMPX_ERR_PEER, 1, text);
+        std::_Exit(1);
+    }
+    engine_->fail_waits(std::move(why));
+}
+
+void job_connection::give_up(int failure, int code, std::string_view message) noexcept {
+    if (failure == OMPX_ERR_PEER) {
+        // on_peer_lost() in another thread may not have reported it yet.
+        launcher_->report_peer_failure(std::nullopt);
+    }
+    // The launcher may report the death of a lost peer itself. If it cannot request the stacks of
+    // all ranks, this rank's own stacks are printed for a timeout only.
+    if (settings_.stacks && (failure == OMPX_ERR_TIMEOUT || failure == OMPX_ERR_PEER)) {
+        stacks::give_up(*launcher_, code, message, failure == OMPX_ERR_TIMEOUT);
+    } else {
+        launcher_->abort(code, message);
+    }
+}
+
+} // namespace diomp::runtime

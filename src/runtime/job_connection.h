@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// How this rank communicates with the job: launcher, arena, conduit and messages. Reports lost
+// peers, and ends the job after a failure.
+#pragma once
+
+#include "launch/launch.h"
+#include "runtime/internal/modules.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace diomp::runtime {
+
+/// Any thread, except open, stop and close.
+class job_connection {
+public:
+    /// The settings must outlive this object.
+    job_connection(const settings &values, std::unique_ptr<launch::launcher> launcher);
+    ~job_connection();
+    job_connection(const job_connection &) = delete;
+    job_connection &operator=(const job_connection &) = delete;
+
+    /// Creates arena, conduit and messages; the engine is not started. Collective.
+    status open();
+    /// Stops the progress thread.
+    void stop();
+    /// Stops, closes the conduit and signs off at the launcher. Collective.
+    status close();
+    /// Replaces the destructor if the process ends while threads are still in calls: see
+    /// conduit::freeze().
+    void freeze();
+    /// Hands the arena over, so that it stays mapped after the runtime has ended: inline puts and
+    /// gets are not tracked and may still be copying. Call before the destructor.
+    [[nodiscard]] std::unique_ptr<transport::arena> keep_arena();
+    /// Ends the job because of `failure`, described by `message`; after a timeout or the loss of a
+    /// peer with the stacks of all ranks. The caller exits afterwards.
+    void give_up(int failure, int code, std::string_view message) noexcept;
+
+    [[nodiscard]] const launch::job_info &job() const { return launcher_->info(); }
+    [[nodiscard]] launch::launcher &launcher() { return *launcher_; }
+    [[nodiscard]] transport::arena &arena() { return *arena_; }
+    [[nodiscard]] offload::preregistered_segments &preregistered() { return *preregistered_; }
+    [[nodiscard]] transport::conduit &transport() { return *conduit_; }
+    [[nodiscard]] messaging::engine &engine() { return *engine_; }
+    [[nodiscard]] messaging::call_service &calls() { return *calls_; }
+    /// More ranks than cores: ranks share cores, so every wait costs a context switch.
+    [[nodiscard]] bool is_oversubscribed() const;
+
+private:
+    status create_arena();
+    status create_conduit();
+    /// Reports a dead peer: ends the job or fails all waits. Any thread.
+    void on_peer_lost(world_rank peer, std::string why);
+
+    const settings &settings_;
+    // Constructed in this order, destroyed in reverse.
+    std::unique_ptr<launch::launcher> launcher_;
+    std::unique_ptr<stacks::stack_reporter> stacks_;
+    std::unique_ptr<transport::arena> arena_;
+    std::unique_ptr<offload::preregistered_segments> preregistered_; ///< the conduit may use some
+    std::unique_ptr<transport::conduit> conduit_;
+    std::unique_ptr<messaging::engine> engine_;
+    std::unique_ptr<messaging::call_service> calls_;
+};
+
+} // namespace diomp::runtime
