@@ -124,10 +124,11 @@ int abort_status(int code) { return code & 0xff; }
 services_plan supervisor::plan_services() {
     services_plan plan;
     plan.hosts = options_.device_hosts;
-    plan.ranks_are_local = std::ranges::all_of(
-        options_.hosts, [](const host_slots &each) { return resolve_host(each.name).is_local; });
-    plan.remote_shell = options_.remote_shell;
-    plan.program = options_.agent_program.empty() ? own_program() : options_.agent_program;
+    plan.ranks_are_local = std::ranges::all_of(options_.hosts.list, [](const host_slots &each) {
+        return resolve_host(each.name).is_local;
+    });
+    plan.remote_shell = options_.hosts.remote_shell;
+    plan.program = options_.hosts.program();
     auto const settings = forwarded_settings(environ, options_.environment);
     for (const auto &[name, value] : settings) {
         plan.settings += fmt::format("{}={}", name, value) + '\0';

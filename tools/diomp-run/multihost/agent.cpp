@@ -116,8 +116,8 @@ void agent::on_signal(const signalfd_siginfo &info) {
         frame_writer frame(frame_type::start_failed);
         frame.number(static_cast<std::uint8_t>(status_signal_base + signal));
         frame.text(fmt::format("diomp-run on {} (pid {}) got {}",
-                               setup_.host.empty() ? launch::host_name() : setup_.host, getpid(),
-                               signal_name(signal)));
+                               setup_.block.name.empty() ? launch::host_name() : setup_.block.name,
+                               getpid(), signal_name(signal)));
         head_->send(frame.take());
         stopping_ = true;
         if (node_ && !termination_sent_) {

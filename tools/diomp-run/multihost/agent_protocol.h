@@ -87,12 +87,10 @@ inline constexpr std::string_view bootstrap_end = "end\n";
 
 struct agent_setup {
     std::uint32_t world_size = 0;
-    std::uint32_t first_rank = 0;
-    std::uint32_t ranks = 0;
+    rank_block block; ///< its name as the user has written it
     binding bind = binding::automatic;
     bool verbose = false;
     std::string job_id;
-    std::string host; ///< as the user has written it
     std::string directory;
     std::string search_path;
     std::string output_dir;

@@ -19,7 +19,7 @@ namespace local = launch::local;
 /// missing.
 status agent::prepare(agent_setup setup) {
     setup_ = std::move(setup);
-    original_open_files_ = raise_open_files(static_cast<std::size_t>(setup_.ranks) * 8 + 64);
+    original_open_files_ = raise_open_files(static_cast<std::size_t>(setup_.block.ranks) * 8 + 64);
     std::string const mark =
         fmt::format("{}={}:{}", local::node_variable, setup_.job_id, bootstrap_.index);
     auto made = node::create(*loop_, *this, mark);
@@ -43,18 +43,18 @@ status agent::prepare(agent_setup setup) {
         failure_status_ = status_usage;
         return usable;
     }
-    auto placement = assign_cores(static_cast<int>(setup_.ranks), setup_.bind,
-                                  group_by_core(allowed_cpus(), read_siblings));
+    auto placement =
+        assign_cores(setup_.block.ranks, setup_.bind, group_by_core(allowed_cpus(), read_siblings));
     if (!placement) {
         failure_status_ = status_usage;
         return placement.take_failure();
     }
     DIOMP_TRY(make_output_directory(setup_.output_dir));
-    plan_.first_rank = static_cast<int>(setup_.first_rank);
-    plan_.ranks = static_cast<int>(setup_.ranks);
+    plan_.first_rank = setup_.block.first_rank;
+    plan_.ranks = setup_.block.ranks;
     plan_.world_size = static_cast<int>(setup_.world_size);
     plan_.job_id = setup_.job_id;
-    plan_.host = setup_.host;
+    plan_.host = setup_.block.name;
     plan_.placement = placement.take();
     plan_.remote_devices = setup_.remote_devices;
     plan_.common.path = program.path;
@@ -124,7 +124,7 @@ void agent::report_start(const status &started) {
 void agent::report_failure(int exit_status, const error &why) {
     frame_writer frame(frame_type::start_failed);
     frame.number(static_cast<std::uint8_t>(exit_status));
-    frame.text(fmt::format("{}: {}", setup_.host, describe(why)));
+    frame.text(fmt::format("{}: {}", setup_.block.name, describe(why)));
     head_->send(frame.take());
 }
 

@@ -125,7 +125,7 @@ void head::on_tick() {
                           "check that `{} {} true` works and that no firewall is between, or "
                           "choose the address with --head-address",
                           each.block.name, addresses_.front().first, addresses_.front().second,
-                          start_limit_s, options_.remote_shell, each.block.name)));
+                          start_limit_s, options_.hosts.remote_shell, each.block.name)));
             mark_gone(each);
         } else if (silent && each.state != stage::waiting && each.state != stage::gone) {
             fail(1, fmt::format("lost host {} (ranks {} to {}): no word from it for {} s "

@@ -70,7 +70,7 @@ status head::start() {
         exit_status_ = exit_status;
         return found;
     }
-    program_ = options_.agent_program.empty() ? own_program() : options_.agent_program;
+    program_ = options_.hosts.program();
     DIOMP_TRY(listen());
     last_tick_ = clock::now();
     tick_->arm(heartbeat_interval(peer_timeout_s_));
@@ -80,8 +80,9 @@ status head::start() {
 
 status head::listen() {
     bool const is_all_local = std::ranges::all_of(hosts_, &host::is_local);
-    auto opened = open_listener(
-        options_.head_address.empty() && is_all_local ? "127.0.0.1" : options_.head_address);
+    auto opened = open_listener(options_.hosts.head_address.empty() && is_all_local
+                                    ? "127.0.0.1"
+                                    : options_.hosts.head_address);
     DIOMP_TRY(opened);
     addresses_ = std::move(opened.value().addresses);
     std::size_t const max_pending = max_pending_per_address * addresses_.size();
@@ -107,14 +108,14 @@ status head::listen() {
 /// Finds the remote shell. This machine needs none, unless the user has named one, which is used
 /// for all hosts: it may do more than log in.
 status head::find_shell(int &exit_status) {
-    bool const named = options_.remote_shell != default_remote_shell;
+    bool const named = options_.hosts.remote_shell != default_remote_shell;
     for (host &each : hosts_) {
         each.is_local = !named && is_local_name(each.block.name);
     }
     if (std::ranges::all_of(hosts_, &host::is_local)) {
         return {};
     }
-    auto found = find_remote_shell(options_.remote_shell, exit_status);
+    auto found = find_remote_shell(options_.hosts.remote_shell, exit_status);
     DIOMP_TRY(found);
     shell_ = found.take();
     return {};
@@ -231,12 +232,10 @@ void head::send_setup(host &which) {
     }
     agent_setup setup;
     setup.world_size = static_cast<std::uint32_t>(options_.ranks);
-    setup.first_rank = static_cast<std::uint32_t>(which.block.first_rank);
-    setup.ranks = static_cast<std::uint32_t>(which.block.ranks);
+    setup.block = which.block;
     setup.bind = options_.bind;
     setup.verbose = options_.verbose;
     setup.job_id = job_id_;
-    setup.host = which.block.name;
     std::error_code failure;
     setup.directory = std::filesystem::current_path(failure).string();
     const char *const path = std::getenv("PATH");
@@ -294,7 +293,7 @@ std::string head::explain_shell_exit(const host &which, const exit_info &how) co
     if (how.signal == 0 && how.code == 255) {
         return fmt::format("cannot reach host {}: {} exited with status 255; check that `{} {} "
                            "true` works without a password",
-                           name, shell, options_.remote_shell, name);
+                           name, shell, options_.hosts.remote_shell, name);
     }
     if (how.signal == 0 && (how.code == 126 || how.code == 127)) {
         return fmt::format(
