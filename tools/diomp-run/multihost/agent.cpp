@@ -122,7 +122,7 @@ void agent::on_signal(const signalfd_siginfo &info) {
         stopping_ = true;
         if (node_ && !termination_sent_) {
             termination_sent_ = true;
-            node_->end(SIGTERM, true);
+            node_->terminator().end(SIGTERM, true);
         }
         return;
     }
@@ -180,26 +180,26 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
         stopping_ = true;
         termination_sent_ = true;
         if (node_) {
-            node_->end(number, frame.number<std::uint8_t>() != 0);
+            node_->terminator().end(number, frame.number<std::uint8_t>() != 0);
         }
         return;
     case frame_type::kill:
         stopping_ = true;
         termination_sent_ = true;
         if (node_) {
-            node_->kill();
+            node_->terminator().kill();
         }
         return;
     case frame_type::show_stacks:
         if (node_) {
-            node_->request_stacks();
+            node_->stacks().request();
         } else {
             on_stacks_done({});
         }
         return;
     case frame_type::signal:
         if (node_) {
-            node_->signal(number);
+            node_->terminator().signal(number);
         }
         return;
     case frame_type::poll:
@@ -217,7 +217,7 @@ void agent::on_disconnect(frame_link & /*from*/, const std::string & /*why*/) {
     // The job cannot go on without the head.
     stopping_ = true;
     if (node_) {
-        node_->kill();
+        node_->terminator().kill();
     }
 }
 
@@ -317,7 +317,7 @@ void agent::on_stacks_shown(int rank) {
     if (output_) {
         output_->collect(rank);
     }
-    node_->check_stacks();
+    node_->stacks().check();
 }
 
 void agent::on_stacks_done(const std::vector<std::string> &silent) {

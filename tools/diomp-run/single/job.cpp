@@ -152,7 +152,7 @@ void job::poll_ranks() {
 
 void job::on_stacks_shown(int rank) {
     output_->collect(rank);
-    node_->check_stacks();
+    node_->stacks().check();
 }
 
 void job::on_stacks_done(const std::vector<std::string> &silent) {

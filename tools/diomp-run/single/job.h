@@ -22,16 +22,16 @@ private:
     status set_up() override;
     status start() override;
     [[nodiscard]] bool finished() const override { return node_->finished(); }
-    void end_ranks(int signal, bool notify) override { node_->end(signal, notify); }
-    void kill_ranks() override { node_->kill(); }
-    void signal_ranks(int signal) override { node_->signal(signal); }
+    void end_ranks(int signal, bool notify) override { node_->terminator().end(signal, notify); }
+    void kill_ranks() override { node_->terminator().kill(); }
+    void signal_ranks(int signal) override { node_->terminator().signal(signal); }
     void on_child(pid_t pid) override { node_->reap(pid); }
     void on_continued() override;
     void clean_up() override;
     [[nodiscard]] std::string describe_rank(int rank) const override {
         return node_->describe_rank(rank);
     }
-    void request_stacks() override { node_->request_stacks(); }
+    void request_stacks() override { node_->stacks().request(); }
     void poll_ranks() override;
     result<rank_descriptors> open_descriptors(int rank);
 
