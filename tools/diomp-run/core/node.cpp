@@ -39,9 +39,7 @@ result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events
     // Orphans of the job become children of this process, not of init.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto guard_process = guard::start(mark);
-    if (!guard_process) {
-        return guard_process.take_failure();
-    }
+    DIOMP_TRY(guard_process);
     std::unique_ptr<node> made(new node(loop, events, guard_process.take()));
     auto terminator = rank_terminator::create(loop, made->ranks_,
                                               [self = made.get()] { self->stacks_->cancel(); });
@@ -63,9 +61,7 @@ status node::start(node_plan plan,
     ranks_ = std::vector<rank_process>(static_cast<std::size_t>(plan_.ranks));
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto ends = descriptors(rank);
-        if (!ends) {
-            return ends.take_failure();
-        }
+        DIOMP_TRY(ends);
         DIOMP_TRY(start_rank(rank, ends.value()));
     }
     return {};
@@ -82,9 +78,7 @@ status node::start_rank(int rank, const rank_descriptors &descriptors) {
     unique_fd rank_end;
     auto link = rank_link::create(loop_, events_, setup_packet, terminator_->liveness_fd(),
                                   stacks_->request_fd(), rank_end);
-    if (!link) {
-        return link.take_failure();
-    }
+    DIOMP_TRY(link);
     spawn_request request = plan_.common;
     for (const auto &[name, value] :
          {std::pair(local::fd_variable, std::to_string(rank_end.get())),

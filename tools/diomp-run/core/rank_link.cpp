@@ -35,9 +35,7 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
         }
         self->receive();
     });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     self->token_ = token.value();
     return link;
 }

@@ -23,9 +23,7 @@ status agent::prepare(agent_setup setup) {
     std::string const mark =
         fmt::format("{}={}:{}", local::node_variable, setup_.job_id, bootstrap_.index);
     auto made = node::create(*loop_, *this, mark);
-    if (!made) {
-        return made.take_failure();
-    }
+    DIOMP_TRY(made);
     node_ = made.take();
     if (chdir(setup_.directory.c_str()) != 0) {
         return system_error("cannot work in the directory " + setup_.directory, errno);
@@ -98,17 +96,13 @@ result<rank_descriptors> agent::open_descriptors(int rank) {
         auto made = input_pipe::create(*loop_, descriptors.in, [this](std::size_t bytes) {
             head_->send(small_frame(frame_type::input_ack, static_cast<std::uint32_t>(bytes)));
         });
-        if (!made) {
-            return made.take_failure();
-        }
+        DIOMP_TRY(made);
         input_ = made.take();
     } else {
         descriptors.in = unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
     auto ends = output_ ? output_->open_pipes(rank) : open_output_files(rank, setup_.output_dir);
-    if (!ends) {
-        return ends.take_failure();
-    }
+    DIOMP_TRY(ends);
     descriptors.out = std::move(ends.value().out);
     descriptors.err = std::move(ends.value().err);
     return descriptors;

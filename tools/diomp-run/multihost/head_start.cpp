@@ -41,16 +41,12 @@ status head::set_up() {
     // Orphans of remote shells become children of this process, not of init.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto guard_process = guard::start(fmt::format("{}={}", launch::local::job_variable, job_id_));
-    if (!guard_process) {
-        return guard_process.take_failure();
-    }
+    DIOMP_TRY(guard_process);
     guard_ = std::make_unique<guard>(guard_process.take());
     for (auto [which, on_expiry] :
          {std::pair(&tick_, &head::on_tick), std::pair(&deadline_, &head::on_deadline)}) {
         auto made = add_timer(*loop_, [this, on_expiry] { (this->*on_expiry)(); });
-        if (!made) {
-            return made.take_failure();
-        }
+        DIOMP_TRY(made);
         *which = made.take();
     }
     output_->add_remote_ranks(options_.output_dir.empty() ? options_.ranks : 0);
@@ -150,9 +146,7 @@ status head::start_agent(std::size_t index) {
     }
     unique_fd errors;
     auto number = output_->open_error_pipe(errors);
-    if (!number) {
-        return number.take_failure();
-    }
+    DIOMP_TRY(number);
     which.shell_output = number.value();
     spawn_request request;
     if (which.is_local) {
@@ -184,9 +178,7 @@ status head::start_agent(std::size_t index) {
     which.shell_fd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.shell.pid(), 0)));
     auto token = loop_->add(which.shell_fd.get(), EPOLLIN,
                             [this, index](std::uint32_t) { on_shell_exit(index); });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     which.shell_token = token.value();
     if (options_.verbose) {
         output_->message(fmt::format("host {}: ranks {} to {}, started by {} (pid {})",

@@ -21,9 +21,7 @@ job::~job() = default;
 
 status job::set_up() {
     auto made = node::create(*loop_, *this, fmt::format("{}={}", local::job_variable, job_id_));
-    if (!made) {
-        return made.take_failure();
-    }
+    DIOMP_TRY(made);
     node_ = made.take();
     return {};
 }
@@ -77,14 +75,10 @@ status job::start() {
 result<rank_descriptors> job::open_descriptors(int rank) {
     auto input = rank == 0 ? input_forwarder::open(*loop_, input_)
                            : result<unique_fd>(unique_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)));
-    if (!input) {
-        return input.take_failure();
-    }
+    DIOMP_TRY(input);
     auto ends = options_.output_dir.empty() ? output_->open_pipes(rank)
                                             : open_output_files(rank, options_.output_dir);
-    if (!ends) {
-        return ends.take_failure();
-    }
+    DIOMP_TRY(ends);
     return rank_descriptors{input.take(), std::move(ends.value().out), std::move(ends.value().err)};
 }
 
