@@ -54,7 +54,7 @@ result<std::unique_ptr<node>> node::create(event_loop &loop, node_events &events
     return made;
 }
 
-status node::start(node_plan plan,
+status node::start(node_plan plan, exchange_events &exchange,
                    const std::function<result<rank_descriptors>(int rank)> &descriptors) {
     plan_ = std::move(plan);
     oom_ = oom_counter::of_this_process();
@@ -62,12 +62,12 @@ status node::start(node_plan plan,
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto ends = descriptors(rank);
         DIOMP_TRY(ends);
-        DIOMP_TRY(start_rank(rank, ends.value()));
+        DIOMP_TRY(start_rank(rank, exchange, ends.value()));
     }
     return {};
 }
 
-status node::start_rank(int rank, const rank_descriptors &descriptors) {
+status node::start_rank(int rank, exchange_events &exchange, const rank_descriptors &descriptors) {
     local::rank_info_packet setup_packet;
     setup_packet.rank = static_cast<std::uint32_t>(rank);
     setup_packet.size = static_cast<std::uint32_t>(plan_.world_size);
@@ -76,8 +76,8 @@ status node::start_rank(int rank, const rank_descriptors &descriptors) {
     setup_packet.job_id = plan_.job_id;
     setup_packet.host = plan_.host;
     unique_fd rank_end;
-    auto link = rank_link::create(loop_, events_, setup_packet, terminator_->liveness_fd(),
-                                  stacks_->request_fd(), rank_end);
+    auto link = rank_link::create(loop_, events_, exchange, setup_packet,
+                                  terminator_->liveness_fd(), stacks_->request_fd(), rank_end);
     DIOMP_TRY(link);
     spawn_request request = plan_.common;
     for (const auto &[name, value] :

@@ -2,9 +2,9 @@
 // The ranks of one machine: starts them, receives their packets and exits, and cleans up.
 #pragma once
 
-#include "cpu_layout.h"
 #include "event_loop.h"
 #include "guard.h"
+#include "node_plan.h"
 #include "oom_counter.h"
 #include "rank_terminator.h"
 #include "stack_collector.h"
@@ -29,17 +29,6 @@ public:
     virtual void on_stacks_done(const std::vector<std::string> &silent) = 0;
 };
 
-struct node_plan {
-    int first_rank = 0;
-    int ranks = 0;
-    int world_size = 0;
-    std::string job_id;
-    std::string host;
-    std::vector<cpu_list> placement;         ///< [rank - first_rank]
-    std::vector<std::string> remote_devices; ///< [rank - first_rank] DIOMP_REMOTE_DEVICES, or empty
-    spawn_request common; ///< program, arguments, environment, signal mask and limits of all ranks
-};
-
 struct rank_descriptors {
     unique_fd in;
     unique_fd out;
@@ -57,7 +46,7 @@ public:
 
     /// Starts the ranks and returns without waiting for their programs. On failure some ranks may
     /// have been started.
-    status start(node_plan plan,
+    status start(node_plan plan, exchange_events &exchange,
                  const std::function<result<rank_descriptors>(int rank)> &descriptors);
     [[nodiscard]] const node_plan &plan() const { return plan_; }
     [[nodiscard]] pid_t pid(int rank) const { return at(rank).process.pid(); }
@@ -93,7 +82,7 @@ private:
     [[nodiscard]] const rank_process &at(int rank) const {
         return ranks_[static_cast<std::size_t>(rank - plan_.first_rank)];
     }
-    status start_rank(int rank, const rank_descriptors &descriptors);
+    status start_rank(int rank, exchange_events &exchange, const rank_descriptors &descriptors);
     void on_rank_exit(int rank);
     void on_stacks_done(const std::vector<stack_collector::silent_rank> &silent);
 

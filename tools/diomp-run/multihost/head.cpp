@@ -174,7 +174,7 @@ void head::request_stacks() {
         }
     }
     if (std::ranges::none_of(hosts_, &host::stacks_pending)) {
-        stacks_done();
+        end_->on_stacks_done();
     }
 }
 
@@ -186,7 +186,7 @@ void head::poll_ranks() {
         }
     }
     if (std::ranges::none_of(hosts_, &host::poll_pending)) {
-        on_ranks_polled();
+        failures_->on_polled();
     }
 }
 

@@ -54,33 +54,32 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     pids_[static_cast<std::size_t>(rank)] = pid;
     switch (type) {
     case frame_type::joined:
-        rank_tracker_.join(rank);
         if (options_.verbose) {
             output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
         }
-        check_premature_exit();
+        failures_->on_join(rank);
         return;
     case frame_type::finalized:
-        note_finalized(rank);
+        failures_->on_finalize(rank);
         return;
     case frame_type::exited:
         on_exited(rank, frame);
         return;
     case frame_type::aborted:
-        fail_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        failures_->on_abort(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
     case frame_type::gave_up:
-        fail_given_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        failures_->on_give_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
     case frame_type::loss: {
         auto const peer = frame.number<std::uint32_t>();
-        note_loss(rank, peer == launch::local::unknown_peer
-                            ? std::nullopt
-                            : std::optional(static_cast<int>(peer)));
+        failures_->on_loss(rank, peer == launch::local::unknown_peer
+                                     ? std::nullopt
+                                     : std::optional(static_cast<int>(peer)));
         return;
     }
     case frame_type::closed:
-        note_closed(rank);
+        failures_->on_closed(rank);
         return;
     case frame_type::bad_rank:
         fail(1, fmt::format("{} sent an invalid message: {}", describe_rank(rank), frame.text()));
@@ -161,20 +160,20 @@ void head::on_exited(int rank, frame_reader &frame) {
     how.signal = static_cast<int>(frame.number<std::uint32_t>());
     how.core_dumped = frame.number<std::uint8_t>() != 0;
     how.reason = frame.text();
-    fail_exited(rank, how);
+    on_rank_exit(rank, how);
 }
 
 void head::on_polled(host &from) {
     if (std::exchange(from.poll_pending, false) &&
         std::ranges::none_of(hosts_, &host::poll_pending)) {
-        on_ranks_polled();
+        failures_->on_polled();
     }
 }
 
 void head::on_stacks_done(host &from) {
     if (std::exchange(from.stacks_pending, false) &&
         std::ranges::none_of(hosts_, &host::stacks_pending)) {
-        stacks_done();
+        end_->on_stacks_done();
     }
 }
 

@@ -118,7 +118,7 @@ status head::find_shell(int &exit_status) {
 }
 
 void head::start_more() {
-    while (now() == phase::running && next_to_start_ < hosts_.size() && starting_ < max_starting) {
+    while (end_->is_running() && next_to_start_ < hosts_.size() && starting_ < max_starting) {
         std::size_t const index = next_to_start_++;
         if (auto started = start_agent(index); !started) {
             fail_start(1,
@@ -218,7 +218,7 @@ void head::accept_agent(secure::pending_connections::proven_connection from) {
 }
 
 void head::send_setup(host &which) {
-    if (now() != phase::running) {
+    if (!end_->is_running()) {
         which.link->send(small_frame(frame_type::kill)); // the job is ending already
         return;
     }

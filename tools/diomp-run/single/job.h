@@ -2,10 +2,10 @@
 // A job whose ranks all run on this machine.
 #pragma once
 
-#include "core/exchange.h"
 #include "core/input_forwarder.h"
 #include "core/node.h"
 #include "core/supervisor.h"
+#include "local_exchange.h"
 
 #include <memory>
 #include <string>
@@ -36,22 +36,19 @@ private:
     result<rank_descriptors> open_descriptors(int rank);
 
     void on_hello(int rank, pid_t pid) override;
-    void on_entries(int rank, std::vector<launch::local::entry> entries) override;
-    void on_fence(int rank) override;
-    void on_get(int rank, int owner, std::string key) override;
-    void on_finalize(int rank) override;
+    void on_finalize(int rank) override { failures_->on_finalize(rank); }
     void on_abort(int rank, int code) override;
     void on_give_up(int rank, int code) override;
-    void on_loss(int rank, std::optional<int> peer) override { note_loss(rank, peer); }
-    void on_closed(int rank) override { note_closed(rank); }
+    void on_loss(int rank, std::optional<int> peer) override { failures_->on_loss(rank, peer); }
+    void on_closed(int rank) override { failures_->on_closed(rank); }
     void on_stacks_shown(int rank) override;
     void on_stacks_done(const std::vector<std::string> &silent) override;
     void on_protocol_error(int rank, const std::string &what) override;
     void on_exit(int rank, const exit_info &how) override;
     void on_start_failure(int rank, const error &why) override;
 
-    exchange exchange_;
     std::unique_ptr<node> node_;
+    std::unique_ptr<local_exchange> exchange_;
     std::unique_ptr<input_forwarder> input_;
 };
 
