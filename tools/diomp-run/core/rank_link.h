@@ -4,6 +4,7 @@
 
 #include "event_loop.h"
 #include "exchange.h"
+#include "watched_process.h"
 
 #include <deque>
 #include <memory>
@@ -83,6 +84,13 @@ private:
     bool has_joined_ = false;
     bool can_show_stacks_ = false;
     bool has_shown_stacks_ = false;
+};
+
+/// What a node keeps about one rank.
+struct rank_process {
+    watched_process process;
+    std::unique_ptr<rank_link> link;
+    bool ended = false;
 };
 
 } // namespace diomp::run

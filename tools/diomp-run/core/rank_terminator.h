@@ -3,7 +3,7 @@
 #pragma once
 
 #include "pipe.h"
-#include "rank_process.h"
+#include "rank_link.h"
 
 #include <functional>
 #include <memory>

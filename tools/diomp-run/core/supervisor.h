@@ -22,8 +22,6 @@ class supervisor : protected rank_control {
 public:
     explicit supervisor(run_options options);
     ~supervisor() override;
-    supervisor(const supervisor &) = delete;
-    supervisor &operator=(const supervisor &) = delete;
 
     /// Runs the job. Blocks until no process of the job is left. Returns diomp-run's exit status.
     int run();

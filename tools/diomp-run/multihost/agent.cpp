@@ -109,13 +109,17 @@ void agent::on_frame(frame_link & /*from*/, std::string_view bytes) {
     case frame_type::setup: {
         auto setup = decode_setup(frame);
         int exit_status = 1;
-        auto const ready = setup ? prepare(setup.take(), exit_status) : setup.take_failure();
-        report_start(ready, exit_status);
+        status const ready = setup ? prepare(setup.take(), exit_status) : setup.take_failure();
+        if (!ready) {
+            report_failure(exit_status, ready.failure());
+        }
         return;
     }
     case frame_type::go:
         if (phase_ == phase::serving) {
-            report_start(start_ranks(), 1);
+            if (auto const started = start_ranks(); !started) {
+                report_failure(1, started.failure());
+            }
         }
         return;
     case frame_type::fence_done:

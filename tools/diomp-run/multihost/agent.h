@@ -35,7 +35,6 @@ private:
     status prepare(agent_setup setup, int &exit_status);
     status start_ranks();
     result<rank_descriptors> open_descriptors(int rank);
-    void report_start(const status &started, int exit_status);
     void report_failure(int exit_status, const error &why);
     void stop() { phase_ = std::max(phase_, phase::stopping); }
     void on_signal(const signalfd_siginfo &info);

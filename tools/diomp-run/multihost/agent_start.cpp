@@ -86,12 +86,6 @@ result<rank_descriptors> agent::open_descriptors(int rank) {
     return descriptors;
 }
 
-void agent::report_start(const status &started, int exit_status) {
-    if (!started.ok()) {
-        report_failure(exit_status, started.failure());
-    }
-}
-
 void agent::report_failure(int exit_status, const error &why) {
     head_->send_failure(exit_status, fmt::format("{}: {}", setup_.block.name, describe(why)));
 }

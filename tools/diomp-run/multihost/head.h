@@ -61,7 +61,6 @@ private:
 
     // head_frames.cpp
     void on_rank_frame(host &from, frame_type type, frame_reader &frame);
-    void on_exited(int rank, frame_reader &frame);
 
     named_settings settings_; ///< forwarded to the ranks' environment
     host_table hosts_;

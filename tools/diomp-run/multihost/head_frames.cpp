@@ -54,9 +54,15 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     case frame_type::finalized:
         failures_->on_finalize(rank);
         return;
-    case frame_type::exited:
-        on_exited(rank, frame);
+    case frame_type::exited: {
+        exit_info how;
+        how.code = static_cast<int>(frame.number<std::uint32_t>());
+        how.signal = static_cast<int>(frame.number<std::uint32_t>());
+        how.core_dumped = frame.number<std::uint8_t>() != 0;
+        how.reason = frame.text();
+        on_rank_exit(rank, how);
         return;
+    }
     case frame_type::aborted:
         failures_->on_abort(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
@@ -79,15 +85,6 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     default:
         fail(1, fmt::format("host {} sent an invalid message", from.block.name));
     }
-}
-
-void head::on_exited(int rank, frame_reader &frame) {
-    exit_info how;
-    how.code = static_cast<int>(frame.number<std::uint32_t>());
-    how.signal = static_cast<int>(frame.number<std::uint32_t>());
-    how.core_dumped = frame.number<std::uint8_t>() != 0;
-    how.reason = frame.text();
-    on_rank_exit(rank, how);
 }
 
 } // namespace diomp::run

@@ -16,9 +16,27 @@ public:
         : hosts_(hosts), type_(type), on_done_(std::move(on_done)) {}
 
     /// Sends the request. `on_done` is called when it is complete; at once if no ranks run.
-    void send();
+    void send() {
+        for (const host &each : hosts_) {
+            if (each.stage == host_stage::running) {
+                pending_.insert(&each);
+            }
+        }
+        if (pending_.empty()) {
+            on_done_();
+        }
+        for (host &each : hosts_) {
+            if (pending_.contains(&each)) {
+                each.link->send(small_frame(type_));
+            }
+        }
+    }
     /// The host has replied or is gone. May be called at any time.
-    void on_reply(const host &from);
+    void on_reply(const host &from) {
+        if (pending_.erase(&from) > 0 && pending_.empty()) {
+            on_done_();
+        }
+    }
 
 private:
     host_table &hosts_;

@@ -5,6 +5,8 @@
 #include "core/exchange.h"
 #include "core/node.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -17,8 +19,19 @@ public:
     void on_entries(std::vector<launch::local::entry> entries) override {
         values_.add(std::move(entries));
     }
-    status on_fence(int rank) override;
-    status on_get(int rank, int owner, std::string key) override;
+    status on_fence(int rank) override {
+        auto complete = values_.enter_fence(rank);
+        DIOMP_TRY(complete);
+        if (complete.value()) {
+            node_.send_to_all(release_packets(values_.take_entries(), false));
+        }
+        return {};
+    }
+    /// The fence has delivered all values, so the runtime never sends `get`.
+    status on_get(int /*rank*/, int owner, std::string key) override {
+        return error(OMPX_ERR_SYSTEM,
+                     fmt::format("a request for the value '{}' of rank {}", key, owner));
+    }
 
 private:
     node &node_;
