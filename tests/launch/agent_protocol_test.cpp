@@ -46,12 +46,10 @@ TEST(agent_protocol, an_invitation_of_another_version_names_both) {
 TEST(agent_protocol, a_setup_survives_the_wire_and_not_half_of_it) {
     agent_setup sent;
     sent.world_size = 9;
-    sent.first_rank = 4;
-    sent.ranks = 5;
+    sent.block = {"b", 4, 5};
     sent.bind = binding::none;
     sent.verbose = true;
     sent.job_id = "job";
-    sent.host = "b";
     sent.directory = "/d";
     sent.search_path = "/p";
     sent.output_dir = "/o";
@@ -63,8 +61,7 @@ TEST(agent_protocol, a_setup_survives_the_wire_and_not_half_of_it) {
     EXPECT_EQ(frame.type<frame_type>(), frame_type::setup);
     auto const received = decode_setup(frame);
     ASSERT_TRUE(received.ok());
-    EXPECT_EQ(received.value().first_rank, 4U);
-    EXPECT_EQ(received.value().ranks, 5U);
+    EXPECT_EQ(received.value().block, sent.block);
     EXPECT_EQ(received.value().bind, binding::none);
     EXPECT_TRUE(received.value().verbose);
     EXPECT_EQ(received.value().output_dir, "/o");
@@ -81,7 +78,7 @@ TEST(agent_protocol, a_setup_survives_the_wire_and_not_half_of_it) {
 TEST(agent_protocol, a_setup_with_devices_for_some_ranks_only_is_an_error) {
     agent_setup sent;
     sent.world_size = 2;
-    sent.ranks = 2;
+    sent.block.ranks = 2;
     sent.command = {"app"};
     sent.remote_devices = {"h:1"};
     std::string const whole = encode_setup(sent);
@@ -93,8 +90,8 @@ TEST(agent_protocol, a_setup_with_devices_for_some_ranks_only_is_an_error) {
 TEST(agent_protocol, a_setup_with_ranks_outside_the_world_is_an_error) {
     agent_setup sent;
     sent.world_size = 0xffffffff;
-    sent.first_rank = 0xfffffffe;
-    sent.ranks = 3;
+    sent.block.first_rank = -2;
+    sent.block.ranks = 3;
     sent.command = {"app"};
     std::string const whole = encode_setup(sent);
     frame_reader frame(whole);

@@ -16,12 +16,18 @@ namespace {
 namespace local = launch::local;
 
 /// Writes down the events of one rank.
-class recorder final : public link_events {
+class recorder final : public link_events, public exchange_events {
 public:
     void on_hello(int, pid_t) override { events.emplace_back("hello"); }
-    void on_entries(int, std::vector<local::entry>) override { events.emplace_back("entries"); }
-    void on_fence(int) override { events.emplace_back("fence"); }
-    void on_get(int, int, std::string) override { events.emplace_back("get"); }
+    void on_entries(std::vector<local::entry>) override { events.emplace_back("entries"); }
+    status on_fence(int) override {
+        events.emplace_back("fence");
+        return error(OMPX_ERR_SYSTEM, "a second fence");
+    }
+    status on_get(int, int, std::string) override {
+        events.emplace_back("get");
+        return {};
+    }
     void on_finalize(int) override { events.emplace_back("finalize"); }
     void on_abort(int, int code) override { events.push_back("abort " + std::to_string(code)); }
     void on_give_up(int, int) override { events.emplace_back("give up"); }
@@ -43,9 +49,10 @@ protected:
         ASSERT_EQ(::pipe(ends), 0);
         pipe_[0] = unique_fd(ends[0]);
         pipe_[1] = unique_fd(ends[1]);
-        auto made = rank_link::create(
-            *loop_, seen_, {.rank = 3, .size = 4, .node_size = 4, .job_id = "j", .host = "h"},
-            pipe_[0].get(), pipe_[0].get(), rank_end_);
+        auto made =
+            rank_link::create(*loop_, seen_, seen_,
+                              {.rank = 3, .size = 4, .node_size = 4, .job_id = "j", .host = "h"},
+                              pipe_[0].get(), pipe_[0].get(), rank_end_);
         ASSERT_TRUE(made) << made.failure().message();
         link_ = made.take();
     }
@@ -69,6 +76,12 @@ protected:
     std::unique_ptr<rank_link> link_;
 };
 
+TEST_F(rank_link_test, an_error_of_the_exchange_is_an_invalid_packet) {
+    send_from_rank(packet_writer(local::packet_type::fence).take());
+    link_->receive();
+    EXPECT_EQ(seen_.events, (std::vector<std::string>{"fence", "a second fence"}));
+}
+
 TEST_F(rank_link_test, an_abort_arrives_though_the_rank_has_not_read_its_packets) {
     packet_writer hello(local::packet_type::hello);
     hello.number(static_cast<std::uint32_t>(::getpid()));
@@ -77,6 +90,12 @@ TEST_F(rank_link_test, an_abort_arrives_though_the_rank_has_not_read_its_packets
     rank_end_.reset();
     link_->receive();
     EXPECT_EQ(seen_.events, (std::vector<std::string>{"hello", "abort 5", "closed"}));
+}
+
+TEST_F(rank_link_test, an_error_of_the_exchange_is_an_invalid_packet) {
+    send_from_rank(packet_writer(local::packet_type::fence).take());
+    link_->receive();
+    EXPECT_EQ(seen_.events, (std::vector<std::string>{"fence", "a second fence"}));
 }
 
 TEST_F(rank_link_test, an_abort_arrives_though_a_packet_to_the_rank_fails_first) {

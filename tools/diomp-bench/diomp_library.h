@@ -9,7 +9,97 @@
 
 namespace diomp::bench {
 
-class diomp_library {
+[[noreturn]] inline void fail(const std::string &message) {
+    std::fprintf(stderr, "diomp-bench: rank %d: %s\n", ompx_rank_num(), message.c_str());
+    ompx_abort(1);
+}
+/// A separate function, so that check() is inlined.
+[[noreturn]] inline void fail_with(int status) {
+    fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
+}
+inline void check(int status) {
+    if (status != OMPX_SUCCESS) [[unlikely]] {
+        fail_with(status);
+    }
+}
+
+/// Transfers between two ranks, signals, atomics, locks.
+class diomp_transfers {
+public:
+    [[nodiscard]] static char *remote_ptr(const void *mine, int rank) {
+        return static_cast<char *>(ompx_remote_ptr(mine, rank));
+    }
+
+    static void put(int rank, void *dst, const void *src, std::size_t nbytes) {
+        check(ompx_put(rank, dst, src, nbytes));
+    }
+    static void fence(int /*rank*/) { check(ompx_fence()); }
+    static void put_and_wait(int rank, void *dst, const void *src, std::size_t nbytes) {
+        ompx_event_t event = nullptr;
+        check(ompx_put_nb(rank, dst, src, nbytes, &event));
+        check(ompx_event_wait(&event));
+    }
+    static void get(void *dst, int rank, const void *src, std::size_t nbytes) {
+        check(ompx_get(dst, rank, src, nbytes));
+    }
+    static void put_signal(int rank, void *dst, const void *src, std::size_t nbytes,
+                           std::uint64_t *signal, std::uint64_t value) {
+        check(ompx_put_signal(rank, dst, src, nbytes, signal, value, OMPX_SIGNAL_SET));
+    }
+    static void wait_signal(const std::uint64_t *signal, std::uint64_t value) {
+        check(ompx_signal_wait(signal, OMPX_CMP_EQ, value));
+    }
+    void start_get(void *dst, int rank, const void *src, std::size_t nbytes) {
+        check(ompx_get_nb(dst, rank, src, nbytes, &events_.emplace_back()));
+    }
+    void finish_gets(int /*rank*/) {
+        for (ompx_event_t &event : events_) {
+            check(ompx_event_wait(&event));
+        }
+        events_.clear();
+    }
+    static std::int64_t fetch_add(int rank, std::int64_t *target, std::int64_t operand) {
+        std::int64_t old = 0;
+        check(ompx_atomic_fetch(rank, target, &operand, &old, OMPX_INT64, OMPX_SUM));
+        return old;
+    }
+    static void lock(int rank) { check(ompx_lock(rank)); }
+    static void unlock(int rank) { check(ompx_unlock(rank)); }
+
+private:
+    std::vector<ompx_event_t> events_;
+};
+
+/// Collectives of all ranks.
+class diomp_collectives {
+public:
+    static void bcast(double *data, std::size_t nbytes) {
+        check(ompx_bcast(data, nbytes, ompx_group_world));
+    }
+    static void reduce(double *dst, const double *src, std::size_t count) {
+        check(ompx_reduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, 0, ompx_group_world));
+    }
+    static void allreduce(double *dst, const double *src, std::size_t count) {
+        check(ompx_allreduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
+    }
+    static void gather(double *dst, const double *src, std::size_t nbytes) {
+        check(ompx_gather(dst, src, nbytes, 0, ompx_group_world));
+    }
+    static void scatter(double *dst, const double *src, std::size_t nbytes) {
+        check(ompx_scatter(dst, src, nbytes, 0, ompx_group_world));
+    }
+    static void allgather(double *dst, const double *src, std::size_t nbytes) {
+        check(ompx_allgather(dst, src, nbytes, ompx_group_world));
+    }
+    static void reduce_scatter(double *dst, const double *src, std::size_t count) {
+        check(ompx_reduce_scatter(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
+    }
+    static void alltoall(double *dst, const double *src, std::size_t nbytes) {
+        check(ompx_alltoall(dst, src, nbytes, ompx_group_world));
+    }
+};
+
+class diomp_library : public diomp_transfers, public diomp_collectives {
 public:
     diomp_library()
         : rank_(ompx_rank_num()), size_(ompx_num_ranks()),
@@ -38,11 +128,7 @@ public:
         barrier();
         return result;
     }
-    [[noreturn]] void fail(const std::string &message) const {
-        std::fprintf(stderr, "diomp-bench: rank %d: %s\n", rank_, message.c_str());
-        ompx_abort(1);
-    }
-
+    [[noreturn]] static void fail(const std::string &message) { bench::fail(message); }
     /// Freed at the end of the process, with the segment.
     char *symmetric(std::size_t nbytes) const {
         auto *const memory = static_cast<char *>(allocate(nbytes, OMPX_MEM_SYMMETRIC));
@@ -50,89 +136,16 @@ public:
         return memory;
     }
     static bool allows_threads(int /*threads*/) { return true; }
-    [[nodiscard]] static char *remote_ptr(const void *mine, int rank) {
-        return static_cast<char *>(ompx_remote_ptr(mine, rank));
-    }
-
-    void put(int rank, void *dst, const void *src, std::size_t nbytes) const {
-        check(ompx_put(rank, dst, src, nbytes));
-    }
-    void fence(int /*rank*/) const { check(ompx_fence()); }
-    void put_and_wait(int rank, void *dst, const void *src, std::size_t nbytes) const {
-        ompx_event_t event = nullptr;
-        check(ompx_put_nb(rank, dst, src, nbytes, &event));
-        check(ompx_event_wait(&event));
-    }
-    void get(void *dst, int rank, const void *src, std::size_t nbytes) const {
-        check(ompx_get(dst, rank, src, nbytes));
-    }
-    void put_signal(int rank, void *dst, const void *src, std::size_t nbytes, std::uint64_t *signal,
-                    std::uint64_t value) const {
-        check(ompx_put_signal(rank, dst, src, nbytes, signal, value, OMPX_SIGNAL_SET));
-    }
-    void wait_signal(const std::uint64_t *signal, std::uint64_t value) const {
-        check(ompx_signal_wait(signal, OMPX_CMP_EQ, value));
-    }
-    void start_get(void *dst, int rank, const void *src, std::size_t nbytes) {
-        check(ompx_get_nb(dst, rank, src, nbytes, &events_.emplace_back()));
-    }
-    void finish_gets(int /*rank*/) {
-        for (ompx_event_t &event : events_) {
-            check(ompx_event_wait(&event));
-        }
-        events_.clear();
-    }
-    std::int64_t fetch_add(int rank, std::int64_t *target, std::int64_t operand) const {
-        std::int64_t old = 0;
-        check(ompx_atomic_fetch(rank, target, &operand, &old, OMPX_INT64, OMPX_SUM));
-        return old;
-    }
-    void lock(int rank) const { check(ompx_lock(rank)); }
-    void unlock(int rank) const { check(ompx_unlock(rank)); }
-
     static std::vector<std::string> buffer_kinds() { return {"private", "global"}; }
     buffer make_buffer(const std::string &kind, std::size_t nbytes) const {
         if (kind == "private") {
             return private_buffer(nbytes);
         }
         auto *const memory = static_cast<char *>(allocate(nbytes, OMPX_MEM_LOCAL));
-        return {memory, [this](char *p) { check(ompx_free(p)); }};
-    }
-    void bcast(double *data, std::size_t nbytes) const {
-        check(ompx_bcast(data, nbytes, ompx_group_world));
-    }
-    void reduce(double *dst, const double *src, std::size_t count) const {
-        check(ompx_reduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, 0, ompx_group_world));
-    }
-    void allreduce(double *dst, const double *src, std::size_t count) const {
-        check(ompx_allreduce(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
-    }
-    void gather(double *dst, const double *src, std::size_t nbytes) const {
-        check(ompx_gather(dst, src, nbytes, 0, ompx_group_world));
-    }
-    void scatter(double *dst, const double *src, std::size_t nbytes) const {
-        check(ompx_scatter(dst, src, nbytes, 0, ompx_group_world));
-    }
-    void allgather(double *dst, const double *src, std::size_t nbytes) const {
-        check(ompx_allgather(dst, src, nbytes, ompx_group_world));
-    }
-    void reduce_scatter(double *dst, const double *src, std::size_t count) const {
-        check(ompx_reduce_scatter(dst, src, count, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
-    }
-    void alltoall(double *dst, const double *src, std::size_t nbytes) const {
-        check(ompx_alltoall(dst, src, nbytes, ompx_group_world));
+        return {memory, [](char *p) { check(ompx_free(p)); }};
     }
 
 private:
-    void check(int status) const {
-        if (status != OMPX_SUCCESS) [[unlikely]] {
-            fail_with(status);
-        }
-    }
-    /// A separate function, so that check() is inlined.
-    [[noreturn]] void fail_with(int status) const {
-        fail(std::string(ompx_status_string(status)) + ": " + ompx_last_error());
-    }
     /// Allocates page-aligned, zeroed and touched memory, like private buffers.
     [[nodiscard]] void *allocate(std::size_t nbytes, ompx_mem_kind_t kind) const {
         void *const memory = ompx_alloc(nbytes, 4096, kind);
@@ -146,7 +159,6 @@ private:
     int rank_;
     int size_;
     double *slots_;
-    std::vector<ompx_event_t> events_;
 };
 
 } // namespace diomp::bench

@@ -39,11 +39,11 @@ int run(int argc, char **argv) {
     }
     auto &options = std::get<run_options>(parsed);
     add_token(options);
-    if (options.hosts.empty()) {
+    if (options.hosts.list.empty()) {
         auto const fit = check_devices(options.device_hosts, options.ranks);
         return fit ? job(std::move(options)).run() : report_usage_error(fit.failure());
     }
-    auto blocks = assign_to_hosts(options.hosts, options.ranks, options.oversubscribe);
+    auto blocks = assign_to_hosts(options.hosts.list, options.ranks, options.hosts.oversubscribe);
     if (!blocks) {
         return report_usage_error(blocks.failure());
     }

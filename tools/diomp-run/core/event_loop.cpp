@@ -103,17 +103,13 @@ void timer::acknowledge() {
 
 result<std::unique_ptr<timer>> add_timer(event_loop &loop, const std::function<void()> &on_expiry) {
     auto created = timer::create();
-    if (!created) {
-        return created.take_failure();
-    }
+    DIOMP_TRY(created);
     auto made = std::make_unique<timer>(created.take());
     auto added = loop.add(made->fd(), EPOLLIN, [which = made.get(), on_expiry](std::uint32_t) {
         which->acknowledge();
         on_expiry();
     });
-    if (!added) {
-        return added.take_failure();
-    }
+    DIOMP_TRY(added);
     return made;
 }
 

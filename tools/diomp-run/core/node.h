@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The ranks of one machine: starts them, receives their packets, sends them signals, and cleans up.
+// The ranks of one machine: starts them, receives their packets and exits, and cleans up.
 #pragma once
 
-#include "cpu_layout.h"
 #include "event_loop.h"
 #include "guard.h"
+#include "node_plan.h"
 #include "oom_counter.h"
-#include "pipe.h"
-#include "rank_link.h"
-#include "report.h"
-#include "spawn.h"
+#include "rank_terminator.h"
+#include "stack_collector.h"
 
 #include <functional>
 #include <memory>
@@ -26,21 +24,9 @@ public:
     virtual void on_exit(int rank, const exit_info &how) = 0;
     /// The rank's program could not be executed; diomp-run's exit status is status_cannot_execute.
     virtual void on_start_failure(int rank, const error &why) = 0;
-    /// Follows request_stacks(): each rank has printed its stacks or will not. `silent` has a
-    /// sentence about each rank that will not.
+    /// Follows stack_collector::request(): each rank has printed its stacks or will not. `silent`
+    /// has a sentence about each rank that will not.
     virtual void on_stacks_done(const std::vector<std::string> &silent) = 0;
-};
-
-struct node_plan {
-    int first_rank = 0;
-    int ranks = 0;
-    int world_size = 0;
-    std::string job_id;
-    std::string host;
-    std::string mark; ///< NAME=VALUE in the environment of all processes of this node and job
-    std::vector<cpu_list> placement;         ///< [rank - first_rank]
-    std::vector<std::string> remote_devices; ///< [rank - first_rank] DIOMP_REMOTE_DEVICES, or empty
-    spawn_request common; ///< program, arguments, environment, signal mask and limits of all ranks
 };
 
 struct rank_descriptors {
@@ -51,16 +37,16 @@ struct rank_descriptors {
 
 class node {
 public:
-    /// Makes this process the reaper of the ranks' orphans. `mark`: see node_plan.
+    /// Makes this process the reaper of the ranks' orphans. `mark`: NAME=VALUE in the environment
+    /// of all processes of this node and job.
     static result<std::unique_ptr<node>> create(event_loop &loop, node_events &events,
                                                 const std::string &mark);
-    ~node();
     node(const node &) = delete;
     node &operator=(const node &) = delete;
 
     /// Starts the ranks and returns without waiting for their programs. On failure some ranks may
     /// have been started.
-    status start(node_plan plan,
+    status start(node_plan plan, exchange_events &exchange,
                  const std::function<result<rank_descriptors>(int rank)> &descriptors);
     [[nodiscard]] const node_plan &plan() const { return plan_; }
     [[nodiscard]] pid_t pid(int rank) const { return at(rank).process.pid(); }
@@ -72,16 +58,8 @@ public:
     void send(int rank, const std::vector<shared_packet> &packets);
     void send_to_all(const std::vector<shared_packet> &packets);
 
-    /// Sends the signal, and SIGKILL after grace_s to the processes that are left. `notify`: also
-    /// closes the liveness pipe.
-    void end(int signal, bool notify);
-    void kill();
-    void signal(int number);
-    /// Asks all ranks to print their stacks. on_stacks_done() follows: at once if no rank can print
-    /// any, after stacks_limit_s at the latest.
-    void request_stacks();
-    /// Calls on_stacks_done() if no rank is left to wait for.
-    void check_stacks();
+    [[nodiscard]] stack_collector &stacks() { return *stacks_; }
+    [[nodiscard]] rank_terminator &terminator() { return *terminator_; }
     /// Handles the end of ranks other than `except` that were killed by a signal, without waiting
     /// for their events: the failure of a rank may arrive before the end of the rank that caused
     /// it.
@@ -91,18 +69,11 @@ public:
     /// Reaps an ended child process that is not a rank. Call on SIGCHLD.
     void reap(pid_t pid);
     /// Returns whether all ranks have ended, or some are left even after SIGKILL.
-    [[nodiscard]] bool finished() const { return ended_ == started_ || gave_up_; }
+    [[nodiscard]] bool finished() const { return ended_ == started_ || terminator_->gave_up(); }
     /// Kills processes that the ranks have left. Returns false if some cannot be killed.
     [[nodiscard]] bool clean_up();
 
 private:
-    struct rank_process {
-        spawned_process process;
-        unique_fd pidfd;
-        event_loop::token token = event_loop::token::none;
-        std::unique_ptr<rank_link> link;
-        bool ended = false;
-    };
     node(event_loop &loop, node_events &events, guard guard_process)
         : loop_(loop), events_(events), guard_(std::move(guard_process)) {}
     [[nodiscard]] rank_process &at(int rank) {
@@ -111,39 +82,20 @@ private:
     [[nodiscard]] const rank_process &at(int rank) const {
         return ranks_[static_cast<std::size_t>(rank - plan_.first_rank)];
     }
-    status start_rank(int rank, const rank_descriptors &descriptors);
+    status start_rank(int rank, exchange_events &exchange, const rank_descriptors &descriptors);
     void on_rank_exit(int rank);
-    [[nodiscard]] std::string explain_kill() const;
-    void on_grace_over();
-    void finish_stacks();
-    [[nodiscard]] std::string explain_silence(int rank) const;
+    void on_stacks_done(const std::vector<stack_collector::silent_rank> &silent);
 
     event_loop &loop_;
     node_events &events_;
     guard guard_;
     node_plan plan_;
     oom_counter oom_;
-    std::uint64_t oom_kills_before_ = 0; ///< before the ranks' start
-    /// Ranks hold the reading end; its end of file means that the job has ended.
-    pipe_ends liveness_pipe_;
-    /// Its end of file asks the ranks to print their stacks.
-    pipe_ends stacks_;
-    bool stacks_requested_ = false; ///< until all ranks have answered
-    std::unique_ptr<timer> stacks_limit_;
-    std::unique_ptr<timer> grace_;
+    std::unique_ptr<stack_collector> stacks_;
+    std::unique_ptr<rank_terminator> terminator_;
     std::vector<rank_process> ranks_; ///< [rank - first_rank]
     std::size_t started_ = 0;
     std::size_t ended_ = 0; ///< ranks whose exit is known
-    bool killed_ = false;
-    bool reaped_ = false;  ///< the ranks' process ids may have been reused
-    bool gave_up_ = false; ///< processes are left even after SIGKILL
 };
-
-/// Time to print stacks.
-inline constexpr double stacks_limit_s = 1.0;
-/// Time to end after a signal, before SIGKILL.
-inline constexpr double grace_s = 1.0;
-/// Time for processes to end after SIGKILL: at once, unless they hang in the kernel.
-inline constexpr double kill_limit_s = 5.0;
 
 } // namespace diomp::run

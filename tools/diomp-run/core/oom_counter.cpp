@@ -116,12 +116,14 @@ oom_counter oom_counter::of_this_process(const std::string &root) {
         found.folder_ = is_inside ? found.top_ + std::string(below) : found.top_;
         found.events_ = found.folder_ + (version_2 ? "/memory.events" : "/memory.oom_control");
         found.limit_ = version_2 ? "/memory.max" : "/memory.limit_in_bytes";
-        if (found.kills()) {
+        if (auto const kills = found.kills()) {
+            found.kills_before_ = *kills;
             return found;
         }
     }
     oom_counter machine;
     machine.events_ = root + "/proc/vmstat";
+    machine.kills_before_ = machine.kills().value_or(0);
     return machine;
 }
 
@@ -144,6 +146,15 @@ std::optional<std::uint64_t> oom_counter::lowest_limit() const {
         folder.resize(slash == std::string::npos ? 0 : slash);
     }
     return lowest < no_limit ? std::optional(lowest) : std::nullopt;
+}
+
+std::string oom_counter::explain_kill() const {
+    if (kills().value_or(0) <= kills_before_) {
+        return {};
+    }
+    return fmt::format("out of memory, the kernel's OOM killer has ended it; it is the memory of "
+                       "{}; use fewer ranks per node or less memory per rank, or raise the limit",
+                       describe_scope());
 }
 
 std::string oom_counter::describe_scope() const {

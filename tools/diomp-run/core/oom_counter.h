@@ -19,6 +19,8 @@ public:
 
     /// Returns the number of kills so far; nullopt if the kernel does not report it.
     [[nodiscard]] std::optional<std::uint64_t> kills() const;
+    /// Explains a SIGKILL: returns "" if no kill has been counted since this counter was made.
+    [[nodiscard]] std::string explain_kill() const;
     /// Describes the memory that ran out: "the cgroup /job7, which may use 512.0 MiB", "this
     /// machine".
     [[nodiscard]] std::string describe_scope() const;
@@ -31,11 +33,12 @@ private:
     static std::optional<mount> find_mount(const std::string &table, bool version_2);
     [[nodiscard]] std::optional<std::uint64_t> lowest_limit() const;
 
-    std::string events_; ///< the file with the counter
-    std::string folder_; ///< the cgroup's directory; empty: none
-    std::string top_;    ///< where the hierarchy is mounted
-    std::string limit_;  ///< name of the file with a cgroup's limit
-    std::string group_;  ///< the cgroup's name
+    std::string events_;             ///< the file with the counter
+    std::string folder_;             ///< the cgroup's directory; empty: none
+    std::string top_;                ///< where the hierarchy is mounted
+    std::string limit_;              ///< name of the file with a cgroup's limit
+    std::string group_;              ///< the cgroup's name
+    std::uint64_t kills_before_ = 0; ///< when this counter was made
 };
 
 } // namespace diomp::run

@@ -4,6 +4,7 @@
 #include "base/read_file.h"
 #include "diomp.h"
 #include "multihost/remote_shell.h"
+#include "own_process.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -57,36 +58,36 @@ std::vector<Host> require_hosts(const char *option, result<std::vector<Host>> pa
     return parsed.take();
 }
 
-void add_host_options(CLI::App &app, run_options &options) {
+void add_host_options(CLI::App &app, host_options &hosts) {
     auto *const list = app.add_option_function<std::string>(
                               "--hosts,--host",
-                              [&options](const std::string &text) {
-                                  options.hosts = require_hosts("--hosts", parse_hosts(text));
+                              [&hosts](const std::string &text) {
+                                  hosts.list = require_hosts("--hosts", parse_hosts(text));
                               },
                               "Run on these hosts, started by a remote shell. Without slots the "
                               "ranks are spread evenly; with slots each host is filled in turn")
                            ->type_name("HOST[:SLOTS],...");
     app.add_option_function<std::string>(
            "--hostfile",
-           [&options](const std::string &path) {
+           [&hosts](const std::string &path) {
                auto const content = read_file(path, max_host_file_bytes);
                if (!content) {
                    throw CLI::ValidationError("--hostfile", content.failure().message());
                }
-               options.hosts = require_hosts("--hostfile", parse_host_file(content.value(), path));
+               hosts.list = require_hosts("--hostfile", parse_host_file(content.value(), path));
            },
            "The same from a file: a host per line, as HOST, HOST:SLOTS or HOST slots=SLOTS")
         ->type_name("FILE")
         ->excludes(list);
-    app.add_flag("--oversubscribe", options.oversubscribe, "Allow more ranks than slots");
-    app.add_option("--rsh", options.remote_shell,
+    app.add_flag("--oversubscribe", hosts.oversubscribe, "Allow more ranks than slots");
+    app.add_option("--rsh", hosts.remote_shell,
                    fmt::format("Remote shell: gets HOST and a command. Default: DIOMP_RSH, or {}",
                                default_remote_shell))
         ->type_name("COMMAND");
-    app.add_option("--agent-program", options.agent_program,
+    app.add_option("--agent-program", hosts.agent_program,
                    "Path of diomp-run on the hosts. Default: the same as here")
         ->type_name("PATH");
-    app.add_option("--head-address", options.head_address,
+    app.add_option("--head-address", hosts.head_address,
                    "Address, name or interface of this host to which the others connect. Default: "
                    "all are tried")
         ->type_name("ADDRESS");
@@ -137,7 +138,7 @@ void add_options(CLI::App &app, run_options &options) {
     app.add_option("--timeout", options.timeout_s, "End the job after this time, with status 124")
         ->check(CLI::Range(0.0, 1e9))
         ->type_name("SECONDS");
-    add_host_options(app, options);
+    add_host_options(app, options.hosts);
     app.add_flag("-q,--quiet", options.quiet, "Do not say why a job failed");
     app.add_flag("-v,--verbose", options.verbose, "Say which rank runs where");
     app.set_version_flag("--version", fmt::format("diomp-run {}.{}.{}", DIOMP_VERSION_MAJOR,
@@ -192,6 +193,10 @@ std::string find_usage_error(const std::vector<std::string> &command) {
 
 } // namespace
 
+std::string host_options::program() const {
+    return agent_program.empty() ? own_program() : agent_program;
+}
+
 std::variant<run_options, int> parse_command_line(int argc, const char *const *argv) {
     run_options options;
     CLI::App app("Runs a program on several ranks, on this machine or on several hosts.",
@@ -206,16 +211,17 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", misuse.what());
         return status_usage;
     }
-    if (options.ranks == 0 && options.hosts.empty() && !options.device_hosts.empty()) {
+    if (options.ranks == 0 && options.hosts.list.empty() && !options.device_hosts.empty()) {
         options.ranks = 1; // for a program that does not use ranks
     }
-    if (options.ranks == 0 && options.hosts.empty()) {
+    if (options.ranks == 0 && options.hosts.list.empty()) {
         std::fputs("diomp-run: how many ranks? Give -n N\nTry 'diomp-run --help'.\n", stderr);
         return status_usage;
     }
-    if (options.remote_shell.empty()) {
+    if (options.hosts.remote_shell.empty()) {
         const char *const chosen = std::getenv("DIOMP_RSH");
-        options.remote_shell = chosen != nullptr && *chosen != '\0' ? chosen : default_remote_shell;
+        options.hosts.remote_shell =
+            chosen != nullptr && *chosen != '\0' ? chosen : default_remote_shell;
     }
     if (options.devices_per_rank > 0) {
         // As a setting it reaches the other hosts; after the settings of -x.

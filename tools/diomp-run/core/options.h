@@ -15,6 +15,18 @@ namespace diomp::run {
 
 enum class binding { automatic, core, none };
 
+/// The hosts of a job, and how diomp-run is started there.
+struct host_options {
+    std::vector<host_slots> list; ///< empty: all ranks run on this machine
+    bool oversubscribe = false;
+    std::string remote_shell;  ///< from --rsh, DIOMP_RSH, or the default
+    std::string agent_program; ///< from --agent-program, or empty
+    std::string head_address;  ///< empty: all addresses of this host
+
+    /// Returns the path of diomp-run on the hosts: by default that of this one.
+    [[nodiscard]] std::string program() const;
+};
+
 struct run_options {
     int ranks = 0;                    ///< 0: the number of slots of the hosts
     std::vector<std::string> command; ///< program and its arguments
@@ -27,14 +39,7 @@ struct run_options {
     /// From -x; no value: forwarded from diomp-run's environment.
     std::vector<std::pair<std::string, std::optional<std::string>>> environment;
     double timeout_s = 0; ///< 0: none
-
-    /// Empty: all ranks run on this machine.
-    std::vector<host_slots> hosts;
-    bool oversubscribe = false;
-    std::string remote_shell;  ///< from --rsh, DIOMP_RSH, or the default
-    std::string agent_program; ///< path of diomp-run on the hosts; empty: the path of this one
-    std::string head_address;  ///< empty: all addresses of this host
-
+    host_options hosts;
     std::vector<device_host> device_hosts; ///< from --remote-devices
 };
 

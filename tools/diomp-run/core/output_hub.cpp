@@ -56,9 +56,7 @@ output_hub::~output_hub() {
 
 result<std::unique_ptr<output_hub>> output_hub::create(event_loop &loop, bool tag_lines) {
     auto idle = timer::create();
-    if (!idle) {
-        return idle.take_failure();
-    }
+    DIOMP_TRY(idle);
     std::unique_ptr<output_hub> hub(new output_hub(loop, tag_lines, idle.take()));
     auto *const self = hub.get();
     // One stream if both are the same terminal or file, so that their lines do not mix.
@@ -76,9 +74,7 @@ result<std::unique_ptr<output_hub>> output_hub::create(event_loop &loop, bool ta
         }
         self->update_timer();
     });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     self->idle_token_ = token.value();
     return hub;
 }
@@ -96,9 +92,7 @@ status output_hub::open_channel(std::string prefix, stream &to, unique_fd &writi
         read_some(added);
         update_timer();
     });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     added.token = token.value();
     return {};
 }

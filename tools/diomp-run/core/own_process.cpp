@@ -61,9 +61,7 @@ result<std::unique_ptr<signal_port>> signal_port::create(event_loop &loop,
                 on_signal(info);
             }
         });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     port->token_ = token.value();
     return port;
 }

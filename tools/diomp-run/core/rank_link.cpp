@@ -15,6 +15,7 @@ namespace diomp::run {
 namespace local = launch::local;
 
 result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_events &events,
+                                                     exchange_events &exchange,
                                                      const local::rank_info_packet &setup_packet,
                                                      int liveness_fd, int stacks_fd,
                                                      unique_fd &rank_end) {
@@ -26,8 +27,8 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
     rank_end = unique_fd(ends[1]);
     DIOMP_TRY(local::send_first(ours.get(), local::encode_rank_info(setup_packet), liveness_fd,
                                 stacks_fd));
-    std::unique_ptr<rank_link> link(
-        new rank_link(loop, events, static_cast<int>(setup_packet.rank), std::move(ours)));
+    std::unique_ptr<rank_link> link(new rank_link(
+        loop, events, exchange, static_cast<int>(setup_packet.rank), std::move(ours)));
     auto *const self = link.get();
     auto token = loop.add(self->socket_.get(), EPOLLIN, [self](std::uint32_t ready) {
         if ((ready & EPOLLOUT) != 0) {
@@ -35,9 +36,7 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
         }
         self->receive();
     });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     self->token_ = token.value();
     return link;
 }
@@ -73,6 +72,12 @@ void rank_link::receive() {
     }
 }
 
+void rank_link::report_invalid(const status &handled) {
+    if (!handled) {
+        events_.on_protocol_error(rank_, handled.failure().message());
+    }
+}
+
 void rank_link::dispatch(std::string_view bytes) {
     packet_reader packet(bytes);
     auto const type = packet.type<local::packet_type>();
@@ -83,22 +88,22 @@ void rank_link::dispatch(std::string_view bytes) {
         return;
     case local::packet_type::entries: {
         std::vector<local::entry> entries;
-        if (auto decoded = local::decode_entries(packet, entries); !decoded) {
-            events_.on_protocol_error(rank_, decoded.failure().message());
+        if (auto const decoded = local::decode_entries(packet, entries); !decoded) {
+            report_invalid(decoded);
             return;
         }
         for (auto &each : entries) {
             each.owner = static_cast<std::uint32_t>(rank_); // never the owner that the rank wrote
         }
-        events_.on_entries(rank_, std::move(entries));
+        exchange_.on_entries(std::move(entries));
         return;
     }
     case local::packet_type::fence:
-        events_.on_fence(rank_);
+        report_invalid(exchange_.on_fence(rank_));
         return;
     case local::packet_type::get: {
         auto const owner = static_cast<int>(packet.number<std::uint32_t>());
-        events_.on_get(rank_, owner, std::string(packet.text()));
+        report_invalid(exchange_.on_get(rank_, owner, std::string(packet.text())));
         return;
     }
     case local::packet_type::finalize:

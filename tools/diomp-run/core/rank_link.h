@@ -4,6 +4,7 @@
 
 #include "event_loop.h"
 #include "exchange.h"
+#include "watched_process.h"
 
 #include <deque>
 #include <memory>
@@ -17,10 +18,6 @@ class link_events {
 public:
     virtual ~link_events() = default;
     virtual void on_hello(int rank, pid_t pid) = 0;
-    virtual void on_entries(int rank, std::vector<launch::local::entry> entries) = 0;
-    virtual void on_fence(int rank) = 0;
-    /// The rank requests a value that a rank of another node has published.
-    virtual void on_get(int rank, int owner, std::string key) = 0;
     virtual void on_finalize(int rank) = 0;
     virtual void on_abort(int rank, int code) = 0;
     /// The rank aborts the job after a timeout: all ranks print their stacks first.
@@ -35,11 +32,21 @@ public:
     virtual void on_protocol_error(int rank, const std::string &what) = 0;
 };
 
+/// Handlers of a rank's packets for the key-value exchange. An error means an invalid packet.
+class exchange_events {
+public:
+    virtual ~exchange_events() = default;
+    virtual void on_entries(std::vector<launch::local::entry> entries) = 0;
+    virtual status on_fence(int rank) = 0;
+    /// The rank requests a value that a rank of another node has published.
+    virtual status on_get(int rank, int owner, std::string key) = 0;
+};
+
 class rank_link {
 public:
     /// `rank_end` receives the other end, with `setup_packet` and copies of the descriptors in it.
     static result<std::unique_ptr<rank_link>>
-    create(event_loop &loop, link_events &events,
+    create(event_loop &loop, link_events &events, exchange_events &exchange,
            const launch::local::rank_info_packet &setup_packet, int liveness_fd, int stacks_fd,
            unique_fd &rank_end);
     ~rank_link();
@@ -57,15 +64,19 @@ public:
     [[nodiscard]] bool has_shown_stacks() const { return has_shown_stacks_; }
 
 private:
-    rank_link(event_loop &loop, link_events &events, int rank, unique_fd socket)
-        : loop_(loop), events_(events), rank_(rank), socket_(std::move(socket)) {}
+    rank_link(event_loop &loop, link_events &events, exchange_events &exchange, int rank,
+              unique_fd socket)
+        : loop_(loop), events_(events), exchange_(exchange), rank_(rank),
+          socket_(std::move(socket)) {}
     void dispatch(std::string_view bytes);
+    void report_invalid(const status &handled);
     void send_queued();
     void on_end();
     void close();
 
     event_loop &loop_;
     link_events &events_;
+    exchange_events &exchange_;
     int rank_;
     unique_fd socket_;
     event_loop::token token_ = event_loop::token::none;
@@ -73,6 +84,13 @@ private:
     bool has_joined_ = false;
     bool can_show_stacks_ = false;
     bool has_shown_stacks_ = false;
+};
+
+/// What a node keeps about one rank.
+struct rank_process {
+    watched_process process;
+    std::unique_ptr<rank_link> link;
+    bool ended = false;
 };
 
 } // namespace diomp::run

@@ -4,7 +4,6 @@
 #include "base/standard_descriptors.h"
 #include "launch/host.h"
 #include "multihost/listener.h"
-#include "node.h"
 #include "program.h"
 #include "program_regions.h"
 #include "rank_environment.h"
@@ -23,18 +22,10 @@ namespace {
 
 /// Minimum time for a service to listen: a log-in takes time, however short DIOMP_TIMEOUT is.
 constexpr double min_services_limit_s = 10;
-/// Extra time for the nodes, which collect the ranks' stacks, before the supervisor goes on.
-constexpr double stacks_margin_s = 0.5;
-/// Time that a consequence waits for its cause: at least, and at most for ranks that are ending and
-/// for hosts that have not reported. After that the job has about two seconds to end.
-constexpr double min_cause_wait_s = 0.25;
-constexpr double max_cause_wait_s = 2;
-
 } // namespace
 
 supervisor::supervisor(run_options options)
-    : options_(std::move(options)), host_(launch::host_name()), job_id_(launch::make_job_id(host_)),
-      rank_tracker_(options_.ranks), causes_(options_.ranks) {}
+    : options_(std::move(options)), job_id_(launch::make_job_id(launch::host_name())) {}
 
 supervisor::~supervisor() = default;
 
@@ -51,26 +42,24 @@ int supervisor::run() {
         timeout_->arm(options_.timeout_s); // including start-up
     }
     auto started = start_services();
-    if (started && phase_ == phase::running) {
+    if (started && end_->is_running()) {
         started = start();
     }
     if (!started) {
         fail_start(exit_status_.value_or(1), started.failure());
-        kill();
+        end_->kill();
     }
     while (!finished()) {
         if (auto handled = loop_->run_once(); !handled) {
             fail(1, handled.failure().message());
-            kill();
+            end_->kill();
             break;
         }
-        after_events();
-        if (std::exchange(poll_requested_, false)) {
+        if (failures_->take_poll_request()) {
             poll_ranks();
         }
     }
-    cause_wait_ = first_cause::cause_wait::none; // no more events will come
-    report_cause();
+    failures_->stop_waiting();
     stop_services();
     clean_up();
     output_->finish();
@@ -99,35 +88,43 @@ status supervisor::set_up_common() {
     auto output = output_hub::create(*loop_, options_.tag_output);
     DIOMP_TRY(output);
     output_ = output.take();
-    auto timeout = add_timer(*loop_, [this] { on_timeout(); });
+    auto timeout = add_timer(*loop_, [this] {
+        fail(status_timeout,
+             fmt::format("the job did not end within {} s (--timeout); ending it",
+                         options_.timeout_s),
+             stacks::shown);
+    });
     DIOMP_TRY(timeout);
     timeout_ = timeout.take();
-    auto limit = add_timer(*loop_, [this] { stacks_done(); });
-    DIOMP_TRY(limit);
-    stacks_limit_ = limit.take();
-    auto cause_wait = add_timer(*loop_, [this] { on_cause_timer(); });
-    DIOMP_TRY(cause_wait);
-    cause_timer_ = cause_wait.take();
+    auto end = job_end::create(*loop_, *this, [this] {
+        timeout_->disarm();
+        failures_->stop();
+    });
+    DIOMP_TRY(end);
+    end_ = end.take();
+    auto failures =
+        rank_failures::create(*loop_, options_.ranks,
+                              {.describe_rank = [this](int rank) { return describe_rank(rank); },
+                               .on_cause =
+                                   [this](const failure &cause) {
+                                       fail(cause.exit_status, cause.message,
+                                            cause.shows_stacks ? stacks::shown : stacks::hidden);
+                                   }});
+    DIOMP_TRY(failures);
+    failures_ = failures.take();
     return {};
 }
 
-void supervisor::check_premature_exit() {
-    if (auto const found = rank_tracker_.find_premature_exit()) {
-        fail_rank(found->rank, {1, fmt::format("{} {}", describe_rank(found->rank), found->what)});
-    }
-}
-
-int abort_status(int code) { return code & 0xff; }
-
 // ---- Services of remote devices
 
-services_plan supervisor::plan_services() {
+services_plan supervisor::plan_services() const {
     services_plan plan;
     plan.hosts = options_.device_hosts;
-    plan.ranks_are_local = std::ranges::all_of(
-        options_.hosts, [](const host_slots &each) { return resolve_host(each.name).is_local; });
-    plan.remote_shell = options_.remote_shell;
-    plan.program = options_.agent_program.empty() ? own_program() : options_.agent_program;
+    plan.ranks_are_local = std::ranges::all_of(options_.hosts.list, [](const host_slots &each) {
+        return resolve_host(each.name).is_local;
+    });
+    plan.remote_shell = options_.hosts.remote_shell;
+    plan.program = options_.hosts.program();
     auto const settings = forwarded_settings(environ, options_.environment);
     for (const auto &[name, value] : settings) {
         plan.settings += fmt::format("{}={}", name, value) + '\0';
@@ -160,7 +157,7 @@ status supervisor::start_services() {
         exit_status_ = exit_status;
         return started;
     }
-    while (phase_ == phase::running && !services_->ready()) {
+    while (end_->is_running() && !services_->ready()) {
         DIOMP_TRY(loop_->run_once());
     }
     if (services_->ready()) {
@@ -188,93 +185,18 @@ void supervisor::stop_services() {
     services_.reset();
 }
 
-// ---- The cause of a failure
+// ---- Failures and signals
 
-void supervisor::fail_rank(int rank, failure what) {
-    causes_.note_failure(rank, std::move(what));
-    report_cause();
-}
-
-std::string supervisor::describe_abort(int rank, int code) const {
-    auto const peer = causes_.lost_by(rank);
-    return fmt::format("{} aborted the job with status {}{}", describe_rank(rank), code,
-                       peer ? fmt::format(", after it had lost rank {}", *peer) : "");
-}
-
-void supervisor::fail_aborted(int rank, int code) {
-    fail_rank(rank, {.exit_status = abort_status(code), .message = describe_abort(rank, code)});
-}
-
-void supervisor::fail_given_up(int rank, int code) {
-    fail_rank(rank, {.exit_status = abort_status(code),
-                     .message = describe_abort(rank, code),
-                     .after_timeout = true,
-                     .shows_stacks = true});
-}
-
-void supervisor::fail_exited(int rank, const exit_info &how) {
-    if (how.success()) {
-        rank_tracker_.mark_exited(rank);
-        check_premature_exit();
-    } else {
-        if (services_) {
-            services_->poll(); // an ended service may be the reason
-        }
-        // The reader has closed the output, as in `diomp-run ... | head`: no message is needed.
-        bool const quiet = how.signal == SIGPIPE && output_->reader_closed();
-        fail_rank(
-            rank,
-            {.exit_status = how.status(),
-             .message = quiet ? "" : fmt::format("{} {}", describe_rank(rank), describe(how))});
+void supervisor::on_rank_exit(int rank, const exit_info &how) {
+    if (!how.success() && services_) {
+        services_->poll(); // an ended service may be the reason
     }
-    causes_.note_done(rank);
-    report_cause();
+    // The reader has closed the output, as in `diomp-run ... | head`: no message is needed.
+    failures_->on_exit(rank, how, how.signal == SIGPIPE && output_->reader_closed());
 }
-
-void supervisor::note_loss(int rank, std::optional<int> peer) { causes_.note_loss(rank, peer); }
-
-void supervisor::note_closed(int rank) { causes_.note_closed(rank); }
-
-void supervisor::note_finalized(int rank) {
-    rank_tracker_.finalize(rank);
-    causes_.note_done(rank);
-}
-
-void supervisor::on_ranks_polled() {
-    has_reports_ = true;
-    report_cause();
-}
-
-void supervisor::report_cause() {
-    if (phase_ != phase::running || !causes_.has_failure()) {
-        return;
-    }
-    if (cause_wait_ == first_cause::cause_wait::reports && is_short_wait_over_ && has_reports_) {
-        cause_wait_ = first_cause::cause_wait::exits;
-    }
-    if (const failure *const cause = causes_.find(cause_wait_)) {
-        cause_timer_->disarm();
-        fail(cause->exit_status, cause->message,
-             cause->shows_stacks ? stacks::shown : stacks::hidden);
-    } else if (!std::exchange(is_polled_, true)) {
-        poll_requested_ = true;
-        cause_timer_->arm(min_cause_wait_s);
-    }
-}
-
-void supervisor::on_cause_timer() {
-    if (!std::exchange(is_short_wait_over_, true)) {
-        cause_timer_->arm(max_cause_wait_s - min_cause_wait_s);
-    } else {
-        cause_wait_ = first_cause::cause_wait::none;
-    }
-    report_cause();
-}
-
-// ---- Ending
 
 void supervisor::fail(int exit_status, const std::string &message, stacks wanted) {
-    if (phase_ != phase::running) {
+    if (!end_->is_running()) {
         return; // a consequence of the reported failure
     }
     exit_status_ = exit_status;
@@ -285,53 +207,18 @@ void supervisor::fail(int exit_status, const std::string &message, stacks wanted
     // The liveness pipe wakes ranks that wait in DiOMP for the failed rank; the signal ends the
     // others.
     if (wanted == stacks::shown) {
-        show_and_end(SIGTERM, true);
+        end_->show_and_end(SIGTERM, true);
     } else {
-        end(SIGTERM, true);
+        end_->end(SIGTERM, true);
     }
 }
 
 void supervisor::fail_start(int exit_status, const error &why) {
-    if (phase_ == phase::running) {
+    if (end_->is_running()) {
         output_->message(describe(why));
         exit_status_ = exit_status;
-        end(SIGTERM, true);
+        end_->end(SIGTERM, true);
     }
-}
-
-void supervisor::show_and_end(int signal, bool notify) {
-    phase_ = phase::showing;
-    timeout_->disarm();
-    end_signal_ = signal;
-    end_notifies_ = notify;
-    stacks_limit_->arm(stacks_limit_s + stacks_margin_s);
-    request_stacks();
-}
-
-void supervisor::stacks_done() {
-    if (phase_ == phase::showing) {
-        end(end_signal_, end_notifies_);
-    }
-}
-
-void supervisor::end(int signal, bool notify) {
-    phase_ = phase::ending;
-    timeout_->disarm();
-    cause_timer_->disarm();
-    stacks_limit_->disarm();
-    end_ranks(signal, notify);
-}
-
-void supervisor::kill() {
-    phase_ = phase::killed;
-    timeout_->disarm();
-    kill_ranks();
-}
-
-void supervisor::on_timeout() {
-    fail(status_timeout,
-         fmt::format("the job did not end within {} s (--timeout); ending it", options_.timeout_s),
-         stacks::shown);
 }
 
 void supervisor::on_signal(const signalfd_siginfo &info) {
@@ -357,8 +244,8 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
     default:
         break;
     }
-    if (phase_ != phase::running) {
-        kill(); // second signal
+    if (!end_->is_running()) {
+        end_->kill(); // second signal
         return;
     }
     exit_status_ = status_signal_base + signal;
@@ -367,9 +254,9 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
     }
     // The liveness pipe stays open: a rank that handles the signal may need the others for that.
     if (signal == SIGQUIT) { // Ctrl-\ asks for core dumps; stacks help as well
-        show_and_end(signal, false);
+        end_->show_and_end(signal, false);
     } else {
-        end(signal, false);
+        end_->end(signal, false);
     }
 }
 

@@ -7,27 +7,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::run {
-namespace {
 
 namespace local = launch::local;
-
-/// Limit for the head to close the connection after the agent has sent its last frame.
-constexpr double shutdown_limit_s = 10;
-
-std::vector<shared_packet> value_packet(const std::string *value) {
-    frame_writer packet(local::packet_type::value);
-    packet.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
-    packet.text(value != nullptr ? *value : "");
-    return {std::make_shared<const std::string>(packet.take())};
-}
-
-} // namespace
 
 agent::agent() = default;
 agent::~agent() = default;
@@ -39,7 +26,7 @@ int agent::run() {
         std::fprintf(stderr, "diomp-run: %s\n", describe(ready.failure()).c_str());
         return 1;
     }
-    while (!stopping_ || (node_ && !node_->finished())) {
+    while (phase_ == phase::serving || (node_ && !node_->finished())) {
         if (!loop_->run_once()) {
             break;
         }
@@ -55,9 +42,10 @@ status agent::set_up() {
     fill_standard_descriptors();
     auto bootstrap = read_bootstrap();
     DIOMP_TRY(bootstrap);
-    bootstrap_ = bootstrap.take();
-    ignore_signals(bootstrap_.ignored_signals); // a remote shell does not pass dispositions on
-    auto connection = connect_to_head(bootstrap_);
+    index_ = bootstrap.value().index;
+    // A remote shell does not pass dispositions on.
+    ignore_signals(bootstrap.value().ignored_signals);
+    auto connection = connect_to_head(bootstrap.value());
     DIOMP_TRY(connection);
     unique_fd const null(open("/dev/null", O_RDONLY | O_CLOEXEC));
     dup2(null.get(), STDIN_FILENO);
@@ -68,24 +56,9 @@ status agent::set_up() {
         signal_port::create(*loop_, [this](const signalfd_siginfo &info) { on_signal(info); });
     DIOMP_TRY(signals);
     signals_ = signals.take();
-    auto link = frame_link::create(*loop_, *this, std::move(connection.value().socket),
-                                   std::move(connection.value().proven), bootstrap_.timeout_s);
+    auto link = head_link::create(*loop_, *this, connection.take(), bootstrap.value().timeout_s);
     DIOMP_TRY(link);
     head_ = link.take();
-    double const interval_s = heartbeat_interval(bootstrap_.timeout_s);
-    auto alive = add_timer(*loop_, [this, interval_s] {
-        // A queued frame serves as a heartbeat too.
-        if (head_->flushed()) {
-            head_->send(small_frame(frame_type::alive));
-        }
-        alive_->arm(interval_s);
-    });
-    DIOMP_TRY(alive);
-    alive_ = alive.take();
-    auto shutdown_timer = add_timer(*loop_, [this] { head_->close(); });
-    DIOMP_TRY(shutdown_timer);
-    alive_->arm(interval_s);
-    shutdown_timer_ = shutdown_timer.take();
     return {};
 }
 
@@ -95,9 +68,7 @@ void agent::clean_up() {
     if (output_) {
         output_->finish();
     }
-    head_->send(small_frame(frame_type::done, static_cast<std::uint8_t>(clean ? 1 : 0)));
-    head_->finish_sending();
-    shutdown_timer_->arm(shutdown_limit_s);
+    head_->finish(clean);
 }
 
 void agent::on_signal(const signalfd_siginfo &info) {
@@ -111,21 +82,19 @@ void agent::on_signal(const signalfd_siginfo &info) {
     case SIGINT:
     case SIGTERM:
     case SIGHUP:
-    case SIGQUIT: {
+    case SIGQUIT:
         // Sent by a user of this host, or by the remote shell when its session ends.
-        frame_writer frame(frame_type::start_failed);
-        frame.number(static_cast<std::uint8_t>(status_signal_base + signal));
-        frame.text(fmt::format("diomp-run on {} (pid {}) got {}",
-                               setup_.host.empty() ? launch::host_name() : setup_.host, getpid(),
-                               signal_name(signal)));
-        head_->send(frame.take());
-        stopping_ = true;
-        if (node_ && !termination_sent_) {
-            termination_sent_ = true;
-            node_->end(SIGTERM, true);
+        head_->send_failure(
+            status_signal_base + signal,
+            fmt::format("diomp-run on {} (pid {}) got {}",
+                        setup_.block.name.empty() ? launch::host_name() : setup_.block.name,
+                        getpid(), signal_name(signal)));
+        if (!node_) {
+            stop();
+        } else if (std::exchange(phase_, phase::ending) != phase::ending) {
+            node_->terminator().end(SIGTERM, true);
         }
         return;
-    }
     default:
         return; // the head forwards SIGUSR1 and similar signals
     }
@@ -139,19 +108,29 @@ void agent::on_frame(frame_link & /*from*/, std::string_view bytes) {
     switch (type) {
     case frame_type::setup: {
         auto setup = decode_setup(frame);
-        report_start(setup ? prepare(setup.take()) : status(setup.take_failure()));
+        int exit_status = 1;
+        status const ready = setup ? prepare(setup.take(), exit_status) : setup.take_failure();
+        if (!ready) {
+            report_failure(exit_status, ready.failure());
+        }
         return;
     }
     case frame_type::go:
-        if (!stopping_) {
-            report_start(start_ranks());
+        if (phase_ == phase::serving) {
+            if (auto const started = start_ranks(); !started) {
+                report_failure(1, started.failure());
+            }
         }
         return;
     case frame_type::fence_done:
-        on_fence_done(frame.number<std::uint8_t>() != 0);
+        if (exchange_) {
+            exchange_->on_fence_done(frame.number<std::uint8_t>() != 0);
+        }
         return;
     case frame_type::value:
-        on_value(frame);
+        if (exchange_) {
+            exchange_->on_value(frame);
+        }
         return;
     case frame_type::output_ack:
         if (output_) {
@@ -177,29 +156,27 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
     auto const number = static_cast<int>(frame.number<std::uint8_t>());
     switch (type) {
     case frame_type::end:
-        stopping_ = true;
-        termination_sent_ = true;
+        phase_ = phase::ending;
         if (node_) {
-            node_->end(number, frame.number<std::uint8_t>() != 0);
+            node_->terminator().end(number, frame.number<std::uint8_t>() != 0);
         }
         return;
     case frame_type::kill:
-        stopping_ = true;
-        termination_sent_ = true;
+        phase_ = phase::ending;
         if (node_) {
-            node_->kill();
+            node_->terminator().kill();
         }
         return;
     case frame_type::show_stacks:
         if (node_) {
-            node_->request_stacks();
+            node_->stacks().request();
         } else {
             on_stacks_done({});
         }
         return;
     case frame_type::signal:
         if (node_) {
-            node_->signal(number);
+            node_->terminator().signal(number);
         }
         return;
     case frame_type::poll:
@@ -215,35 +192,9 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
 
 void agent::on_disconnect(frame_link & /*from*/, const std::string & /*why*/) {
     // The job cannot go on without the head.
-    stopping_ = true;
+    stop();
     if (node_) {
-        node_->kill();
-    }
-}
-
-void agent::on_fence_done(bool invalidate) {
-    if (invalidate) {
-        cache_.clear();
-    }
-    if (node_) {
-        node_->send_to_all(release_packets(deferred_entries_, invalidate));
-    }
-    deferred_entries_.clear();
-}
-
-void agent::on_value(frame_reader &frame) {
-    auto const owner = static_cast<int>(frame.number<std::uint32_t>());
-    value_key const key(owner, std::string(frame.text()));
-    bool const found = frame.number<std::uint8_t>() != 0;
-    std::string const value(frame.text());
-    if (found) {
-        cache_.insert_or_assign(key, value);
-    }
-    auto const waiting = pending_gets_.extract(key);
-    if (!waiting.empty() && node_) {
-        for (int const rank : waiting.mapped()) {
-            node_->send(rank, value_packet(found ? &value : nullptr));
-        }
+        node_->terminator().kill();
     }
 }
 
@@ -257,39 +208,6 @@ void agent::send_rank(frame_type type, int rank) {
 void agent::on_hello(int rank, pid_t /*pid*/) { send_rank(frame_type::joined, rank); }
 
 void agent::on_finalize(int rank) { send_rank(frame_type::finalized, rank); }
-
-void agent::on_entries(int /*rank*/, std::vector<local::entry> entries) {
-    exchange_->add(std::move(entries));
-}
-
-void agent::on_fence(int rank) {
-    auto const complete = exchange_->enter_fence(rank);
-    if (!complete) {
-        on_protocol_error(rank, complete.failure().message());
-    } else if (complete.value()) {
-        deferred_entries_ = exchange_->take_entries();
-        for (const std::string &frame : entry_frames(deferred_entries_)) {
-            head_->send(frame);
-        }
-        head_->send(small_frame(frame_type::fence));
-    }
-}
-
-void agent::on_get(int rank, int owner, std::string key) {
-    value_key wanted(owner, std::move(key));
-    if (auto const known = cache_.find(wanted); known != cache_.end()) {
-        node_->send(rank, value_packet(&known->second));
-        return;
-    }
-    auto const [item, is_new] = pending_gets_.try_emplace(std::move(wanted));
-    item->second.push_back(rank);
-    if (is_new) {
-        frame_writer frame(frame_type::get);
-        frame.number(static_cast<std::uint32_t>(owner));
-        frame.text(item->first.second);
-        head_->send(frame.take());
-    }
-}
 
 void agent::on_abort(int rank, int code) { send_abort(frame_type::aborted, rank, code); }
 
@@ -317,14 +235,12 @@ void agent::on_stacks_shown(int rank) {
     if (output_) {
         output_->collect(rank);
     }
-    node_->check_stacks();
+    node_->stacks().check();
 }
 
 void agent::on_stacks_done(const std::vector<std::string> &silent) {
     for (const std::string &sentence : silent) {
-        frame_writer frame(frame_type::message);
-        frame.text(sentence);
-        head_->send(frame.take());
+        head_->send_message(sentence);
     }
     head_->send(small_frame(frame_type::stacks_done));
 }
@@ -349,7 +265,7 @@ void agent::on_exit(int rank, const exit_info &how) {
     frame.text(how.reason);
     head_->send(frame.take());
     if (node_->finished()) {
-        stopping_ = true;
+        stop();
     }
 }
 

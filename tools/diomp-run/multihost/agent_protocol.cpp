@@ -66,12 +66,12 @@ result<agent_bootstrap> decode_bootstrap(const std::string &text) {
 std::string encode_setup(const agent_setup &setup) {
     frame_writer frame(frame_type::setup);
     frame.number(setup.world_size);
-    frame.number(setup.first_rank);
-    frame.number(setup.ranks);
+    frame.number(static_cast<std::uint32_t>(setup.block.first_rank));
+    frame.number(static_cast<std::uint32_t>(setup.block.ranks));
     frame.number(static_cast<std::uint8_t>(setup.bind));
     frame.number(static_cast<std::uint8_t>(setup.verbose ? 1 : 0));
-    for (const std::string *const text :
-         {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
+    for (const std::string *const text : {&setup.job_id, &setup.block.name, &setup.directory,
+                                          &setup.search_path, &setup.output_dir}) {
         frame.text(*text);
     }
     for (const auto *const texts : {&setup.command, &setup.remote_devices}) {
@@ -91,12 +91,14 @@ std::string encode_setup(const agent_setup &setup) {
 result<agent_setup> decode_setup(frame_reader &frame) {
     agent_setup setup;
     setup.world_size = frame.number<std::uint32_t>();
-    setup.first_rank = frame.number<std::uint32_t>();
-    setup.ranks = frame.number<std::uint32_t>();
+    auto const first_rank = frame.number<std::uint32_t>();
+    auto const ranks = frame.number<std::uint32_t>();
+    setup.block.first_rank = static_cast<int>(first_rank);
+    setup.block.ranks = static_cast<int>(ranks);
     setup.bind = static_cast<binding>(frame.number<std::uint8_t>());
     setup.verbose = frame.number<std::uint8_t>() != 0;
-    for (std::string *const text :
-         {&setup.job_id, &setup.host, &setup.directory, &setup.search_path, &setup.output_dir}) {
+    for (std::string *const text : {&setup.job_id, &setup.block.name, &setup.directory,
+                                    &setup.search_path, &setup.output_dir}) {
         *text = frame.text();
     }
     for (auto *const texts : {&setup.command, &setup.remote_devices}) {
@@ -110,10 +112,9 @@ result<agent_setup> decode_setup(frame_reader &frame) {
         std::string name(frame.text());
         setup.environment.emplace_back(std::move(name), frame.text());
     }
-    bool const devices_fit =
-        setup.remote_devices.empty() || setup.remote_devices.size() == setup.ranks;
-    if (!frame.ok() || setup.ranks == 0 || setup.command.empty() || !devices_fit ||
-        setup.ranks > setup.world_size || setup.first_rank > setup.world_size - setup.ranks) {
+    bool const devices_fit = setup.remote_devices.empty() || setup.remote_devices.size() == ranks;
+    if (!frame.ok() || ranks == 0 || setup.command.empty() || !devices_fit ||
+        ranks > setup.world_size || first_rank > setup.world_size - ranks) {
         return error(OMPX_ERR_SYSTEM, "malformed set-up from the head");
     }
     return setup;

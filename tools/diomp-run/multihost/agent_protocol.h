@@ -35,15 +35,15 @@ enum class frame_type : std::uint8_t {
     // Sent by the head.
     setup = 2,          ///< agent_setup
     go = 3,             ///< start the ranks
-    end = 4,            ///< signal (u8), notify (u8): node::end
-    kill = 5,           ///< node::kill
+    end = 4,            ///< signal (u8), notify (u8): rank_terminator::end
+    kill = 5,           ///< rank_terminator::kill
     signal = 6,         ///< number (u8)
     fence_done = 7,     ///< invalidate (u8)
     value = 8,          ///< owner (u32), key, found (u8), value
     output_ack = 9,     ///< bytes (u32)
     output_closed = 10, ///< which (u8): its reader has closed it
     input = 11,         ///< text for rank 0; empty at the end of the input
-    show_stacks = 12,   ///< node::ask_stacks
+    show_stacks = 12,   ///< stack_collector::request
     poll = 13,          ///< report the state of the ranks; `polled` follows
     // Sent by an agent.
     ready = 21,        ///< the program was found
@@ -87,12 +87,10 @@ inline constexpr std::string_view bootstrap_end = "end\n";
 
 struct agent_setup {
     std::uint32_t world_size = 0;
-    std::uint32_t first_rank = 0;
-    std::uint32_t ranks = 0;
+    rank_block block; ///< its name as the user has written it
     binding bind = binding::automatic;
     bool verbose = false;
     std::string job_id;
-    std::string host; ///< as the user has written it
     std::string directory;
     std::string search_path;
     std::string output_dir;

@@ -54,9 +54,7 @@ result<std::unique_ptr<frame_link>> frame_link::create(event_loop &loop, frame_e
             self->receive();
         }
     });
-    if (!token) {
-        return token.take_failure();
-    }
+    DIOMP_TRY(token);
     link->token_ = token.value();
     return link;
 }

@@ -4,177 +4,86 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
+#include <optional>
 
 namespace diomp::run {
-namespace {
-
-/// Output is acknowledged in portions of this size.
-constexpr std::uint32_t ack_bytes = max_unacked_bytes / 4;
-
-} // namespace
-
 void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
     switch (type) {
     case frame_type::fence:
-        on_fence(from);
-        return;
-    case frame_type::entries: {
-        std::vector<launch::local::entry> entries;
-        if (auto decoded = launch::local::decode_entries(frame, entries); decoded.ok()) {
-            values_.stage(std::move(entries));
+        if (auto const entered = exchange_.on_fence(from); !entered) {
+            fail(1, entered.failure().message());
         }
         return;
-    }
+    case frame_type::entries:
+        exchange_.on_entries(frame);
+        return;
     case frame_type::get:
-        on_get(from, frame);
+        exchange_.on_get(from, frame);
         return;
     case frame_type::output:
-        on_output(from, frame);
+        if (options_.output_dir.empty()) {
+            ranks_output_->on_output(from, frame);
+        }
         return;
     case frame_type::input_ack:
         input_->on_ack(frame.number<std::uint32_t>());
         return;
     case frame_type::stacks_done:
-        on_stacks_done(from);
+        stacks_.on_reply(from);
         return;
     case frame_type::polled:
-        on_polled(from);
+        polls_.on_reply(from);
         return;
     default:
         break;
     }
     auto const rank = static_cast<int>(frame.number<std::uint32_t>());
     auto const pid = static_cast<pid_t>(frame.number<std::uint32_t>());
-    if (rank < from.block.first_rank || rank >= from.block.first_rank + from.block.ranks) {
+    if (!from.block.contains(rank)) {
         fail(1, fmt::format("host {} sent an invalid message", from.block.name));
         return;
     }
-    pids_[static_cast<std::size_t>(rank)] = pid;
+    hosts_.set_pid(rank, pid);
     switch (type) {
     case frame_type::joined:
-        rank_tracker_.join(rank);
         if (options_.verbose) {
             output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
         }
-        check_premature_exit();
+        failures_->on_join(rank);
         return;
     case frame_type::finalized:
-        note_finalized(rank);
+        failures_->on_finalize(rank);
         return;
-    case frame_type::exited:
-        on_exited(rank, frame);
+    case frame_type::exited: {
+        exit_info how;
+        how.code = static_cast<int>(frame.number<std::uint32_t>());
+        how.signal = static_cast<int>(frame.number<std::uint32_t>());
+        how.core_dumped = frame.number<std::uint8_t>() != 0;
+        how.reason = frame.text();
+        on_rank_exit(rank, how);
         return;
+    }
     case frame_type::aborted:
-        fail_aborted(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        failures_->on_abort(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
     case frame_type::gave_up:
-        fail_given_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        failures_->on_give_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
         return;
     case frame_type::loss: {
         auto const peer = frame.number<std::uint32_t>();
-        note_loss(rank, peer == launch::local::unknown_peer
-                            ? std::nullopt
-                            : std::optional(static_cast<int>(peer)));
+        failures_->on_loss(rank, peer == launch::local::unknown_peer
+                                     ? std::nullopt
+                                     : std::optional(static_cast<int>(peer)));
         return;
     }
     case frame_type::closed:
-        note_closed(rank);
+        failures_->on_closed(rank);
         return;
     case frame_type::bad_rank:
         fail(1, fmt::format("{} sent an invalid message: {}", describe_rank(rank), frame.text()));
         return;
     default:
         fail(1, fmt::format("host {} sent an invalid message", from.block.name));
-    }
-}
-
-void head::on_fence(host &from) {
-    if (from.in_fence) {
-        fail(1, fmt::format("host {} entered a fence twice", from.block.name));
-        return;
-    }
-    from.in_fence = true;
-    if (++in_fence_ < hosts_.size()) {
-        return;
-    }
-    in_fence_ = 0;
-    for (host &each : hosts_) {
-        each.in_fence = false;
-    }
-    bool const replaced = values_.commit();
-    send_to_all(small_frame(frame_type::fence_done, static_cast<std::uint8_t>(replaced ? 1 : 0)));
-}
-
-void head::on_get(host &from, frame_reader &frame) {
-    auto const owner = frame.number<std::uint32_t>();
-    std::string const key(frame.text());
-    const std::string *const value = values_.find(static_cast<int>(owner), key);
-    frame_writer reply(frame_type::value);
-    reply.number(owner);
-    reply.text(key);
-    reply.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
-    reply.text(value != nullptr ? *value : "");
-    from.link->send(reply.take());
-}
-
-void head::on_output(host &from, frame_reader &frame) {
-    auto const rank = static_cast<int>(frame.number<std::uint32_t>());
-    int const which = frame.number<std::uint8_t>() != 0 ? 1 : 0;
-    std::string_view const text = frame.rest();
-    if (rank < from.block.first_rank || rank >= from.block.first_rank + from.block.ranks ||
-        !options_.output_dir.empty()) {
-        return;
-    }
-    from.unacked_bytes += static_cast<std::uint32_t>(text.size());
-    output_->add_text(rank, which, text);
-    if (!output_->congested(0) && !output_->congested(1)) {
-        send_output_ack(from);
-    }
-}
-
-void head::send_output_ack(host &which) {
-    if (which.unacked_bytes >= ack_bytes && which.link) {
-        which.link->send(small_frame(frame_type::output_ack, which.unacked_bytes));
-        which.unacked_bytes = 0;
-    }
-}
-
-/// The reader of diomp-run's output has become slower or faster, or has closed it.
-void head::on_flow_change() {
-    for (int const which : {0, 1}) {
-        if (output_->reader_closed(which)) {
-            send_to_all(small_frame(frame_type::output_closed, static_cast<std::uint8_t>(which)));
-        }
-    }
-    if (!output_->congested(0) && !output_->congested(1)) {
-        for (host &each : hosts_) {
-            send_output_ack(each);
-        }
-    }
-}
-
-void head::on_exited(int rank, frame_reader &frame) {
-    exit_info how;
-    how.code = static_cast<int>(frame.number<std::uint32_t>());
-    how.signal = static_cast<int>(frame.number<std::uint32_t>());
-    how.core_dumped = frame.number<std::uint8_t>() != 0;
-    how.reason = frame.text();
-    fail_exited(rank, how);
-}
-
-void head::on_polled(host &from) {
-    if (std::exchange(from.poll_pending, false) &&
-        std::ranges::none_of(hosts_, &host::poll_pending)) {
-        on_ranks_polled();
-    }
-}
-
-void head::on_stacks_done(host &from) {
-    if (std::exchange(from.stacks_pending, false) &&
-        std::ranges::none_of(hosts_, &host::stacks_pending)) {
-        stacks_done();
     }
 }
 

@@ -94,9 +94,7 @@ result<std::vector<host_slots>> parse_hosts(std::string_view text) {
     while (true) {
         auto const comma = text.find(',');
         auto host = parse_host(trim(text.substr(0, comma)));
-        if (!host) {
-            return host.take_failure();
-        }
+        DIOMP_TRY(host);
         add_host(hosts, host.take());
         if (comma == std::string_view::npos) {
             return hosts;

@@ -31,6 +31,9 @@ struct rank_block {
     std::string name;
     int first_rank = 0;
     int ranks = 0;
+    [[nodiscard]] bool contains(int rank) const {
+        return rank >= first_rank && rank < first_rank + ranks;
+    }
     bool operator==(const rank_block &) const = default;
 };
 

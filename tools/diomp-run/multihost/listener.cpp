@@ -101,9 +101,7 @@ result<listener> listen_on_all() {
         four.sin_family = AF_INET;
         socket = listen_at(AF_INET, reinterpret_cast<const sockaddr *>(&four), sizeof four);
     }
-    if (!socket) {
-        return socket.take_failure();
-    }
+    DIOMP_TRY(socket);
     listener made;
     made.socket = socket.take();
     std::string const port = port_of(made.socket);

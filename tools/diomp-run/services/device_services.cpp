@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device_services.h"
 
-#include "core/node.h"
 #include "core/options.h"
 #include "core/own_process.h"
+#include "core/rank_terminator.h"
 #include "multihost/listener.h"
 
 #include <fmt/format.h>
@@ -15,10 +15,7 @@
 #include <cstdlib>
 #include <optional>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -65,11 +62,10 @@ std::string sibling_path(const std::string &program) {
 
 device_services::~device_services() {
     for (auto const &each : services_) {
-        loop_.remove(each->exit_token);
         loop_.remove(each->output_token);
-        if (each->pidfd.valid()) {
-            ::kill(-each->process.pid(), SIGKILL);
-            waitpid(each->process.pid(), nullptr, 0);
+        if (each->process.is_watched()) {
+            each->process.signal_group(SIGKILL);
+            each->process.reap();
         }
     }
 }
@@ -132,16 +128,11 @@ status device_services::start_one(service &which) {
     DIOMP_TRY(opened);
     pipe_ends output = opened.take();
     DIOMP_TRY(stop_blocking(output.reading));
-    auto spawned = spawn_one(which, input.reading.get(), output.writing.get());
-    DIOMP_TRY(spawned);
-    which.process = spawned.take();
+    DIOMP_TRY(which.process.start(request_for(which, input.reading.get(), output.writing.get())));
     ++running_;
     which.input = std::move(input.writing);
     which.output = std::move(output.reading);
-    which.pidfd = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, which.process.pid(), 0)));
-    auto end = loop_.add(which.pidfd.get(), EPOLLIN, [this, &which](auto) { on_exit(which); });
-    DIOMP_TRY(end);
-    which.exit_token = end.value();
+    DIOMP_TRY(which.process.watch(loop_, [this, &which] { on_exit(which); }));
     auto on_text =
         loop_.add(which.output.get(), EPOLLIN, [this, &which](auto) { on_output(which); });
     DIOMP_TRY(on_text);
@@ -178,7 +169,7 @@ std::vector<std::string> device_services::service_arguments(const service &which
     return arguments;
 }
 
-result<spawned_process> device_services::spawn_one(const service &which, int input, int output) {
+spawn_request device_services::request_for(const service &which, int input, int output) const {
     spawn_request request;
     if (which.is_local) {
         request.path = sibling_path(own_program());
@@ -199,7 +190,7 @@ result<spawned_process> device_services::spawn_one(const service &which, int inp
     request.standard_error = output;
     request.signals = plan_.signals;
     request.open_files = plan_.open_files;
-    return spawn(request);
+    return request;
 }
 
 std::vector<device_service> device_services::listening() const {
@@ -282,19 +273,16 @@ void device_services::poll() {
 }
 
 void device_services::on_exit(service &which) {
-    auto const how = which.pidfd.valid() ? peek_exit(which.process.pid()) : std::nullopt;
+    auto const how = which.process.is_watched() ? which.process.exit() : std::nullopt;
     if (!how) {
         return;
     }
-    loop_.remove(which.exit_token);
-    which.pidfd.reset();
+    which.process.unwatch();
     on_output(which); // handles its remaining output first
     loop_.remove(which.output_token);
-    waitpid(which.process.pid(), nullptr, 0);
-    auto const gone = std::exchange(which.process, spawned_process());
+    auto const why = which.process.reap();
     --running_;
-    if (!stopping_) {
-        auto const why = gone.start_failure();
+    if (phase_ < phase::stopping) {
         fail(why ? error(OMPX_ERR_SYSTEM,
                          fmt::format("host {}: {}", which.host.name, why->message()), why->remedy())
                  : error(OMPX_ERR_PEER, explain(which, *how)));
@@ -322,15 +310,15 @@ std::string device_services::explain(const service &which, const exit_info &how)
 }
 
 void device_services::fail(error why) {
-    if (!failed_ && !stopping_) {
-        failed_ = true;
+    if (phase_ == phase::serving) {
+        phase_ = phase::failed;
         limit_->disarm();
         on_.failed(why);
     }
 }
 
 void device_services::on_limit() {
-    if (!stopping_) {
+    if (phase_ < phase::stopping) {
         auto const late =
             std::ranges::find_if(services_, [](auto &each) { return each->port == 0; });
         fail(error(OMPX_ERR_TIMEOUT,
@@ -339,18 +327,15 @@ void device_services::on_limit() {
                    "DIOMP_TIMEOUT sets the limit"));
         return;
     }
-    gave_up_ = killed_;
-    killed_ = true;
+    phase_ = phase_ == phase::stopping ? phase::killed : phase::gave_up;
     for (auto const &each : services_) {
-        if (each->process.pid() > 0) {
-            ::kill(-each->process.pid(), SIGKILL);
-        }
+        each->process.signal_group(SIGKILL);
     }
     limit_->arm(kill_limit_s);
 }
 
 void device_services::stop() {
-    stopping_ = true;
+    phase_ = phase::stopping;
     for (auto const &each : services_) {
         each->input.reset();
     }

@@ -7,8 +7,7 @@
 
 #include "core/event_loop.h"
 #include "core/pipe.h"
-#include "core/report.h"
-#include "core/spawn.h"
+#include "core/watched_process.h"
 #include "multihost/remote_shell.h"
 #include "remote_devices.h"
 
@@ -60,7 +59,7 @@ public:
     /// Asks the services to end and returns; finished() is true when they have. After a time limit
     /// they are killed.
     void stop();
-    [[nodiscard]] bool finished() const { return running_ == 0 || gave_up_; }
+    [[nodiscard]] bool finished() const { return running_ == 0 || phase_ == phase::gave_up; }
     /// Returns, after finished(), whether every service has reported that no client connected.
     [[nodiscard]] bool unused() const;
 
@@ -70,9 +69,7 @@ private:
         bool is_local = false;
         std::string address; ///< to listen at; empty: the one that the remote shell connected to
         int port = 0;        ///< 0: not listening yet
-        spawned_process process; ///< the service or its remote shell; leads a process group
-        unique_fd pidfd;
-        event_loop::token exit_token = event_loop::token::none;
+        watched_process process; ///< the service or its remote shell; leads a process group
         unique_fd input;
         unique_fd output; ///< output of the service and of its remote shell
         event_loop::token output_token = event_loop::token::none;
@@ -80,12 +77,20 @@ private:
         long sessions = -1;     ///< reported number of clients; -1: not reported yet
     };
 
+    enum class phase {
+        serving,
+        failed,   ///< `handlers::failed` was called
+        stopping, ///< the services have been asked to end
+        killed,
+        gave_up, ///< a process is left even after SIGKILL
+    };
+
     device_services(event_loop &loop, services_plan plan, handlers on)
         : loop_(loop), plan_(std::move(plan)), on_(std::move(on)) {}
     status resolve_service(service &which) const;
     status start_one(service &which);
     status send_settings(service &which, const pipe_ends &input) const;
-    result<spawned_process> spawn_one(const service &which, int input, int output);
+    [[nodiscard]] spawn_request request_for(const service &which, int input, int output) const;
     [[nodiscard]] std::vector<std::string> service_arguments(const service &which) const;
     void on_output(service &which);
     void on_line(service &which, std::string line);
@@ -102,10 +107,7 @@ private:
     std::vector<std::unique_ptr<service>> services_;
     std::size_t listening_ = 0;
     std::size_t running_ = 0;
-    bool stopping_ = false;
-    bool killed_ = false;
-    bool failed_ = false;
-    bool gave_up_ = false; ///< a process is left even after SIGKILL
+    phase phase_ = phase::serving;
 };
 
 } // namespace diomp::run

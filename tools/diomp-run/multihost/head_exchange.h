@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The head's part of the key-value exchange: stores the values of all hosts.
+#pragma once
+
+#include "agent_protocol.h"
+#include "core/value_store.h"
+#include "host_table.h"
+
+#include <set>
+
+namespace diomp::run {
+
+class head_exchange {
+public:
+    explicit head_exchange(host_table &hosts) : hosts_(hosts) {}
+
+    void on_entries(frame_reader &frame);
+    /// All ranks of the host are in the fence; an error if they were already.
+    status on_fence(const host &from);
+    void on_get(const host &from, frame_reader &frame);
+
+private:
+    host_table &hosts_;
+    value_store values_;
+    std::set<const host *> in_fence_;
+};
+
+} // namespace diomp::run
