@@ -54,8 +54,8 @@ template <typename Ready>
 status queue::wait_until(Ready ready, const char *what) {
     std::optional<error> failure;
     auto const is_over = [&] {
-        if (device_.has_failed()) {
-            failure.emplace(OMPX_ERR_PEER, device_.failure());
+        if (device_.session().has_failed()) {
+            failure.emplace(OMPX_ERR_PEER, device_.session().failure());
             return true;
         }
         std::lock_guard const guard(mutex_);
@@ -76,8 +76,8 @@ status queue::wait_until(Ready ready, const char *what) {
 
 status queue::check_puts() {
     if (put_completion_ && put_completion_->failure.load(std::memory_order_relaxed) != 0) {
-        return error(OMPX_ERR_PEER, device_.has_failed()
-                                        ? device_.failure()
+        return error(OMPX_ERR_PEER, device_.session().has_failed()
+                                        ? device_.session().failure()
                                         : fmt::format("a transfer to {} failed", device_.label()));
     }
     record_finished(false);
@@ -213,7 +213,8 @@ void queue::handle_reply(const batch_reply &reply) {
         }
     }
     if (was_deferred && reply.failed) { // otherwise the batch was abandoned
-        device_.fail(fmt::format("{} (in a target region that no call waited for)", reply.rest));
+        device_.session().fail(
+            fmt::format("{} (in a target region that no call waited for)", reply.rest));
     }
 }
 
@@ -327,8 +328,7 @@ result<bool> queue::advance(bool may_defer) {
         phase_ = phase::printing;
     }
     if (phase_ == phase::printing) {
-        if (device_.output_bytes(0) < output_bytes_[0] ||
-            device_.output_bytes(1) < output_bytes_[1]) {
+        if (!device_.output().has_written({output_bytes_[0], output_bytes_[1]})) {
             return false;
         }
         phase_ = phase::getting;
@@ -361,7 +361,7 @@ status queue::synchronize() {
             std::lock_guard const guard(mutex_);
             reset();
         }
-        if (std::string why = device_.explain_loss(); !why.empty()) {
+        if (std::string why = device_.session().explain_loss(); !why.empty()) {
             return error(OMPX_ERR_PEER, std::move(why));
         }
     }
@@ -376,8 +376,8 @@ result<bool> queue::test() {
     // So this polls for a while first.
     auto const until = std::chrono::steady_clock::now() + test_spin_time;
     for (;;) {
-        if (device_.has_failed()) {
-            return error(OMPX_ERR_PEER, device_.failure());
+        if (device_.session().has_failed()) {
+            return error(OMPX_ERR_PEER, device_.session().failure());
         }
         {
             std::lock_guard const guard(mutex_);

@@ -129,10 +129,10 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
         record_in_message(client_observer::direction::to_device, nbytes, begin);
         return {};
     }
-    if (device_.is_zero_copy(address, nbytes)) {
+    if (device_.memory().is_zero_copy(address, nbytes)) {
         return append_zero_copy(operation::fetch, address, source, nbytes, lock);
     }
-    if (!device_.is_segment(address)) {
+    if (!device_.slot().has(address)) {
         return put_staged(address, source, nbytes, lock);
     }
     // The put must not overtake operations that may use that memory.
@@ -167,10 +167,10 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         record_in_message(client_observer::direction::from_device, nbytes, begin);
         return {};
     }
-    if (device_.is_zero_copy(address, nbytes)) {
+    if (device_.memory().is_zero_copy(address, nbytes)) {
         return append_zero_copy(operation::deliver, address, destination, nbytes, lock);
     }
-    if (!device_.is_segment(address)) {
+    if (!device_.slot().has(address)) {
         return get_staged(destination, address, nbytes, lock);
     }
     get_large(destination, address, nbytes);
@@ -188,9 +188,10 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
         return error(OMPX_ERR_RANK, "the destination device does not belong to this client");
     }
     DIOMP_TRY(target->check(destination, nbytes));
-    bool const is_reached = target->is_segment(destination) ||
-                            (target->is_zero_copy(destination, nbytes) &&
-                             (device_.is_segment(source) || device_.is_zero_copy(source, nbytes)));
+    bool const is_reached =
+        target->slot().has(destination) ||
+        (target->memory().is_zero_copy(destination, nbytes) &&
+         (device_.slot().has(source) || device_.memory().is_zero_copy(source, nbytes)));
     if (target != &device_ && !is_reached) {
         return copy_staged(*target, destination, source, nbytes);
     }
