@@ -258,8 +258,7 @@ void client::release_queue(queue &idle) {
 }
 
 void client::on_reply(const transport::message &incoming) {
-    auto reply = decode_reply(
-        {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
+    auto reply = decode_reply(bytes_of(incoming));
     if (!reply) {
         return;
     }

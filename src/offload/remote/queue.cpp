@@ -47,8 +47,7 @@ void queue::transmit(bool last) {
 }
 
 void queue::send(const std::string &message) {
-    owner_.ranks().engine().send(device_.rank(), world::batch_handler,
-                                 std::as_bytes(std::span(message)));
+    owner_.ranks().send(device_.rank(), world::batch_handler, message);
     recorder_.sent(message.size());
 }
 
