@@ -76,7 +76,7 @@ status session::join() {
     options.encrypts_data = location.encrypts_data;
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
-    options.device_memory = target_->own_memory();
+    options.device_memory = target_->abilities().own_memory;
     remote::world_handlers handlers;
     handlers.batch = [this](const transport::message &incoming) { executor_->take(incoming); };
     handlers.copy = [this](const transport::message &incoming) {
@@ -141,6 +141,7 @@ status session::load(packet_reader &packet) {
 }
 
 void session::receive_frames() {
+    device_allocator *const allocator = target_->abilities().allocator;
     for (;;) {
         auto bytes = client_.receive();
         if (!bytes) {
@@ -156,13 +157,15 @@ void session::receive_frames() {
             }
             break;
         case remote::frame::allocate: {
-            auto address = target_->allocate(packet.number<std::uint64_t>());
+            auto const nbytes = packet.number<std::uint64_t>();
+            auto address =
+                allocator == nullptr ? result<std::uint64_t>(0) : allocator->allocate(nbytes);
             reply_with(address ? address.value() : 0);
             break;
         }
         case remote::frame::release: {
             std::uint64_t const address = packet.number<std::uint64_t>();
-            reply_with(target_->release(address) ? address : 0);
+            reply_with(allocator != nullptr && allocator->release(address) ? address : 0);
             break;
         }
         case remote::frame::lost: {
