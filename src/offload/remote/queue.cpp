@@ -96,8 +96,7 @@ result<bool> queue::send_up_to(std::uint64_t batch) {
     std::shared_ptr<const transport::completion> puts;
     {
         std::lock_guard const guard(mutex_);
-        if (operations_.batch() > batch || phase_ > phase::putting ||
-            (phase_ == phase::putting && expects_reply_)) {
+        if (operations_.batch() > batch || (phase_ != phase::batching && expects_reply_)) {
             return !replies_.has_completed(batch);
         }
         if (phase_ == phase::batching && transfers_.has_unordered_puts()) {
