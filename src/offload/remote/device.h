@@ -5,7 +5,6 @@
 #include "offload/remote/deferred_work.h"
 #include "offload/remote/device_memory.h"
 #include "offload/remote/observer.h"
-#include "offload/remote/own_memory.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/session_control.h"
 #include "offload/remote/world.h"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/network_transfers.h"
 
+#include "offload/remote/device.h"
+#include "offload/remote/world.h"
+
 #include <fmt/format.h>
 
 namespace diomp::offload::remote {
@@ -28,6 +31,8 @@ result<std::uint64_t> network_transfers::allocate_stage(std::size_t nbytes) {
     }
     return stage;
 }
+
+status network_transfers::flush_puts() { return ranks_.conduit().flush(device_.rank(), *puts_); }
 
 status network_transfers::check_puts() {
     if (puts_ && puts_->failure.load(std::memory_order_relaxed) != 0) {

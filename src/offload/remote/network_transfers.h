@@ -3,9 +3,9 @@
 // the queue's device.
 #pragma once
 
-#include "offload/remote/device.h"
+#include "base/result.h"
 #include "offload/remote/queue_recorder.h"
-#include "offload/remote/world.h"
+#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include <vector>
 
 namespace diomp::offload::remote {
+
+class remote_device;
+class world;
 
 /// Puts start at once; gets start when the operations before them are complete. One thread at a
 /// time; nothing blocks.
@@ -33,7 +36,7 @@ public:
     /// Whether puts have been started that must be complete before later operations.
     [[nodiscard]] bool has_unordered_puts() const { return has_unordered_puts_; }
     /// Completes puts() also at the target. Call if has_unordered_puts().
-    status flush_puts() { return ranks_.conduit().flush(device_.rank(), *puts_); }
+    status flush_puts();
     /// The puts are complete.
     void mark_ordered() { has_unordered_puts_ = false; }
     /// Completion of the puts; null: there were none.

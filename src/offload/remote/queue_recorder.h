@@ -10,8 +10,8 @@
 
 namespace diomp::offload::remote {
 
-/// Without an observer nothing is recorded, and the clock is not read. One thread at a time, except
-/// for functions marked otherwise.
+/// Records nothing and reads no clock if there is no observer. One thread at a time, except for
+/// functions marked otherwise.
 class queue_recorder {
 public:
     using direction = client_observer::direction;

@@ -39,7 +39,7 @@ diomp_take_plugins(const diomp_plugin_table *table) {
 namespace diomp::offload::service {
 namespace {
 
-class plugin_target final : public target, public device_allocator {
+class plugin_target final : public target, public target_allocator {
 public:
     plugin_target(int device, std::optional<transport::memory_kind> memory)
         : target({memory, this}), device_(device), allocated_([device](std::uint64_t address) {

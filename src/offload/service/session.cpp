@@ -141,7 +141,7 @@ status session::load(packet_reader &packet) {
 }
 
 void session::receive_frames() {
-    device_allocator *const allocator = target_->abilities().allocator;
+    target_allocator *const allocator = target_->abilities().allocator;
     for (;;) {
         auto bytes = client_.receive();
         if (!bytes) {

@@ -36,9 +36,9 @@ struct network_range {
 };
 
 /// Allocator of a device's memory outside the slot. Any thread; blocks until the device is done.
-class device_allocator {
+class target_allocator {
 public:
-    virtual ~device_allocator() = default;
+    virtual ~target_allocator() = default;
     /// Errors: OMPX_ERR_NOMEM.
     virtual result<std::uint64_t> allocate(std::size_t nbytes) = 0;
     virtual status release(std::uint64_t address) = 0;
@@ -48,7 +48,7 @@ struct target_abilities {
     /// Kind of the memory outside the slot; nullopt if networks cannot access it.
     std::optional<transport::memory_kind> own_memory;
     /// nullptr: the client allocates the device's memory, in the slot.
-    device_allocator *allocator = nullptr;
+    target_allocator *allocator = nullptr;
 };
 
 /// Any thread, except for functions marked otherwise. Every call blocks until the device is done.
