@@ -196,7 +196,8 @@ std::vector<std::string> labels_of_devices() {
         remote::remote_device const &each = shared_client->device(i);
         labels.push_back(fmt::format(
             "{}, host {}, {}{}", each.label(), each.description().host, each.description().name,
-            each.has_failed() ? "; it was lost, and with it the times of its kernels" : ""));
+            each.session().has_failed() ? "; it was lost, and with it the times of its kernels"
+                                        : ""));
     }
     return labels;
 }

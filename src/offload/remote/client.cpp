@@ -110,8 +110,8 @@ status client::build_world(const options &chosen) {
                               .conduit = options.conduit,
                               .is_on_one_host = is_on_one_host,
                               .encrypts_data = chosen.encrypts_data};
-        DIOMP_TRY(each->connection().send(encode(join)));
-        connections.push_back(&each->connection());
+        DIOMP_TRY(each->session().connection().send(encode(join)));
+        connections.push_back(&each->session().connection());
         options.memory_bytes =
             std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
@@ -126,7 +126,7 @@ status client::build_world(const options &chosen) {
                              chosen.timeout_s, on_output),
         options, std::move(handlers), [this](world_rank peer, std::string why) {
             if (remote_device *const lost = device_of(peer)) {
-                lost->suspect(std::move(why));
+                lost->session().suspect(std::move(why));
                 wake_thread();
             }
         });
@@ -137,12 +137,7 @@ status client::build_world(const options &chosen) {
     ::madvise(memory.slot(world_rank(0)),
               static_cast<std::size_t>(memory.num_slots()) * memory.slot_bytes(), MADV_DONTFORK);
     for (auto const &each : devices_) {
-        each->slot().set_up(world_->memory_of(each->rank()), each->description().memory_bytes,
-                            each->label());
-        each->is_network_reachable_ = world_->device_memory(each->rank()).has_value();
-        each->observer_ = observer_;
-        each->deferred().set_enabled(chosen.defers_regions &&
-                                     each->description().has_memory_in_slot());
+        each->set_up(*world_, observer_, chosen.defers_regions);
     }
     return {};
 }
@@ -175,7 +170,7 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
 
 void client::close_in_child() {
     for (auto const &each : devices_) {
-        ::close(each->connection().fd());
+        ::close(each->session().connection().fd());
     }
 }
 
@@ -221,19 +216,14 @@ status client::wait_for_deferred() {
 client::~client() {
     closing_.store(true, std::memory_order_release);
     for (auto const &each : devices_) {
-        if (!each->has_failed() && thread_.joinable()) {
-            static_cast<void>(each->connection().send(packet_writer(frame::stop).take()));
-        }
-    }
-    for (auto const &each : devices_) {
-        std::unique_lock lock(each->mutex_);
-        if (thread_.joinable()) {
-            each->state_changed_.wait_for(lock, shutdown_timeout, [&] {
-                return each->has_failed() || each->stopped_.load(std::memory_order_acquire);
-            });
+        if (!each->session().has_failed() && thread_.joinable()) {
+            static_cast<void>(each->session().connection().send(packet_writer(frame::stop).take()));
         }
     }
     if (thread_.joinable()) {
+        for (auto const &each : devices_) {
+            each->session().wait_until_stopped(shutdown_timeout);
+        }
         stopping_.store(true, std::memory_order_release);
         wake_thread();
         thread_.join();
@@ -241,7 +231,7 @@ client::~client() {
     // A session ends when its connection closes. The world must be destroyed before.
     world_.reset();
     for (auto const &each : devices_) {
-        each->connection().shut_down();
+        each->session().connection().shut_down();
     }
 }
 
@@ -268,8 +258,7 @@ void client::release_queue(queue &idle) {
 }
 
 void client::on_reply(const transport::message &incoming) {
-    auto reply = decode_reply(
-        {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
+    auto reply = decode_reply(bytes_of(incoming));
     if (!reply) {
         return;
     }
@@ -288,11 +277,11 @@ void client::on_reply(const transport::message &incoming) {
 /// Sessions that wait for the lost device are not always notified by the network.
 void client::notify_device_loss(const remote_device &lost) {
     for (auto const &each : devices_) {
-        if (!each->has_failed()) {
+        if (!each->session().has_failed()) {
             packet_writer packet(frame::lost);
             packet.number(static_cast<std::uint32_t>(lost.rank().value()));
-            packet.text(lost.failure());
-            static_cast<void>(each->connection().send(packet.take()));
+            packet.text(lost.session().failure());
+            static_cast<void>(each->session().connection().send(packet.take()));
         }
     }
 }
@@ -306,11 +295,11 @@ void client::receive_frames() {
     while (!open.empty()) {
         std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}};
         for (remote_device *each : open) {
-            entries.push_back({each->connection().fd(), POLLIN, 0});
+            entries.push_back({each->session().connection().fd(), POLLIN, 0});
         }
         bool is_suspicious = false;
         for (remote_device *each : open) {
-            is_suspicious = each->check_suspicion() || is_suspicious;
+            is_suspicious = each->session().check_suspicion() || is_suspicious;
         }
         if (::poll(entries.data(), entries.size(), is_suspicious ? 50 : -1) < 0 && errno != EINTR) {
             return;
@@ -326,15 +315,15 @@ void client::receive_frames() {
         for (std::size_t i = 0; i < open.size(); ++i) {
             bool is_open = true;
             if (entries[i + 1].revents != 0) {
-                auto packet =
-                    open[i]->connection().receive(remote::control_connection::silence_timeout_s);
+                session_control &session = open[i]->session();
+                auto packet = session.connection().receive(control_connection::silence_timeout_s);
                 if (packet) {
                     is_open = open[i]->handle_frame(packet.value());
                 } else {
                     if (!closing_.load(std::memory_order_acquire)) {
-                        open[i]->fail("the service is gone: " + packet.failure().message());
+                        session.fail("the service is gone: " + packet.failure().message());
                     } else {
-                        open[i]->fail("closed");
+                        session.fail("closed");
                     }
                     is_open = false;
                 }

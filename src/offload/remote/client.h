@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Client side of remote devices: the connections to device services, the world that this process
-// and its sessions form, and the memory of each device. Queues (queue.h) run the operations.
+// Client side of remote devices: the connections to device services, and the world that this
+// process and its sessions form. Queues (queue.h) run the operations.
 #pragma once
 
 #include "base/secure/secret.h"
-#include "offload/remote/deferred_work.h"
-#include "offload/remote/device_memory.h"
+#include "offload/remote/device.h"
 #include "offload/remote/observer.h"
-#include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 
-#include <array>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace diomp::offload::remote {
 
-class client;
 class queue;
 
 /// One entry of a comma-separated list "host[:port][@first][*count]": `count` devices of the
@@ -38,98 +30,6 @@ struct service_address {
     bool operator==(const service_address &) const = default;
 };
 result<std::vector<service_address>> parse_services(const std::string &text);
-
-/// One device of a service. Any thread.
-class remote_device {
-public:
-    remote_device(control_connection connection, device_description description,
-                  std::string service, world_rank rank);
-
-    [[nodiscard]] const device_description &description() const { return description_; }
-    [[nodiscard]] world_rank rank() const { return rank_; }
-    /// Index in the list of the client's devices.
-    [[nodiscard]] std::size_t index() const { return rank_.index() - 1; }
-    /// Name in messages: "remote device 2 (cpu on hosta:7653)".
-    [[nodiscard]] const std::string &label() const { return label_; }
-    [[nodiscard]] control_connection &connection() { return connection_; }
-    [[nodiscard]] deferred_work &deferred() { return deferred_; }
-
-    /// Allocates memory of the device. Blocks for a round trip if the session allocates. Errors:
-    /// OMPX_ERR_NOMEM.
-    result<std::uint64_t> allocate(std::size_t nbytes);
-    /// The device's slot of the arena: puts and gets reach this memory.
-    [[nodiscard]] device_memory &slot() { return slot_; }
-    /// Frees an allocation. False: no allocation begins at this address.
-    bool release(std::uint64_t address);
-    /// OMPX_ERR_RANGE unless the range lies in allocated memory or may lie in a variable of an
-    /// image. The session checks again.
-    status check(std::uint64_t address, std::size_t nbytes);
-    /// Whether the address is in the device's slot, which puts and gets reach.
-    [[nodiscard]] bool is_segment(std::uint64_t address) const { return slot_.has(address); }
-    /// Whether the range lies in an allocation or a variable outside the slot that the network can
-    /// read and write.
-    [[nodiscard]] bool is_zero_copy(std::uint64_t address, std::size_t nbytes) const;
-
-    /// Loads an image. Returns the addresses of the symbols; 0 for symbols that the image does not
-    /// define. Blocks.
-    result<std::vector<std::uint64_t>> load(std::string_view image,
-                                            const std::vector<symbol> &symbols);
-
-    /// Why the device failed; "" while it works.
-    [[nodiscard]] std::string failure() const;
-    [[nodiscard]] bool has_failed() const { return failed_.load(std::memory_order_acquire); }
-    void fail(std::string why);
-    /// The network has reported the device as lost. The service may send a more precise reason, so
-    /// the device is marked as failed only after suspicion_timeout.
-    void suspect(std::string why);
-    /// Waits until a pending suspicion is resolved. Returns the failure, or "".
-    std::string explain_loss();
-    /// Bytes of the session's standard output (0) and standard error (1) written by this process.
-    [[nodiscard]] std::uint64_t output_bytes(std::size_t stream) const {
-        return output_bytes_[stream].load(std::memory_order_acquire);
-    }
-
-private:
-    friend class client;
-    using range_map = std::map<std::uint64_t, std::size_t>; ///< outside the slot: [address] bytes
-    static bool contains(const range_map &ranges, std::uint64_t address, std::size_t nbytes);
-    /// Handles a received frame, in the client's thread. False: the connection has ended.
-    bool handle_frame(std::string_view packet);
-    /// Called by the client's thread: fails the device if the suspicion has timed out. Returns
-    /// whether a suspicion is still pending.
-    bool check_suspicion();
-    /// Records the memory of the symbols and returns their addresses.
-    std::vector<std::uint64_t> record_symbols(const std::vector<symbol> &symbols,
-                                              const std::vector<location> &locations);
-    result<std::vector<std::uint64_t>> load_image(std::string_view image,
-                                                  const std::vector<symbol> &symbols);
-    status send(std::string_view packet); ///< adds the device's label to errors
-    result<std::uint64_t> call_session(frame what, std::uint64_t value);
-    result<std::string> wait_for_reply(std::unique_lock<std::mutex> &lock, const char *what);
-
-    control_connection connection_;
-    device_description description_;
-    world_rank rank_;
-    std::string label_;
-    client_observer *observer_ = nullptr; ///< the client's; set before the client's thread starts
-    device_memory slot_;
-    bool is_network_reachable_ = false;  ///< memory outside the slot; fixed at start-up
-    mutable std::mutex allocated_mutex_; ///< leaf lock; protects the next three
-    range_map allocated_;
-    range_map symbols_;   ///< of images
-    range_map variables_; ///< subset of symbols_
-    deferred_work deferred_;
-    std::array<std::atomic<std::uint64_t>, 2> output_bytes_{};
-    std::atomic<bool> failed_{false};
-    std::atomic<bool> stopped_{false};
-    mutable std::mutex mutex_; ///< protects the rest
-    std::condition_variable state_changed_;
-    std::string failure_;
-    std::string suspicion_;
-    std::chrono::steady_clock::time_point suspected_since_;
-    std::deque<std::string> replies_;
-    std::mutex request_mutex_; ///< one request at a time
-};
 
 /// The connections of this process to device services. Any thread.
 class client {

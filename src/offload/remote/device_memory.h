@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Allocator of a device's slot. It runs in the client, since a session has only one client: an
-// allocation is a lookup in a heap and needs no message.
+// Memory of a device, as its client knows it. The allocator of the slot runs in the client, since a
+// session has only one client: an allocation is a lookup in a heap and needs no message.
 //
 // The session keeps the pages of freed memory for the next allocations until they exceed both the
 // memory in use and `max_idle_bytes`. They are then returned to the device's host
@@ -10,17 +10,20 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/heap.h"
+#include "offload/remote/protocol.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace diomp::offload::remote {
 
-/// Any thread; nothing blocks.
+/// Allocator of a device's slot. Any thread; nothing blocks.
 class device_memory {
 public:
     static constexpr std::uint64_t max_idle_bytes = std::uint64_t{256} << 20;
@@ -66,6 +69,37 @@ private:
     std::optional<memory::heap> heap_;
     std::uint64_t touched_bytes_ = 0;  ///< upper bound since the last release
     std::uint64_t touched_extent_ = 0; ///< of the heap, since the last release
+};
+
+/// Memory of a device outside its slot: its own allocations, and symbols of images. Any thread;
+/// nothing blocks.
+class own_memory {
+public:
+    /// Declares that the network can read and write allocations and variables. Call before the
+    /// first use.
+    void set_network_reachable(bool is_reachable) { is_network_reachable_ = is_reachable; }
+
+    void add_allocation(std::uint64_t address, std::size_t nbytes);
+    void remove_allocation(std::uint64_t address);
+    /// Records the memory of an image's symbols and returns their addresses.
+    std::vector<std::uint64_t> add_symbols(const std::vector<symbol> &symbols,
+                                           const std::vector<location> &locations);
+
+    /// Whether the range lies in an allocation or a symbol.
+    [[nodiscard]] bool has(std::uint64_t address, std::size_t nbytes) const;
+    /// Whether the range lies in an allocation or a variable that the network can read and write.
+    [[nodiscard]] bool is_zero_copy(std::uint64_t address, std::size_t nbytes) const;
+
+private:
+    using range_map = std::map<std::uint64_t, std::size_t>; ///< [address] bytes
+    static void add(range_map &ranges, std::uint64_t address, std::size_t nbytes);
+    static bool contains(const range_map &ranges, std::uint64_t address, std::size_t nbytes);
+
+    bool is_network_reachable_ = false;
+    mutable std::mutex mutex_; ///< leaf lock; protects the rest
+    range_map allocations_;
+    range_map symbols_;
+    range_map variables_; ///< subset of symbols_
 };
 
 } // namespace diomp::offload::remote

@@ -16,14 +16,15 @@
 // contract of OpenMP's plugins.
 #pragma once
 
+#include "offload/remote/batch_builder.h"
 #include "offload/remote/client.h"
-#include "transport/conduit.h"
+#include "offload/remote/network_transfers.h"
+#include "offload/remote/queue_recorder.h"
+#include "offload/remote/queue_replies.h"
 
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 namespace diomp::offload::remote {
 
@@ -31,7 +32,8 @@ namespace diomp::offload::remote {
 class queue {
 public:
     queue(client &owner, remote_device &on, std::uint64_t number)
-        : owner_(owner), device_(on), number_(number) {}
+        : owner_(owner), device_(on), recorder_(owner.observer(), on.index()), operations_(number),
+          transfers_(owner.ranks(), on, recorder_) {}
 
     [[nodiscard]] remote_device &device() { return device_; }
 
@@ -55,10 +57,6 @@ public:
     /// Orders later operations after all deferred work of the device.
     status order_after_all_deferred();
 
-    /// Whether a batch is complete. Any thread.
-    [[nodiscard]] bool has_completed(std::uint64_t batch) const {
-        return done_.load(std::memory_order_acquire) >= batch;
-    }
     /// Sends the pending operations up to a batch, for another queue that waits for it. False: the
     /// batch is complete already and the session may never receive it, so a wait operation for it
     /// must not be sent. Any thread.
@@ -68,116 +66,59 @@ public:
     void handle_reply(const batch_reply &reply);
 
 private:
-    enum class phase { batching, putting, running, printing, getting };
-    struct small_get {
-        void *destination;
-        std::size_t nbytes;
-    };
-    struct large_get {
-        void *destination;
-        std::uint64_t address;
-        std::size_t nbytes;
-    };
-    struct range {
-        std::uint64_t begin;
-        std::uint64_t end;
+    using content = batch_builder::content;
+    /// Steps of advance().
+    enum class phase {
+        batching, ///< operations are collected
+        putting,  ///< waits for puts; the rest of the batch is sent after them
+        running,  ///< waits for the reply
+        printing, ///< waits until the output of the batch has been written
+        getting,  ///< waits for gets
     };
 
     // The functions below are called with mutex_ held, unless marked otherwise.
+    /// Sends the pending operations if a message has no space for `nbytes` more.
     status reserve_space(std::size_t nbytes, std::unique_lock<std::mutex> &lock);
     /// Orders later operations after the deferred work of other queues; with `include_own` also
     /// after this queue's, for operations that are not part of a batch.
     status order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own = false);
     status append_wait(const event &earlier, std::unique_lock<std::mutex> &lock);
-    /// Whether OpenMP need not wait for the pending operations.
-    [[nodiscard]] bool can_defer() const;
-    status put_large(std::uint64_t address, const void *source, std::size_t nbytes);
-    status put_staged(std::uint64_t address, const void *source, std::size_t nbytes,
-                      std::unique_lock<std::mutex> &lock);
     /// Appends a put (fetch) or get (deliver) that the session runs, between `client_memory` and
     /// the device.
     status append_zero_copy(operation op, std::uint64_t address, const void *client_memory,
                             std::size_t nbytes, std::unique_lock<std::mutex> &lock);
-    /// Called without mutex_.
+    /// Transfers `nbytes` in chunks: calls `transfer` with a stage buffer, the offset and the size
+    /// of each. For variables of images, and for GPU memory that the network cannot access: large
+    /// transfers reach the slot only. Synchronizes the queue if the slot has no space otherwise.
+    template <typename Transfer>
+    status stage_chunks(std::size_t nbytes, std::unique_lock<std::mutex> &lock, Transfer transfer);
+    /// Called without mutex_: copies to memory of another device outside its slot, through a stage
+    /// buffer in that slot.
     status copy_staged(remote_device &target, std::uint64_t destination, std::uint64_t source,
                        std::size_t nbytes);
-    /// Synchronizes the queue if no space is free otherwise.
-    result<std::uint64_t> allocate_stage(std::size_t nbytes, std::unique_lock<std::mutex> &lock);
-    status get_staged(void *destination, std::uint64_t address, std::size_t nbytes,
-                      std::unique_lock<std::mutex> &lock);
-    void get_large(void *destination, std::uint64_t address, std::size_t nbytes);
-    void append_copy(world_rank to, std::uint64_t destination, std::uint64_t source,
-                     std::size_t nbytes);
-    /// Marks work of the session that the client's puts must not overtake.
-    void mark_copy();
-    [[nodiscard]] bool overlaps_pending_put(std::uint64_t address, std::size_t nbytes) const;
     /// Sends the pending operations; `last` requests a reply.
     void transmit(bool last);
+    void send(const std::string &message);
     /// Runs the next steps that need no waiting; true when all is complete, or deferred if allowed.
     result<bool> advance(bool may_defer = false);
-    void defer();
-    void transmit_deferred(); ///< the batch has been added to deferred_work
     status consume_reply();
     /// Called without mutex_: waits until `ready`, which is called with it, returns true.
     template <typename Ready>
     status wait_until(Ready ready, const char *what);
-    status check_puts();
     void reset();
-    void discard_pending();
-    void set_done_up_to(std::uint64_t batch); ///< any thread
-
-    // Reports to an observer.
-    using time_point = client_observer::time_point;
-    struct transfer {
-        client_observer::direction which;
-        client_observer::carrier by;
-        std::size_t nbytes;
-        time_point begin;
-    };
-    /// The current time if there is an observer; otherwise the clock is not read.
-    [[nodiscard]] time_point now() const;
-    /// Records a transfer that travels inside a message and was given to the queue at `begin`.
-    void record_in_message(client_observer::direction which, std::size_t nbytes, time_point begin);
-    /// Records the start of a transfer.
-    void record_started(client_observer::direction which, client_observer::carrier by,
-                        std::size_t nbytes);
-    /// Records that the puts of the network are complete; with `all`, all transfers.
-    void record_finished(bool all);
 
     client &owner_;
     remote_device &device_;
-    std::uint64_t const number_;
-    std::mutex mutex_; ///< not held across a wait
+    std::mutex mutex_; ///< not held across a wait; protects the rest except replies_
     phase phase_ = phase::batching;
-    packet_writer pending_operations_;
-    std::uint64_t batch_ = 1;            ///< number of the batch being collected
-    bool has_work_ = false;              ///< sent or pending since the last reply
-    bool has_session_work_ = false;      ///< has_work_ includes launches, copies or waits
-    bool has_copies_ = false;            ///< has_work_ includes copies or large gets
-    std::vector<std::uint64_t> kernels_; ///< launched since the last reply
-    bool has_transmitted_ = false;       ///< operations have been sent since the last reply
-    bool expects_reply_ = false;         ///< after phase::batching: operations were sent
-    std::vector<range> put_ranges_;      ///< of pending_operations_
-    std::vector<small_get> small_gets_;
-    std::size_t small_get_bytes_ = 0;
-    std::vector<large_get> large_gets_;
-    std::vector<std::uint64_t> stage_buffers_; ///< released when the queue is empty
-    std::shared_ptr<transport::completion> put_completion_;
-    bool has_large_puts_ = false;
-    std::shared_ptr<transport::completion> get_completion_;
-    /// Completions of abandoned transfers: the conduit may still count there.
-    std::vector<std::shared_ptr<transport::completion>> abandoned_;
-    std::uint64_t output_bytes_[2] = {0, 0}; ///< to be printed before synchronize() returns
-    std::atomic<std::uint64_t> done_{0};
-    std::vector<transfer> transfers_in_flight_; ///< for an observer
-    time_point transmitted_at_;
-    int num_unacknowledged_ = 0; ///< deferred batches since a reply was requested
-    std::uint64_t ordered_generation_ =
-        0;                   ///< deferred work that later operations are ordered after
-    std::mutex reply_mutex_; ///< leaf lock; protects the next two
-    std::string reply_;
-    std::uint64_t awaited_batch_ = 0; ///< batch whose reply is expected
-    std::atomic<bool> has_reply_{false};
+    bool expects_reply_ = false; ///< after phase::batching: operations were sent
+    queue_recorder recorder_;
+    batch_builder operations_;
+    network_transfers transfers_;
+    std::array<std::uint64_t, 2> output_bytes_{}; ///< to be written before synchronize() returns
+    /// Deferred work of the device that later operations are ordered after.
+    std::uint64_t ordered_generation_ = 0;
+    queue_replies replies_;
 };
 
 } // namespace diomp::offload::remote

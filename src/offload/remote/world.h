@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,10 @@ struct world_handlers {
     messaging::handler copy_reply; ///< reply to peer_copy
 };
 
+[[nodiscard]] inline std::string_view bytes_of(const transport::message &incoming) {
+    return {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()};
+}
+
 class world {
 public:
     /// Collective. Blocks.
@@ -76,6 +81,10 @@ public:
     [[nodiscard]] int size() const { return launcher_->info().size; }
     [[nodiscard]] std::uint64_t memory_of(world_rank owner) const {
         return reinterpret_cast<std::uint64_t>(arena_->slot(owner));
+    }
+
+    void send(world_rank to, transport::handler_id handler, std::string_view bytes) {
+        engine_->send(to, handler, std::as_bytes(std::span(bytes)));
     }
 
     /// Kind of a rank's device memory outside its slot; nullopt: there is none that the network can

@@ -12,6 +12,9 @@ namespace {
 
 class cpu_target final : public target {
 public:
+    /// The network reaches variables of images.
+    cpu_target() : target({.own_memory = transport::memory_kind::host}) {}
+
     result<std::vector<remote::location>>
     load(const std::string &file, const remote::image_id &id,
          const std::vector<remote::symbol> &symbols) override {
@@ -19,12 +22,6 @@ public:
     }
     [[nodiscard]] const std::string *kernel_name(std::uint64_t kernel) const override {
         return images_.name_of(kernel);
-    }
-    result<std::uint64_t> allocate(std::size_t /*nbytes*/) override {
-        return error(OMPX_ERR_UNSUPPORTED, "the client allocates this device's memory");
-    }
-    status release(std::uint64_t /*address*/) override {
-        return error(OMPX_ERR_UNSUPPORTED, "the client allocates this device's memory");
     }
 
     status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
@@ -47,10 +44,6 @@ public:
         return slot_.has(address, nbytes) || images_.has(address, nbytes);
     }
 
-    /// Used for variables of images.
-    [[nodiscard]] std::optional<transport::memory_kind> own_memory() const override {
-        return transport::memory_kind::host;
-    }
     [[nodiscard]] result<network_range> retain(std::uint64_t address,
                                                std::size_t nbytes) const override {
         DIOMP_TRY(check(address, nbytes));

@@ -3,11 +3,8 @@
 
 #include "base/service_thread.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstring>
-#include <utility>
+#include <chrono>
 
 namespace diomp::offload::service {
 namespace {
@@ -18,29 +15,6 @@ namespace {
 constexpr std::chrono::milliseconds max_idle_time{200};
 
 } // namespace
-
-void activity_table::begin(std::size_t thread, const std::string &kernel) {
-    entry &mine = entries[thread % num_entries];
-    std::size_t const length = std::min(kernel.size(), sizeof(mine.kernel) - 1);
-    std::memcpy(mine.kernel, kernel.data(), length);
-    mine.kernel[length] = '\0';
-    mine.is_busy.store(true, std::memory_order_release);
-}
-
-void activity_table::end(std::size_t thread) {
-    entries[thread % num_entries].is_busy.store(false, std::memory_order_release);
-}
-
-std::string activity_table::describe() const {
-    std::string text;
-    for (entry const &each : entries) {
-        if (each.is_busy.load(std::memory_order_acquire)) {
-            text += (text.empty() ? "kernel " : ", kernel ") +
-                    std::string(each.kernel, ::strnlen(each.kernel, sizeof each.kernel));
-        }
-    }
-    return text;
-}
 
 executor::~executor() {
     stop();
@@ -64,8 +38,7 @@ void executor::take(const transport::message &incoming) {
     if (incoming.source != world_rank(0) || incoming.payload.size() < remote::batch_header_bytes) {
         return; // only the client sends batches
     }
-    packet_reader packet(
-        {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()});
+    packet_reader packet(remote::bytes_of(incoming));
     auto const queue = packet.number<std::uint64_t>();
     auto const number = packet.number<std::uint64_t>();
     std::lock_guard const guard(mutex_);
@@ -215,10 +188,11 @@ bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
     while (!packet.at_end() && packet.ok() && is_understood) {
         auto const next = packet.type<remote::operation>();
         if (next != remote::operation::fetch && next != remote::operation::deliver) {
-            finish_zero_copy(queue);
+            runner_.finish_zero_copy(queue.results);
         }
         if (next == remote::operation::finish) {
-            finish(queue, what.number);
+            runner_.reply(*ranks_.load(std::memory_order_acquire), queue.number, what.number,
+                          queue.results);
         } else if (next == remote::operation::wait) {
             auto const other = packet.number<std::uint64_t>();
             auto const number = packet.number<std::uint64_t>();
@@ -227,141 +201,11 @@ bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
                 return false;
             }
         } else {
-            is_understood = run_operation(queue, next, packet, thread);
+            is_understood = runner_.run(queue.results, next, packet, thread);
         }
     }
-    finish_zero_copy(queue);
+    runner_.finish_zero_copy(queue.results);
     return true;
-}
-
-bool executor::run_operation(entry &queue, remote::operation what, packet_reader &packet,
-                             std::size_t thread) {
-    auto const try_to = [&](auto &&operation) {
-        if (!queue.failure.empty()) {
-            return; // operations after an error are skipped
-        }
-        if (!packet.ok()) {
-            queue.failure = "malformed batch";
-        } else if (status const done = operation(); !done) {
-            queue.failure = done.failure().message();
-        }
-    };
-    switch (what) {
-    case remote::operation::put: {
-        auto const address = packet.number<std::uint64_t>();
-        std::string_view const bytes = packet.text();
-        try_to([&] { return device_.write(address, bytes.data(), bytes.size()); });
-        return true;
-    }
-    case remote::operation::get: {
-        auto const address = packet.number<std::uint64_t>();
-        auto const nbytes = packet.number<std::uint64_t>();
-        try_to([&] { return get(queue, address, nbytes); });
-        return true;
-    }
-    case remote::operation::fetch:
-    case remote::operation::deliver: {
-        auto const transfer = remote::decode_zero_copy(packet);
-        try_to([&] { return start_zero_copy(queue, what, transfer); });
-        return true;
-    }
-    case remote::operation::copy: {
-        world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
-        auto const destination = packet.number<std::uint64_t>();
-        auto const source = packet.number<std::uint64_t>();
-        auto const nbytes = packet.number<std::uint64_t>();
-        try_to([&] { return copy(to, destination, source, nbytes); });
-        return true;
-    }
-    case remote::operation::launch: {
-        auto const arguments = remote::decode_launch(packet);
-        try_to([&] { return launch(queue, arguments, thread); });
-        return true;
-    }
-    case remote::operation::release_pages:
-        if (status const released = release_pages(packet); !released) {
-            queue.failure = released.failure().message();
-        }
-        return true;
-    default:
-        try_to([] { return status(error(OMPX_ERR_ARG, "unknown operation in a batch")); });
-        return false;
-    }
-}
-
-status executor::launch(entry &queue, const remote::launch_arguments &launch, std::size_t thread) {
-    std::string const *const name = device_.kernel_name(launch.kernel);
-    if (name == nullptr) {
-        return error(OMPX_ERR_ARG, fmt::format("there is no kernel at {:#x}", launch.kernel));
-    }
-    activities_.begin(thread, *name);
-    auto const begin = std::chrono::steady_clock::now();
-    status const done = device_.launch(launch);
-    if (min_kernel_time_.count() > 0) {
-        std::this_thread::sleep_until(begin + min_kernel_time_);
-    }
-    activities_.end(thread);
-    auto const elapsed = std::chrono::steady_clock::now() - begin;
-    record_time(launch.kernel, *name, elapsed);
-    auto const taken = std::chrono::duration_cast<std::chrono::microseconds>(elapsed);
-    if (queue.kernel == 0 || taken > queue.kernel_time) {
-        queue.kernel = launch.kernel;
-        queue.kernel_time = taken;
-    }
-    if (!done) {
-        return error(done.failure().code(),
-                     fmt::format("kernel {}: {}", *name, done.failure().message()));
-    }
-    return {};
-}
-
-void executor::record_time(std::uint64_t kernel, const std::string &name,
-                           std::chrono::nanoseconds taken) {
-    auto const nanoseconds = static_cast<std::uint64_t>(taken.count());
-    std::lock_guard const guard(mutex_);
-    remote::kernel_time &sum = kernel_times_[kernel];
-    if (sum.calls++ == 0) {
-        sum.name = name;
-    }
-    sum.total_ns += nanoseconds;
-    sum.longest_ns = std::max(sum.longest_ns, nanoseconds);
-}
-
-std::vector<remote::kernel_time> executor::kernel_times() {
-    std::lock_guard const guard(mutex_);
-    std::vector<remote::kernel_time> times;
-    times.reserve(kernel_times_.size());
-    for (auto const &each : kernel_times_) {
-        times.push_back(each.second);
-    }
-    return times;
-}
-
-void executor::finish(entry &queue, std::uint64_t number) {
-    auto const printed = printed_.flush();
-    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
-    remote::batch_reply reply;
-    reply.queue = queue.number;
-    reply.batch = number;
-    reply.failed = !queue.failure.empty();
-    reply.output_bytes[0] = printed[0];
-    reply.output_bytes[1] = printed[1];
-    reply.kernel = std::exchange(queue.kernel, 0);
-    reply.kernel_us = static_cast<std::uint64_t>(queue.kernel_time.count());
-    std::size_t const max_bytes = ranks.conduit().max_message_bytes(world_rank(0));
-    std::string_view const rest = reply.failed ? queue.failure : queue.gets;
-    if (!reply.failed && rest.size() + remote::reply_header_bytes > max_bytes) {
-        queue.failure = "a batch requests more bytes than a reply can have";
-        reply.failed = true;
-        reply.rest = queue.failure;
-    } else {
-        reply.rest = rest.substr(0, max_bytes - remote::reply_header_bytes);
-    }
-    std::string const bytes = encode(reply);
-    ranks.engine().send(world_rank(0), remote::world::reply_handler,
-                        std::as_bytes(std::span(bytes)));
-    queue.failure.clear();
-    queue.gets.clear();
 }
 
 } // namespace diomp::offload::service

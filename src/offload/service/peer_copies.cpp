@@ -1,50 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/peer_copies.h"
 
-#include "base/service_thread.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
 namespace diomp::offload::service {
-namespace {
 
-std::string_view bytes_of(const transport::message &incoming) {
-    return {reinterpret_cast<const char *>(incoming.payload.data()), incoming.payload.size()};
-}
-
-void send(remote::world &ranks, world_rank to, transport::handler_id handler,
-          const std::string &bytes) {
-    ranks.engine().send(to, handler, std::as_bytes(std::span(bytes)));
-}
-
-} // namespace
-
-peer_copies::~peer_copies() {
-    {
-        std::lock_guard const guard(mutex_);
-        stopping_ = true;
-    }
-    wake();
-    if (thread_.joinable()) {
-        thread_.join();
-    }
-}
-
-void peer_copies::start(remote::world &ranks) {
-    {
-        std::lock_guard const guard(mutex_);
-        ranks_ = &ranks;
-    }
-    if (ranks.device_memory(ranks.rank())) { // otherwise no session sends requests
-        thread_ = start_service_thread("diomp-fetches", [this] { serve(); });
-    }
-}
-
-status peer_copies::copy(world_rank to, const remote::zero_copy_transfer &what,
+status peer_copies::copy(remote::world &ranks, world_rank to,
+                         const remote::zero_copy_transfer &what,
                          transport::memory_kind source_memory) {
     remote::peer_copy request{0, what, source_memory};
     {
@@ -55,14 +19,14 @@ status peer_copies::copy(world_rank to, const remote::zero_copy_transfer &what,
         request.ticket = next_ticket_++;
         sent_requests_.emplace(request.ticket, sent_request{to, false, {}});
     }
-    send(*ranks_, to, remote::world::copy_handler, encode(request));
+    ranks.send(to, remote::world::copy_handler, encode(request));
     status waited =
-        ranks_->engine().wait_for_network([&] { return is_over(request.ticket); },
-                                          [&] {
-                                              return fmt::format("copying {} bytes to remote "
-                                                                 "device {}",
-                                                                 what.nbytes, to.value() - 1);
-                                          });
+        ranks.engine().wait_for_network([&] { return is_over(request.ticket); },
+                                        [&] {
+                                            return fmt::format("copying {} bytes to remote "
+                                                               "device {}",
+                                                               what.nbytes, to.value() - 1);
+                                        });
     std::lock_guard const guard(mutex_);
     sent_request const reply = std::move(sent_requests_.extract(request.ticket).mapped());
     if (!waited) {
@@ -76,32 +40,8 @@ bool peer_copies::is_over(std::uint64_t ticket) {
     return sent_requests_.at(ticket).is_over;
 }
 
-void peer_copies::on_request(const transport::message &incoming) {
-    auto request = remote::decode_peer_copy(bytes_of(incoming));
-    if (!request || incoming.source == world_rank(0)) {
-        return; // not sent by a session of this version
-    }
-    {
-        std::lock_guard const guard(mutex_);
-        requests_.push_back({incoming.source, request.value()});
-    }
-    wake();
-}
-
-void peer_copies::wake() {
-    remote::world *ranks = nullptr;
-    {
-        std::lock_guard const guard(mutex_);
-        ranks = ranks_;
-    }
-    wake_.notify_one();
-    if (ranks != nullptr) {
-        ranks->conduit().wake();
-    }
-}
-
 void peer_copies::on_reply(const transport::message &incoming) {
-    packet_reader packet(bytes_of(incoming));
+    packet_reader packet(remote::bytes_of(incoming));
     auto const ticket = packet.number<std::uint64_t>();
     std::lock_guard const guard(mutex_);
     auto const found = sent_requests_.find(ticket);
@@ -114,108 +54,12 @@ void peer_copies::on_reply(const transport::message &incoming) {
 void peer_copies::on_peer_lost(world_rank peer, const std::string &why) {
     std::lock_guard const guard(mutex_);
     lost_.emplace(peer.value(), why);
-    std::erase_if(requests_, [&](const copy_request &each) { return each.source == peer; });
     for (auto &[ticket, request] : sent_requests_) {
         if (request.target == peer && !request.is_over) {
             request.failure = why;
             request.is_over = true;
         }
     }
-}
-
-bool peer_copies::may_start(const copy_request &request) const {
-    auto const known = num_in_flight_.find(request.source.value());
-    return known == num_in_flight_.end() || known->second < max_concurrent;
-}
-
-std::vector<peer_copies::copy_request> peer_copies::pop_startable() {
-    std::lock_guard const guard(mutex_);
-    std::vector<copy_request> taken;
-    std::erase_if(requests_, [&](const copy_request &each) {
-        if (!may_start(each)) {
-            return false;
-        }
-        ++num_in_flight_[each.source.value()];
-        taken.push_back(each);
-        return true;
-    });
-    return taken;
-}
-
-bool peer_copies::wait_for_change(const std::list<fetch> &in_flight) {
-    auto const has_come = [this] {
-        return stopping_ || std::ranges::any_of(requests_, [this](const copy_request &each) {
-                   return may_start(each);
-               });
-    };
-    if (in_flight.empty()) {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, has_come);
-        return !stopping_;
-    }
-    status const waited = ranks_->engine().wait_for_network(
-        [&] {
-            bool const is_over = std::ranges::any_of(
-                in_flight, [](const fetch &each) { return each.completion.is_done(); });
-            std::lock_guard const guard(mutex_);
-            return is_over || has_come();
-        },
-        [&] { return fmt::format("fetching {} ranges from remote devices", in_flight.size()); });
-    std::lock_guard const guard(mutex_);
-    return waited.ok() && !stopping_;
-}
-
-void peer_copies::serve() {
-    std::list<fetch> in_flight;
-    while (wait_for_change(in_flight)) {
-        for (copy_request const &each : pop_startable()) {
-            fetch &wanted = in_flight.emplace_back();
-            wanted.request = each;
-            if (status const begun = begin(wanted); !begun) {
-                send_reply(each, begun);
-                in_flight.pop_back();
-            }
-        }
-        std::erase_if(in_flight, [this](fetch &each) {
-            if (!each.completion.is_done()) {
-                return false;
-            }
-            std::size_t const nbytes = each.request.what.transfer.nbytes;
-            status const completed = each.completion.wait(ranks_->engine(), [&] {
-                return fmt::format("fetching {} bytes from remote device {}", nbytes,
-                                   each.request.source.value() - 1);
-            });
-            if (completed) {
-                moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);
-            }
-            each.memory = {}; // the reply permits the client to free it
-            send_reply(each.request, completed);
-            return true;
-        });
-    }
-}
-
-status peer_copies::begin(fetch &wanted) {
-    remote::zero_copy_transfer const &what = wanted.request.what.transfer;
-    auto memory = retain_for_network(*ranks_, device_, what.address, what.nbytes);
-    DIOMP_TRY(memory);
-    wanted.memory = memory.take();
-    return ranks_->conduit().get_device_memory(
-        wanted.request.source, what.peer_address, to_pointer(what.address), what.nbytes,
-        {wanted.request.what.source_memory, wanted.memory.kind}, wanted.completion.count());
-}
-
-void peer_copies::send_reply(const copy_request &request, const status &done) {
-    {
-        std::lock_guard const guard(mutex_);
-        --num_in_flight_[request.source.value()];
-    }
-    packet_writer packet;
-    packet.number(request.what.ticket);
-    if (!done) {
-        packet.bytes(done.failure().message());
-    }
-    send(*ranks_, request.source, remote::world::copy_reply_handler, packet.take());
 }
 
 } // namespace diomp::offload::service

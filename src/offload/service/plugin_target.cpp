@@ -39,10 +39,10 @@ diomp_take_plugins(const diomp_plugin_table *table) {
 namespace diomp::offload::service {
 namespace {
 
-class plugin_target final : public target {
+class plugin_target final : public target, public target_allocator {
 public:
     plugin_target(int device, std::optional<transport::memory_kind> memory)
-        : device_(device), memory_(memory), allocated_([device](std::uint64_t address) {
+        : target({memory, this}), device_(device), allocated_([device](std::uint64_t address) {
               if (plugins->release(device, address) != 0) {
                   log(log_level::error, "the device did not free memory at {:#x}", address);
               }
@@ -106,20 +106,17 @@ public:
         return slot_.has(address, nbytes);
     }
 
-    [[nodiscard]] std::optional<transport::memory_kind> own_memory() const override {
-        return memory_;
-    }
     [[nodiscard]] result<network_range> retain(std::uint64_t address,
                                                std::size_t nbytes) const override {
         if (slot_.has(address, nbytes)) {
             return network_range{};
         }
-        if (!memory_) {
+        if (!abilities_.own_memory) {
             return error(OMPX_ERR_UNSUPPORTED, no_network_memory);
         }
         auto retained = retain_in(variables_, address, nbytes);
         DIOMP_TRY(retained);
-        return network_range{*memory_, retained.take()};
+        return network_range{*abilities_.own_memory, retained.take()};
     }
     void enter() override { static_cast<void>(plugins->enter(device_)); }
 
@@ -167,7 +164,6 @@ private:
     };
 
     int device_;
-    std::optional<transport::memory_kind> memory_; ///< kind passed to networks
     allocations allocated_;
     // Symbols and variables exist until the process ends.
     allocations symbols_{[](std::uint64_t) {}};   ///< of images, without kernels

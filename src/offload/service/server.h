@@ -7,8 +7,8 @@
 #include "base/secure/pending_connections.h"
 #include "base/unique_fd.h"
 #include "offload/remote/protocol.h"
+#include "offload/service/activity_table.h"
 #include "offload/service/confinement.h"
-#include "offload/service/executor.h"
 #include "offload/service/image_store.h"
 
 #include <deque>

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/service_thread.h"
 #include "offload/remote/world.h"
+#include "offload/service/executor.h"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,9 @@ private:
     std::vector<unique_fd> images_;
     std::unique_ptr<target> target_;
     std::unique_ptr<output> output_;
+    std::unique_ptr<kernel_runner> kernels_;
+    std::unique_ptr<session_transfers> transfers_;
+    std::unique_ptr<batch_runner> runner_;
     std::unique_ptr<executor> executor_;
     std::unique_ptr<remote::world> world_;
 };
@@ -62,21 +66,24 @@ status session::join() {
         DIOMP_TRY(made_target);
         target_ = made_target.take();
     }
-    executor_ = std::make_unique<executor>(*target_, *output_, *options_.activities,
-                                           options_.min_kernel_time_s);
+    kernels_ =
+        std::make_unique<kernel_runner>(*target_, *options_.activities, options_.min_kernel_time_s);
+    transfers_ = std::make_unique<session_transfers>(*target_);
+    runner_ = std::make_unique<batch_runner>(*target_, *output_, *kernels_, *transfers_);
+    executor_ = std::make_unique<executor>(*runner_);
     remote::world_options options;
     options.conduit = location.conduit;
     options.encrypts_data = location.encrypts_data;
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
-    options.device_memory = target_->own_memory();
+    options.device_memory = target_->abilities().own_memory;
     remote::world_handlers handlers;
     handlers.batch = [this](const transport::message &incoming) { executor_->take(incoming); };
     handlers.copy = [this](const transport::message &incoming) {
-        executor_->peers().on_request(incoming);
+        transfers_->fetches().on_request(incoming);
     };
     handlers.copy_reply = [this](const transport::message &incoming) {
-        executor_->peers().on_reply(incoming);
+        transfers_->copies().on_reply(incoming);
     };
     auto made = remote::world::create(
         remote::make_session_launcher(client_, static_cast<int>(location.rank),
@@ -87,7 +94,7 @@ status session::join() {
         options, std::move(handlers), [this](world_rank lost, const std::string &why) {
             // The client handles the loss of a device in all other respects. If the client is lost,
             // its connection closes.
-            executor_->peers().on_peer_lost(lost, why);
+            transfers_->on_peer_lost(lost, why);
         });
     DIOMP_TRY(made);
     world_ = made.take();
@@ -99,7 +106,7 @@ status session::join() {
             return nullptr;
         });
     }
-    executor_->peers().start(*world_);
+    transfers_->start(*world_);
     return {};
 }
 
@@ -134,6 +141,7 @@ status session::load(packet_reader &packet) {
 }
 
 void session::receive_frames() {
+    target_allocator *const allocator = target_->abilities().allocator;
     for (;;) {
         auto bytes = client_.receive();
         if (!bytes) {
@@ -149,18 +157,20 @@ void session::receive_frames() {
             }
             break;
         case remote::frame::allocate: {
-            auto address = target_->allocate(packet.number<std::uint64_t>());
+            auto const nbytes = packet.number<std::uint64_t>();
+            auto address =
+                allocator == nullptr ? result<std::uint64_t>(0) : allocator->allocate(nbytes);
             reply_with(address ? address.value() : 0);
             break;
         }
         case remote::frame::release: {
             std::uint64_t const address = packet.number<std::uint64_t>();
-            reply_with(target_->release(address) ? address : 0);
+            reply_with(allocator != nullptr && allocator->release(address) ? address : 0);
             break;
         }
         case remote::frame::lost: {
             world_rank const lost(static_cast<int>(packet.number<std::uint32_t>()));
-            executor_->peers().on_peer_lost(lost, std::string(packet.text()));
+            transfers_->on_peer_lost(lost, std::string(packet.text()));
             break;
         }
         case remote::frame::stop:
@@ -182,9 +192,9 @@ void session::leave() {
     log(log_level::info,
         "the device's own memory: {} bytes by zero copy over the network, {} staged in the "
         "session's",
-        executor_->moved().zero_copy.load(), executor_->moved().staged.load());
+        transfers_->moved().zero_copy.load(), transfers_->moved().staged.load());
     output_->flush();
-    static_cast<void>(client_.send(encode(executor_->kernel_times())));
+    static_cast<void>(client_.send(encode(kernels_->times())));
     // The client closes the connection when its network no longer uses this process as a peer. The
     // process must not end before.
     while (client_.receive()) {

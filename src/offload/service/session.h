@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "offload/remote/control.h"
-#include "offload/service/executor.h"
+#include "offload/service/activity_table.h"
 #include "offload/service/image_store.h"
 #include "offload/service/output.h"
 

@@ -35,6 +35,22 @@ struct network_range {
     std::shared_ptr<void> lifetime;
 };
 
+/// Allocator of a device's memory outside the slot. Any thread; blocks until the device is done.
+class target_allocator {
+public:
+    virtual ~target_allocator() = default;
+    /// Errors: OMPX_ERR_NOMEM.
+    virtual result<std::uint64_t> allocate(std::size_t nbytes) = 0;
+    virtual status release(std::uint64_t address) = 0;
+};
+
+struct target_abilities {
+    /// Kind of the memory outside the slot; nullopt if networks cannot access it.
+    std::optional<transport::memory_kind> own_memory;
+    /// nullptr: the client allocates the device's memory, in the slot.
+    target_allocator *allocator = nullptr;
+};
+
 /// Any thread, except for functions marked otherwise. Every call blocks until the device is done.
 class target {
 public:
@@ -47,9 +63,6 @@ public:
          const std::vector<remote::symbol> &symbols) = 0;
     /// The name of a kernel whose address load() has returned; nullptr otherwise.
     [[nodiscard]] virtual const std::string *kernel_name(std::uint64_t kernel) const = 0;
-    /// Allocates memory outside the slot. Errors: OMPX_ERR_NOMEM, OMPX_ERR_UNSUPPORTED.
-    virtual result<std::uint64_t> allocate(std::size_t nbytes) = 0;
-    virtual status release(std::uint64_t address) = 0;
 
     // Ranges may be in the slot or on the device. OMPX_ERR_RANGE: a range is known to be invalid.
     virtual status write(std::uint64_t to, const void *from, std::size_t nbytes) = 0;
@@ -58,11 +71,10 @@ public:
     /// Whether this process can load from a range by its address.
     [[nodiscard]] virtual bool is_loadable(std::uint64_t address, std::size_t nbytes) const = 0;
 
-    /// Kind of the memory outside the slot; nullopt if networks cannot access it.
-    [[nodiscard]] virtual std::optional<transport::memory_kind> own_memory() const { return {}; }
+    [[nodiscard]] const target_abilities &abilities() const { return abilities_; }
     /// Validates a range for the network and keeps it allocated as long as the result. The range is
-    /// in the slot, in an allocation of allocate(), in a variable that load() has returned, or in
-    /// other memory that processors can load from. Errors: OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.
+    /// in the slot, in an allocation of the allocator, in a variable that load() has returned, or
+    /// in other memory that processors can load from. Errors: OMPX_ERR_RANGE, OMPX_ERR_UNSUPPORTED.
     [[nodiscard]] virtual result<network_range> retain(std::uint64_t address,
                                                        std::size_t nbytes) const = 0;
     /// Makes the device current in the calling thread, which some vendors' libraries require in
@@ -77,6 +89,9 @@ public:
     void set_slot(slot memory) { slot_ = memory; }
 
 protected:
+    explicit target(const target_abilities &abilities) : abilities_(abilities) {}
+
+    target_abilities const abilities_;
     slot slot_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // A client and what listens where its service should be: another program, one that records, one
 // that has another token, and services that behave badly after they have proved who they are.
-#include "base/secure/framed_socket.h"
+#include "base/secure/complete_handshake.h"
 #include "base/secure/sockets.h"
 #include "offload/remote/client.h"
 #include "offload/remote/control_pair.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The process that listens, with clients that ask for a device and do no more, and with connections
 // that prove nothing.
-#include "base/secure/framed_socket.h"
+#include "base/secure/complete_handshake.h"
 #include "base/secure/sockets.h"
 #include "offload/remote/control_pair.h"
 #include "offload/service/server.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Copies between sessions of GPUs whose memory the network reaches.
 #include "offload/remote/straight_side.h"
+#include "offload/service/peer_fetches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -182,7 +183,7 @@ struct slow_peer {
 /// More copies than one session may have under way are asked for by the slow one.
 TEST(session_peers, a_slow_session_holds_up_no_other) {
     run(gpus(3), [](client_side &side) {
-        constexpr std::size_t queues = 3 * peer_copies::max_concurrent;
+        constexpr std::size_t queues = 3 * peer_fetches::max_concurrent;
         slow_peer const peers(side);
         for (std::size_t i = 0; i < queues; ++i) {
             peers.send_slow(i, i);
@@ -206,7 +207,7 @@ TEST(session_peers, a_slow_session_holds_up_no_other) {
 
 TEST(session_peers, memory_stays_while_a_lost_session_may_still_answer) {
     run(gpus(3), [](client_side &side) {
-        constexpr std::size_t queues = 3 * peer_copies::max_concurrent;
+        constexpr std::size_t queues = 3 * peer_fetches::max_concurrent;
         slow_peer const peers(side);
         std::uint64_t const spare = ask_for(side, frame::allocate, 4096, 3);
         for (std::size_t i = 0; i < queues; ++i) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/network_transfers.h"
+
+#include "offload/remote/device.h"
+#include "offload/remote/world.h"
+
+#include <fmt/format.h>
+
+namespace diomp::offload::remote {
+
+using direction = queue_recorder::direction;
+using carrier = queue_recorder::carrier;
+
+status network_transfers::put(std::uint64_t address, const void *source, std::size_t nbytes) {
+    if (!puts_) {
+        puts_ = std::make_shared<transport::completion>();
+    }
+    has_unordered_puts_ = true;
+    recorder_.started(direction::to_device, carrier::network, nbytes);
+    return ranks_.conduit().put(device_.rank(), address, source, nbytes, *puts_);
+}
+
+void network_transfers::add_get(void *destination, std::uint64_t address, std::size_t nbytes) {
+    gets_.push_back({destination, address, nbytes});
+}
+
+result<std::uint64_t> network_transfers::allocate_stage(std::size_t nbytes) {
+    auto stage = device_.slot().allocate(nbytes);
+    if (stage) {
+        stages_.push_back(stage.value());
+    }
+    return stage;
+}
+
+status network_transfers::flush_puts() { return ranks_.conduit().flush(device_.rank(), *puts_); }
+
+status network_transfers::check_puts() {
+    if (puts_ && puts_->failure.load(std::memory_order_relaxed) != 0) {
+        return error(OMPX_ERR_PEER, device_.session().has_failed()
+                                        ? device_.session().failure()
+                                        : fmt::format("a transfer to {} failed", device_.label()));
+    }
+    recorder_.finished_puts();
+    return {};
+}
+
+result<bool> network_transfers::advance_gets() {
+    if (!gets_completion_ && !gets_.empty()) {
+        gets_completion_ = std::make_shared<transport::completion>();
+        for (get const &each : gets_) {
+            recorder_.started(direction::from_device, carrier::network, each.nbytes);
+            DIOMP_TRY(ranks_.conduit().get(device_.rank(), each.address, each.destination,
+                                           each.nbytes, *gets_completion_));
+        }
+    }
+    if (!gets_completion_) {
+        return true;
+    }
+    if (!gets_completion_->is_done()) {
+        return false;
+    }
+    if (gets_completion_->failure.load(std::memory_order_relaxed) != 0) {
+        return error(OMPX_ERR_PEER, fmt::format("a transfer from {} failed", device_.label()));
+    }
+    return true;
+}
+
+void network_transfers::reset() {
+    gets_.clear();
+    for (std::uint64_t const stage : stages_) {
+        device_.slot().release(stage);
+    }
+    stages_.clear();
+    has_unordered_puts_ = false;
+    for (auto *each : {&puts_, &gets_completion_}) {
+        if (*each && !(*each)->is_done()) {
+            abandoned_.push_back(*each);
+        }
+        each->reset();
+    }
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/batch_runner.h"
+
+#include <utility>
+
+namespace diomp::offload::service {
+namespace {
+
+/// Larger than the maximum message of any conduit.
+constexpr std::size_t max_reply_bytes = std::size_t{1} << 20;
+
+} // namespace
+
+bool batch_runner::run(queue_results &results, remote::operation what, packet_reader &packet,
+                       std::size_t thread) {
+    auto const try_to = [&](auto &&operation) {
+        if (!results.failure.empty()) {
+            return; // operations after an error are skipped
+        }
+        if (!packet.ok()) {
+            results.failure = "malformed batch";
+        } else if (status const done = operation(); !done) {
+            results.failure = done.failure().message();
+        }
+    };
+    switch (what) {
+    case remote::operation::put: {
+        auto const address = packet.number<std::uint64_t>();
+        std::string_view const bytes = packet.text();
+        try_to([&] { return device_.write(address, bytes.data(), bytes.size()); });
+        return true;
+    }
+    case remote::operation::get: {
+        auto const address = packet.number<std::uint64_t>();
+        auto const nbytes = packet.number<std::uint64_t>();
+        try_to([&] { return get(results, address, nbytes); });
+        return true;
+    }
+    case remote::operation::fetch:
+    case remote::operation::deliver: {
+        auto const transfer = remote::decode_zero_copy(packet);
+        try_to([&] { return transfers_.begin_zero_copy(results.zero_copy, what, transfer); });
+        return true;
+    }
+    case remote::operation::copy: {
+        world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
+        auto const destination = packet.number<std::uint64_t>();
+        auto const source = packet.number<std::uint64_t>();
+        auto const nbytes = packet.number<std::uint64_t>();
+        try_to([&] { return transfers_.copy(to, destination, source, nbytes); });
+        return true;
+    }
+    case remote::operation::launch: {
+        auto const arguments = remote::decode_launch(packet);
+        try_to([&] { return kernels_.launch(arguments, thread, results.longest); });
+        return true;
+    }
+    case remote::operation::release_pages:
+        if (status const released = transfers_.release_pages(packet); !released) {
+            results.failure = released.failure().message();
+        }
+        return true;
+    default:
+        try_to([] { return status(error(OMPX_ERR_ARG, "unknown operation in a batch")); });
+        return false;
+    }
+}
+
+status batch_runner::get(queue_results &results, std::uint64_t address, std::size_t nbytes) {
+    std::size_t const before = results.gets.size();
+    if (nbytes > max_reply_bytes) {
+        return error(OMPX_ERR_ARG, "a batch requests more bytes than a reply can have");
+    }
+    results.gets.resize(before + nbytes);
+    return device_.read(results.gets.data() + before, address, nbytes);
+}
+
+void batch_runner::finish_zero_copy(queue_results &results) {
+    status const completed = transfers_.finish_zero_copy(results.zero_copy);
+    if (!completed && results.failure.empty()) {
+        results.failure = completed.failure().message();
+    }
+}
+
+void batch_runner::reply(remote::world &ranks, std::uint64_t queue, std::uint64_t batch,
+                         queue_results &results) {
+    auto const printed = printed_.flush();
+    remote::batch_reply reply;
+    reply.queue = queue;
+    reply.batch = batch;
+    reply.failed = !results.failure.empty();
+    reply.output_bytes[0] = printed[0];
+    reply.output_bytes[1] = printed[1];
+    reply.kernel = std::exchange(results.longest.kernel, 0);
+    reply.kernel_us = static_cast<std::uint64_t>(results.longest.time.count());
+    std::size_t const max_bytes = ranks.conduit().max_message_bytes(world_rank(0));
+    std::string_view const rest = reply.failed ? results.failure : results.gets;
+    if (!reply.failed && rest.size() + remote::reply_header_bytes > max_bytes) {
+        results.failure = "a batch requests more bytes than a reply can have";
+        reply.failed = true;
+        reply.rest = results.failure;
+    } else {
+        reply.rest = rest.substr(0, max_bytes - remote::reply_header_bytes);
+    }
+    ranks.send(world_rank(0), remote::world::reply_handler, encode(reply));
+    results.failure.clear();
+    results.gets.clear();
+}
+
+} // namespace diomp::offload::service

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Runs the operations of batches.
+#pragma once
+
+#include "offload/remote/world.h"
+#include "offload/service/kernel_runner.h"
+#include "offload/service/output.h"
+#include "offload/service/session_transfers.h"
+#include "offload/service/target.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace diomp::offload::service {
+
+/// State of a queue's operations since its last reply. One thread at a time.
+struct queue_results {
+    std::string failure; ///< later operations are skipped; "": none
+    std::string gets;    ///< bytes of gets for the next reply
+    longest_kernel longest;
+    zero_copy_transfers zero_copy; ///< in flight
+};
+
+/// Any thread.
+class batch_runner {
+public:
+    batch_runner(target &device, output &printed, kernel_runner &kernels,
+                 session_transfers &transfers)
+        : device_(device), printed_(printed), kernels_(kernels), transfers_(transfers) {}
+
+    /// Runs an operation that is neither finish nor wait, and whose parameters `packet` has next.
+    /// False: the rest of the packet cannot be parsed.
+    bool run(queue_results &results, remote::operation what, packet_reader &packet,
+             std::size_t thread);
+    /// Waits for zero-copy transfers.
+    void finish_zero_copy(queue_results &results);
+    /// Replies to a batch: runs operation::finish.
+    void reply(remote::world &ranks, std::uint64_t queue, std::uint64_t batch,
+               queue_results &results);
+
+private:
+    status get(queue_results &results, std::uint64_t address, std::size_t nbytes);
+
+    target &device_;
+    output &printed_;
+    kernel_runner &kernels_;
+    session_transfers &transfers_;
+};
+
+} // namespace diomp::offload::service

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/service/session_transfers.h"
+
+#include "messaging/pooled_completion.h"
+
+#include <fmt/format.h>
+
+namespace diomp::offload::service {
+
+void session_transfers::start(remote::world &ranks) {
+    ranks_ = &ranks;
+    fetches_.start(ranks);
+}
+
+void session_transfers::on_peer_lost(world_rank peer, const std::string &why) {
+    copies_.on_peer_lost(peer, why);
+    fetches_.on_peer_lost(peer);
+}
+
+status session_transfers::begin_zero_copy(zero_copy_transfers &queue, remote::operation op,
+                                          const remote::zero_copy_transfer &what) {
+    DIOMP_TRY(op == remote::operation::fetch ? queue.fetch(*ranks_, device_, what)
+                                             : queue.deliver(*ranks_, device_, what));
+    moved_.zero_copy.fetch_add(what.nbytes, std::memory_order_relaxed);
+    return {};
+}
+
+status session_transfers::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
+                               std::size_t nbytes) {
+    if (to == ranks_->rank()) {
+        return copy_here(destination, source, nbytes);
+    }
+    if (to.value() <= 0 || to.value() >= ranks_->size()) {
+        return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
+    }
+    if (slot{ranks_->memory_of(to), ranks_->arena().usable_bytes()}.has(destination, nbytes)) {
+        return copy_to_slot(to, destination, source, nbytes);
+    }
+    if (!ranks_->device_memory(to)) {
+        return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
+    }
+    auto memory = retain_for_network(*ranks_, device_, source, nbytes);
+    DIOMP_TRY(memory);
+    return copies_.copy(*ranks_, to, {destination, source, nbytes}, memory.value().kind);
+}
+
+status session_transfers::copy_here(std::uint64_t destination, std::uint64_t source,
+                                    std::size_t nbytes) {
+    DIOMP_TRY(device_.copy(destination, source, nbytes));
+    if (device_.is_loadable(destination, nbytes) != device_.is_loadable(source, nbytes)) {
+        moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
+    }
+    return {};
+}
+
+status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
+                                       std::uint64_t source, std::size_t nbytes) {
+    std::string staged;
+    void const *from = to_pointer(source);
+    transport::memory_kinds kinds;
+    network_range memory;
+    if (!device_.is_loadable(source, nbytes)) {
+        if (auto zero_copy = retain_for_network(*ranks_, device_, source, nbytes)) {
+            memory = zero_copy.take();
+            kinds.local = memory.kind;
+            moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);
+        } else {
+            staged.resize(nbytes);
+            DIOMP_TRY(device_.read(staged.data(), source, nbytes));
+            from = staged.data();
+            moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
+        }
+    }
+    messaging::pooled_completion completion;
+    DIOMP_TRY(kinds.are_host()
+                  ? ranks_->conduit().put(to, destination, from, nbytes, completion.count())
+                  : ranks_->conduit().put_device_memory(to, destination, from, nbytes, kinds,
+                                                        completion.count()));
+    DIOMP_TRY(ranks_->conduit().flush(to, completion.count()));
+    return completion.wait(ranks_->engine(), [&] {
+        return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
+    });
+}
+
+status session_transfers::release_pages(packet_reader &ranges) {
+    std::uint64_t const begin = ranks_->memory_of(ranks_->rank());
+    slot const memory{begin, ranks_->arena().usable_bytes()};
+    auto const count = ranges.number<std::uint32_t>();
+    for (std::uint32_t i = 0; i < count && ranges.ok(); ++i) {
+        auto const address = ranges.number<std::uint64_t>();
+        auto const nbytes = ranges.number<std::uint64_t>();
+        if (!memory.has(address, nbytes)) {
+            return error(OMPX_ERR_RANGE, "cannot release pages outside the device's memory");
+        }
+        ranks_->arena().release_pages(local_rank(0), address - begin, nbytes);
+    }
+    return {};
+}
+
+} // namespace diomp::offload::service

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Transfers of a session: between its device, its slot and other ranks.
+#pragma once
+
+#include "offload/service/peer_copies.h"
+#include "offload/service/peer_fetches.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace diomp::offload::service {
+
+/// Any thread.
+class session_transfers {
+public:
+    explicit session_transfers(target &device) : device_(device), fetches_(device, moved_) {}
+    /// Call once the world is complete, before the functions below.
+    void start(remote::world &ranks);
+
+    /// Copies from this device.
+    status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    /// Starts a transfer of `queue` between memory of the client and the device; `op` is fetch or
+    /// deliver.
+    status begin_zero_copy(zero_copy_transfers &queue, remote::operation op,
+                           const remote::zero_copy_transfer &what);
+    /// Waits for the transfers of `queue`.
+    status finish_zero_copy(zero_copy_transfers &queue) { return queue.wait(*ranks_); }
+    /// Returns pages of the slot; `ranges`: the parameters of operation::release_pages.
+    status release_pages(packet_reader &ranges);
+
+    [[nodiscard]] peer_copies &copies() { return copies_; }
+    [[nodiscard]] peer_fetches &fetches() { return fetches_; }
+    void on_peer_lost(world_rank peer, const std::string &why);
+    [[nodiscard]] const moved_bytes &moved() const { return moved_; }
+
+private:
+    status copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
+                        std::size_t nbytes);
+
+    target &device_;
+    remote::world *ranks_ = nullptr;
+    moved_bytes moved_;
+    peer_copies copies_;
+    peer_fetches fetches_;
+};
+
+} // namespace diomp::offload::service
