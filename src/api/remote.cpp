@@ -211,7 +211,9 @@ void close() {
     std::vector<std::string> const labels = labels_of_devices();
     closing_thread.store(::gettid());
     if (shared_client && num_inside.load() > 0) {
-        shared_client->ranks().conduit().freeze(); // sessions end with this process's connections
+        if (auto *const peers = shared_client->ranks().conduit().peers(); peers != nullptr) {
+            peers->freeze(); // sessions end with this process's connections
+        }
     } else {
         shared_client.reset();
     }

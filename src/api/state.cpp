@@ -431,8 +431,9 @@ void abandon_at_exit() {
     }
     state().abandoned = running;
     state().exiting_thread.store(::gettid());
-    // Other ranks may end before this process does.
-    running->connection().transport().report_failures_to({});
+    if (auto *const peers = running->connection().transport().peers(); peers != nullptr) {
+        peers->report_failures_to({}); // other ranks may end before this process does
+    }
     stop_calls(*running);
     running->connection().freeze();
 }

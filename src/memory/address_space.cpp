@@ -102,8 +102,8 @@ result<second_level_pointer> address_space::read_pointer(world_rank peer, std::u
     }
     messaging::pooled_completion fetching;
     static_assert(sizeof(read) <= messaging::pooled_completion::buffer_bytes);
-    DIOMP_TRY(engine_.transport().get(peer, there.remote_address, fetching.buffer().data(),
-                                      sizeof(read), fetching.count()));
+    DIOMP_TRY(engine_.transport().rma()->get(peer, there.remote_address, fetching.buffer().data(),
+                                             sizeof(read), fetching.count()));
     DIOMP_TRY(fetching.wait(engine_, [peer] {
         return fmt::format("waiting for the second-level pointer of rank {}", peer.value());
     }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <array>
 #include <cstddef>

@@ -40,9 +40,9 @@ std::uint64_t bits_at(const void *value, std::size_t nbytes) {
 result<std::uint64_t> native_atomics::run(world_rank peer, const memory::location &target,
                                           const transport::atomic_call &call) {
     messaging::pooled_completion pooled_completion;
-    DIOMP_TRY(engine_.transport().atomic(peer, target.remote_address, call,
-                                         pooled_completion.buffer().data(),
-                                         pooled_completion.count()));
+    DIOMP_TRY(engine_.transport().atomics()->atomic(peer, target.remote_address, call,
+                                                    pooled_completion.buffer().data(),
+                                                    pooled_completion.count()));
     DIOMP_TRY(pooled_completion.wait(engine_, [peer] {
         return fmt::format("waiting for the network's atomic operation at rank {}", peer.value());
     }));
@@ -56,7 +56,8 @@ status native_atomics::fetch(world_rank peer, const memory::location &target, co
                                           op == OMPX_NO_OP ? 0 : bits_at(operand, size)};
         if (result == nullptr && peer != self_) {
             transport::completion unused;
-            return engine_.transport().atomic(peer, target.remote_address, call, nullptr, unused);
+            return engine_.transport().atomics()->atomic(peer, target.remote_address, call, nullptr,
+                                                         unused);
         }
         auto old = run(peer, target, call);
         DIOMP_TRY(old);

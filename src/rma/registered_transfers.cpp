@@ -26,7 +26,7 @@ registered_transfers::~registered_transfers() {
 result<path> registered_transfers::move(direction dir, world_rank peer, std::uint64_t remote,
                                         void *local, std::size_t nbytes) {
     if (!attach_forbidden_.load(std::memory_order_relaxed)) {
-        transport::conduit &transport = engine_.transport();
+        transport::private_memory &transport = engine_.transport().direct_private_memory();
         status done = dir == direction::put ? transport.write_private(peer, remote, local, nbytes)
                                             : transport.read_private(peer, remote, local, nbytes);
         if (done) {

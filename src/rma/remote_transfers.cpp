@@ -32,11 +32,14 @@ status remote_transfers::begin(direction dir, world_rank peer, const memory::loc
     std::uint64_t const there = location.remote_address;
     if (!location.kinds.are_host()) [[unlikely]] {
         return dir == direction::put
-                   ? transport.put_device_memory(peer, there, local, nbytes, location.kinds, count)
-                   : transport.get_device_memory(peer, there, local, nbytes, location.kinds, count);
+                   ? transport.device()->put_device_memory(peer, there, local, nbytes,
+                                                           location.kinds, count)
+                   : transport.device()->get_device_memory(peer, there, local, nbytes,
+                                                           location.kinds, count);
     }
-    return dir == direction::put ? transport.put(peer, there, local, nbytes, count)
-                                 : transport.get(peer, there, local, nbytes, count);
+    transport::rma_transport &network = *transport.rma();
+    return dir == direction::put ? network.put(peer, there, local, nbytes, count)
+                                 : network.get(peer, there, local, nbytes, count);
 }
 
 result<bool> remote_transfers::begin_rows(direction dir, world_rank peer,
@@ -45,11 +48,14 @@ result<bool> remote_transfers::begin_rows(direction dir, world_rank peer,
     if (!location.in_segment || walk.is_contiguous() || !walk.is_ascending()) {
         return false;
     }
-    transport::conduit &transport = engine_.transport();
+    transport::row_transfers *const network = engine_.transport().rows();
+    if (network == nullptr) {
+        return false;
+    }
     std::uint64_t const there = location.remote_address + walk.remote_begin();
     std::byte *const here = local + walk.local_begin();
-    return dir == direction::put ? transport.put_rows(peer, there, here, walk.rows(), count)
-                                 : transport.get_rows(peer, there, here, walk.rows(), count);
+    return dir == direction::put ? network->put_rows(peer, there, here, walk.rows(), count)
+                                 : network->get_rows(peer, there, here, walk.rows(), count);
 }
 
 status remote_transfers::wait_for(direction dir, world_rank peer, const memory::location &location,

@@ -7,6 +7,7 @@
 #include "runtime/internal/preregistered_devices.h"
 #include "runtime/rank_devices.h"
 #include "stacks/stacks.h"
+#include "transport/create.h"
 
 #include <fmt/format.h>
 
@@ -48,8 +49,10 @@ status job_connection::open() {
     // In a world of one rank, a rank serves its own requests while it waits for them.
     options.progress_thread = job().size > 1;
     engine_ = std::make_unique<messaging::engine>(*conduit_, options);
-    conduit_->report_failures_to(
-        [this](world_rank peer, std::string why) { on_peer_lost(peer, std::move(why)); });
+    if (auto *const peers = conduit_->peers(); peers != nullptr) {
+        peers->report_failures_to(
+            [this](world_rank peer, std::string why) { on_peer_lost(peer, std::move(why)); });
+    }
     calls_ = std::make_unique<messaging::call_service>(*engine_);
     return {};
 }
@@ -85,10 +88,10 @@ status job_connection::create_conduit() {
     transport::conduit_options options;
     options.network = settings_.network;
     options.cross_memory_attach = settings_.cross_memory_attach;
-    options.ucx_workers = settings_.ucx_workers;
-    options.tcp_interfaces = settings_.tcp_interfaces;
-    options.tcp_send_buffer_bytes = settings_.tcp_send_buffer_bytes;
-    options.tcp_congestion = settings_.tcp_congestion;
+    options.ucx.workers = settings_.ucx_workers;
+    options.tcp.interfaces = settings_.tcp_interfaces;
+    options.tcp.send_buffer_bytes = settings_.tcp_send_buffer_bytes;
+    options.tcp.congestion = settings_.tcp_congestion;
     options.encrypts = settings_.encrypt == encryption::all;
     options.network_rma = settings_.network_rma;
     options.device_memory = settings_.network_device_memory;
@@ -115,11 +118,17 @@ void job_connection::stop() {
 
 status job_connection::close() {
     stop();
-    DIOMP_TRY(conduit_->close());
+    if (auto *const peers = conduit_->peers(); peers != nullptr) {
+        DIOMP_TRY(peers->close());
+    }
     return launcher_->finalize();
 }
 
-void job_connection::freeze() { conduit_->freeze(); }
+void job_connection::freeze() {
+    if (auto *const peers = conduit_->peers(); peers != nullptr) {
+        peers->freeze();
+    }
+}
 
 std::unique_ptr<transport::arena> job_connection::keep_arena() { return std::move(arena_); }
 

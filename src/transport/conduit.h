@@ -74,6 +74,27 @@ public:
     [[nodiscard]] network_atomics *atomics() { return network_caps_.atomics; }
     /// nullptr: the network transfers host memory only, or there is no network.
     [[nodiscard]] device_transfers *device() { return network_caps_.device; }
+    /// See device_transfers; without them, true for host memory.
+    [[nodiscard]] bool supports_memory_kind(memory_kind kind) const {
+        return network_caps_.device == nullptr ? kind == memory_kind::host
+                                               : network_caps_.device->supports_memory_kind(kind);
+    }
+    [[nodiscard]] bool supports_memory_range(const memory_range &own) const {
+        return network_caps_.device == nullptr ? own.kind == memory_kind::host
+                                               : network_caps_.device->supports_memory_range(own);
+    }
+    [[nodiscard]] bool can_transfer(world_rank peer, const memory_range &remote,
+                                    const memory_range &local) const {
+        return network_caps_.device == nullptr
+                   ? local.kind == memory_kind::host
+                   : network_caps_.device->can_transfer(peer, remote, local);
+    }
+    /// See device_transfers; without them, nothing.
+    void bind_device_context(const device_context_binder &binder) {
+        if (network_caps_.device != nullptr) {
+            network_caps_.device->bind_device_context(binder);
+        }
+    }
     [[nodiscard]] bool transfers_any_device_memory() const {
         return network_caps_.transfers_any_device_memory;
     }

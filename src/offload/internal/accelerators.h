@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 #include "device/stream_pool.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <array>
 #include <atomic>

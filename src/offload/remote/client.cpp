@@ -330,7 +330,7 @@ void client::receive_frames() {
                 if (!is_open && !closing_.load(std::memory_order_acquire)) {
                     notify_device_loss(*open[i]);
                 }
-                world_->conduit().wake();
+                world_->conduit().waits().wake();
             }
             if (is_open) {
                 still_open.push_back(open[i]);

@@ -17,7 +17,7 @@ status network_transfers::put(std::uint64_t address, const void *source, std::si
     }
     has_unordered_puts_ = true;
     recorder_.started(direction::to_device, carrier::network, nbytes);
-    return ranks_.conduit().put(device_.rank(), address, source, nbytes, *puts_);
+    return ranks_.conduit().rma()->put(device_.rank(), address, source, nbytes, *puts_);
 }
 
 void network_transfers::add_get(void *destination, std::uint64_t address, std::size_t nbytes) {
@@ -32,7 +32,9 @@ result<std::uint64_t> network_transfers::allocate_stage(std::size_t nbytes) {
     return stage;
 }
 
-status network_transfers::flush_puts() { return ranks_.conduit().flush(device_.rank(), *puts_); }
+status network_transfers::flush_puts() {
+    return ranks_.conduit().rma()->flush(device_.rank(), *puts_);
+}
 
 status network_transfers::check_puts() {
     if (puts_ && puts_->failure.load(std::memory_order_relaxed) != 0) {
@@ -49,8 +51,8 @@ result<bool> network_transfers::advance_gets() {
         gets_completion_ = std::make_shared<transport::completion>();
         for (get const &each : gets_) {
             recorder_.started(direction::from_device, carrier::network, each.nbytes);
-            DIOMP_TRY(ranks_.conduit().get(device_.rank(), each.address, each.destination,
-                                           each.nbytes, *gets_completion_));
+            DIOMP_TRY(ranks_.conduit().rma()->get(device_.rank(), each.address, each.destination,
+                                                  each.nbytes, *gets_completion_));
         }
     }
     if (!gets_completion_) {

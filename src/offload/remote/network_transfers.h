@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "offload/remote/queue_recorder.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@
 
 #include "base/packet.h"
 #include "base/result.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include "base/panic.h"
 #include "launch/host.h"
 #include "offload/remote/protocol.h"
+#include "transport/create.h"
 
 #include <fmt/format.h>
 
@@ -172,7 +173,9 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     engine_options.spin_count = options.spin_count;
     engine_options.warn_after_s = 0; // kernels may run for any time
     made->engine_ = std::make_unique<messaging::engine>(*made->conduit_, engine_options);
-    made->conduit_->report_failures_to(on_failure);
+    if (auto *const peers = made->conduit_->peers(); peers != nullptr) {
+        peers->report_failures_to(on_failure);
+    }
     made->add_handlers(std::move(handlers));
     made->engine_->start();
     DIOMP_TRY(made->publish_device_memory(options));
@@ -200,7 +203,7 @@ status world::publish_device_memory(const world_options &options) {
     std::string value;
     if (rank() == world_rank(0)) {
         value = options.network_device_memory == off ? off : "";
-    } else if (options.device_memory && conduit_->supports_device_transfers() &&
+    } else if (options.device_memory && conduit_->transfers_any_device_memory() &&
                conduit_->supports_memory_kind(*options.device_memory)) {
         value = std::to_string(static_cast<int>(*options.device_memory));
     }

@@ -30,7 +30,7 @@ void executor::stop() {
         work_available_.notify_all();
     }
     if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
-        ranks->conduit().wake();
+        ranks->conduit().waits().wake();
     }
 }
 
@@ -167,7 +167,7 @@ void executor::complete_batch(entry &queue, std::uint64_t number) {
     wake_helper();
     if (!ready_.empty()) {
         if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
-            ranks->conduit().wake();
+            ranks->conduit().waits().wake();
         }
     }
 }

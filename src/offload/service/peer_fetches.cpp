@@ -51,7 +51,7 @@ void peer_fetches::wake() {
     }
     wake_.notify_one();
     if (ranks != nullptr) {
-        ranks->conduit().wake();
+        ranks->conduit().waits().wake();
     }
 }
 
@@ -137,7 +137,7 @@ status peer_fetches::begin(fetch &wanted) {
     auto memory = retain_for_network(*ranks_, device_, what.address, what.nbytes);
     DIOMP_TRY(memory);
     wanted.memory = memory.take();
-    return ranks_->conduit().get_device_memory(
+    return ranks_->conduit().device()->get_device_memory(
         wanted.request.source, what.peer_address, to_pointer(what.address), what.nbytes,
         {wanted.request.what.source_memory, wanted.memory.kind}, wanted.completion.count());
 }

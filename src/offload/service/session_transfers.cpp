@@ -73,10 +73,10 @@ status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
     }
     messaging::pooled_completion completion;
     DIOMP_TRY(kinds.are_host()
-                  ? ranks_->conduit().put(to, destination, from, nbytes, completion.count())
-                  : ranks_->conduit().put_device_memory(to, destination, from, nbytes, kinds,
-                                                        completion.count()));
-    DIOMP_TRY(ranks_->conduit().flush(to, completion.count()));
+                  ? ranks_->conduit().rma()->put(to, destination, from, nbytes, completion.count())
+                  : ranks_->conduit().device()->put_device_memory(to, destination, from, nbytes,
+                                                                  kinds, completion.count()));
+    DIOMP_TRY(ranks_->conduit().rma()->flush(to, completion.count()));
     return completion.wait(ranks_->engine(), [&] {
         return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
     });

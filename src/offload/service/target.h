@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "offload/remote/protocol.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>

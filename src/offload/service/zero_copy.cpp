@@ -54,9 +54,9 @@ status zero_copy_transfers::fetch(remote::world &ranks, const target &device,
                                   const remote::zero_copy_transfer &what) {
     auto kinds = begin(ranks, device, direction::fetch, what);
     DIOMP_TRY(kinds);
-    return ranks.conduit().get_device_memory(client_rank, what.peer_address,
-                                             to_pointer(what.address), what.nbytes, kinds.value(),
-                                             completion_->count());
+    return ranks.conduit().device()->get_device_memory(client_rank, what.peer_address,
+                                                       to_pointer(what.address), what.nbytes,
+                                                       kinds.value(), completion_->count());
 }
 
 status zero_copy_transfers::deliver(remote::world &ranks, const target &device,
@@ -64,9 +64,9 @@ status zero_copy_transfers::deliver(remote::world &ranks, const target &device,
     auto kinds = begin(ranks, device, direction::deliver, what);
     DIOMP_TRY(kinds);
     has_put_ = true;
-    return ranks.conduit().put_device_memory(client_rank, what.peer_address,
-                                             to_pointer(what.address), what.nbytes, kinds.value(),
-                                             completion_->count());
+    return ranks.conduit().device()->put_device_memory(client_rank, what.peer_address,
+                                                       to_pointer(what.address), what.nbytes,
+                                                       kinds.value(), completion_->count());
 }
 
 status zero_copy_transfers::wait(remote::world &ranks) {
@@ -75,7 +75,7 @@ status zero_copy_transfers::wait(remote::world &ranks) {
     }
     status done;
     if (std::exchange(has_put_, false)) {
-        done = ranks.conduit().flush(client_rank, completion_->count());
+        done = ranks.conduit().rma()->flush(client_rank, completion_->count());
     }
     status completed =
         completion_->wait(ranks.engine(), [] { return std::string("moving data of the client"); });

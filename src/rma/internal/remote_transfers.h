@@ -46,10 +46,13 @@ public:
 
     /// Start the completion of all puts to a peer, or to all.
     status begin_flush(world_rank peer, transport::completion &count) {
-        return engine_.transport().flush(peer, count);
+        transport::conduit &transport = engine_.transport();
+        return transport.direct_base(peer) != nullptr ? status{}
+                                                      : transport.rma()->flush(peer, count);
     }
     status begin_flush_all(transport::completion &count) {
-        return engine_.transport().flush_all(count);
+        transport::rma_transport *const network = engine_.transport().rma();
+        return network == nullptr ? status{} : network->flush_all(count);
     }
     /// Starts the flush of a put into the same count, which also receives failures.
     void flush_into(world_rank peer, transport::completion &count);
