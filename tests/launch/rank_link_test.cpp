@@ -92,12 +92,6 @@ TEST_F(rank_link_test, an_abort_arrives_though_the_rank_has_not_read_its_packets
     EXPECT_EQ(seen_.events, (std::vector<std::string>{"hello", "abort 5", "closed"}));
 }
 
-TEST_F(rank_link_test, an_error_of_the_exchange_is_an_invalid_packet) {
-    send_from_rank(packet_writer(local::packet_type::fence).take());
-    link_->receive();
-    EXPECT_EQ(seen_.events, (std::vector<std::string>{"fence", "a second fence"}));
-}
-
 TEST_F(rank_link_test, an_abort_arrives_though_a_packet_to_the_rank_fails_first) {
     packet_writer hello(local::packet_type::hello);
     hello.number(std::uint32_t{1});

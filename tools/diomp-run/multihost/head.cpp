@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <sys/wait.h>
 
 namespace diomp::run {
@@ -14,6 +15,7 @@ namespace {
 constexpr double agent_margin_s = 3;
 /// Time for remote shells to end after their agents.
 constexpr double shell_limit_s = 1;
+
 } // namespace
 
 std::string head::describe_rank(int rank) const {
@@ -51,6 +53,86 @@ void head::on_frame(frame_link &from, std::string_view bytes) {
         return;
     default:
         on_rank_frame(which, type, frame);
+    }
+}
+
+void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
+    switch (type) {
+    case frame_type::fence:
+        if (auto const entered = exchange_.on_fence(from); !entered) {
+            fail(1, entered.failure().message());
+        }
+        return;
+    case frame_type::entries:
+        exchange_.on_entries(frame);
+        return;
+    case frame_type::get:
+        exchange_.on_get(from, frame);
+        return;
+    case frame_type::output:
+        if (options_.output_dir.empty()) {
+            ranks_output_->on_output(from, frame);
+        }
+        return;
+    case frame_type::input_ack:
+        input_->on_ack(frame.number<std::uint32_t>());
+        return;
+    case frame_type::stacks_done:
+        stacks_.on_reply(from);
+        return;
+    case frame_type::polled:
+        polls_.on_reply(from);
+        return;
+    default:
+        break;
+    }
+    auto const rank = static_cast<int>(frame.number<std::uint32_t>());
+    auto const pid = static_cast<pid_t>(frame.number<std::uint32_t>());
+    if (!from.block.contains(rank)) {
+        fail(1, fmt::format("host {} sent an invalid message", from.block.name));
+        return;
+    }
+    hosts_.set_pid(rank, pid);
+    switch (type) {
+    case frame_type::joined:
+        if (options_.verbose) {
+            output_->message(fmt::format("rank {} joined (pid {})", rank, pid));
+        }
+        failures_->on_join(rank);
+        return;
+    case frame_type::finalized:
+        failures_->on_finalize(rank);
+        return;
+    case frame_type::exited: {
+        exit_info how;
+        how.code = static_cast<int>(frame.number<std::uint32_t>());
+        how.signal = static_cast<int>(frame.number<std::uint32_t>());
+        how.core_dumped = frame.number<std::uint8_t>() != 0;
+        how.reason = frame.text();
+        on_rank_exit(rank, how);
+        return;
+    }
+    case frame_type::aborted:
+        failures_->on_abort(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        return;
+    case frame_type::gave_up:
+        failures_->on_give_up(rank, static_cast<int>(frame.number<std::uint32_t>()));
+        return;
+    case frame_type::loss: {
+        auto const peer = frame.number<std::uint32_t>();
+        failures_->on_loss(rank, peer == launch::local::unknown_peer
+                                     ? std::nullopt
+                                     : std::optional(static_cast<int>(peer)));
+        return;
+    }
+    case frame_type::closed:
+        failures_->on_closed(rank);
+        return;
+    case frame_type::bad_rank:
+        fail(1, fmt::format("{} sent an invalid message: {}", describe_rank(rank), frame.text()));
+        return;
+    default:
+        fail(1, fmt::format("host {} sent an invalid message", from.block.name));
     }
 }
 
@@ -128,10 +210,6 @@ void head::kill_ranks() {
         deadline_->arm(shell_limit_s);
     }
 }
-
-void head::request_stacks() { stacks_.send(); }
-
-void head::poll_ranks() { polls_.send(); }
 
 void head::signal_ranks(int signal) {
     hosts_.send_to_all(small_frame(frame_type::signal, static_cast<std::uint8_t>(signal)));

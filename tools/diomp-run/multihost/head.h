@@ -44,8 +44,8 @@ private:
     void end_ranks(int signal, bool notify) override;
     void kill_ranks() override;
     void signal_ranks(int signal) override;
-    void request_stacks() override;
-    void poll_ranks() override;
+    void request_stacks() override { stacks_.send(); }
+    void poll_ranks() override { polls_.send(); }
     void on_child(pid_t pid) override;
     void on_continued() override;
     void clean_up() override;
@@ -58,8 +58,6 @@ private:
     void fail_host_start(host &which, const error &why);
     void mark_gone(host &which);
     void mark_unstarted_gone();
-
-    // head_frames.cpp
     void on_rank_frame(host &from, frame_type type, frame_reader &frame);
 
     named_settings settings_; ///< forwarded to the ranks' environment
