@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Boxes through host memory. Runs of any length are packed, so that a chunk holds as many as fit.
 // An owner gets a list of their destinations with each chunk.
+#include "memory/memory.h"
 #include "offload/internal/bounce_chunks.h"
 
 #include <fmt/core.h>

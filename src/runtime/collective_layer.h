@@ -16,8 +16,6 @@ class collective_layer {
 public:
     collective_layer();
     ~collective_layer();
-    collective_layer(const collective_layer &) = delete;
-    collective_layer &operator=(const collective_layer &) = delete;
 
     /// Call before engine.start().
     void create(const settings &values, job_connection &job, memory::segment &own,

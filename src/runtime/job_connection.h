@@ -18,8 +18,6 @@ public:
     /// The settings must outlive this object.
     job_connection(const settings &values, std::unique_ptr<launch::launcher> launcher);
     ~job_connection();
-    job_connection(const job_connection &) = delete;
-    job_connection &operator=(const job_connection &) = delete;
 
     /// Creates arena, conduit and messages; the engine is not started. Collective.
     status open();

@@ -24,8 +24,6 @@ public:
     static result<std::unique_ptr<runtime>> start(const settings &values,
                                                   std::unique_ptr<launch::launcher> launcher);
     ~runtime();
-    runtime(const runtime &) = delete;
-    runtime &operator=(const runtime &) = delete;
 
     /// Completes this rank's transfers and waits until all ranks have called. Collective. Other
     /// threads may still make calls meanwhile. Then close the connection, when no thread makes

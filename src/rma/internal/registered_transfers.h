@@ -19,8 +19,6 @@ public:
                          target_requests &requests)
         : self_(self), own_(own), engine_(engine), requests_(requests) {}
     ~registered_transfers();
-    registered_transfers(const registered_transfers &) = delete;
-    registered_transfers &operator=(const registered_transfers &) = delete;
 
     /// Blocks until the bytes have arrived.
     result<path> move(direction dir, world_rank peer, std::uint64_t remote, void *local,
