@@ -46,7 +46,7 @@ public:
     /// True if transfers may use UCX's put and get.
     [[nodiscard]] bool has_registered_segment() const { return segment_ != nullptr; }
 
-    /// Implements conduit::supports_memory_kind.
+    /// See device_transfers::supports_memory_kind.
     [[nodiscard]] bool supports_memory_kind(memory_kind kind) const {
         return kind == memory_kind::host ||
                device_types_[static_cast<std::size_t>(kind)].has_value();
