@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations outstanding towards one rank. Protected by the lock of `iface`, except atomic members
-// and the ring of incoming messages.
+// Operations outstanding towards one rank. Protected by the lock of the network, except atomic
+// members and the ring of incoming messages.
 #pragma once
 
 #include "transport/common/network_peer.h"
