@@ -287,7 +287,7 @@ result<std::unique_ptr<network>> create(launch::launcher &launcher, const arena 
         hosts.push_back(host.take());
     }
     DIOMP_TRY(launch::gaspi::start(launcher));
-    auto registered = memory::create(arena, job.rank, false);
+    auto registered = memory::create(arena, job.rank);
     DIOMP_TRY(registered);
     auto made = std::make_unique<gaspi_network>(launcher, options, std::move(ring),
                                                 registered.take(), hosts);

@@ -38,13 +38,8 @@ public:
 
     [[nodiscard]] const library &ucx() const { return *library_; }
     [[nodiscard]] ucp_context_h handle() const { return handle_; }
-    [[nodiscard]] launch::launcher &launcher() const { return launcher_; }
     [[nodiscard]] const conduit_options &options() const { return options_; }
     [[nodiscard]] world_rank self() const { return launcher_.info().rank; }
-    [[nodiscard]] int num_ranks() const { return launcher_.info().size; }
-
-    /// True if transfers may use UCX's put and get.
-    [[nodiscard]] bool has_registered_segment() const { return segment_ != nullptr; }
 
     /// See device_transfers::supports_memory_kind.
     [[nodiscard]] bool supports_memory_kind(memory_kind kind) const {
