@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The function that conduit::bind_device_context has registered with a network.
+// The function that device_transfers::bind_device_context has registered with a network.
 #pragma once
 
 #include "transport/types.h"
@@ -14,7 +14,7 @@ namespace diomp::transport {
 /// Thread-safe.
 class device_context {
 public:
-    /// See conduit::bind_device_context.
+    /// See device_transfers::bind_device_context.
     void bind_device_context(const device_context_binder &binder) {
         std::lock_guard const guard(mutex_);
         if (!binder || !binder_) {

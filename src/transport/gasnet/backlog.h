@@ -37,7 +37,16 @@ public:
         return copied_bytes_.load(std::memory_order_relaxed) < max_copied_bytes;
     }
     /// False, without an effect, if the peer has failed.
-    [[nodiscard]] bool add(const network_peer &to, pending_transfer &&transfer);
+    [[nodiscard]] bool add(const network_peer &to, pending_transfer &&transfer) {
+        std::lock_guard const guard(mutex_);
+        if (to.is_failed()) {
+            return false;
+        }
+        copied_bytes_.fetch_add(transfer.copy.size(), std::memory_order_relaxed);
+        waiting_.push_back(std::move(transfer));
+        num_waiting_.fetch_add(1, std::memory_order_release);
+        return true;
+    }
     /// Calls `send`, which takes a slot and advances the transfer, until it returns false for lack
     /// of slots. Returns at once if another thread is transmitting.
     template <typename Send>
@@ -65,7 +74,16 @@ public:
 private:
     static constexpr std::size_t max_copied_bytes = std::size_t{1} << 20;
 
-    void finish_front(int code); ///< under mutex_
+    /// Under mutex_.
+    void finish_front(int code) {
+        pending_transfer const &front = waiting_.front();
+        if (front.source_free != nullptr) {
+            front.source_free->end(code);
+        }
+        copied_bytes_.fetch_sub(front.copy.size(), std::memory_order_relaxed);
+        num_waiting_.fetch_sub(1, std::memory_order_release);
+        waiting_.pop_front();
+    }
 
     std::mutex mutex_;
     std::deque<pending_transfer> waiting_;

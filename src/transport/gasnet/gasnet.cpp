@@ -12,12 +12,6 @@
 namespace diomp::transport::gasnet {
 namespace {
 
-status not_reachable(const peer &with, std::uint64_t remote_address, std::size_t nbytes) {
-    return error(OMPX_ERR_UNSUPPORTED,
-                 fmt::format("GASNet-EX does not reach {} bytes at {:#x} of {} from here", nbytes,
-                             remote_address, with.name()));
-}
-
 /// Transfers by GASNet's memory kinds.
 class gasnet_device_transfers final : public device_transfers {
 public:
@@ -43,59 +37,60 @@ public:
     }
 
 private:
+    /// Calls start(peer, endpoint pair) if GASNet reaches both ranges.
+    template <typename Start>
+    status transfer(world_rank rank, const memory_range &remote, const memory_range &local,
+                    Start &&start);
+
     network_base &network_;
     protocols &protocols_;
     device_memory &devices_;
 };
 
-status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t remote_address,
-                                                  const void *source, std::size_t nbytes,
-                                                  memory_kinds kinds, completion &source_free) {
-    peer &to = protocols_.messages().peer_of(rank);
-    if (to.is_failed()) {
-        return to.lost_error();
+template <typename Start>
+status gasnet_device_transfers::transfer(world_rank rank, const memory_range &remote,
+                                         const memory_range &local, Start &&start) {
+    peer &with = protocols_.messages().peer_of(rank);
+    if (with.is_failed()) {
+        return with.lost_error();
     }
-    if (nbytes == 0) {
+    if (remote.nbytes == 0) {
         return {};
     }
-    auto const endpoint_pair =
-        devices_.endpoint_pair(to, {kinds.remote, remote_address, nbytes},
-                               {kinds.local, reinterpret_cast<std::uintptr_t>(source), nbytes});
+    auto const endpoint_pair = devices_.endpoint_pair(with, remote, local);
     if (!endpoint_pair) {
-        return not_reachable(to, remote_address, nbytes);
+        return error(OMPX_ERR_UNSUPPORTED,
+                     fmt::format("GASNet-EX does not reach {} bytes at {:#x} of {} from here",
+                                 remote.nbytes, remote.address, with.name()));
     }
     {
         auto const current = devices_.context().bind_to_thread();
-        protocols_.native().put_via(*endpoint_pair, to, remote_address, source, nbytes,
-                                    source_free);
+        start(with, *endpoint_pair);
     }
     network_.wake();
     return {};
 }
 
+status gasnet_device_transfers::put_device_memory(world_rank rank, std::uint64_t remote_address,
+                                                  const void *source, std::size_t nbytes,
+                                                  memory_kinds kinds, completion &source_free) {
+    return transfer(rank, {kinds.remote, remote_address, nbytes},
+                    {kinds.local, reinterpret_cast<std::uintptr_t>(source), nbytes},
+                    [&](peer &to, gex_TM_t endpoint_pair) {
+                        protocols_.native().put_via(endpoint_pair, to, remote_address, source,
+                                                    nbytes, source_free);
+                    });
+}
+
 status gasnet_device_transfers::get_device_memory(world_rank rank, std::uint64_t remote_address,
                                                   void *destination, std::size_t nbytes,
                                                   memory_kinds kinds, completion &done) {
-    peer &from = protocols_.messages().peer_of(rank);
-    if (from.is_failed()) {
-        return from.lost_error();
-    }
-    if (nbytes == 0) {
-        return {};
-    }
-    auto const endpoint_pair = devices_.endpoint_pair(
-        from, {kinds.remote, remote_address, nbytes},
-        {kinds.local, reinterpret_cast<std::uintptr_t>(destination), nbytes});
-    if (!endpoint_pair) {
-        return not_reachable(from, remote_address, nbytes);
-    }
-    {
-        auto const current = devices_.context().bind_to_thread();
-        protocols_.native().get_via(*endpoint_pair, from, remote_address, destination, nbytes,
-                                    done);
-    }
-    network_.wake();
-    return {};
+    return transfer(rank, {kinds.remote, remote_address, nbytes},
+                    {kinds.local, reinterpret_cast<std::uintptr_t>(destination), nbytes},
+                    [&](peer &from, gex_TM_t endpoint_pair) {
+                        protocols_.native().get_via(endpoint_pair, from, remote_address,
+                                                    destination, nbytes, done);
+                    });
 }
 
 /// Boxes of short rows by GASNet's strided transfers.
@@ -104,44 +99,37 @@ public:
     gasnet_row_transfers(network_base &net, protocols &all) : network_(net), protocols_(all) {}
 
     result<bool> put_rows(world_rank rank, std::uint64_t remote_address, const void *source,
-                          const rows &shape, completion &source_free) override;
+                          const rows &shape, completion &source_free) override {
+        return transfer(rank, shape, [&](rdma &native, peer &to) {
+            native.put_rows(to, remote_address, source, shape, source_free);
+        });
+    }
     result<bool> get_rows(world_rank rank, std::uint64_t remote_address, void *destination,
-                          const rows &shape, completion &done) override;
+                          const rows &shape, completion &done) override {
+        return transfer(rank, shape, [&](rdma &native, peer &from) {
+            native.get_rows(from, remote_address, destination, shape, done);
+        });
+    }
 
 private:
+    /// Calls start(rdma, peer) if GASNet transfers rows of this shape.
+    template <typename Start>
+    result<bool> transfer(world_rank rank, const rows &shape, Start &&start) {
+        peer &with = protocols_.messages().peer_of(rank);
+        if (!protocols_.has_rdma(with) || !rdma::supports(shape)) {
+            return false;
+        }
+        if (with.is_failed()) {
+            return with.lost_error().take_failure();
+        }
+        start(protocols_.native(), with);
+        network_.wake();
+        return true;
+    }
+
     network_base &network_;
     protocols &protocols_;
 };
-
-result<bool> gasnet_row_transfers::put_rows(world_rank rank, std::uint64_t remote_address,
-                                            const void *source, const rows &shape,
-                                            completion &source_free) {
-    peer &to = protocols_.messages().peer_of(rank);
-    if (!protocols_.has_rdma(to) || !rdma::supports(shape)) {
-        return false;
-    }
-    if (to.is_failed()) {
-        return to.lost_error().take_failure();
-    }
-    protocols_.native().put_rows(to, remote_address, source, shape, source_free);
-    network_.wake();
-    return true;
-}
-
-result<bool> gasnet_row_transfers::get_rows(world_rank rank, std::uint64_t remote_address,
-                                            void *destination, const rows &shape,
-                                            completion &done) {
-    peer &from = protocols_.messages().peer_of(rank);
-    if (!protocols_.has_rdma(from) || !rdma::supports(shape)) {
-        return false;
-    }
-    if (from.is_failed()) {
-        return from.lost_error().take_failure();
-    }
-    protocols_.native().get_rows(from, remote_address, destination, shape, done);
-    network_.wake();
-    return true;
-}
 
 class gasnet_network final : public network_base {
 public:

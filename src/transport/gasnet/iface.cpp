@@ -2,7 +2,7 @@
 #include "transport/gasnet/iface.h"
 
 #include "base/per_thread.h"
-#include "transport/common/network_base.h"
+#include "transport/common/backoff.h"
 #include "transport/gasnet/handlers.h"
 
 #include <algorithm>

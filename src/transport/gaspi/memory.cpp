@@ -13,8 +13,7 @@ constexpr std::uint64_t anywhere_end = std::uint64_t{1} << 47;
 
 } // namespace
 
-result<std::unique_ptr<memory>> memory::create(const arena &arena, world_rank self,
-                                               bool stage_everything) {
+result<std::unique_ptr<memory>> memory::create(const arena &arena, world_rank self) {
     gaspi_network_t network = GASPI_ETHERNET;
     gaspi_network_type(&network);
     auto work = work_segment::map(static_cast<std::size_t>(arena.num_slots()), self);
@@ -25,7 +24,7 @@ result<std::unique_ptr<memory>> memory::create(const arena &arena, world_rank se
                                               arena.device_offset() + arena.device_bytes()));
     std::span<std::byte> const mapped = made->work_.bytes();
     DIOMP_TRY(launch::gaspi::register_segment(segment::work, mapped.data(), mapped.size()));
-    if (made->is_tcp_ && !stage_everything) {
+    if (made->is_tcp_) {
         // Sockets accept any address: the whole address space is a segment of its own, which is not
         // announced to other ranks.
         made->reaches_anywhere_ =

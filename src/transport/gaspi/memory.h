@@ -25,8 +25,7 @@ struct location {
 class memory {
 public:
     /// Collective, after launch::gaspi::start.
-    static result<std::unique_ptr<memory>> create(const arena &arena, world_rank self,
-                                                  bool stage_everything);
+    static result<std::unique_ptr<memory>> create(const arena &arena, world_rank self);
 
     memory(const memory &) = delete;
     memory &operator=(const memory &) = delete;

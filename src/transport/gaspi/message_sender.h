@@ -16,7 +16,7 @@ constexpr std::size_t chunk_bytes = std::size_t{16} << 20;
 /// Up to this many ranks, polling all rings costs less than a notification.
 constexpr bool polls_rings(std::size_t num_ranks) { return num_ranks <= 64; }
 
-/// Under the lock of `iface`.
+/// Under the lock of the network.
 class message_sender {
 public:
     message_sender(world_rank self, std::size_t num_ranks, memory &registered, queue_pool &queues)

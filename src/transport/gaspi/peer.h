@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Operations outstanding towards one rank. Protected by the lock of `iface`, except atomic members
-// and the ring of incoming messages.
+// Operations outstanding towards one rank. Protected by the lock of the network, except atomic
+// members and the ring of incoming messages.
 #pragma once
 
 #include "transport/common/network_peer.h"
@@ -28,7 +28,7 @@ struct put_counts {
 
 /// Counts the puts to a peer that are not known to have arrived. Each marker covers the puts since
 /// the last one.
-class put_window {
+class unflushed_puts {
 public:
     void add(std::size_t nbytes) {
         std::size_t const small = nbytes < large_bytes ? nbytes : 0;
@@ -64,7 +64,7 @@ private:
 };
 
 /// Counts the gets from a peer, in chunks.
-class get_window {
+class outstanding_gets {
 public:
     void add(std::size_t nbytes) {
         ++num_gets_;
@@ -157,8 +157,8 @@ public:
 
     std::array<gaspi_queue *, num_queue_kinds> queues{};
     std::array<std::deque<marker>, 2> markers;
-    put_window puts;
-    get_window gets;
+    unflushed_puts puts;
+    outstanding_gets gets;
     deferred_queue waiting;                      ///< not posted to GPI-2 yet
     bool is_unflushed = false;                   ///< is in the list of `rma_operations`
     std::atomic<std::uint32_t> num_flushes{0};   ///< waited for

@@ -6,7 +6,7 @@
 
 namespace diomp::transport::gaspi {
 
-/// Under the lock of `iface`.
+/// Under the lock of the network.
 class queue_pool {
 public:
     using outcome = gaspi_queue::outcome;

@@ -10,7 +10,7 @@
 
 namespace diomp::transport::gaspi {
 
-/// The mirror of the ring of messages to a peer. Under the lock of `iface`; any thread may call
+/// The mirror of the ring of messages to a peer. Under the lock of the network; any thread may call
 /// num_unacknowledged().
 class send_ring {
 public:

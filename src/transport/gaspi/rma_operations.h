@@ -11,7 +11,7 @@
 
 namespace diomp::transport::gaspi {
 
-/// Under the lock of `iface`, unless stated otherwise.
+/// Under the lock of the network, unless stated otherwise.
 class rma_operations {
 public:
     using outcome = queue_pool::outcome;

@@ -38,15 +38,10 @@ public:
 
     [[nodiscard]] const library &ucx() const { return *library_; }
     [[nodiscard]] ucp_context_h handle() const { return handle_; }
-    [[nodiscard]] launch::launcher &launcher() const { return launcher_; }
     [[nodiscard]] const conduit_options &options() const { return options_; }
     [[nodiscard]] world_rank self() const { return launcher_.info().rank; }
-    [[nodiscard]] int num_ranks() const { return launcher_.info().size; }
 
-    /// True if transfers may use UCX's put and get.
-    [[nodiscard]] bool has_registered_segment() const { return segment_ != nullptr; }
-
-    /// Implements conduit::supports_memory_kind.
+    /// See device_transfers::supports_memory_kind.
     [[nodiscard]] bool supports_memory_kind(memory_kind kind) const {
         return kind == memory_kind::host ||
                device_types_[static_cast<std::size_t>(kind)].has_value();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Endpoints: connecting and sending. Declared in peer.h.
+#include "transport/ucx/endpoint.h"
+
 #include "transport/common/backoff.h"
 #include "transport/ucx/peer.h"
 #include "transport/ucx/protocol.h"
@@ -21,27 +22,9 @@ struct am_long_send {
     completion *done;
 };
 
-void mark_broken(endpoint &at) {
-    if (!at.target.is_broken.exchange(true)) {
-        at.owner.broken.push_back(&at.target);
-    }
-}
-
-void packet_sent(void *request, ucs_status_t code, void *user_data) {
-    auto *const sent = static_cast<packet *>(user_data);
-    endpoint &from = *sent->owner;
-    --from.num_in_flight;
-    --from.owner.num_requests;
-    from.owner.release_packet(sent);
-    if (code != UCS_OK) {
-        mark_broken(from);
-    }
-    from.owner.owner.ucx().ucp_request_free(request);
-}
-
 void am_long_finished(am_long_send *sent, ucs_status_t code) {
     if (code != UCS_OK) {
-        mark_broken(*sent->owner);
+        sent->owner->owner.mark_broken(sent->owner->target);
     }
     --sent->owner->num_chunks;
     sent->owner->target.num_large_transfers.fetch_sub(1, std::memory_order_relaxed);
@@ -60,7 +43,8 @@ void am_long_sent(void *request, ucs_status_t code, void *user_data) {
 }
 
 void endpoint_failed(void *argument, ucp_ep_h /*endpoint*/, ucs_status_t /*code*/) {
-    mark_broken(*static_cast<endpoint *>(argument));
+    auto const &at = *static_cast<endpoint *>(argument);
+    at.owner.mark_broken(at.target);
 }
 
 } // namespace
@@ -120,92 +104,9 @@ void endpoint::close() {
 }
 
 void endpoint::destroy() {
-    if (remote_key != nullptr) {
-        owner.owner.ucx().ucp_rkey_destroy(remote_key);
-        remote_key = nullptr;
-    }
+    rdma.destroy_key();
     if (ep != nullptr) {
         close();
-    }
-}
-
-endpoint::~endpoint() {
-    destroy();
-    if (is_listed) {
-        std::erase(owner.pending_endpoints, this);
-    }
-    if (open != nullptr) {
-        owner.release_packet(open);
-    }
-}
-
-std::byte *endpoint::append(record_kind kind, std::uint64_t value, std::size_t nbytes,
-                            std::uint16_t handler, std::uint8_t auxiliary) {
-    std::size_t const wanted = sizeof(record) + padded(nbytes);
-    if (open != nullptr && open->nbytes + wanted > packet_bytes) {
-        transmit();
-    }
-    if (open == nullptr) {
-        open = owner.allocate_packet();
-        open->owner = this;
-        open->nbytes = sizeof(packet_header);
-        packet_header const header{owner.owner.self().value(), owner.index, 0, epoch, 0};
-        std::memcpy(open->bytes, &header, sizeof(header));
-        open_was_seen = false;
-        if (!is_listed) {
-            is_listed = true;
-            owner.pending_endpoints.push_back(this);
-        }
-    }
-    record const head{kind, auxiliary, handler, static_cast<std::uint32_t>(nbytes), value};
-    std::byte *const at = open->bytes + open->nbytes;
-    std::memcpy(at, &head, sizeof(head));
-    open->nbytes += wanted;
-    return at + sizeof(head);
-}
-
-void endpoint::transmit_soon() {
-    constexpr int max_sent_in_round = 2;
-    if (last_round != owner.num_rounds) {
-        last_round = owner.num_rounds;
-        num_sent_in_round = 0;
-    }
-    if (num_sent_in_round < max_sent_in_round) {
-        ++num_sent_in_round;
-        transmit();
-    } else {
-        is_urgent = true;
-    }
-}
-
-void endpoint::transmit() {
-    if (open == nullptr) {
-        return;
-    }
-    packet *const sent = open;
-    open = nullptr;
-    is_urgent = false;
-    if (target.is_broken.load(std::memory_order_relaxed)) {
-        owner.release_packet(sent);
-        return;
-    }
-    ucp_request_param_t parameters{};
-    parameters.op_attr_mask =
-        UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-    parameters.cb.send = &packet_sent;
-    parameters.user_data = sent;
-    parameters.flags = UCP_AM_SEND_FLAG_EAGER;
-    ucs_status_ptr_t const request =
-        owner.owner.ucx().ucp_am_send_nbx(ep, static_cast<unsigned>(am_id::packet), nullptr, 0,
-                                          sent->bytes, sent->nbytes, &parameters);
-    if (UCS_PTR_IS_PTR(request)) {
-        ++num_in_flight;
-        ++owner.num_requests;
-        return;
-    }
-    owner.release_packet(sent);
-    if (UCS_PTR_IS_ERR(request)) {
-        mark_broken(*this);
     }
 }
 
@@ -216,7 +117,7 @@ std::uint32_t endpoint::send_long(record_kind kind, std::uint64_t value, const v
     for (std::size_t at = 0; at < nbytes; at += step) {
         bool const is_put = kind == record_kind::put;
         am_long_header const header{
-            owner.owner.self().value(),  owner.index, kind, kinds.remote, epoch, 0, 0,
+            owner.owner.self().value(),  owner.index, kind, kinds.remote, epoch.number(), 0, 0,
             is_put ? value + at : value, at};
         send_chunk(header, {}, static_cast<const std::byte *>(source) + at,
                    std::min(step, nbytes - at), done, kinds);

@@ -16,8 +16,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// Time during which small puts are coalesced before progress sends them.
-constexpr std::chrono::microseconds coalesce_time{50};
 /// Rounds of progress per round of a worker without operations in flight.
 constexpr std::uint64_t idle_interval = 64;
 /// Time limit of freeze() per lock. Calls of UCX are shorter, unless a signal handler of the
@@ -102,12 +100,6 @@ worker &iface::own_worker() {
     return *own;
 }
 
-void iface::mark_broken(worker &owner, peer &lost) {
-    if (!lost.is_broken.exchange(true)) {
-        owner.broken.push_back(&lost);
-    }
-}
-
 void iface::send_reply(worker &from, const reply &response) {
     peer &target = peer_of(response.to);
     if (target.is_failed()) {
@@ -116,45 +108,24 @@ void iface::send_reply(worker &from, const reply &response) {
     auto connected = target.endpoint_of(from);
     if (!connected) {
         log(log_level::error, "{}", connected.failure().message());
-        mark_broken(from, target);
+        from.mark_broken(target);
         return;
     }
     endpoint &to = *connected.value();
     if (response.kind != record_kind::get_reply) {
-        to.append(response.kind, response.value, 0, 0, response.endpoint);
-        to.is_urgent = true;
+        to.packets.append(response.kind, response.value, 0, 0, response.endpoint);
+        to.packets.transmit_with_progress();
         return;
     }
     const auto *const source = reinterpret_cast<const std::byte *>(response.address);
     if (response.nbytes <= max_packed_bytes && response.kinds.are_host()) {
-        std::memcpy(to.append(record_kind::get_reply, response.value, response.nbytes), source,
-                    response.nbytes);
-        to.is_urgent = true;
+        std::memcpy(to.packets.append(record_kind::get_reply, response.value, response.nbytes),
+                    source, response.nbytes);
+        to.packets.transmit_with_progress();
     } else {
         to.send_long(record_kind::get_reply, response.value, source, response.nbytes, nullptr,
                      response.kinds);
     }
-}
-
-void iface::transmit_due_packets(worker &from) {
-    if (from.pending_endpoints.empty()) {
-        return;
-    }
-    auto const now = clock::now();
-    std::erase_if(from.pending_endpoints, [&](endpoint *each) {
-        if (each->open != nullptr && !each->is_urgent) {
-            if (!each->open_was_seen) {
-                each->open_was_seen = true;
-                each->open_since = now;
-            }
-            if (now - each->open_since < coalesce_time) {
-                return false;
-            }
-        }
-        each->transmit();
-        each->is_listed = false;
-        return true;
-    });
 }
 
 bool iface::advance(bool all) {
@@ -166,7 +137,7 @@ bool iface::advance(bool all) {
         if (!lock.owns_lock()) {
             return;
         }
-        if (each.index > 0 && !all && each.num_requests == 0 && each.pending_endpoints.empty() &&
+        if (each.index > 0 && !all && each.num_requests == 0 && each.pending_packets.empty() &&
             ++each.num_rounds % idle_interval != 0) {
             return;
         }
@@ -178,7 +149,7 @@ bool iface::advance(bool all) {
             }
             replies.clear();
         }
-        transmit_due_packets(each);
+        each.transmit_due_packets();
         broken.insert(broken.end(), each.broken.begin(), each.broken.end());
         each.broken.clear();
     });
@@ -206,7 +177,7 @@ void iface::ping(peer &silent) {
     worker &first = first_worker();
     std::lock_guard const guard(first.mutex);
     send_reply(first, {silent.rank(), record_kind::ping, 0, 0, 0, 0, {}});
-    transmit_due_packets(first);
+    first.transmit_due_packets();
 }
 
 bool iface::arm() {
@@ -214,7 +185,7 @@ bool iface::arm() {
     auto const device_guard = context_->device_ctx().bind_to_thread();
     for_each_worker([&](worker &each) {
         std::lock_guard const guard(each.mutex);
-        is_idle = is_idle && each.pending_endpoints.empty() && each.arm();
+        is_idle = is_idle && each.pending_packets.empty() && each.arm();
     });
     return is_idle;
 }

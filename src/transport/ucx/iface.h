@@ -47,12 +47,8 @@ public:
     /// Progresses the workers that are not locked, idle ones only now and then unless `all`, and
     /// sends replies. No lock may be held. True if there was progress.
     bool advance(bool all = false);
-    /// Sends open packets that are due. Under the worker's lock.
-    static void transmit_due_packets(worker &from);
     /// Under the lock of `from`.
     void send_reply(worker &from, const reply &response);
-    /// Under the worker's lock.
-    static void mark_broken(worker &owner, peer &lost);
     /// Ends all operations that wait for the peer, see network_peer::fail, and closes its
     /// endpoints. No lock may be held.
     std::string fail(peer &lost, const std::string &why);
@@ -63,7 +59,7 @@ public:
     [[nodiscard]] int event_fd() const { return epoll_.get(); }
     /// Arms all workers. False: there are events already.
     bool arm();
-    /// Implements conduit::freeze.
+    /// See network_peers::freeze.
     void freeze();
 
     [[nodiscard]] context &ctx() { return *context_; }

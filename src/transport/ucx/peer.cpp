@@ -24,8 +24,8 @@ void peer::add_flush(const endpoint &from, completion &done) {
         done.end(OMPX_ERR_PEER);
         return;
     }
-    flushes_.push_back(
-        {from.owner.index, from.epoch, false, &done, from.puts_in_epoch, from.bytes_in_epoch});
+    flushes_.push_back({from.owner.index, from.epoch.number(), false, &done, from.epoch.num_puts(),
+                        from.epoch.put_bytes()});
 }
 
 bool peer::join_flush(std::uint16_t endpoint, completion &done) {

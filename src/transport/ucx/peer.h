@@ -5,99 +5,13 @@
 #pragma once
 
 #include "transport/common/network_peer.h"
-#include "transport/ucx/worker.h"
+#include "transport/ucx/endpoint.h"
 
 #include <atomic>
 #include <deque>
-#include <span>
 #include <vector>
 
 namespace diomp::transport::ucx {
-
-/// The endpoint of one worker to one peer. All members are under the worker's lock.
-struct endpoint {
-    endpoint(worker &from, peer &to) : owner(from), target(to) {}
-    ~endpoint();
-    endpoint(const endpoint &) = delete;
-    endpoint &operator=(const endpoint &) = delete;
-
-    status connect();
-    /// Closes the UCX endpoint; its operations in flight end with an error. Not within a callback.
-    void destroy();
-    /// Adds a record to the open packet, which is sent first if it has no space left. Returns the
-    /// buffer for the payload.
-    std::byte *append(record_kind kind, std::uint64_t value, std::size_t nbytes,
-                      std::uint16_t handler = 0, std::uint8_t auxiliary = 0);
-    /// Sends the open packet, if there is one.
-    void transmit();
-    /// Sends one large transfer; `done` counts until the memory may be reused. Returns the number
-    /// of its chunks, each of which the target counts. A transfer from or to device memory is a
-    /// single chunk that UCX reads and writes directly.
-    std::uint32_t send_long(record_kind kind, std::uint64_t value, const void *source,
-                            std::size_t nbytes, completion *done, memory_kinds kinds = {});
-    /// Sends a message with its long data, unchunked.
-    void send_long_message(std::uint16_t handler, std::span<const std::byte> payload,
-                           std::span<const std::byte> data, completion &done);
-    /// UCX's put, get, atomics and flush, for endpoints with a remote key. `done` as in conduit.h.
-    void rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
-                  completion &done);
-    void rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
-                  completion &done);
-    void rdma_atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
-                     completion &done);
-    /// False if there is nothing to flush.
-    bool rdma_flush(completion &done);
-    /// Sends the open packet now, or, if much was sent since the last progress, with the next
-    /// progress.
-    void transmit_soon();
-
-    /// Lists the endpoint for flushes of all peers.
-    void mark_unflushed() {
-        if (!is_unflushed) {
-            is_unflushed = true;
-            owner.unflushed.push_back(this);
-        }
-    }
-
-    [[nodiscard]] bool is_full() const {
-        return num_in_flight >= max_in_flight || num_chunks >= max_chunks;
-    }
-
-    /// Limits of packets, and of chunks of large transfers (in the caller's memory), in flight.
-    /// Beyond them the queue is full for put and try_send.
-    static constexpr std::uint32_t max_in_flight = 64;
-    static constexpr std::uint32_t max_chunks = 1024;
-
-    worker &owner;
-    peer &target;
-    ucp_ep_h ep = nullptr;
-    ucp_rkey_h remote_key = nullptr; ///< null if neither UCX's RMA nor its atomics are used
-    bool has_rdma = false;           ///< transfers use UCX's put and get
-    bool reports_failures = true;
-    bool uses_chunks = true; ///< false: UCX has a zero-copy protocol for large transfers
-    packet *open = nullptr;
-    std::chrono::steady_clock::time_point open_since; ///< valid if open_was_seen
-    bool open_was_seen = false;                       ///< by progress
-    bool is_urgent = false;                           ///< the next progress sends the open packet
-    bool is_listed = false;                           ///< in owner.pending_endpoints
-    bool has_unflushed_sends = false;                 ///< sends that no flush covers
-    bool is_unflushed = false;                        ///< in owner.unflushed
-    bool has_unflushed_rdma = false;                  ///< UCX puts that no flush covers
-    int num_rdma_flushes = 0;                         ///< in flight
-    std::uint64_t last_round = 0; ///< of progress, at the last packet that was sent at once
-    int num_sent_in_round = 0;    ///< packets sent in that round
-    std::uint32_t num_in_flight = 0;
-    std::uint32_t num_chunks = 0;
-    std::uint32_t epoch = 0;
-    std::uint32_t puts_in_epoch = 0;
-    std::uint64_t bytes_in_epoch = 0;
-    std::uint64_t next_message = 0;
-
-private:
-    void close();
-    void send_chunk(const am_long_header &header, std::span<const std::byte> payload,
-                    const void *source, std::size_t nbytes, completion *done, memory_kinds kinds);
-};
 
 /// A flush that the peer has not acknowledged.
 struct pending_flush {

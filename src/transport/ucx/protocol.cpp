@@ -62,23 +62,20 @@ void select_protocol(endpoint &to, const address_blob &blob) {
     std::string reason;
     if (needs_key && blob.remote_key.empty()) {
         reason = "its segment is not registered with the network";
-    } else if (ucs_status_t const code =
-                   needs_key ? ucx.ucp_ep_rkey_unpack(to.ep, blob.remote_key.data(), &to.remote_key)
-                             : UCS_OK;
+    } else if (ucs_status_t const code = needs_key ? to.rdma.unpack_key(blob.remote_key) : UCS_OK;
                code != UCS_OK) {
-        to.remote_key = nullptr;
         reason = ucx.ucs_status_string(code);
     } else if (!wanted) {
         reason = requested == "messages"
                      ? "set by DIOMP_NETWORK_RMA"
                      : "puts and gets of this network need the target's processor";
     } else {
-        to.has_rdma = true;
+        to.rdma.use_for_transfers();
         reason =
             requested == "rdma" ? "set by DIOMP_NETWORK_RMA" : "the network has native put and get";
     }
     std::string const path = "ucx (" + found.names +
-                             (to.has_rdma ? ", rdma" : ", active messages") +
+                             (to.rdma.is_used_for_transfers() ? ", rdma" : ", active messages") +
                              (ctx.options().native_atomics ? ", native atomics)" : ")");
     if (to.target.path().empty()) {
         log(log_level::info, "{} is reached by {}: {}", to.target.name(), path, reason);

@@ -58,9 +58,10 @@ result<locked_endpoint> wait_for_get_space(iface &all, peer &target) {
 void request_get(endpoint &from, std::uint64_t remote_address, void *destination,
                  std::size_t nbytes, memory_kinds kinds, completion &done) {
     get_body const body{nbytes, from.target.add_get(destination, nbytes, kinds.local, done)};
-    std::memcpy(from.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(kinds)),
-                &body, sizeof(body));
-    from.transmit_soon();
+    std::memcpy(
+        from.packets.append(record_kind::get, remote_address, sizeof(body), 0, to_byte(kinds)),
+        &body, sizeof(body));
+    from.packets.transmit_soon();
 }
 
 /// Transfers of device memory, which UCX reads and writes directly.
@@ -104,10 +105,9 @@ status ucx_device_transfers::put_device_memory(world_rank rank, std::uint64_t re
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
         to.mark_unflushed();
-        to.bytes_in_epoch += nbytes;
-        to.has_unflushed_sends = true;
-        to.puts_in_epoch +=
+        std::uint32_t const num_sent =
             to.send_long(record_kind::put, remote_address, source, nbytes, &source_free, kinds);
+        to.epoch.add_put(num_sent, nbytes);
     }
     network_.wake();
     return {};
@@ -195,18 +195,16 @@ status ucx_network::put(world_rank rank, std::uint64_t remote_address, const voi
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
         to.mark_unflushed();
-        if (to.has_rdma) {
-            to.rdma_put(remote_address, source, nbytes, source_free);
+        if (to.rdma.is_used_for_transfers()) {
+            to.rdma.put(remote_address, source, nbytes, source_free);
+        } else if (nbytes <= max_packed_bytes) {
+            to.epoch.add_put(1, nbytes);
+            std::memcpy(to.packets.append(record_kind::put, remote_address, nbytes), source,
+                        nbytes);
         } else {
-            to.bytes_in_epoch += nbytes;
-            to.has_unflushed_sends = true;
-            if (nbytes <= max_packed_bytes) {
-                ++to.puts_in_epoch;
-                std::memcpy(to.append(record_kind::put, remote_address, nbytes), source, nbytes);
-            } else {
-                to.puts_in_epoch +=
-                    to.send_long(record_kind::put, remote_address, source, nbytes, &source_free);
-            }
+            std::uint32_t const num_sent =
+                to.send_long(record_kind::put, remote_address, source, nbytes, &source_free);
+            to.epoch.add_put(num_sent, nbytes);
         }
     }
     wake();
@@ -222,8 +220,8 @@ status ucx_network::get(world_rank rank, std::uint64_t remote_address, void *des
     auto found = wait_for_get_space(*iface_, target);
     DIOMP_TRY(found);
     endpoint &to = *found.value().to;
-    if (to.has_rdma) {
-        to.rdma_get(remote_address, destination, nbytes, done);
+    if (to.rdma.is_used_for_transfers()) {
+        to.rdma.get(remote_address, destination, nbytes, done);
     } else {
         request_get(to, remote_address, destination, nbytes, {}, done);
     }
@@ -238,7 +236,7 @@ status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const 
         auto found = wait_for_space(*iface_, iface_->peer_of(rank), iface_->own_worker());
         DIOMP_TRY(found);
         endpoint &to = *found.value().to;
-        if (to.remote_key == nullptr) {
+        if (!to.rdma.has_key()) {
             return error(OMPX_ERR_UNSUPPORTED,
                          to.target.name() + " is not reached by UCX's atomic operations (" +
                              to.target.path() + ")",
@@ -247,7 +245,7 @@ status ucx_network::atomic(world_rank rank, std::uint64_t remote_address, const 
         if (result == nullptr) {
             to.mark_unflushed();
         }
-        to.rdma_atomic(remote_address, call, result, done);
+        to.rdma.atomic(remote_address, call, result, done);
     }
     wake();
     return {};
@@ -257,17 +255,14 @@ result<bool> ucx_network::flush_endpoint(endpoint &to, completion &done, bool al
     if (to.target.is_failed()) {
         return to.target.lost_error().take_failure();
     }
-    bool const has_rdma = to.rdma_flush(done);
-    if (to.puts_in_epoch == 0 && !(also_messages && to.has_unflushed_sends)) {
+    bool const has_rdma = to.rdma.flush(done);
+    if (!to.epoch.needs_flush(also_messages)) {
         return to.target.join_flush(to.owner.index, done) || has_rdma;
     }
     to.target.add_flush(to, done);
-    to.append(record_kind::flush, to.puts_in_epoch, 0);
-    ++to.epoch;
-    to.puts_in_epoch = 0;
-    to.bytes_in_epoch = 0;
-    to.has_unflushed_sends = false;
-    to.transmit();
+    to.packets.append(record_kind::flush, to.epoch.num_puts(), 0);
+    to.epoch.close();
+    to.packets.transmit();
     return true;
 }
 
@@ -330,7 +325,7 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
         auto connected = target.endpoint_of(owner);
         if (!connected) {
             log(log_level::error, "{}", connected.failure().message());
-            iface::mark_broken(owner, target);
+            owner.mark_broken(target);
             return true;
         }
         endpoint &to = *connected.value();
@@ -338,13 +333,12 @@ bool ucx_network::try_send(world_rank rank, handler_id handler,
             target.return_credit(message_cost(payload.size()));
             return false;
         }
-        std::byte *const at =
-            to.append(record_kind::message, to.next_message++, payload.size(), handler);
+        std::byte *const at = to.packets.append_message(payload.size(), handler);
         if (!payload.empty()) {
             std::memcpy(at, payload.data(), payload.size());
         }
-        to.has_unflushed_sends = true;
-        to.transmit_soon();
+        to.epoch.note_message();
+        to.packets.transmit_soon();
     }
     wake();
     return true;
@@ -369,7 +363,7 @@ result<bool> ucx_network::send_long(world_rank rank, handler_id handler,
         if (to.is_full() || !to.uses_chunks) {
             return false;
         }
-        to.has_unflushed_sends = true;
+        to.epoch.note_message();
         to.send_long_message(handler, payload, data, source_free);
     }
     wake();
@@ -383,7 +377,7 @@ void ucx_network::note_handled(const message &each) {
         std::lock_guard const guard(receiver.mutex);
         iface_->send_reply(
             receiver, {each.source, record_kind::credit, 0, from.take_handled_bytes(), 0, 0, {}});
-        iface::transmit_due_packets(receiver);
+        receiver.transmit_due_packets();
     }
 }
 

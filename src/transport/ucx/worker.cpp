@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/ucx/worker.h"
 
+#include "transport/ucx/peer.h"
+
 namespace diomp::transport::ucx {
+
 result<std::unique_ptr<worker>> worker::create(context &owner, std::uint16_t index) {
     library const &ucx = owner.ucx();
     std::unique_ptr<worker> made(new worker(owner, index));
@@ -36,6 +39,21 @@ bool worker::progress() {
 }
 
 bool worker::arm() { return owner.ucx().ucp_worker_arm(handle) == UCS_OK; }
+
+void worker::transmit_due_packets() {
+    if (pending_packets.empty()) {
+        return;
+    }
+    auto const now = std::chrono::steady_clock::now();
+    std::erase_if(pending_packets,
+                  [now](packet_sender *each) { return each->transmit_if_due(now); });
+}
+
+void worker::mark_broken(peer &lost) {
+    if (!lost.is_broken.exchange(true)) {
+        broken.push_back(&lost);
+    }
+}
 
 packet *worker::allocate_packet() {
     if (free_packets_.empty()) {

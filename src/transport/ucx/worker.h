@@ -11,6 +11,7 @@
 namespace diomp::transport::ucx {
 
 struct endpoint;
+class packet_sender;
 class peer;
 
 /// A buffer of records for one peer.
@@ -35,6 +36,11 @@ public:
     /// Makes event_fd readable at the next event. False: there are events already.
     bool arm();
 
+    /// Sends open packets that are due.
+    void transmit_due_packets();
+    /// Records that the peer's connection is lost.
+    void mark_broken(peer &lost);
+
     packet *allocate_packet();
     void release_packet(packet *spent) { free_packets_.push_back(spent); }
 
@@ -43,11 +49,11 @@ public:
     ucp_worker_h handle = nullptr;
     int event_fd = -1;
     std::mutex mutex;
-    std::vector<endpoint *> pending_endpoints; ///< with unsent records
-    std::vector<endpoint *> unflushed;         ///< with puts that are not known to be complete
-    std::vector<peer *> broken;                ///< detected in callbacks, reported outside of them
-    std::size_t num_requests = 0;              ///< UCX requests in flight
-    std::uint64_t num_rounds = 0;              ///< of progress
+    std::vector<packet_sender *> pending_packets; ///< with unsent records
+    std::vector<endpoint *> unflushed;            ///< with puts that are not known to be complete
+    std::vector<peer *> broken;   ///< detected in callbacks, reported outside of them
+    std::size_t num_requests = 0; ///< UCX requests in flight
+    std::uint64_t num_rounds = 0; ///< of progress
 
 private:
     worker(context &ctx, std::uint16_t number) : owner(ctx), index(number) {}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Transfers by UCX's put and get, where the network has native ones. Declared in peer.h.
+#include "transport/ucx/endpoint_rdma.h"
+
 #include "transport/ucx/peer.h"
 
 #include <cstring>
 
 namespace diomp::transport::ucx {
-namespace {
 
-struct operation {
-    endpoint *owner;
+struct endpoint_rdma::operation {
+    endpoint_rdma *owner;
     completion *done; ///< nullptr: only a flush waits for it
     bool is_flush = false;
     // For atomic operations:
@@ -17,6 +17,8 @@ struct operation {
     void *result = nullptr;
     std::size_t nbytes = 0;
 };
+
+namespace {
 
 ucp_atomic_op_t name_of(atomic_op op) {
     switch (op) {
@@ -30,44 +32,61 @@ ucp_atomic_op_t name_of(atomic_op op) {
     return UCP_ATOMIC_OP_CSWAP;
 }
 
-void finish(operation *finished_operation, ucs_status_t code) {
-    endpoint &owner = *finished_operation->owner;
-    if (finished_operation->is_flush) {
-        --owner.num_rdma_flushes;
+} // namespace
+
+ucs_status_t endpoint_rdma::unpack_key(std::span<const std::byte> packed) {
+    ucs_status_t const code =
+        owner_.owner.owner.ucx().ucp_ep_rkey_unpack(owner_.ep, packed.data(), &remote_key_);
+    if (code != UCS_OK) {
+        remote_key_ = nullptr;
     }
-    --owner.num_in_flight;
-    owner.target.num_large_transfers.fetch_sub(1, std::memory_order_relaxed);
-    if (code != UCS_OK && !owner.target.is_broken.exchange(true)) {
-        owner.owner.broken.push_back(&owner.target);
-    }
-    if (finished_operation->result != nullptr && code == UCS_OK) {
-        std::memcpy(finished_operation->result, &finished_operation->reply,
-                    finished_operation->nbytes);
-    }
-    if (finished_operation->done != nullptr) {
-        finished_operation->done->end(code == UCS_OK ? 0 : OMPX_ERR_PEER);
-    }
-    delete finished_operation;
+    return code;
 }
 
-void finished(void *request, ucs_status_t code, void *user_data) {
-    auto *const finished_operation = static_cast<operation *>(user_data);
-    worker &owner = finished_operation->owner->owner;
+void endpoint_rdma::destroy_key() {
+    if (remote_key_ != nullptr) {
+        owner_.owner.owner.ucx().ucp_rkey_destroy(remote_key_);
+        remote_key_ = nullptr;
+    }
+}
+
+void endpoint_rdma::finish(operation *over, ucs_status_t code) {
+    endpoint &at = over->owner->owner_;
+    if (over->is_flush) {
+        --over->owner->num_flushes_;
+    }
+    --at.num_in_flight;
+    at.target.num_large_transfers.fetch_sub(1, std::memory_order_relaxed);
+    if (code != UCS_OK) {
+        at.owner.mark_broken(at.target);
+    }
+    if (over->result != nullptr && code == UCS_OK) {
+        std::memcpy(over->result, &over->reply, over->nbytes);
+    }
+    if (over->done != nullptr) {
+        over->done->end(code == UCS_OK ? 0 : OMPX_ERR_PEER);
+    }
+    delete over;
+}
+
+void endpoint_rdma::finished(void *request, ucs_status_t code, void *user_data) {
+    auto *const over = static_cast<operation *>(user_data);
+    worker &owner = over->owner->owner_.owner;
     --owner.num_requests;
-    finish(finished_operation, code);
+    finish(over, code);
     owner.owner.ucx().ucp_request_free(request);
 }
 
 /// Starts `call` with a callback that completes `what`.
 template <typename Call>
-void start(const operation &what, Call &&call) {
+void endpoint_rdma::start(const operation &what, Call &&call) {
     auto *const started = new operation(what);
-    endpoint &at = *what.owner;
+    endpoint &at = what.owner->owner_;
     if (what.done != nullptr) {
         what.done->begin();
     }
     ++at.num_in_flight;
-    at.num_rdma_flushes += what.is_flush ? 1 : 0;
+    what.owner->num_flushes_ += what.is_flush ? 1 : 0;
     at.target.num_large_transfers.fetch_add(1, std::memory_order_relaxed);
     if (at.target.is_broken.load(std::memory_order_relaxed)) {
         finish(started, UCS_ERR_CONNECTION_RESET);
@@ -85,30 +104,28 @@ void start(const operation &what, Call &&call) {
     }
 }
 
-} // namespace
-
-void endpoint::rdma_put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
+void endpoint_rdma::put(std::uint64_t remote_address, const void *source, std::size_t nbytes,
                         completion &done) {
-    has_unflushed_rdma = true;
+    has_unflushed_ = true;
     start({this, &done}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_put_nbx(ep, source, nbytes, remote_address, remote_key,
-                                             &parameters);
+        return owner_.owner.owner.ucx().ucp_put_nbx(owner_.ep, source, nbytes, remote_address,
+                                                    remote_key_, &parameters);
     });
 }
 
-void endpoint::rdma_get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
+void endpoint_rdma::get(std::uint64_t remote_address, void *destination, std::size_t nbytes,
                         completion &done) {
     start({this, &done}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_get_nbx(ep, destination, nbytes, remote_address, remote_key,
-                                             &parameters);
+        return owner_.owner.owner.ucx().ucp_get_nbx(owner_.ep, destination, nbytes, remote_address,
+                                                    remote_key_, &parameters);
     });
 }
 
-void endpoint::rdma_atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
+void endpoint_rdma::atomic(std::uint64_t remote_address, const atomic_call &call, void *result,
                            completion &done) {
     bool const swaps = call.op == atomic_op::exchange || call.op == atomic_op::compare_exchange;
     bool const compares = call.op == atomic_op::compare_exchange;
-    has_unflushed_rdma = has_unflushed_rdma || result == nullptr;
+    has_unflushed_ = has_unflushed_ || result == nullptr;
     operation what{this, result != nullptr ? &done : nullptr};
     // For CSWAP, UCX takes the expected value as the operand, and the new value in the reply
     // buffer.
@@ -123,19 +140,20 @@ void endpoint::rdma_atomic(std::uint64_t remote_address, const atomic_call &call
             parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
             parameters.reply_buffer = &started.reply;
         }
-        return owner.owner.ucx().ucp_atomic_op_nbx(ep, name_of(call.op), &started.operand, 1,
-                                                   remote_address, remote_key, &parameters);
+        return owner_.owner.owner.ucx().ucp_atomic_op_nbx(owner_.ep, name_of(call.op),
+                                                          &started.operand, 1, remote_address,
+                                                          remote_key_, &parameters);
     });
 }
 
-bool endpoint::rdma_flush(completion &done) {
+bool endpoint_rdma::flush(completion &done) {
     // If a flush is in flight, a second one is the simplest way to wait for the same puts.
-    if (!has_unflushed_rdma && num_rdma_flushes == 0) {
+    if (!has_unflushed_ && num_flushes_ == 0) {
         return false;
     }
-    has_unflushed_rdma = false;
+    has_unflushed_ = false;
     start({this, &done, true}, [&](const ucp_request_param_t &parameters, operation & /*started*/) {
-        return owner.owner.ucx().ucp_ep_flush_nbx(ep, &parameters);
+        return owner_.owner.owner.ucx().ucp_ep_flush_nbx(owner_.ep, &parameters);
     });
     return true;
 }
