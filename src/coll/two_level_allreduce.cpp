@@ -289,9 +289,8 @@ private:
 
 // The slices are reduced in dst of their owners.
 status two_level_allreduce(two_level_call &call) {
-    group::internode_comm &internode = call.internode;
     if (call.needs_rank_order()) {
-        DIOMP_TRY(internode.agree_on_call());
+        DIOMP_TRY(call.internode.agree_on_call());
         return reduce_in_rank_order(call, call.src(), true);
     }
     std::size_t const unit = call.unit_bytes;
@@ -309,7 +308,8 @@ status two_level_allreduce(two_level_call &call) {
     std::size_t const scratch_bytes =
         uses_reduce_scatter ? 2 * (nbytes / num + num * unit) + lines
                             : recursive_doubling::num_rounds(call.num_nodes()) * round_up(nbytes);
-    std::byte *const scratch = has_slice ? internode.scratch(scratch_bytes) : nullptr;
+    std::byte *const scratch =
+        has_slice ? call.internode.channel().scratch(scratch_bytes) : nullptr;
     // A node's only operand is read in place.
     bool const is_only_local_member = call.num_local() == 1;
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
@@ -329,7 +329,7 @@ status two_level_allreduce(two_level_call &call) {
             doubling.emplace(call, operand, data, chunk.count, scratch, rtr);
         }
         if (i == 0) {
-            DIOMP_TRY(internode.agree_on_call());
+            DIOMP_TRY(call.internode.agree_on_call());
         }
         if (!is_only_local_member) {
             DIOMP_TRY(cut.reduce_intra_node());

@@ -96,16 +96,17 @@ public:
     /// Barrier: blocks until every member has made the call. OMPX_ERR_MISMATCH on all members if
     /// they made different calls; the group stays usable.
     status arrive_and_wait(const sync::call_signature &call) {
-        return internode_ ? internode_->arrive_and_wait(call) : local_.arrive_and_wait(call);
+        return internode_ ? internode_->arrive_and_wait(call)
+                          : local_.barrier().arrive_and_wait(call);
     }
     /// Barrier after which each member has the payloads of all. Between nodes every member keeps a
     /// table of all payloads, so this is for creating groups, not for data.
     status arrive_and_wait(const sync::call_signature &call, const sync::round_payload &payload) {
-        return internode_ ? internode_->arrive_and_wait(call, payload)
-                          : local_.arrive_and_wait(call, payload);
+        return internode_ ? internode_->payloads().run(call, payload)
+                          : local_.barrier().arrive_and_wait(call, payload);
     }
     [[nodiscard]] const sync::round_payload &payload_of(std::size_t member) const {
-        return internode_ ? internode_->payload_of(member) : local_.payload_of(member);
+        return internode_ ? internode_->payloads().of(member) : local_.barrier().payload_of(member);
     }
     /// Barrier in which members may veto the call. Returns the veto of the lowest one on all
     /// members.

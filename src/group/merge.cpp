@@ -100,28 +100,28 @@ result<std::vector<ompx_endpoint_t>> group_registry::receive_list(group &known, 
     std::vector<ompx_endpoint_t> list(payload[2]);
     std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
     internode_comm *const internode = known.internode();
-    bool const is_local =
-        internode == nullptr || internode->layout().node(list_sender) == internode->own_node();
+    bool const is_local = internode == nullptr ||
+                          internode->layout().node(list_sender) == internode->layout().own_node;
     if (is_local) {
         std::memcpy(bytes.data(),
                     engine_.transport().direct_base(known.members()[list_sender]) + payload[1] - 1,
                     bytes.size());
     } else {
         recv_request request;
-        internode->post_recv(request, list_sender, step_list, bytes);
-        DIOMP_TRY(internode->wait_received(request));
+        internode->channel().post_recv(request, list_sender, step_list, bytes);
+        DIOMP_TRY(internode->channel().wait_received(request));
     }
     std::vector<ompx_endpoint_t> sent;
     if (internode != nullptr && known.self().index() == list_sender) {
         sent = list_members(*other);
     }
     for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
-        if (internode->layout().node(member) != internode->own_node()) {
-            DIOMP_TRY(internode->send(member, step_list, std::as_bytes(std::span(sent))));
+        if (internode->layout().node(member) != internode->layout().own_node) {
+            DIOMP_TRY(internode->channel().send(member, step_list, std::as_bytes(std::span(sent))));
         }
     }
     if (internode != nullptr) {
-        DIOMP_TRY(internode->finish_sends());
+        DIOMP_TRY(internode->channel().finish_sends());
     }
     return list;
 }

@@ -164,7 +164,7 @@ status group_registry::make_subgroups(group &whole) {
         made.intra_node = make(std::move(intra_node.value().at(node)));
     }
     std::vector<split_choice> leads(num_own, {-1, 0});
-    leads.front().color = whole.internode()->is_leader() ? 0 : -1;
+    leads.front().color = whole.internode()->layout().is_leader() ? 0 : -1;
     auto inter_node = describe_new_groups(whole, leads);
     if (inter_node && !inter_node.value().empty()) {
         made.inter_node = make(std::move(inter_node.value().at(0)));

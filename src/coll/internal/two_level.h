@@ -60,11 +60,13 @@ struct two_level_call {
     [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(args.dst); }
     [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(args.src); }
     [[nodiscard]] const group::node_layout &layout() const { return internode.layout(); }
-    [[nodiscard]] std::size_t num_nodes() const { return internode.num_nodes(); }
-    [[nodiscard]] std::size_t own_node() const { return internode.own_node(); }
+    [[nodiscard]] std::size_t num_nodes() const { return layout().num_nodes(); }
+    [[nodiscard]] std::size_t own_node() const { return layout().own_node; }
     [[nodiscard]] std::size_t num_local() const { return internode.local_members().size(); }
     /// Local index of the call leader of the caller's node.
-    [[nodiscard]] int call_leader_index() const;
+    [[nodiscard]] int call_leader_index() const {
+        return static_cast<int>(internode.current().call_leader_index());
+    }
     [[nodiscard]] bool needs_rank_order() const {
         return !reduce.commutative && !layout().contiguous;
     }
@@ -78,18 +80,18 @@ struct two_level_call {
 /// runs the same phases; in one phase at most one stream goes from one member to another.
 class message_stream {
 public:
-    using rtr_mode = group::internode_comm::rtr_mode;
+    using rtr_mode = group::internode_channel::rtr_mode;
 
     /// `rtr` is rtr_mode::implied if all receives are posted before the agreement.
     explicit message_stream(two_level_call &call, rtr_mode rtr = rtr_mode::announced,
                             std::size_t message_bytes = default_message_bytes)
-        : internode_(call.internode), phase_(call.phase++), rtr_(rtr),
+        : channel_(call.internode.channel()), phase_(call.phase++), rtr_(rtr),
           message_bytes_(message_bytes) {}
     ~message_stream();
     message_stream(const message_stream &) = delete;
     message_stream &operator=(const message_stream &) = delete;
 
-    static constexpr std::size_t default_message_bytes = group::matcher::rndv_buffer_bytes;
+    static constexpr std::size_t default_message_bytes = group::rndv_buffers::buffer_bytes;
     [[nodiscard]] std::size_t num_messages(std::size_t nbytes) const {
         return (nbytes + message_bytes_ - 1) / message_bytes_;
     }
@@ -102,19 +104,19 @@ public:
     status send_message(std::size_t to, std::span<const std::byte> data, std::size_t message);
     status wait_received(std::size_t index);
     status wait_all_received();
-    /// Receives the first message before the agreement (internode_comm::receive_unless_refused).
+    /// Receives the first message before the agreement (internode_channel::receive_unless_refused).
     bool receive_first(std::size_t from, std::uint64_t refusal) {
-        return internode_.receive_unless_refused(requests_.front(), from, refusal);
+        return channel_.receive_unless_refused(requests_.front(), from, refusal);
     }
     /// Waits until all sends are complete.
-    status finish() { return internode_.finish_sends(); }
+    status finish() { return channel_.finish_sends(); }
 
 private:
     [[nodiscard]] std::uint64_t step(std::size_t message) const {
         return group::step_data + (phase_ << 24) + message;
     }
 
-    group::internode_comm &internode_;
+    group::internode_channel &channel_;
     std::uint64_t phase_;
     rtr_mode rtr_;
     std::size_t message_bytes_;
