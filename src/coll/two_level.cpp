@@ -3,6 +3,7 @@
 #include "coll/internal/two_level.h"
 
 #include "coll/internal/check.h"
+#include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
 
 #include <algorithm>
@@ -102,34 +103,23 @@ std::span<const std::byte> contribution(const two_level_call &call) {
                                  : std::span(call.src(), call.block_bytes());
 }
 
-// Recursive doubling: in round r a node exchanges its result with the node whose number differs in
-// bit r, so all combine the same pairs in the same order. If N is not a power of two, the first
-// 2 (N - 2^k) nodes fold into half as many before, and the folded nodes get the result after.
-void allreduce_small_inter_node(two_level_call &call, small_call_data &data) {
-    std::size_t const num = call.num_nodes();
-    std::size_t const own = call.own_node();
-    std::size_t const num_power_of_two = std::bit_floor(num);
-    std::size_t const num_folded = num - num_power_of_two;
-    std::uint64_t step = step_small;
-    bool const folds = own < 2 * num_folded;
-    if (folds && own % 2 == 1) {
-        data.send_with_state(own - 1, step);
-        data.receive_with_state(own - 1, step_unfold);
+void allreduce_small_inter_node(const two_level_call &call, small_call_data &data) {
+    doubling_order const order(call.num_nodes(), call.own_node());
+    if (order.is_folded()) {
+        data.send_with_state(order.fold_partner(), step_small);
+        data.receive_with_state(order.fold_partner(), step_unfold);
         return;
     }
-    if (folds) {
-        data.combine(own + 1, step, false);
+    if (order.folds()) {
+        data.combine(order.fold_partner(), step_small, false);
     }
-    std::size_t const number = folds ? own / 2 : own - num_folded;
-    for (std::size_t bit = 1; bit < num_power_of_two; bit *= 2) {
-        ++step;
-        std::size_t const other = number ^ bit;
-        std::size_t const partner = other < num_folded ? 2 * other : other + num_folded;
-        data.send_with_state(partner, step);
-        data.combine(partner, step, partner < own);
+    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
+        std::size_t const partner = order.partner(round);
+        data.send_with_state(partner, step_small + 1 + round);
+        data.combine(partner, step_small + 1 + round, partner < call.own_node());
     }
-    if (folds) {
-        data.send_with_state(own + 1, step_unfold);
+    if (order.folds()) {
+        data.send_with_state(order.fold_partner(), step_unfold);
     }
 }
 
