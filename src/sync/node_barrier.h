@@ -17,9 +17,9 @@
 // Consecutive flag slots are not adjacent: if they were, the readers' processors would prefetch
 // lines that are about to be written.
 //
-// Up to 16 members, all members poll all flag slots: one cache line is transferred between
-// each pair, in one step. In larger groups member 0 polls all flag slots and publishes the result
-// in its own area: two steps, 2 (n - 1) lines.
+// Up to 16 members, all members poll all flag slots: one cache line is transferred between each
+// pair, in one step. In larger groups member 0 polls all flag slots and publishes the result in its
+// own area: two steps, 2 (n - 1) lines.
 #pragma once
 
 #include "messaging/engine.h"
@@ -45,8 +45,6 @@ public:
     node_barrier(messaging::engine &engine, std::span<std::byte *const> areas,
                  std::span<const world_rank> members, std::size_t self)
         : engine_(engine), areas_(areas, members, self) {}
-
-    [[nodiscard]] std::size_t num_members() const { return areas_.size(); }
 
     /// Blocks until every member has arrived in this round; their earlier writes are then visible
     /// here. If members made different calls, all get the same OMPX_ERR_MISMATCH, and the next

@@ -54,7 +54,7 @@ TEST_P(rendezvous_sizes, everybody_sees_what_everybody_brought) {
                                      {self.index(), round, self.index() * round, ~round, 7})) {
                 ++wrong;
             }
-            for (std::size_t peer = 0; peer < own.num_members(); ++peer) {
+            for (std::size_t peer = 0; peer < static_cast<std::size_t>(ranks.size()); ++peer) {
                 round_payload const expected{peer, round, peer * round, ~round, 7};
                 wrong += own.payload_of(peer) == expected ? 0 : 1;
             }
@@ -130,7 +130,7 @@ int sum_over_members(int num, Member &&count) {
     std::atomic<int> sum{0};
     ranks.run([&](world_rank self) {
         node_barrier &own = world.of(self);
-        sum += count(own, self.index(), own.num_members() - 1);
+        sum += count(own, self.index(), static_cast<std::size_t>(num - 1));
     });
     return sum;
 }

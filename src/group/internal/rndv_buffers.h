@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace diomp::group {
@@ -20,14 +21,34 @@ public:
 
     rndv_buffers(workspace &space, std::byte *own_slot) : space_(space), own_slot_(own_slot) {}
     /// Frees the buffers that are not taken.
-    ~rndv_buffers();
+    ~rndv_buffers() {
+        for (std::uint64_t const each : free_) {
+            space_.release(each - 1);
+        }
+    }
     rndv_buffers(const rndv_buffers &) = delete;
     rndv_buffers &operator=(const rndv_buffers &) = delete;
 
     /// 0: max_buffers are in use, or there is no space.
-    std::uint64_t take();
+    std::uint64_t take() {
+        std::lock_guard const guard(mutex_);
+        if (free_.empty()) {
+            auto const made = num_buffers_ < max_buffers ? space_.allocate(buffer_bytes)
+                                                         : std::optional<std::uint64_t>{};
+            num_buffers_ += made ? 1 : 0;
+            return made ? *made + 1 : 0;
+        }
+        std::uint64_t const taken = free_.back();
+        free_.pop_back();
+        return taken;
+    }
     /// Returns a buffer, or none.
-    void give_back(std::uint64_t buffer);
+    void give_back(std::uint64_t buffer) {
+        if (buffer != 0) {
+            std::lock_guard const guard(mutex_);
+            free_.push_back(buffer);
+        }
+    }
     [[nodiscard]] std::byte *data(std::uint64_t buffer) const { return own_slot_ + buffer - 1; }
 
 private:

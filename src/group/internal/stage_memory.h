@@ -72,14 +72,36 @@ public:
         std::size_t half_bytes = 0; ///< 0: none
     };
     /// Allocates larger halves for this member, of `half_bytes` or else of `buffer_bytes`, unless
-    /// an earlier call has.
-    const large_halves &allocate_large(std::size_t buffer_bytes, std::size_t half_bytes);
+    /// an earlier call has. Leaves space for further groups and their stage buffers.
+    const large_halves &allocate_large(std::size_t buffer_bytes, std::size_t half_bytes) {
+        constexpr std::size_t left_free = 8; // times the size of the allocation
+        for (std::size_t const nbytes : {std::max(half_bytes, buffer_bytes), buffer_bytes}) {
+            if (own_large_.half_bytes > 0) {
+                break;
+            }
+            if (auto const offset = space_.allocate(2 * nbytes, left_free * 2 * nbytes)) {
+                own_large_ = {*offset, nbytes};
+            }
+        }
+        return own_large_;
+    }
     /// Ends the attempt to grow. If all members have larger halves, `halves` of `half_bytes`, they
     /// are used from now on; with half_bytes = 0 the sizes stay as they are for good.
     void finish_growth(std::size_t buffer_bytes, std::vector<std::byte *> halves,
-                       std::size_t half_bytes);
+                       std::size_t half_bytes) {
+        tried_to_grow_ = true;
+        if (half_bytes > 0) {
+            halves_ = std::move(halves);
+            half_bytes_ = half_bytes;
+            buffer_bytes_ = buffer_bytes;
+        }
+    }
     /// Frees the larger halves of this member.
-    void release_large() const;
+    void release_large() const {
+        if (own_large_.half_bytes > 0) {
+            space_.release(own_large_.offset);
+        }
+    }
 
 private:
     workspace &space_;
