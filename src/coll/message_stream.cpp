@@ -4,12 +4,6 @@
 #include <algorithm>
 
 namespace diomp::coll {
-namespace {
-
-/// Scratch memory for all blocks of a chunk.
-constexpr std::size_t chunk_scratch_bytes = std::size_t{2} << 20;
-
-} // namespace
 
 // Messages of receives that are still posted would arrive in memory that may have been freed.
 message_stream::~message_stream() {
@@ -53,8 +47,8 @@ status message_stream::wait_all_received() {
     return {};
 }
 
-chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks) {
-    std::size_t const fitting = chunk_scratch_bytes / num_blocks / call.unit_bytes;
+chunking chunks_of(const two_level_call &call, std::size_t nbytes) {
+    std::size_t const fitting = nbytes / call.unit_bytes;
     // Multiples of cache lines, so that operands in scratch memory stay aligned.
     std::size_t const lines = fitting / cache_line_bytes * cache_line_bytes;
     return {call.args.amount, std::max<std::size_t>(1, lines > 0 ? lines : fitting)};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/group.h"
 
+#include "group/internode.h"
+
 namespace diomp::group {
 namespace {
 
@@ -27,6 +29,22 @@ group::group(messaging::engine &engine, workspace &space, matcher &messages, con
         internode_ =
             std::make_unique<internode_comm>(engine, messages, description.id, layout_, local_);
     }
+}
+
+group::~group() = default;
+
+status group::arrive_between_nodes(const sync::call_signature &call) {
+    return internode_->arrive_and_wait(call);
+}
+
+status group::arrive_and_wait(const sync::call_signature &call,
+                              const sync::round_payload &payload) {
+    return internode_ ? internode_->payloads().run(call, payload)
+                      : local_.barrier().arrive_and_wait(call, payload);
+}
+
+const sync::round_payload &group::payload_of(std::size_t member) const {
+    return internode_ ? internode_->payloads().of(member) : local_.barrier().payload_of(member);
 }
 
 result<std::optional<veto>> group::agree(const sync::call_signature &call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "group/internal/internode.h"
+#include "group/internode.h"
 
 #include <bit>
 

@@ -3,6 +3,8 @@
 // publishes the list's offset in a barrier of the other group. The lowest such member also sends
 // the list to the members on other nodes. Then all members have the union, and it is created as
 // from a list.
+#include "group/internal/group_factory.h"
+#include "group/internode.h"
 #include "group/registry.h"
 
 #include <fmt/core.h>
@@ -71,9 +73,7 @@ result<std::vector<ompx_endpoint_t>> receive_list(group &known, const group *oth
     std::vector<ompx_endpoint_t> list(payload[2]);
     std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
     internode_comm *const internode = known.internode();
-    bool const is_local = internode == nullptr ||
-                          internode->layout().node(list_sender) == internode->layout().own_node;
-    if (is_local) {
+    if (known.layout().node(list_sender) == known.layout().own_node) {
         std::memcpy(bytes.data(),
                     known.engine().transport().direct_base(known.members()[list_sender]) +
                         payload[1] - 1,
@@ -88,7 +88,7 @@ result<std::vector<ompx_endpoint_t>> receive_list(group &known, const group *oth
         sent = list_members(*other);
     }
     for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
-        if (internode->layout().node(member) != internode->layout().own_node) {
+        if (known.layout().node(member) != known.layout().own_node) {
             DIOMP_TRY(internode->channel().send(member, step_list, std::as_bytes(std::span(sent))));
         }
     }
@@ -169,8 +169,8 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
     std::optional<exported_list> exported_a;
     std::optional<exported_list> exported_b;
     if (groups[0] != nullptr && groups[1] != nullptr) {
-        exported_a.emplace(factory_.space(), factory_.own_slot(), *groups[0]);
-        exported_b.emplace(factory_.space(), factory_.own_slot(), *groups[1]);
+        exported_a.emplace(factory_->space(), factory_->own_slot(), *groups[0]);
+        exported_b.emplace(factory_->space(), factory_->own_slot(), *groups[1]);
     }
     // An error in the first barrier does not end the call: the members of the second group wait for
     // those of both.

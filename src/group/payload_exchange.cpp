@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/payload_exchange.h"
 
-#include "group/internal/internode.h"
+#include "group/internode.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/registry.h"
 
+#include "group/internal/offer_exchange.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,14 +19,15 @@ error no_space_at(world_rank rank) {
 
 group_registry::group_registry(messaging::engine &engine, workspace &space, world_rank self,
                                int num_ranks)
-    : num_ranks_(num_ranks), offers_(engine, self), factory_(engine, space, self) {}
+    : num_ranks_(num_ranks), offers_(std::make_unique<offer_exchange>(engine, self)),
+      factory_(std::make_unique<group_factory>(engine, space, self)) {}
 
 group_registry::~group_registry() = default;
 
 status group_registry::create_world(node_map nodes) {
-    factory_.set_nodes(std::move(nodes));
+    factory_->set_nodes(std::move(nodes));
     group_description description;
-    std::optional<std::uint64_t> const offset = factory_.space().allocate(sizeof(member_block));
+    std::optional<std::uint64_t> const offset = factory_->space().allocate(sizeof(member_block));
     if (!offset) {
         return error(OMPX_ERR_NOMEM, "no space for the world group's block");
     }
@@ -32,8 +35,8 @@ status group_registry::create_world(node_map nodes) {
         description.members.emplace_back(rank);
         description.offsets.push_back(*offset);
     }
-    description.self = factory_.self().index();
-    world_ = factory_.make(std::move(description));
+    description.self = factory_->self().index();
+    world_ = factory_->make(std::move(description));
     return {};
 }
 
@@ -76,12 +79,12 @@ status group_registry::check_list(std::span<const ompx_endpoint_t> list,
                             each.device < 0 ? "" : fmt::format(", device {}", each.device)),
                 "list each member once");
         }
-        has_self = has_self || each.rank == factory_.self().value();
+        has_self = has_self || each.rank == factory_->self().value();
     }
     if (!has_self) {
         return error(OMPX_ERR_ARG,
                      fmt::format("{}: rank {} calls but is not in the list", function,
-                                 factory_.self().value()),
+                                 factory_->self().value()),
                      "only members may call");
     }
     return {};
@@ -109,19 +112,19 @@ result<ompx_group_t> group_registry::create_endpoints(std::span<const ompx_endpo
 }
 
 result<ompx_group_t> group_registry::create_from(parsed_endpoints wanted, const std::string &call) {
-    auto exchanged = offers_.run(wanted, call, factory_);
+    auto exchanged = offers_->run(wanted, call, *factory_);
     DIOMP_TRY(exchanged);
     const std::vector<block_offer> &offers = exchanged.value();
     group_description description;
-    description.self = static_cast<std::size_t>(std::ranges::find(wanted.members, factory_.self()) -
-                                                wanted.members.begin());
+    description.self = static_cast<std::size_t>(
+        std::ranges::find(wanted.members, factory_->self()) - wanted.members.begin());
     const block_offer &own = offers[description.self];
     for (std::size_t member = 0; member < wanted.members.size(); ++member) {
         const block_offer &each = offers[member];
         bool const same_list = each.list_hash == own.list_hash;
         if (each.offset_plus_one == 0 || !same_list) {
             if (own.offset_plus_one != 0) {
-                factory_.space().release(own.offset_plus_one - 1);
+                factory_->space().release(own.offset_plus_one - 1);
             }
             return same_list
                        ? no_space_at(wanted.members[member])
@@ -143,7 +146,7 @@ result<ompx_group_t> group_registry::create_from(parsed_endpoints wanted, const 
 }
 
 result<ompx_group_t> group_registry::assemble(group_description description) {
-    auto const handle = table_.insert(factory_.make(std::move(description)));
+    auto const handle = table_.insert(factory_->make(std::move(description)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("this rank has {} groups already", handle_table::max_groups),

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "group/internal/handle_table.h"
-#include "group/internal/offer_exchange.h"
 
 #include <cstddef>
 #include <memory>
@@ -15,6 +14,9 @@
 #include <string>
 
 namespace diomp::group {
+
+class group_factory;
+class offer_exchange;
 
 /// Thread-safe.
 class group_registry {
@@ -65,8 +67,8 @@ private:
     result<ompx_group_t> assemble(group_description description);
 
     int num_ranks_;
-    offer_exchange offers_;
-    group_factory factory_;
+    std::unique_ptr<offer_exchange> offers_;
+    std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
     handle_table table_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Splitting: in a barrier with payload every member publishes its choice and its block, one barrier
 // for each of its endpoints. Then each member can compute every new group.
+#include "group/internal/group_factory.h"
 #include "group/registry.h"
 
 #include <fmt/core.h>
@@ -154,7 +155,7 @@ status group_registry::split(ompx_group_t parent, std::span<const split_choice> 
     auto found = find(parent);
     DIOMP_TRY(found);
     auto const call_lock = found.value()->lock_calls();
-    auto parts = describe_new_groups(factory_, *found.value(), own);
+    auto parts = describe_new_groups(*factory_, *found.value(), own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
     for (auto &[color, part] : parts.value()) {
@@ -170,20 +171,20 @@ status group_registry::split(ompx_group_t parent, std::span<const split_choice> 
 
 // One node may lack space while others have it, so a final agreement decides for all.
 status group_registry::make_subgroups(group &whole) {
-    node_layout const &layout = whole.internode()->layout();
+    node_layout const &layout = whole.layout();
     std::size_t const num_own = whole.num_own();
     node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);
     auto intra_node =
-        describe_new_groups(factory_, whole, std::vector(num_own, split_choice{node, 0}));
+        describe_new_groups(*factory_, whole, std::vector(num_own, split_choice{node, 0}));
     if (intra_node) {
-        made.intra_node = factory_.make(std::move(intra_node.value().at(node)));
+        made.intra_node = factory_->make(std::move(intra_node.value().at(node)));
     }
     std::vector<split_choice> leads(num_own, {-1, 0});
-    leads.front().color = whole.internode()->layout().is_leader() ? 0 : -1;
-    auto inter_node = describe_new_groups(factory_, whole, leads);
+    leads.front().color = whole.layout().is_leader() ? 0 : -1;
+    auto inter_node = describe_new_groups(*factory_, whole, leads);
     if (inter_node && !inter_node.value().empty()) {
-        made.inter_node = factory_.make(std::move(inter_node.value().at(0)));
+        made.inter_node = factory_->make(std::move(inter_node.value().at(0)));
     }
     auto agreed =
         whole.agree({.what = operation::group_split},

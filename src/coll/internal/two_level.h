@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Two-level collectives on groups that span nodes. Within a node they use the algorithms for one
-// node; between nodes the call leaders exchange messages (group/internal/internode.h). N nodes, b
-// bytes per member, n members:
+// node; between nodes the call leaders exchange messages (group/internode.h). N nodes, b bytes per
+// member, n members:
 //
 //  call        size        between nodes                         messages sent per node, at most
 //  bcast       b <= 64 KiB binomial tree, the root does not wait log2 N, b bytes
@@ -22,7 +22,7 @@
 //  others      any         agreement; pairwise exchange of the   log2 N + N - 1
 //                          nodes' data
 //
-// "Agreement" is the barrier of group/internal/internode.h. Stage buffers are large on nodes with
+// "Agreement" is the barrier of group/internode.h. Stage buffers are large on nodes with
 // one member, and from the first larger allreduce on if all nodes have the memory
 // (internode_comm::grow_stage_buffers). Messages of more than 16 KiB, which are split at 256 KiB,
 // cost one more control message, the receiver's RTR. Small calls in which no member waits for all
@@ -34,6 +34,7 @@
 #pragma once
 
 #include "coll/internal/execution.h"
+#include "group/internode.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -123,9 +124,12 @@ private:
     std::deque<group::recv_request> requests_;
 };
 
-/// Splits the blocks of a call into chunks, so that a chunk of each of `num_blocks` blocks fits
-/// into the scratch memory.
-chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks);
+/// Splits the blocks of a call into chunks of at most `nbytes`.
+chunking chunks_of(const two_level_call &call, std::size_t nbytes);
+/// Chunks of which `num_blocks` fit into the scratch memory.
+inline chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks) {
+    return chunks_of(call, (std::size_t{2} << 20) / num_blocks);
+}
 
 status run_two_level(two_level_call &call);
 

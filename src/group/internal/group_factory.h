@@ -3,6 +3,7 @@
 #pragma once
 
 #include "group/group.h"
+#include "group/internal/matcher.h"
 
 #include <atomic>
 #include <cstddef>

@@ -27,6 +27,12 @@
 
 namespace diomp::group {
 
+/// A member that agrees to a call but cannot do its part, and a value that says why.
+struct veto {
+    std::uint32_t member = 0;
+    std::uint64_t detail = 0;
+};
+
 /// Layout of a member's block. Only the part before the stage buffers must be zeroed.
 struct member_block {
     std::byte barrier_area[sync::node_barrier::area_bytes];

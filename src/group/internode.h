@@ -19,12 +19,6 @@
 
 namespace diomp::group {
 
-/// A member that agrees to a call but cannot do its part, and a value that says why.
-struct veto {
-    std::uint32_t member = 0;
-    std::uint64_t detail = 0;
-};
-
 /// The agreement about a call, and the parts that all calls use. One per member and group; used by
 /// the thread that holds the group's call lock.
 class internode_comm {
