@@ -69,7 +69,7 @@ status exchange_between_nodes(const member_call &call) {
     group::internode_comm &internode = *call.members.internode();
     two_level_call two_level{call.map.num_ranks(), call.map.self(), internode, call.args,
                              call.chosen,          call.signature,  {},        1};
-    internode.begin(call.signature);
+    internode.current().begin(call.signature);
     DIOMP_TRY(internode.agree_on_call());
     block_plan const plan(call);
     std::vector<std::unique_ptr<pair_messages>> pairs;
@@ -87,7 +87,7 @@ status exchange_between_nodes(const member_call &call) {
     for (auto const &each : pairs) {
         DIOMP_TRY(each->finish());
     }
-    return internode.late_mismatch();
+    return internode.current().late_mismatch();
 }
 
 std::vector<std::uint32_t> all_ranks(const member_map &map) {

@@ -73,7 +73,7 @@ status run_in_chunks(execution &call, algorithm method, std::size_t chunk) {
 // several times slower than memory between others. Only measurements show which kind of store is
 // better; each member chooses for its own stage buffer.
 status run_autotuned(execution &call, algorithm method, std::size_t chunk) {
-    call.stage_autotuner = call.members.stage_autotuner(call.block_bytes());
+    call.stage_autotuner = call.members.stage_buffers().autotuner_of(call.block_bytes());
     status outcome = run_in_chunks(call, method, chunk);
     if (outcome && call.has_staged && call.stage_autotuner != nullptr) {
         std::chrono::duration<double> taken{};
@@ -86,13 +86,13 @@ status run_autotuned(execution &call, algorithm method, std::size_t chunk) {
 }
 
 status run_with_stage_buffers(execution &call, plan chosen) {
-    if (chosen.grow_stage_buffers && call.members.may_grow_stage_buffers()) {
+    if (chosen.grow_stage_buffers && call.members.stage_buffers().may_grow()) {
         DIOMP_TRY(call.members.grow_stage_buffers(
             call.signature, std::max(large_stage_bytes, 2 * call.unit_bytes + 512),
             call.chosen.stage_buffer_half_bytes));
     }
     call_shape const shape = shape_of(call);
-    std::size_t const stage_buffer_bytes = call.members.stage_buffer_bytes();
+    std::size_t const stage_buffer_bytes = call.members.stage_buffers().buffer_bytes();
     std::size_t const wanted_bytes = std::min(stage_buffer_bytes, chosen.chunk_bytes);
     std::size_t elements =
         stage_elements(chosen.method, shape, wanted_bytes, stage_buffer_bytes, call.unit_bytes);
@@ -139,12 +139,12 @@ status run_intra_node_call(execution &call) {
     }
     plan const chosen = select(shape_of(call));
     if (chosen.method == algorithm::barrier_only) {
-        return call.members.arrive_and_wait(call.signature);
+        return call.members.barrier().arrive_and_wait(call.signature);
     }
     if (chosen.method == algorithm::inline_data) {
         return run_inline_data(call);
     }
-    DIOMP_TRY(call.members.wait_all_arrived());
+    DIOMP_TRY(call.members.barrier().wait_all_arrived());
     call.try_zero_copy = chosen.try_zero_copy;
     return run_with_stage_buffers(call, chosen);
 }
@@ -214,11 +214,12 @@ status collectives::arrive_and_wait(group::group &members, const request &args,
                                     const sync::round_payload &payload,
                                     std::span<const std::byte> staged) {
     group::local_group &local_members = members.local_members();
-    DIOMP_TRY(local_members.wait_all_arrived());
+    DIOMP_TRY(local_members.barrier().wait_all_arrived());
     if (!staged.empty()) {
         std::memcpy(local_members.next_stage_buffer(), staged.data(), staged.size());
     }
-    return local_members.arrive_and_wait(signature_of(member_map(members), args), payload);
+    return local_members.barrier().arrive_and_wait(signature_of(member_map(members), args),
+                                                   payload);
 }
 
 result<reducer> collectives::resolve(const request &args) const {

@@ -89,7 +89,7 @@ public:
     static result<std::optional<group::veto>> agree(group::group &members, const request &args,
                                                     std::optional<std::uint64_t> own_veto);
     /// Barrier with payload where all members are on one node. Afterwards `members.local_members()`
-    /// has the payloads of all and, up to member_block::small_stage_bytes, their `staged` data. The
+    /// has the payloads of all and, up to stage_memory::small_bytes, their `staged` data. The
     /// caller holds the call lock.
     static status arrive_and_wait(group::group &members, const request &args,
                                   const sync::round_payload &payload,

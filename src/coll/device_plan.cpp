@@ -35,167 +35,228 @@ bool is_in_place(std::span<const device_buffers> all) {
                                [](const device_buffers &each) { return each.dst == each.src; });
 }
 
-/// Builds the plans of one member.
-class device_plan_builder {
+/// Records the plans of one member, phase by phase.
+class plan_recorder {
 public:
-    device_plan_builder(const request &args, std::span<const device_buffers> all,
-                        std::size_t member)
-        : args_(args), all_(all), self_(member), own_(all[member]), blocks_(table_of(args)) {}
-
-    void copy_from_root() { copy(own_.dst, all_[root()].dst, blocks_.size(self_)); }
-    void copy_block_from_root() {
-        if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
-            copy(own_.dst, all_[root()].src + before(root()), nbytes);
+    void copy(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        if (to != from && nbytes > 0) {
+            current_.copies.push_back({to, from, nbytes});
         }
     }
-    void copy_block_to_root() {
-        if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
-            copy(all_[root()].dst + before(root()), own_.src, nbytes);
+    void reduce(std::byte *to, std::vector<const void *> operands, std::size_t count) {
+        if (count > 0) {
+            current_.reductions.push_back({to, std::move(operands), count});
         }
     }
-    void copy_block_to_all() {
-        for_others_first([&](std::size_t other) {
-            copy(all_[other].dst + blocks_.offset(self_), own_.src, blocks_.size(self_));
-        });
-    }
-    void copy_blocks_from_all() {
-        for_others_first([&](std::size_t other) {
-            if (std::size_t const nbytes = blocks_.size(other); nbytes > 0) {
-                copy(own_.dst + blocks_.offset(other), all_[other].src + before(other), nbytes);
-            }
-        });
-    }
-    void reduce_block() { reduce(own_.dst, blocks_.offset(self_), args_.amount, all_.size()); }
-    /// Reduces the first `num_operands` operands.
-    void reduce_partition_to(std::size_t member, std::size_t num_operands) {
-        reduce(all_[member].dst + partition_offset(), partition_offset(), own_partition().count,
-               num_operands);
-    }
-    void reduce_partition_to(std::size_t member) { reduce_partition_to(member, all_.size()); }
-    void reduce_partition_to_root() { reduce_partition_to(root()); }
-    void reduce_partition_to_all() {
-        reduce_partition_to(self_);
-        for_others_first([&](std::size_t other) { copy_partition(other, own_.dst); });
-    }
-    // Only results for member 0 read block 0 of the other members, and the first phase computes
-    // them in partitions. After it no member reads block 0.
-    void reduce_block_in_place() {
-        reduce_partition_to(0);
-        end_phase();
-        if (self_ != 0) {
-            reduce_block();
-        }
-    }
-    // Each result is the previous result combined with one more operand.
-    void scan_partition() {
-        for (std::size_t member = 1; member < all_.size(); ++member) {
-            reduce_pair(member, member == 1 ? all_[0].src : all_[member - 1].dst, all_[member].src);
-        }
-        copy_partition(0, all_[0].src);
-    }
-    // In place that would overwrite the operand that the next result needs. So the last result is
-    // computed first, each from all its operands.
-    void exclusive_scan_partition() {
-        bool const from_operands = is_in_place(all_);
-        for (std::size_t i = 2; i < all_.size(); ++i) {
-            if (from_operands) {
-                reduce_partition_to(all_.size() + 1 - i, all_.size() + 1 - i);
-            } else {
-                reduce_pair(i, i == 2 ? all_[0].src : all_[i - 1].dst, all_[i - 1].src);
-            }
-        }
-        if (all_.size() > 1) {
-            copy_partition(1, all_[0].src);
-        }
-    }
-    // Exchanges block i of member j with block j of member i, even if only one of the two is in
-    // place. Each member handles the pairs with the members that follow it, half of all.
-    void exchange_blocks(std::span<std::byte> scratch) {
-        copy(own_.dst + blocks_.offset(self_), own_.src + blocks_.offset(self_),
-             blocks_.size(self_));
-        for (std::size_t step = 1; 2 * step <= all_.size(); ++step) {
-            std::size_t const other = (self_ + step) % all_.size();
-            bool const is_others = 2 * step == all_.size() && other < self_;
-            if (!is_others) {
-                exchange_blocks_with(other, scratch);
-            }
-        }
-    }
-
+    void end_phase() { phases_.push_back(std::exchange(current_, {})); }
     std::vector<device_plan> take() {
         end_phase();
         return std::move(phases_);
     }
 
 private:
-    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args_.root); }
-    /// Offset of the own block in another member's buffer.
-    [[nodiscard]] std::size_t before(std::size_t other) const {
-        return has_block_lists(args_.what) ? all_[other].before : blocks_.offset(self_);
-    }
-    [[nodiscard]] range own_partition() const {
-        return partition_range(
-            args_.amount, all_.size(), self_,
-            std::max<std::size_t>(1, partition_alignment_bytes / unit_of(args_)));
-    }
-    /// Offset of the own partition in bytes.
-    [[nodiscard]] std::size_t partition_offset() const {
-        return own_partition().begin * unit_of(args_);
-    }
-    void copy_partition(std::size_t member, const std::byte *from) {
-        copy(all_[member].dst + partition_offset(), from + partition_offset(),
-             own_partition().count * unit_of(args_));
-    }
-    void reduce_pair(std::size_t member, const std::byte *first, const std::byte *second) {
-        if (std::size_t const count = own_partition().count; count > 0) {
-            made_.reductions.push_back({all_[member].dst + partition_offset(),
-                                        {first + partition_offset(), second + partition_offset()},
-                                        count});
-        }
-    }
-    void exchange_blocks_with(std::size_t other, std::span<std::byte> scratch) {
-        std::size_t const own_block_offset = blocks_.offset(other);
-        std::size_t const other_block_offset = blocks_.offset(self_);
-        for (std::size_t done = 0; done < blocks_.size(other); done += scratch.size()) {
-            std::size_t const nbytes = std::min(scratch.size(), blocks_.size(other) - done);
-            copy(scratch.data(), own_.src + own_block_offset + done, nbytes);
-            copy(own_.dst + own_block_offset + done, all_[other].src + other_block_offset + done,
-                 nbytes);
-            copy(all_[other].dst + other_block_offset + done, scratch.data(), nbytes);
-        }
-    }
-    void end_phase() { phases_.push_back(std::exchange(made_, {})); }
+    device_plan current_;
+    std::vector<device_plan> phases_;
+};
+
+/// What all calls have: the buffers, and the caller among them.
+struct plan_call {
+    const request &args;
+    std::span<const device_buffers> all;
+    std::size_t self;
+
+    [[nodiscard]] const device_buffers &own() const { return all[self]; }
+    [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args.root); }
     /// Starts with the next member, so that the members do not all access the same one.
     template <typename Use>
-    void for_others_first(Use &&use) {
-        for (std::size_t i = 1; i <= all_.size(); ++i) {
-            use((self_ + i) % all_.size());
+    void for_others_first(Use &&use) const {
+        for (std::size_t i = 1; i <= all.size(); ++i) {
+            use((self + i) % all.size());
         }
     }
-    void copy(std::byte *to, const std::byte *from, std::size_t nbytes) {
-        if (to != from && nbytes > 0) {
-            made_.copies.push_back({to, from, nbytes});
-        }
-    }
-    void reduce(std::byte *to, std::size_t offset, std::size_t count, std::size_t num_operands) {
-        if (count == 0) {
-            return;
-        }
-        device_reduction &added = made_.reductions.emplace_back();
-        added.to = to;
-        added.count = count;
-        for (const device_buffers &each : all_.first(num_operands)) {
-            added.operands.push_back(each.src + offset);
+};
+
+/// Calls that copy blocks.
+class block_copies {
+public:
+    block_copies(const plan_call &call, plan_recorder &plan)
+        : call_(call), blocks_(table_of(call.args)), plan_(plan) {}
+
+    void run(std::span<std::byte> scratch) {
+        switch (call_.args.what) {
+        case operation::bcast:
+            plan_.copy(call_.own().dst, root().dst, own_bytes());
+            break;
+        case operation::scatter:
+        case operation::scatterv:
+            if (own_bytes() > 0) {
+                plan_.copy(call_.own().dst, root().src + before(call_.root()), own_bytes());
+            }
+            break;
+        case operation::gather:
+        case operation::gatherv:
+            if (own_bytes() > 0) {
+                plan_.copy(root().dst + before(call_.root()), call_.own().src, own_bytes());
+            }
+            break;
+        case operation::allgather:
+            call_.for_others_first([&](std::size_t other) {
+                plan_.copy(call_.all[other].dst + own_offset(), call_.own().src, own_bytes());
+            });
+            break;
+        default:
+            if (needs_scratch(call_.args, call_.all)) {
+                exchange_blocks(scratch);
+            } else {
+                copy_from_all();
+            }
         }
     }
 
-    const request &args_;
-    std::span<const device_buffers> const all_;
-    std::size_t const self_;
-    device_buffers const own_;
+private:
+    void copy_from_all() {
+        call_.for_others_first([&](std::size_t other) {
+            if (std::size_t const nbytes = blocks_.size(other); nbytes > 0) {
+                plan_.copy(call_.own().dst + blocks_.offset(other),
+                           call_.all[other].src + before(other), nbytes);
+            }
+        });
+    }
+    // Exchanges block i of member j with block j of member i, even if only one of the two is in
+    // place. Each member handles the pairs with the members that follow it, half of all.
+    void exchange_blocks(std::span<std::byte> scratch) {
+        plan_.copy(call_.own().dst + own_offset(), call_.own().src + own_offset(), own_bytes());
+        std::size_t const n = call_.all.size();
+        for (std::size_t step = 1; 2 * step <= n; ++step) {
+            std::size_t const other = (call_.self + step) % n;
+            bool const is_others = 2 * step == n && other < call_.self;
+            if (!is_others) {
+                exchange_blocks_with(other, scratch);
+            }
+        }
+    }
+    [[nodiscard]] const device_buffers &root() const { return call_.all[call_.root()]; }
+    [[nodiscard]] std::size_t own_bytes() const { return blocks_.size(call_.self); }
+    [[nodiscard]] std::size_t own_offset() const { return blocks_.offset(call_.self); }
+    /// Offset of the own block in another member's buffer.
+    [[nodiscard]] std::size_t before(std::size_t other) const {
+        return has_block_lists(call_.args.what) ? call_.all[other].before : own_offset();
+    }
+    void exchange_blocks_with(std::size_t other, std::span<std::byte> scratch) {
+        std::byte *const own_dst = call_.own().dst + blocks_.offset(other);
+        const std::byte *const own_src = call_.own().src + blocks_.offset(other);
+        for (std::size_t done = 0; done < blocks_.size(other); done += scratch.size()) {
+            std::size_t const nbytes = std::min(scratch.size(), blocks_.size(other) - done);
+            plan_.copy(scratch.data(), own_src + done, nbytes);
+            plan_.copy(own_dst + done, call_.all[other].src + own_offset() + done, nbytes);
+            plan_.copy(call_.all[other].dst + own_offset() + done, scratch.data(), nbytes);
+        }
+    }
+
+    const plan_call &call_;
     block_table const blocks_; ///< of the own buffer, if it has blocks
-    device_plan made_;         ///< the current phase
-    std::vector<device_plan> phases_;
+    plan_recorder &plan_;
+};
+
+/// Calls that reduce: each member a partition of all operands, or a block.
+class partition_reductions {
+public:
+    partition_reductions(const plan_call &call, plan_recorder &plan)
+        : call_(call), plan_(plan),
+          partition_(partition_range(
+              call.args.amount, call.all.size(), call.self,
+              std::max<std::size_t>(1, partition_alignment_bytes / unit_of(call.args)))),
+          offset_(partition_.begin * unit_of(call.args)) {}
+
+    void run() {
+        switch (call_.args.what) {
+        case operation::reduce_scatter:
+            if (is_in_place(call_.all)) {
+                reduce_block_in_place();
+            } else {
+                reduce_block();
+            }
+            break;
+        case operation::reduce:
+            reduce_to(call_.root());
+            break;
+        case operation::scan:
+            scan();
+            break;
+        case operation::exscan:
+            exclusive_scan();
+            break;
+        default:
+            reduce_to(call_.self);
+            call_.for_others_first([&](std::size_t other) { copy(other, call_.own().dst); });
+        }
+    }
+
+private:
+    void reduce_block() {
+        reduce(call_.own().dst, call_.self * call_.args.amount * unit_of(call_.args),
+               call_.args.amount, call_.all.size());
+    }
+    /// Reduces the own partition of all operands.
+    void reduce_to(std::size_t member) { reduce_to(member, call_.all.size()); }
+    // Only results for member 0 read block 0 of the other members, and the first phase computes
+    // them in partitions. After it no member reads block 0.
+    void reduce_block_in_place() {
+        reduce_to(0);
+        plan_.end_phase();
+        if (call_.self != 0) {
+            reduce_block();
+        }
+    }
+    // Each result is the previous result combined with one more operand.
+    void scan() {
+        const auto &all = call_.all;
+        for (std::size_t member = 1; member < all.size(); ++member) {
+            reduce_pair(member, member == 1 ? all[0].src : all[member - 1].dst, all[member].src);
+        }
+        copy(0, all[0].src);
+    }
+    // In place that would overwrite the operand that the next result needs. So the last result is
+    // computed first, each from all its operands.
+    void exclusive_scan() {
+        const auto &all = call_.all;
+        bool const from_operands = is_in_place(all);
+        for (std::size_t i = 2; i < all.size(); ++i) {
+            if (from_operands) {
+                reduce_to(all.size() + 1 - i, all.size() + 1 - i);
+            } else {
+                reduce_pair(i, i == 2 ? all[0].src : all[i - 1].dst, all[i - 1].src);
+            }
+        }
+        if (all.size() > 1) {
+            copy(1, all[0].src);
+        }
+    }
+
+    /// Reduces the first `num_operands` operands.
+    void reduce_to(std::size_t member, std::size_t num_operands) {
+        reduce(call_.all[member].dst + offset_, offset_, partition_.count, num_operands);
+    }
+    void copy(std::size_t member, const std::byte *from) {
+        plan_.copy(call_.all[member].dst + offset_, from + offset_,
+                   partition_.count * unit_of(call_.args));
+    }
+    void reduce_pair(std::size_t member, const std::byte *first, const std::byte *second) {
+        plan_.reduce(call_.all[member].dst + offset_, {first + offset_, second + offset_},
+                     partition_.count);
+    }
+    void reduce(std::byte *to, std::size_t offset, std::size_t count, std::size_t num_operands) {
+        std::vector<const void *> operands;
+        for (const device_buffers &each : call_.all.first(num_operands)) {
+            operands.push_back(each.src + offset);
+        }
+        plan_.reduce(to, std::move(operands), count);
+    }
+
+    const plan_call &call_;
+    plan_recorder &plan_;
+    range const partition_;    ///< the own one, in elements
+    std::size_t const offset_; ///< of the own partition in bytes
 };
 
 } // namespace
@@ -266,53 +327,14 @@ bool needs_scratch(const request &args, std::span<const device_buffers> all) {
 
 std::vector<device_plan> make_device_plans(const request &args, std::span<const device_buffers> all,
                                            std::size_t member, std::span<std::byte> scratch) {
-    device_plan_builder builder(args, all, member);
-    switch (args.what) {
-    case operation::bcast:
-        builder.copy_from_root();
-        break;
-    case operation::scatter:
-    case operation::scatterv:
-        builder.copy_block_from_root();
-        break;
-    case operation::gather:
-    case operation::gatherv:
-        builder.copy_block_to_root();
-        break;
-    case operation::allgather:
-        builder.copy_block_to_all();
-        break;
-    case operation::alltoall:
-        if (needs_scratch(args, all)) {
-            builder.exchange_blocks(scratch);
-            break;
-        }
-        [[fallthrough]];
-    case operation::alltoallv:
-    case operation::allgatherv:
-        builder.copy_blocks_from_all();
-        break;
-    case operation::reduce_scatter:
-        if (is_in_place(all)) {
-            builder.reduce_block_in_place();
-        } else {
-            builder.reduce_block();
-        }
-        break;
-    case operation::reduce:
-        builder.reduce_partition_to_root();
-        break;
-    case operation::scan:
-        builder.scan_partition();
-        break;
-    case operation::exscan:
-        builder.exclusive_scan_partition();
-        break;
-    default:
-        builder.reduce_partition_to_all();
-        break;
+    plan_call const call{args, all, member};
+    plan_recorder plan;
+    if (is_reduction(args.what)) {
+        partition_reductions(call, plan).run();
+    } else {
+        block_copies(call, plan).run(scratch);
     }
-    return builder.take();
+    return plan.take();
 }
 
 } // namespace diomp::coll

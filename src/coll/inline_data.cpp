@@ -29,11 +29,12 @@ bool is_short(const execution &call) {
 /// Data of a member in the last round.
 const std::byte *arrival_data(const execution &call, std::size_t member, std::size_t nbytes) {
     if (is_short(call)) {
-        return call.members.short_data_of(member);
+        return call.members.barrier().short_data_of(member);
     }
     return nbytes <= sizeof(sync::round_payload)
-               ? reinterpret_cast<const std::byte *>(call.members.payload_of(member).data())
-               : call.members.inline_data_of(member);
+               ? reinterpret_cast<const std::byte *>(
+                     call.members.barrier().payload_of(member).data())
+               : call.members.barrier().inline_data_of(member);
 }
 
 /// Block of a member in a call in which every member contributes its block.
@@ -57,17 +58,17 @@ status arrive_with_data(execution &call, std::span<const std::byte> data) {
         }
         data = {};
     }
-    return is_rooted(call) ? call.members.arrive(call.signature, own, data)
-                           : call.members.arrive_and_wait(call.signature, own, data);
+    return is_rooted(call) ? call.members.barrier().arrive(call.signature, own, data)
+                           : call.members.barrier().arrive_and_wait(call.signature, own, data);
 }
 
 status short_arrive(execution &call, std::span<const std::byte> data) {
     if (data.empty()) {
-        return call.members.arrive(call.signature, {}, {});
+        return call.members.barrier().arrive(call.signature, {}, {});
     }
     std::uint64_t word = 0;
     std::memcpy(&word, data.data(), data.size());
-    return call.members.short_arrive(call.signature, word);
+    return call.members.barrier().short_arrive(call.signature, word);
 }
 
 // In a rooted call a member waits only for the data that it needs: the root for all members, or the
@@ -81,7 +82,8 @@ status exchange_data(execution &call, std::span<const std::byte> data) {
     std::size_t const first = call.is_root() ? 0 : call.root();
     std::size_t const end = call.is_root() ? call.size() : first + 1;
     for (std::size_t member = first; member < end; ++member) {
-        DIOMP_TRY(short_call ? call.members.wait_for_short(member) : call.members.wait_for(member));
+        DIOMP_TRY(short_call ? call.members.barrier().wait_for_short(member)
+                             : call.members.barrier().wait_for(member));
     }
     return {};
 }

@@ -84,8 +84,9 @@ std::pair<std::size_t, std::size_t> intra_node_exchange::stream_range_of(std::si
     if (round == 0) {
         return {0, first_chunk_bytes()};
     }
-    std::size_t const begin = first_chunk_bytes() + (round - 1) * local_.stage_buffer_bytes();
-    return {begin, begin + local_.stage_buffer_bytes()};
+    std::size_t const begin =
+        first_chunk_bytes() + (round - 1) * local_.stage_buffers().buffer_bytes();
+    return {begin, begin + local_.stage_buffers().buffer_bytes()};
 }
 
 void intra_node_exchange::write_stream(std::size_t round) const {
@@ -160,7 +161,7 @@ void intra_node_exchange::copy_own() const {
 
 // Depends only on data that is equal on all members.
 bool intra_node_exchange::needs_large_stage_buffers() const {
-    constexpr std::size_t small = group::member_block::small_stage_bytes;
+    constexpr std::size_t small = group::stage_memory::small_bytes;
     if (table_bytes() > small / 2 || call_.args.what == operation::alltoallv) {
         return true;
     }
@@ -175,12 +176,12 @@ status intra_node_exchange::run() {
         copy_own();
         return {};
     }
-    DIOMP_TRY(local_.wait_all_arrived());
-    if (needs_large_stage_buffers() && local_.may_grow_stage_buffers()) {
+    DIOMP_TRY(local_.barrier().wait_all_arrived());
+    if (needs_large_stage_buffers() && local_.stage_buffers().may_grow()) {
         DIOMP_TRY(local_.grow_stage_buffers(call_.signature, large_stage_bytes,
                                             call_.chosen.stage_buffer_half_bytes));
     }
-    if (table_bytes() > local_.stage_buffer_bytes()) {
+    if (table_bytes() > local_.stage_buffers().buffer_bytes()) {
         return error(
             OMPX_ERR_UNSUPPORTED,
             fmt::format("{} members on one node are too many for this call", members_.size()),
@@ -192,12 +193,12 @@ status intra_node_exchange::run() {
     }
     write_table();
     write_stream(0);
-    DIOMP_TRY(
-        local_.arrive_and_wait(call_.signature, {own_header_.stream_bytes, own_header_.in_arena}));
+    DIOMP_TRY(local_.barrier().arrive_and_wait(call_.signature,
+                                               {own_header_.stream_bytes, own_header_.in_arena}));
     std::size_t longest = 0;
     bool any_in_arena = false;
     for (std::size_t index = 0; index < ranks_.size(); ++index) {
-        const sync::round_payload &received = local_.payload_of(index);
+        const sync::round_payload &received = local_.barrier().payload_of(index);
         longest = std::max<std::size_t>(longest, received[0]);
         any_in_arena = any_in_arena || received[1] != 0;
     }
@@ -205,7 +206,7 @@ status intra_node_exchange::run() {
     copy_own();
     for (std::size_t round = 0; round == 0 || stream_range_of(round).first < longest; ++round) {
         if (round > 0) {
-            DIOMP_TRY(local_.arrive_and_wait(call_.signature));
+            DIOMP_TRY(local_.barrier().arrive_and_wait(call_.signature));
         }
         if (stream_range_of(round + 1).first < longest) {
             write_stream(round + 1);
@@ -215,7 +216,7 @@ status intra_node_exchange::run() {
             copy_from_arena();
         }
     }
-    return any_in_arena ? local_.arrive_and_wait(call_.signature) : status{};
+    return any_in_arena ? local_.barrier().arrive_and_wait(call_.signature) : status{};
 }
 
 } // namespace diomp::coll

@@ -25,7 +25,7 @@ struct arena_buffers {
 /// Publishes the own buffers and gets those of all members in one round.
 result<arena_buffers> find_in_arena(const member_call &call) {
     group::local_group &local_members = call.members.local_members();
-    DIOMP_TRY(local_members.wait_all_arrived());
+    DIOMP_TRY(local_members.barrier().wait_all_arrived());
     bool usable = true;
     std::vector<buffer_view> own;
     for (std::size_t i = 0; i < call.map.num_own(); ++i) {
@@ -36,16 +36,16 @@ result<arena_buffers> find_in_arena(const member_call &call) {
         usable = usable && allows_zero_copy(call.args, each, call.map.own(i)) && !lacks_dst;
     }
     std::memcpy(local_members.next_stage_buffer(), own.data(), own.size() * sizeof(own.front()));
-    DIOMP_TRY(local_members.arrive_and_wait(
+    DIOMP_TRY(local_members.barrier().arrive_and_wait(
         call.signature, {usable ? 1U : 0U, call.chosen.shared_bcast_min_bytes}));
     arena_buffers found;
     found.all.resize(call.map.size());
     for (std::size_t rank = 0; rank < call.map.num_ranks(); ++rank) {
-        if (local_members.payload_of(rank)[0] == 0) {
+        if (local_members.barrier().payload_of(rank)[0] == 0) {
             return arena_buffers{};
         }
-        found.shared_bcast_min =
-            std::max<std::size_t>(found.shared_bcast_min, local_members.payload_of(rank)[1]);
+        found.shared_bcast_min = std::max<std::size_t>(found.shared_bcast_min,
+                                                       local_members.barrier().payload_of(rank)[1]);
         for (std::size_t i = 0; i < call.map.num_members_of(rank); ++i) {
             std::memcpy(&found.all[call.map.member(rank, i)],
                         local_members.stage_buffer_of(rank) + i * sizeof(buffer_view),
@@ -69,7 +69,7 @@ status reduce_in_arena(const member_call &call, const std::vector<buffer_view> &
         for (std::size_t i = 0; i < call.map.num_own(); ++i) {
             reduce_to({call.dst(i)}, call.map.own(i) * call.block_bytes(), {0, count});
         }
-        return call.members.local_members().arrive_and_wait(call.signature);
+        return call.members.local_members().barrier().arrive_and_wait(call.signature);
     }
     std::vector<std::byte *> destinations;
     for (std::size_t member = 0; member < call.map.size(); ++member) {
@@ -80,7 +80,7 @@ status reduce_in_arena(const member_call &call, const std::vector<buffer_view> &
     reduce_to(destinations, 0,
               partition_range(count, call.map.num_ranks(), call.map.self(),
                               std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes)));
-    return call.members.local_members().arrive_and_wait(call.signature);
+    return call.members.local_members().barrier().arrive_and_wait(call.signature);
 }
 
 // Every rank writes its own members' buffers, or a partition of all, and reads the root's once.
@@ -100,7 +100,7 @@ status bcast_in_arena(const member_call &call, const std::vector<buffer_view> &b
         });
     }
     write_to_all(call.chosen, block, partition, source, destinations);
-    return call.members.local_members().arrive_and_wait(call.signature);
+    return call.members.local_members().barrier().arrive_and_wait(call.signature);
 }
 
 // ---- Within each rank, then among the ranks ----
@@ -280,7 +280,7 @@ status member_call::run_ranks(sync::operation what, void *to, const void *from, 
 bool may_run_in_arena(const member_call &call) {
     bool const on_one_node = call.members.internode() == nullptr && call.map.num_ranks() > 1;
     bool const table_fits =
-        call.map.max_per_rank() * sizeof(buffer_view) <= group::member_block::small_stage_bytes;
+        call.map.max_per_rank() * sizeof(buffer_view) <= group::stage_memory::small_bytes;
     return on_one_node && table_fits && call.block_bytes() >= zero_copy_min_bytes;
 }
 

@@ -4,17 +4,11 @@
 #include <algorithm>
 
 namespace diomp::coll {
-namespace {
-
-/// Scratch memory for all blocks of a chunk.
-constexpr std::size_t chunk_scratch_bytes = std::size_t{2} << 20;
-
-} // namespace
 
 // Messages of receives that are still posted would arrive in memory that may have been freed.
 message_stream::~message_stream() {
     for (group::recv_request &each : requests_) {
-        internode_.cancel(each);
+        channel_.cancel(each);
     }
 }
 
@@ -22,8 +16,8 @@ std::size_t message_stream::post_recv(std::size_t from, std::span<std::byte> dat
     std::size_t const first = requests_.size();
     for (std::size_t message = 0; message < num_messages(data.size()); ++message) {
         std::size_t const at = message * message_bytes_;
-        internode_.post_recv(requests_.emplace_back(), from, step(message),
-                             data.subspan(at, std::min(message_bytes_, data.size() - at)), rtr_);
+        channel_.post_recv(requests_.emplace_back(), from, step(message),
+                           data.subspan(at, std::min(message_bytes_, data.size() - at)), rtr_);
     }
     return first;
 }
@@ -31,8 +25,8 @@ std::size_t message_stream::post_recv(std::size_t from, std::span<std::byte> dat
 status message_stream::send_message(std::size_t to, std::span<const std::byte> data,
                                     std::size_t message) {
     std::size_t const at = message * message_bytes_;
-    return internode_.send(to, step(message),
-                           data.subspan(at, std::min(message_bytes_, data.size() - at)), rtr_);
+    return channel_.send(to, step(message),
+                         data.subspan(at, std::min(message_bytes_, data.size() - at)), rtr_);
 }
 
 status message_stream::send(std::size_t to, std::span<const std::byte> data) {
@@ -43,7 +37,7 @@ status message_stream::send(std::size_t to, std::span<const std::byte> data) {
 }
 
 status message_stream::wait_received(std::size_t index) {
-    return internode_.wait_received(requests_[index]);
+    return channel_.wait_received(requests_[index]);
 }
 
 status message_stream::wait_all_received() {
@@ -53,8 +47,8 @@ status message_stream::wait_all_received() {
     return {};
 }
 
-chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks) {
-    std::size_t const fitting = chunk_scratch_bytes / num_blocks / call.unit_bytes;
+chunking chunks_of(const two_level_call &call, std::size_t nbytes) {
+    std::size_t const fitting = nbytes / call.unit_bytes;
     // Multiples of cache lines, so that operands in scratch memory stay aligned.
     std::size_t const lines = fitting / cache_line_bytes * cache_line_bytes;
     return {call.args.amount, std::max<std::size_t>(1, lines > 0 ? lines : fitting)};

@@ -47,7 +47,7 @@ plan select(const call_shape &shape) {
         return made;
     }
     std::size_t const stage_buffer_bytes = shape.block_bytes * blocks_per_stage(shape);
-    made.grow_stage_buffers = stage_buffer_bytes > group::local_group::max_fixed_stage_bytes;
+    made.grow_stage_buffers = stage_buffer_bytes > group::stage_memory::max_fixed_bytes;
     made.try_zero_copy = shape.block_bytes >= zero_copy_min_bytes;
     made.chunk_bytes = large_stage_bytes;
     if (!is_reduction(shape.what)) {

@@ -3,6 +3,7 @@
 #include "coll/internal/two_level.h"
 
 #include "coll/internal/check.h"
+#include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using sync::operation;
 
 /// Consecutive calls that a member may make without waiting for all others.
 constexpr std::uint64_t calls_between_barriers = 32;
-constexpr std::size_t max_small_bytes = group::internode_comm::max_stage_data_bytes;
+constexpr std::size_t max_small_bytes = group::arrival_protocol::max_stage_data_bytes;
 
 /// Steps of small calls; they follow the steps of the agreement.
 constexpr std::uint64_t step_small = group::step_state + 256;
@@ -30,31 +31,30 @@ public:
     explicit small_call_data(const two_level_call &call)
         : call_(call), capacity_(std::max(max_small_bytes, call.block_bytes() + cache_line_bytes) /
                                  cache_line_bytes * cache_line_bytes),
-          bytes_(call.internode.scratch(2 * capacity_)), received_(bytes_ + capacity_) {}
+          current_(call.internode.current()), channel_(call.internode.channel()),
+          bytes_(channel_.scratch(2 * capacity_)), received_(bytes_ + capacity_) {}
 
     [[nodiscard]] std::byte *bytes() const { return bytes_; }
     [[nodiscard]] std::span<const std::byte> span() const { return {bytes_, call_.block_bytes()}; }
 
     /// Sends the data, or only the state if the call has failed already.
     void send_with_state(std::size_t node, std::uint64_t step) const {
-        group::internode_comm &internode = call_.internode;
-        internode.send_with_state(internode.call_leader_of(node), step,
-                                  internode.is_clean() ? span() : std::span<const std::byte>{});
+        channel_.send_with_state(current_.call_leader_of(node), step,
+                                 current_.is_clean() ? span() : std::span<const std::byte>{});
     }
     /// Receives the data. False if the call has failed.
     bool receive_with_state(std::size_t node, std::uint64_t step) {
-        return call_.internode.receive_with_state(call_.internode.call_leader_of(node), step,
-                                                  {bytes_, call_.block_bytes()});
+        return channel_.receive_with_state(current_.call_leader_of(node), step,
+                                           {bytes_, call_.block_bytes()});
     }
     /// Receives an operand and combines it with the own data.
     void combine(std::size_t node, std::uint64_t step, bool received_is_first) {
-        group::internode_comm &internode = call_.internode;
-        if (!internode.receive_with_state(internode.call_leader_of(node), step,
-                                          {received_, call_.block_bytes()})) {
+        if (!channel_.receive_with_state(current_.call_leader_of(node), step,
+                                         {received_, call_.block_bytes()})) {
             return;
         }
         wait_sends();
-        if (!internode.is_clean()) {
+        if (!current_.is_clean()) {
             return;
         }
         if (received_is_first) {
@@ -64,11 +64,11 @@ public:
     }
     /// Waits until sent data may be overwritten.
     void wait_sends() const {
-        if (call_.block_bytes() > group::internode_comm::max_copied_bytes) {
-            call_.internode.finish_sends_or_fail_call();
+        if (call_.block_bytes() > group::internode_channel::max_copied_bytes) {
+            channel_.finish_sends_or_fail_call();
         }
     }
-    /// Combines the operands of the members on this node. Call after gather_arrivals.
+    /// Combines the operands of the members on this node. Call after arrival_protocol::gather.
     void reduce_intra_node() {
         std::size_t const own = call_.layout().own_local_index;
         if (call_.num_local() == 1) {
@@ -82,14 +82,17 @@ public:
         }
         reduce_in_order(
             call_.reduce, bytes_, call_.num_local(), call_.args.amount, [&](std::size_t index) {
-                return index == own ? mine
-                                    : call_.internode.arrival_data(index, call_.block_bytes());
+                return index == own
+                           ? mine
+                           : call_.internode.arrivals().data_of(index, call_.block_bytes());
             });
     }
 
 private:
     const two_level_call &call_;
     std::size_t capacity_;
+    const group::current_call &current_;
+    group::internode_channel &channel_;
     std::byte *bytes_;
     std::byte *received_;
 };
@@ -100,58 +103,47 @@ std::span<const std::byte> contribution(const two_level_call &call) {
                                  : std::span(call.src(), call.block_bytes());
 }
 
-// Recursive doubling: in round r a node exchanges its result with the node whose number differs in
-// bit r, so all combine the same pairs in the same order. If N is not a power of two, the first
-// 2 (N - 2^k) nodes fold into half as many before, and the folded nodes get the result after.
-void allreduce_small_inter_node(two_level_call &call, small_call_data &data) {
-    std::size_t const num = call.num_nodes();
-    std::size_t const own = call.own_node();
-    std::size_t const num_power_of_two = std::bit_floor(num);
-    std::size_t const num_folded = num - num_power_of_two;
-    std::uint64_t step = step_small;
-    bool const folds = own < 2 * num_folded;
-    if (folds && own % 2 == 1) {
-        data.send_with_state(own - 1, step);
-        data.receive_with_state(own - 1, step_unfold);
+void allreduce_small_inter_node(const two_level_call &call, small_call_data &data) {
+    doubling_order const order(call.num_nodes(), call.own_node());
+    if (order.is_folded()) {
+        data.send_with_state(order.fold_partner(), step_small);
+        data.receive_with_state(order.fold_partner(), step_unfold);
         return;
     }
-    if (folds) {
-        data.combine(own + 1, step, false);
+    if (order.folds()) {
+        data.combine(order.fold_partner(), step_small, false);
     }
-    std::size_t const number = folds ? own / 2 : own - num_folded;
-    for (std::size_t bit = 1; bit < num_power_of_two; bit *= 2) {
-        ++step;
-        std::size_t const other = number ^ bit;
-        std::size_t const partner = other < num_folded ? 2 * other : other + num_folded;
-        data.send_with_state(partner, step);
-        data.combine(partner, step, partner < own);
+    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
+        std::size_t const partner = order.partner(round);
+        data.send_with_state(partner, step_small + 1 + round);
+        data.combine(partner, step_small + 1 + round, partner < call.own_node());
     }
-    if (folds) {
-        data.send_with_state(own + 1, step_unfold);
+    if (order.folds()) {
+        data.send_with_state(order.fold_partner(), step_unfold);
     }
 }
 
 status small_allreduce(two_level_call &call) {
-    group::internode_comm &internode = call.internode;
-    internode.begin(call.signature);
-    internode.arrive(internode.is_call_leader() ? std::span<const std::byte>{}
-                                                : contribution(call));
+    group::current_call &current = call.internode.current();
+    group::arrival_protocol &arrivals = call.internode.arrivals();
+    current.begin(call.signature);
+    arrivals.arrive(current.is_call_leader() ? std::span<const std::byte>{} : contribution(call));
     small_call_data data(call);
     const std::byte *result = nullptr;
-    if (internode.is_call_leader()) {
-        internode.gather_arrivals();
-        if (internode.is_clean()) {
+    if (current.is_call_leader()) {
+        arrivals.gather();
+        if (current.is_clean()) {
             data.reduce_intra_node();
         }
         allreduce_small_inter_node(call, data);
         data.wait_sends();
-        internode.publish_result(data.span());
+        arrivals.publish_result(data.span());
         result = data.bytes();
     } else {
-        internode.wait_for_result();
-        result = internode.published_result(call.block_bytes());
+        arrivals.wait_for_result();
+        result = arrivals.published_result(call.block_bytes());
     }
-    DIOMP_TRY(internode.outcome());
+    DIOMP_TRY(current.outcome());
     std::memcpy(call.dst(), result, call.block_bytes());
     return {};
 }
@@ -159,14 +151,15 @@ status small_allreduce(two_level_call &call) {
 /// Starts a small call; all members wait for each other first if `wait_for_all`. False if that has
 /// failed; then the failure has been published.
 bool begin_small(two_level_call &call, bool wait_for_all, std::span<const std::byte> data) {
-    group::internode_comm &internode = call.internode;
-    internode.begin(call.signature);
-    internode.arrive(data);
-    if (internode.is_call_leader() && wait_for_all) {
-        internode.gather_arrivals();
-        internode.disseminate();
-        if (!internode.is_clean()) {
-            internode.publish_result();
+    group::current_call &current = call.internode.current();
+    group::arrival_protocol &arrivals = call.internode.arrivals();
+    current.begin(call.signature);
+    arrivals.arrive(data);
+    if (current.is_call_leader() && wait_for_all) {
+        arrivals.gather();
+        call.internode.disseminate();
+        if (!current.is_clean()) {
+            arrivals.publish_result();
             return false;
         }
     }
@@ -192,28 +185,29 @@ void bcast_small_inter_node(two_level_call &call, small_call_data &data) {
 }
 
 status small_bcast(two_level_call &call, bool wait_for_all) {
-    group::internode_comm &internode = call.internode;
+    group::current_call &current = call.internode.current();
+    group::arrival_protocol &arrivals = call.internode.arrivals();
     if (!begin_small(call, wait_for_all, {})) {
-        return internode.outcome();
+        return current.outcome();
     }
     small_call_data data(call);
     const std::byte *result = data.bytes();
     // Data that does not fit into the stage buffers uses an intra-node bcast after the agreement.
     bool const fits = call.block_bytes() <= max_small_bytes;
-    if (internode.is_call_leader()) {
+    if (current.is_call_leader()) {
         if (!wait_for_all && fits && call.block_bytes() > sync::node_barrier::max_inline_bytes) {
-            internode.reserve_result_slot(call.block_bytes());
+            arrivals.reserve_result_slot(call.block_bytes());
         } else if (!wait_for_all && !fits) {
-            internode.gather_arrivals();
+            arrivals.gather();
         }
         bcast_small_inter_node(call, data);
         data.wait_sends();
-        internode.publish_result(fits ? data.span() : std::span<const std::byte>{});
+        arrivals.publish_result(fits ? data.span() : std::span<const std::byte>{});
     } else {
-        internode.wait_for_result();
-        result = fits ? internode.published_result(call.block_bytes()) : nullptr;
+        arrivals.wait_for_result();
+        result = fits ? arrivals.published_result(call.block_bytes()) : nullptr;
     }
-    DIOMP_TRY(internode.outcome());
+    DIOMP_TRY(current.outcome());
     if (!call.is_root() && result != nullptr) {
         std::memcpy(call.dst(), result, call.block_bytes());
     }
@@ -252,25 +246,26 @@ void reduce_small_inter_node(two_level_call &call, small_call_data &data) {
 }
 
 status small_reduce(two_level_call &call, bool wait_for_all) {
-    group::internode_comm &internode = call.internode;
+    group::current_call &current = call.internode.current();
+    group::arrival_protocol &arrivals = call.internode.arrivals();
     if (!begin_small(call, wait_for_all, contribution(call))) {
-        return internode.outcome();
+        return current.outcome();
     }
     small_call_data data(call);
-    if (internode.is_call_leader()) {
+    if (current.is_call_leader()) {
         if (!wait_for_all) {
-            internode.gather_arrivals();
+            arrivals.gather();
         }
-        if (internode.is_clean()) {
+        if (current.is_clean()) {
             data.reduce_intra_node();
         }
         reduce_small_inter_node(call, data);
         data.wait_sends();
-        internode.publish_result();
+        arrivals.publish_result();
     } else if (wait_for_all) {
-        internode.wait_for_result();
+        arrivals.wait_for_result();
     }
-    DIOMP_TRY(internode.outcome());
+    DIOMP_TRY(current.outcome());
     if (call.is_root()) {
         std::memcpy(call.dst(), data.bytes(), call.block_bytes());
     }
@@ -281,7 +276,7 @@ status small_reduce(two_level_call &call, bool wait_for_all) {
 bool may_send_with_state(const two_level_call &call) {
     bool const long_elements = call.args.type == OMPX_LONG_DOUBLE;
     return call.reduce.user == nullptr && !long_elements && call.args.amount > 0 &&
-           call.block_bytes() <= group::internode_comm::max_data_with_state_bytes;
+           call.block_bytes() <= group::arrival_protocol::max_data_with_state_bytes;
 }
 
 /// Whether operands up to max_data_with_state_bytes fit into the stage buffers, or each node has
@@ -307,7 +302,7 @@ result<bool> is_small(two_level_call &call) {
 }
 
 status run_large(two_level_call &call, bool wait_for_all) {
-    call.internode.begin(call.signature);
+    call.internode.current().begin(call.signature);
     if (call.args.amount > 0 && call.args.what == operation::bcast) {
         return two_level_bcast(call, wait_for_all);
     }
@@ -336,7 +331,7 @@ status run_large(two_level_call &call, bool wait_for_all) {
 
 status run_by_size(two_level_call &call) {
     bool const wait_for_all = call.chosen.check_all_members ||
-                              (call.internode.num_calls() + 1) % calls_between_barriers == 0;
+                              (call.internode.current().number() + 1) % calls_between_barriers == 0;
     auto small = is_small(call);
     DIOMP_TRY(small);
     if (small.value()) {
@@ -358,14 +353,7 @@ status run_by_size(two_level_call &call) {
 
 status run_two_level(two_level_call &call) {
     DIOMP_TRY(run_by_size(call));
-    return call.internode.late_mismatch();
-}
-
-int two_level_call::call_leader_index() const {
-    const auto &local_members = layout().local_members;
-    auto const call_leader = static_cast<std::uint32_t>(internode.call_leader_of(own_node()));
-    return static_cast<int>(std::ranges::lower_bound(local_members, call_leader) -
-                            local_members.begin());
+    return call.internode.current().late_mismatch();
 }
 
 status two_level_call::run_intra_node(operation what, void *to, const void *from,

@@ -3,6 +3,7 @@
 // results of the nodes, in the order of the nodes. Large data is split into slices, one for each
 // member of a node if all nodes have equally many, and all slice owners work in parallel: one
 // process seldom fills a network, and where ranks share cores all have the same amount of work.
+#include "coll/internal/doubling_order.h"
 #include "coll/internal/two_level_blocks.h"
 
 #include <algorithm>
@@ -25,67 +26,66 @@ constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
 // The leaders' algorithms. The constructors post the receives of all rounds at once, before the
 // data is ready, so that no sender waits for them later.
 
-/// Recursive doubling as in allreduce_small_inter_node (two_level.cpp), from `operand` to `data`,
-/// which may be the same. `received` has space for num_rounds operands.
+/// Recursive doubling from `operand` to `data`, which may be the same. `received` has space for
+/// num_messages operands.
 class recursive_doubling {
 public:
     recursive_doubling(two_level_call &call, const std::byte *operand, std::byte *data,
                        std::size_t count, std::byte *received, message_stream::rtr_mode rtr)
-        : call_(call), operand_(operand), data_(data), count_(count),
-          nbytes_(count * call.unit_bytes), received_(received),
-          num_power_of_two_(std::bit_floor(call.num_nodes())),
-          num_folded_(call.num_nodes() - num_power_of_two_), own_(call.own_node()),
-          folds_(own_ < 2 * num_folded_), is_folded_(folds_ && own_ % 2 == 1), fold_(call, rtr) {
-        if (folds_ && !is_folded_) {
-            fold_.post_recv(leader(own_ + 1), {received_of(0), nbytes_});
+        : call_(call), order_(call.num_nodes(), call.own_node()), operand_(operand), data_(data),
+          count_(count), nbytes_(count * call.unit_bytes), received_(received), fold_(call, rtr) {
+        if (order_.folds() && !order_.is_folded()) {
+            fold_.post_recv(leader(order_.fold_partner()), {received_of(0), nbytes_});
         }
-        for (std::size_t bit = 1; bit < num_power_of_two_; bit *= 2) {
+        for (std::size_t round = 0; round < order_.num_rounds(); ++round) {
             message_stream &messages = rounds_.emplace_back(call, rtr);
-            if (!is_folded_) {
-                messages.post_recv(leader(partner(bit)), {received_of(rounds_.size()), nbytes_});
+            if (!order_.is_folded()) {
+                messages.post_recv(leader(order_.partner(round)),
+                                   {received_of(1 + round), nbytes_});
             }
         }
         message_stream &unfold = rounds_.emplace_back(call, rtr);
-        if (is_folded_) {
-            unfold.post_recv(leader(own_ - 1), {data_, nbytes_});
+        if (order_.is_folded()) {
+            unfold.post_recv(leader(order_.fold_partner()), {data_, nbytes_});
         }
     }
 
-    static std::size_t num_rounds(std::size_t num_nodes) {
+    /// Messages that a node receives at most.
+    static std::size_t num_messages(std::size_t num_nodes) {
         return static_cast<std::size_t>(std::bit_width(num_nodes));
     }
 
     status run() {
         message_stream &unfold = rounds_.back();
-        if (is_folded_) {
-            DIOMP_TRY(fold_.send(leader(own_ - 1), {operand_, nbytes_}));
+        if (order_.is_folded()) {
+            DIOMP_TRY(fold_.send(leader(order_.fold_partner()), {operand_, nbytes_}));
             DIOMP_TRY(fold_.finish());
             return unfold.wait_all_received();
         }
         const std::byte *have = operand_;
-        if (folds_) {
+        if (order_.folds()) {
             DIOMP_TRY(fold_.wait_all_received());
             call_.reduce.apply(data_, have, received_of(0), count_);
             have = data_;
         }
-        std::size_t round = 0;
-        for (std::size_t bit = 1; bit < num_power_of_two_; bit *= 2) {
-            message_stream &messages = rounds_[round++];
-            DIOMP_TRY(messages.send(leader(partner(bit)), {have, nbytes_}));
+        for (std::size_t round = 0; round < order_.num_rounds(); ++round) {
+            std::size_t const partner = order_.partner(round);
+            message_stream &messages = rounds_[round];
+            DIOMP_TRY(messages.send(leader(partner), {have, nbytes_}));
             DIOMP_TRY(messages.wait_all_received());
             DIOMP_TRY(messages.finish());
-            std::byte *const theirs = received_of(round);
+            std::byte *const theirs = received_of(1 + round);
             // Both partners compute the same bits: the operand of the lower nodes is the first one,
             // even if the operator commutes, since equal values may differ in their bits.
-            if (partner(bit) > own_) {
+            if (partner > call_.own_node()) {
                 call_.reduce.apply(data_, have, theirs, count_);
             } else {
                 call_.reduce.apply_to_second(data_, theirs, have, count_);
             }
             have = data_;
         }
-        if (folds_) {
-            DIOMP_TRY(unfold.send(leader(own_ + 1), {data_, nbytes_}));
+        if (order_.folds()) {
+            DIOMP_TRY(unfold.send(leader(order_.fold_partner()), {data_, nbytes_}));
         }
         return unfold.finish();
     }
@@ -94,25 +94,17 @@ private:
     [[nodiscard]] std::size_t leader(std::size_t node) const {
         return call_.layout().leaders[node];
     }
-    [[nodiscard]] std::size_t partner(std::size_t bit) const {
-        std::size_t const other = (folds_ ? own_ / 2 : own_ - num_folded_) ^ bit;
-        return other < num_folded_ ? 2 * other : other + num_folded_;
-    }
-    [[nodiscard]] std::byte *received_of(std::size_t round) const {
-        return received_ + round * round_up(nbytes_);
+    [[nodiscard]] std::byte *received_of(std::size_t message) const {
+        return received_ + message * round_up(nbytes_);
     }
 
     two_level_call &call_;
+    doubling_order order_;
     const std::byte *operand_;
     std::byte *data_;
     std::size_t count_;
     std::size_t nbytes_;
     std::byte *received_;
-    std::size_t num_power_of_two_;
-    std::size_t num_folded_;
-    std::size_t own_;
-    bool folds_;
-    bool is_folded_;
     message_stream fold_;
     std::deque<message_stream> rounds_; ///< the last one unfolds
 };
@@ -289,9 +281,8 @@ private:
 
 // The slices are reduced in dst of their owners.
 status two_level_allreduce(two_level_call &call) {
-    group::internode_comm &internode = call.internode;
     if (call.needs_rank_order()) {
-        DIOMP_TRY(internode.agree_on_call());
+        DIOMP_TRY(call.internode.agree_on_call());
         return reduce_in_rank_order(call, call.src(), true);
     }
     std::size_t const unit = call.unit_bytes;
@@ -308,8 +299,9 @@ status two_level_allreduce(two_level_call &call) {
     std::size_t const lines = 2 * cache_line_bytes * (call.num_nodes() + num);
     std::size_t const scratch_bytes =
         uses_reduce_scatter ? 2 * (nbytes / num + num * unit) + lines
-                            : recursive_doubling::num_rounds(call.num_nodes()) * round_up(nbytes);
-    std::byte *const scratch = has_slice ? internode.scratch(scratch_bytes) : nullptr;
+                            : recursive_doubling::num_messages(call.num_nodes()) * round_up(nbytes);
+    std::byte *const scratch =
+        has_slice ? call.internode.channel().scratch(scratch_bytes) : nullptr;
     // A node's only operand is read in place.
     bool const is_only_local_member = call.num_local() == 1;
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
@@ -329,7 +321,7 @@ status two_level_allreduce(two_level_call &call) {
             doubling.emplace(call, operand, data, chunk.count, scratch, rtr);
         }
         if (i == 0) {
-            DIOMP_TRY(internode.agree_on_call());
+            DIOMP_TRY(call.internode.agree_on_call());
         }
         if (!is_only_local_member) {
             DIOMP_TRY(cut.reduce_intra_node());

@@ -50,9 +50,9 @@ struct leader_blocks {
         if (call.is_root()) {
             order = order_by_node(layout);
         }
-        if (call.internode.is_call_leader()) {
+        if (call.internode.current().is_call_leader()) {
             std::size_t const num = call.is_root() ? call.num_members : call.num_local();
-            all = call.internode.scratch(num * chunks.chunk);
+            all = call.internode.channel().scratch(num * chunks.chunk);
         }
     }
 
@@ -78,14 +78,14 @@ bool is_chain_faster(std::size_t num_nodes, std::size_t num_messages) {
 /// A bcast's parent and children of this node; empty if this member is not the call leader.
 struct bcast_tree {
     explicit bcast_tree(const two_level_call &call) {
-        if (!call.internode.is_call_leader()) {
+        if (!call.internode.current().is_call_leader()) {
             return;
         }
         std::size_t const num = call.num_nodes();
         std::size_t const base = call.layout().node(call.root());
         std::size_t const number = (call.own_node() + num - base) % num; // relative to the root's
         auto const call_leader = [&](std::size_t of) {
-            return call.internode.call_leader_of((of + base) % num);
+            return call.internode.current().call_leader_of((of + base) % num);
         };
         std::size_t const messages =
             (call.block_bytes() - 1) / message_stream::default_message_bytes + 1;
@@ -148,7 +148,7 @@ private:
         if (call.num_members > 2 || rtr == rtr_mode::announced) {
             return message_stream::default_message_bytes;
         }
-        return std::max(call.internode.max_am_long_bytes(1 - call.self),
+        return std::max(call.internode.channel().max_am_long_bytes(1 - call.self),
                         message_stream::default_message_bytes);
     }
 
@@ -162,30 +162,32 @@ private:
 // made a different call, it sends all its children an error instead of data, and still receives its
 // own data.
 status agree_with_neighbours(two_level_call &call, const bcast_tree &tree, bcast_chunk &all) {
-    group::internode_comm &internode = call.internode;
-    internode.arrive();
-    if (!internode.is_call_leader()) {
-        internode.wait_for_result();
-        return internode.outcome();
+    group::current_call &current = call.internode.current();
+    group::arrival_protocol &arrivals = call.internode.arrivals();
+    group::internode_channel &channel = call.internode.channel();
+    arrivals.arrive();
+    if (!current.is_call_leader()) {
+        arrivals.wait_for_result();
+        return current.outcome();
     }
-    internode.gather_arrivals();
+    arrivals.gather();
     bool data_follows = false;
     if (tree.from) {
-        internode.send_with_state(*tree.from, step_ready, {});
-        data_follows = internode.is_clean() && all.receive_first();
+        channel.send_with_state(*tree.from, step_ready, {});
+        data_follows = current.is_clean() && all.receive_first();
     }
     for (std::size_t const member : tree.to) {
-        if (internode.is_clean()) {
-            internode.receive_with_state(member, step_ready, {});
+        if (current.is_clean()) {
+            channel.receive_with_state(member, step_ready, {});
         }
     }
-    if (!internode.is_clean()) {
+    if (!current.is_clean()) {
         for (std::size_t const member : tree.to) {
-            internode.send_with_state(member, step_refused, {});
+            channel.send_with_state(member, step_refused, {});
         }
     }
-    internode.publish_result();
-    status outcome = internode.outcome();
+    arrivals.publish_result();
+    status outcome = current.outcome();
     if (!outcome && data_follows) {
         static_cast<void>(all.wait_all_received()); // the error of the call is reported instead
     }
@@ -214,20 +216,19 @@ status two_level_bcast(two_level_call &call, bool wait_for_all) {
                                       call.call_leader_index()));
         in_flight.pop_front();
     }
-    return call.internode.finish_sends();
+    return call.internode.channel().finish_sends();
 }
 
 // Each call leader gathers the blocks of its node and sends them to the root.
 status two_level_gather(two_level_call &call) {
-    const group::internode_comm &internode = call.internode;
+    const group::current_call &current = call.internode.current();
     leader_blocks const blocks(call);
     for (std::size_t i = 0; i < blocks.chunks.num_chunks(); ++i) {
         range const chunk = blocks.chunks[i];
         message_stream messages(call);
         for (std::size_t node = 0; call.is_root() && node < call.num_nodes(); ++node) {
             if (node != call.own_node()) {
-                messages.post_recv(internode.call_leader_of(node),
-                                   blocks.of_node(node, chunk.count));
+                messages.post_recv(current.call_leader_of(node), blocks.of_node(node, chunk.count));
             }
         }
         std::byte *const intra_node =
@@ -240,8 +241,7 @@ status two_level_gather(two_level_call &call) {
                 std::memcpy(call.dst() + blocks.order[block] * call.block_bytes() + chunk.begin,
                             blocks.all + block * chunk.count, chunk.count);
             }
-        } else if (internode.is_call_leader() &&
-                   call.own_node() != blocks.layout.node(call.root())) {
+        } else if (current.is_call_leader() && call.own_node() != blocks.layout.node(call.root())) {
             DIOMP_TRY(messages.send(call.root(), {intra_node, call.num_local() * chunk.count}));
             DIOMP_TRY(messages.finish());
         }
@@ -251,7 +251,7 @@ status two_level_gather(two_level_call &call) {
 
 // The root sends each call leader the blocks of its node.
 status two_level_scatter(two_level_call &call) {
-    const group::internode_comm &internode = call.internode;
+    const group::current_call &current = call.internode.current();
     leader_blocks const blocks(call);
     for (std::size_t i = 0; i < blocks.chunks.num_chunks(); ++i) {
         range const chunk = blocks.chunks[i];
@@ -268,10 +268,10 @@ status two_level_scatter(two_level_call &call) {
                 if (node == call.own_node()) {
                     intra_node = node_blocks.data();
                 } else {
-                    DIOMP_TRY(messages.send(internode.call_leader_of(node), node_blocks));
+                    DIOMP_TRY(messages.send(current.call_leader_of(node), node_blocks));
                 }
             }
-        } else if (internode.is_call_leader()) {
+        } else if (current.is_call_leader()) {
             messages.post_recv(call.root(), {blocks.all, call.num_local() * chunk.count});
             DIOMP_TRY(messages.wait_all_received());
         }
@@ -285,7 +285,6 @@ status two_level_scatter(two_level_call &call) {
 // The leaders gather, exchange with each other, and broadcast all blocks.
 status allgather_chunk(two_level_call &call, std::byte *to, const std::byte *from,
                        std::size_t chunk_bytes, std::byte *scratch) {
-    group::internode_comm &internode = call.internode; // NOLINT(misc-const-correctness): it sends
     const group::node_layout &layout = call.layout();
     message_stream messages(call);
     auto const of_node = [&](std::size_t node) {
@@ -293,7 +292,7 @@ status allgather_chunk(two_level_call &call, std::byte *to, const std::byte *fro
                          layout.sizes[node] * chunk_bytes);
     };
     std::span<std::byte> const intra_node = of_node(call.own_node());
-    if (internode.is_leader()) {
+    if (call.layout().is_leader()) {
         for (std::size_t node = 0; node < call.num_nodes(); ++node) {
             if (node != call.own_node()) {
                 messages.post_recv(layout.leaders[node], of_node(node));
@@ -301,7 +300,7 @@ status allgather_chunk(two_level_call &call, std::byte *to, const std::byte *fro
         }
     }
     DIOMP_TRY(call.run_intra_node(operation::gather, intra_node.data(), from, chunk_bytes, 0));
-    if (internode.is_leader()) {
+    if (call.layout().is_leader()) {
         for (std::size_t i = 1; i < call.num_nodes(); ++i) {
             std::size_t const node = (call.own_node() + i) % call.num_nodes();
             DIOMP_TRY(messages.send(layout.leaders[node], intra_node));
@@ -321,7 +320,7 @@ status allgather_chunk(two_level_call &call, std::byte *to, const std::byte *fro
 status two_level_allgather(two_level_call &call) {
     std::size_t const n = call.num_members;
     chunking const chunks = chunk_blocks(call, 2 * n);
-    std::byte *const ordered = call.internode.scratch(2 * n * chunks.chunk);
+    std::byte *const ordered = call.internode.channel().scratch(2 * n * chunks.chunk);
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
         range const chunk = chunks[i];
         DIOMP_TRY(allgather_chunk(call, ordered, call.src() + chunk.begin, chunk.count,
@@ -337,7 +336,6 @@ status two_level_allgather(two_level_call &call) {
 // Between nodes every member sends each other member its chunk; within a node an intra-node call
 // does.
 status two_level_alltoall(two_level_call &call) {
-    group::internode_comm &internode = call.internode;
     const group::node_layout &layout = call.layout();
     std::size_t const n = call.num_members;
     std::size_t const block = call.block_bytes();
@@ -345,7 +343,7 @@ status two_level_alltoall(two_level_call &call) {
     // Equal chunks on all nodes.
     std::size_t const num_blocks = n + 2 * std::size_t{std::ranges::max(layout.sizes)};
     chunking const chunks = chunk_blocks(call, num_blocks);
-    std::byte *const out = internode.scratch(num_blocks * chunks.chunk);
+    std::byte *const out = call.internode.channel().scratch(num_blocks * chunks.chunk);
     std::byte *const intra_node_out = out + n * chunks.chunk;
     std::byte *const intra_node_in = intra_node_out + num_local * chunks.chunk;
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {

@@ -15,14 +15,14 @@ using sync::operation;
 // Uses the tree of reduce_small_inter_node in two_level.cpp, after the agreement.
 status reduce_inter_node(two_level_call &call, std::byte *data, std::size_t count,
                          std::byte *received) {
-    group::internode_comm &internode = call.internode;
+    const group::current_call &current = call.internode.current();
     std::size_t const nbytes = count * call.unit_bytes;
     std::size_t const num = call.num_nodes();
     std::size_t const root_node = call.layout().node(call.root());
     std::size_t const base = call.reduce.commutative ? root_node : 0;
     std::size_t const number = (call.own_node() + num - base) % num;
     auto const call_leader = [&](std::size_t node) {
-        return internode.call_leader_of((node + base) % num);
+        return current.call_leader_of((node + base) % num);
     };
     {
         message_stream messages(call);
@@ -45,7 +45,7 @@ status reduce_inter_node(two_level_call &call, std::byte *data, std::size_t coun
         return messages.finish();
     }
     if (base != root_node && call.is_root()) {
-        messages.post_recv(internode.call_leader_of(base), {data, nbytes});
+        messages.post_recv(current.call_leader_of(base), {data, nbytes});
         return messages.wait_all_received();
     }
     return {};
@@ -59,7 +59,7 @@ status reduce_in_rank_order(two_level_call &call, const std::byte *src, bool nee
     std::size_t const unit = call.unit_bytes;
     chunking const chunks = chunk_blocks(call, 2 * n + 1);
     std::size_t const chunk_bytes = round_up(chunks.chunk * unit);
-    std::byte *const operands = call.internode.scratch((2 * n + 1) * chunk_bytes);
+    std::byte *const operands = call.internode.channel().scratch((2 * n + 1) * chunk_bytes);
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
         range const chunk = chunks[i];
         std::size_t const nbytes = chunk.count * unit;
@@ -79,16 +79,17 @@ status two_level_reduce(two_level_call &call) {
     if (call.needs_rank_order()) {
         return reduce_in_rank_order(call, call.src(), call.is_root());
     }
-    group::internode_comm &internode = call.internode;
+    const group::current_call &current = call.internode.current();
     chunking const chunks = chunk_operand(call);
     std::size_t const stride = round_up(chunks.chunk * call.unit_bytes);
-    std::byte *const partial = internode.is_call_leader() ? internode.scratch(2 * stride) : nullptr;
+    std::byte *const partial =
+        current.is_call_leader() ? call.internode.channel().scratch(2 * stride) : nullptr;
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
         range const chunk = chunks[i];
         std::size_t const at = chunk.begin * call.unit_bytes;
         DIOMP_TRY(call.run_intra_node(operation::reduce, partial, call.src() + at, chunk.count,
                                       call.call_leader_index()));
-        if (!internode.is_call_leader()) {
+        if (!current.is_call_leader()) {
             call.phase += 2;
             continue;
         }
@@ -111,7 +112,6 @@ status two_level_reduce_scatter(two_level_call &call) {
         }
         return {};
     }
-    group::internode_comm &internode = call.internode;
     const group::node_layout &layout = call.layout();
     std::size_t const n = call.num_members;
     std::size_t const unit = call.unit_bytes;
@@ -129,7 +129,7 @@ status two_level_reduce_scatter(two_level_call &call) {
     std::size_t const blocks = 2 * n + (num + 1) * max_local;
     chunking const chunks = chunk_blocks(call, blocks);
     std::size_t const max_count = chunks.chunk * unit;
-    std::byte *const packed = internode.scratch((blocks + 4) * round_up(max_count));
+    std::byte *const packed = call.internode.channel().scratch((blocks + 4) * round_up(max_count));
     std::byte *const partial = packed + round_up(n * max_count);
     std::byte *const received = partial + round_up(n * max_count);
     for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
@@ -144,18 +144,18 @@ status two_level_reduce_scatter(two_level_call &call) {
         std::size_t const stride = round_up(num_local * nbytes);
         std::byte *const own = partial + first[call.own_node()] * nbytes;
         message_stream messages(call);
-        for (std::size_t node = 0; internode.is_leader() && node < num; ++node) {
+        for (std::size_t node = 0; call.layout().is_leader() && node < num; ++node) {
             if (node != call.own_node()) {
                 messages.post_recv(layout.leaders[node],
                                    {received + node * stride, num_local * nbytes});
             }
         }
-        for (std::size_t step = 1; internode.is_leader() && step < num; ++step) {
+        for (std::size_t step = 1; call.layout().is_leader() && step < num; ++step) {
             std::size_t const node = (call.own_node() + step) % num;
             DIOMP_TRY(messages.send(layout.leaders[node],
                                     {partial + first[node] * nbytes, layout.sizes[node] * nbytes}));
         }
-        if (internode.is_leader()) {
+        if (call.layout().is_leader()) {
             DIOMP_TRY(messages.wait_all_received());
             DIOMP_TRY(messages.finish());
             reduce_blocks(call, own, num, num_local * chunk.count,

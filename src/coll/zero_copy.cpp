@@ -106,14 +106,14 @@ buffer_view view_of(const options &chosen, const void *src, const void *dst) {
 
 status exchange_buffers(execution &call, std::vector<buffer_view> &buffers) {
     buffer_view const own = view_of(call.chosen, call.src(), call.dst());
-    DIOMP_TRY(
-        call.members.arrive_and_wait(call.signature, {reinterpret_cast<std::uint64_t>(own.src),
+    DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature,
+                                                     {reinterpret_cast<std::uint64_t>(own.src),
                                                       reinterpret_cast<std::uint64_t>(own.dst),
                                                       call.chosen.shared_bcast_min_bytes}));
     buffers.resize(call.size());
     call.shared_bcast_min = 0;
     for (std::size_t member = 0; member < call.size(); ++member) {
-        const sync::round_payload &payload = call.members.payload_of(member);
+        const sync::round_payload &payload = call.members.barrier().payload_of(member);
         buffers[member] = {reinterpret_cast<std::byte *>(payload[0]),
                            reinterpret_cast<std::byte *>(payload[1])};
         call.shared_bcast_min = std::max<std::size_t>(call.shared_bcast_min, payload[2]);
@@ -183,7 +183,7 @@ status run_zero_copy(execution &call, const std::vector<buffer_view> &buffers) {
     default:
         reduce(call, buffers);
     }
-    return call.members.arrive_and_wait(call.signature);
+    return call.members.barrier().arrive_and_wait(call.signature);
 }
 
 } // namespace diomp::coll

@@ -16,7 +16,7 @@ void append(std::vector<std::byte> &to, std::span<const std::byte> bytes) {
 bool call_info::fits_stage_buffer(const group::group &members, const coll::request &args) {
     std::size_t const blocks = coll::has_block_lists(args.what) ? members.count() : 0;
     std::size_t const each = sizeof(buffer_info) + blocks * sizeof(block_info);
-    return members.endpoints().max_per_member() * each <= group::member_block::small_stage_bytes;
+    return members.endpoints().max_per_member() * each <= group::stage_memory::small_bytes;
 }
 
 std::vector<std::byte> call_info::pack(std::span<const buffer_info> own,

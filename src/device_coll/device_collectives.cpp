@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/per_thread.h"
+#include "coll/device_plan.h"
 #include "device_coll/vendor/plan.h"
 
 #include <fmt/core.h>

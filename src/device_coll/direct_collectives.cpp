@@ -2,6 +2,7 @@
 #include "device_coll/internal/direct_collectives.h"
 
 #include "base/log.h"
+#include "coll/device_plan.h"
 
 #include <fmt/core.h>
 
@@ -91,6 +92,16 @@ status start_plan(device::queue &on, const device::reduction &how, const device_
 }
 
 } // namespace
+
+struct direct_collectives::own_plan {
+    std::vector<coll::device_plan> phases;
+    device_scratch::lease scratch;
+};
+
+struct direct_collectives::prepared {
+    outcome what = outcome::not_applicable;
+    std::vector<own_plan> plans; ///< [own_index]
+};
 
 buffer_info direct_collectives::describe(const group::group &members, const request &args,
                                          std::size_t own_index, const buffers &own) const {

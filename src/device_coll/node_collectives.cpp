@@ -314,7 +314,7 @@ node_collectives::run(group::group &members, const request &args, std::span<cons
     }
     log(log_level::debug,
         "{} of {} elements on {} endpoints: from device to device inside {} nodes",
-        sync::name_of(args.what), args.amount, members.count(), members.internode()->num_nodes());
+        sync::name_of(args.what), args.amount, members.count(), members.layout().num_nodes());
     return outcome::done;
 }
 

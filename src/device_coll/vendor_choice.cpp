@@ -87,7 +87,7 @@ std::size_t max_endpoints_per_node(group::group &members) {
     if (members.internode() == nullptr) {
         return all.size();
     }
-    group::node_layout const &layout = members.internode()->layout();
+    group::node_layout const &layout = members.layout();
     std::vector<std::size_t> on_node(layout.num_nodes());
     for (std::size_t index = 0; index < all.size(); ++index) {
         ++on_node[layout.node(all[index].member)];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/group.h"
 
+#include "group/internode.h"
+
 namespace diomp::group {
 namespace {
 
@@ -24,9 +26,25 @@ group::group(messaging::engine &engine, workspace &space, matcher &messages, con
       local_(engine, space, choose(members_, layout_.local_members),
              choose(description.offsets, layout_.local_members), layout_.own_local_index) {
     if (layout_.num_nodes() > 1) {
-        internode_ = std::make_unique<internode_comm>(engine, messages, description.id, members_,
-                                                      layout_, local_, description.self);
+        internode_ =
+            std::make_unique<internode_comm>(engine, messages, description.id, layout_, local_);
     }
+}
+
+group::~group() = default;
+
+status group::arrive_between_nodes(const sync::call_signature &call) {
+    return internode_->arrive_and_wait(call);
+}
+
+status group::arrive_and_wait(const sync::call_signature &call,
+                              const sync::round_payload &payload) {
+    return internode_ ? internode_->payloads().run(call, payload)
+                      : local_.barrier().arrive_and_wait(call, payload);
+}
+
+const sync::round_payload &group::payload_of(std::size_t member) const {
+    return internode_ ? internode_->payloads().of(member) : local_.barrier().payload_of(member);
 }
 
 result<std::optional<veto>> group::agree(const sync::call_signature &call,
@@ -34,9 +52,9 @@ result<std::optional<veto>> group::agree(const sync::call_signature &call,
     if (internode_) {
         return internode_->agree(call, own_veto);
     }
-    DIOMP_TRY(local_.arrive_and_wait(call, {own_veto ? 1U : 0U, own_veto.value_or(0)}));
+    DIOMP_TRY(local_.barrier().arrive_and_wait(call, {own_veto ? 1U : 0U, own_veto.value_or(0)}));
     for (std::uint32_t member = 0; member < size(); ++member) {
-        const sync::round_payload &payload = local_.payload_of(member);
+        const sync::round_payload &payload = local_.barrier().payload_of(member);
         if (payload[0] != 0) {
             return std::optional{veto{member, payload[1]}};
         }

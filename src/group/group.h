@@ -10,8 +10,8 @@
 
 #include "group/internal/call_queue.h"
 #include "group/internal/endpoints.h"
-#include "group/internal/internode.h"
 #include "group/internal/local_group.h"
+#include "group/internal/node_layout.h"
 #include "memory/segment.h"
 
 #include <cstddef>
@@ -50,6 +50,8 @@ struct group_description {
 };
 
 class group;
+class internode_comm;
+class matcher;
 
 /// Subgroups of a group of endpoints that spans nodes, for calls with one algorithm within a node
 /// and another one between nodes.
@@ -64,6 +66,7 @@ class group {
 public:
     group(messaging::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
           group_description description);
+    ~group();
     group(const group &) = delete;
     group &operator=(const group &) = delete;
 
@@ -89,6 +92,7 @@ public:
 
     /// The members on the caller's node.
     [[nodiscard]] local_group &local_members() { return local_; }
+    [[nodiscard]] const node_layout &layout() const { return layout_; }
     [[nodiscard]] bool spans_nodes() const { return internode_ != nullptr; }
     /// Communication with the other nodes; nullptr if the group is on one node.
     [[nodiscard]] internode_comm *internode() { return internode_.get(); }
@@ -96,17 +100,12 @@ public:
     /// Barrier: blocks until every member has made the call. OMPX_ERR_MISMATCH on all members if
     /// they made different calls; the group stays usable.
     status arrive_and_wait(const sync::call_signature &call) {
-        return internode_ ? internode_->arrive_and_wait(call) : local_.arrive_and_wait(call);
+        return internode_ ? arrive_between_nodes(call) : local_.barrier().arrive_and_wait(call);
     }
     /// Barrier after which each member has the payloads of all. Between nodes every member keeps a
     /// table of all payloads, so this is for creating groups, not for data.
-    status arrive_and_wait(const sync::call_signature &call, const sync::round_payload &payload) {
-        return internode_ ? internode_->arrive_and_wait(call, payload)
-                          : local_.arrive_and_wait(call, payload);
-    }
-    [[nodiscard]] const sync::round_payload &payload_of(std::size_t member) const {
-        return internode_ ? internode_->payload_of(member) : local_.payload_of(member);
-    }
+    status arrive_and_wait(const sync::call_signature &call, const sync::round_payload &payload);
+    [[nodiscard]] const sync::round_payload &payload_of(std::size_t member) const;
     /// Barrier in which members may veto the call. Returns the veto of the lowest one on all
     /// members.
     result<std::optional<veto>> agree(const sync::call_signature &call,
@@ -123,6 +122,8 @@ public:
     status depart(const sync::call_signature &call);
 
 private:
+    status arrive_between_nodes(const sync::call_signature &call);
+
     messaging::engine &engine_;
     std::vector<world_rank> members_;
     group_rank self_;

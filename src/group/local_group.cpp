@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace diomp::group {
@@ -20,6 +21,13 @@ std::vector<member_block *> locate_blocks(messaging::engine &engine,
     return blocks;
 }
 
+template <typename Part>
+std::vector<std::byte *> each_of(const std::vector<member_block *> &blocks, Part part) {
+    std::vector<std::byte *> parts(blocks.size());
+    std::ranges::transform(blocks, parts.begin(), part);
+    return parts;
+}
+
 } // namespace
 
 std::optional<std::uint64_t> allocate_block(workspace &space, std::byte *slot) {
@@ -35,64 +43,32 @@ local_group::local_group(messaging::engine &engine, workspace &space,
                          std::size_t self)
     : engine_(engine), space_(space), members_(std::move(members)), self_(static_cast<int>(self)),
       blocks_(locate_blocks(engine, members_, offsets)), own_offset_(offsets[self]),
-      barrier_(engine, barrier_areas(), members_, self_) {
-    for (member_block *const block : blocks_) {
-        buffer_halves_.push_back(block->stage_buffers[0]);
-    }
-}
+      barrier_(engine, each_of(blocks_, [](member_block *of) { return of->barrier_area; }),
+               members_, self),
+      stage_buffers_(space,
+                     each_of(blocks_, [](member_block *of) { return of->stage_buffers[0]; })) {}
 
 local_group::~local_group() {
-    if (keep_memory_) {
-        return;
-    }
-    if (large_buffers_.buffer_half_bytes > 0) {
-        space_.release(large_buffers_.offset);
-    }
-    space_.release(own_offset_);
-}
-
-std::vector<std::byte *> local_group::barrier_areas() const {
-    std::vector<std::byte *> areas;
-    areas.reserve(blocks_.size());
-    for (member_block *const block : blocks_) {
-        areas.push_back(block->barrier_area);
-    }
-    return areas;
-}
-
-// Leaves enough space for further groups and for stage buffers of the next ones.
-void local_group::allocate_buffer_halves(std::size_t stage_buffer_bytes,
-                                         std::size_t buffer_half_bytes) {
-    constexpr std::size_t left_free = 8; // times the size of the allocation
-    for (std::size_t const nbytes :
-         {std::max(buffer_half_bytes, stage_buffer_bytes), stage_buffer_bytes}) {
-        if (auto const offset = space_.allocate(2 * nbytes, left_free * 2 * nbytes)) {
-            large_buffers_ = {*offset, nbytes};
-            return;
-        }
+    if (!keep_memory_) {
+        stage_buffers_.release_large();
+        space_.release(own_offset_);
     }
 }
 
 status local_group::grow_stage_buffers(const sync::call_signature &call,
                                        std::size_t stage_buffer_bytes,
                                        std::size_t buffer_half_bytes) {
-    if (large_buffers_.buffer_half_bytes == 0) {
-        allocate_buffer_halves(stage_buffer_bytes, buffer_half_bytes);
-    }
-    DIOMP_TRY(arrive_and_wait(call, {large_buffers_.buffer_half_bytes, large_buffers_.offset}));
-    tried_to_grow_stage_buffers_ = true;
-    std::vector<std::byte *> buffer_halves;
-    std::uint64_t smallest = large_buffers_.buffer_half_bytes;
+    auto const &[offset, half_bytes] =
+        stage_buffers_.allocate_large(stage_buffer_bytes, buffer_half_bytes);
+    DIOMP_TRY(barrier_.arrive_and_wait(call, {half_bytes, offset}));
+    std::vector<std::byte *> halves;
+    std::uint64_t smallest = half_bytes;
     for (std::size_t member = 0; member < size(); ++member) {
-        const sync::round_payload &payload = payload_of(member);
+        const sync::round_payload &payload = barrier_.payload_of(member);
         smallest = std::min(smallest, payload[0]);
-        buffer_halves.push_back(engine_.transport().direct_base(members_[member]) + payload[1]);
+        halves.push_back(engine_.transport().direct_base(members_[member]) + payload[1]);
     }
-    if (smallest > 0) {
-        buffer_halves_ = std::move(buffer_halves);
-        buffer_half_bytes_ = smallest;
-        stage_buffer_bytes_ = stage_buffer_bytes;
-    }
+    stage_buffers_.finish_growth(stage_buffer_bytes, std::move(halves), smallest);
     return {};
 }
 

@@ -1,70 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/matcher.h"
 
-#include "group/internal/message_bytes.h"
-
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 namespace diomp::group {
+namespace {
 
-void match_queue::begin_call(std::uint64_t call, const call_state &own) {
-    std::lock_guard const guard(mutex_);
-    call_ = call;
-    history_[call % history_length] = {call, {own, -1, 0}};
-    report_.reset();
-    has_report_.store(false, std::memory_order_relaxed);
-    while (!messages_.empty() && messages_.begin()->first.first.call < call) {
-        check_late_message(messages_.begin()->first.first,
-                           messages_.begin()->second.unexpected_data);
-        messages_.erase(messages_.begin());
-    }
-    std::erase_if(rtrs_, [call](const auto &each) { return each.first.first.call < call; });
+template <typename Struct>
+Struct read_as(std::span<const std::byte> payload) {
+    Struct read;
+    std::memcpy(&read, payload.data(), sizeof(read));
+    return read;
 }
 
-void match_queue::update(const call_state &state, std::int32_t awaited) {
-    std::lock_guard const guard(mutex_);
-    history_[call_ % history_length].report = {state, awaited, 0};
-}
-
-std::optional<call_report> match_queue::take_report() {
-    if (!has_report_.load(std::memory_order_acquire)) {
-        return std::nullopt;
-    }
-    std::lock_guard const guard(mutex_);
-    has_report_.store(false, std::memory_order_relaxed);
-    return std::exchange(report_, std::nullopt);
-}
-
-std::optional<std::pair<call_state, call_state>> match_queue::take_late_mismatch() {
-    if (!has_late_mismatch_.load(std::memory_order_acquire)) {
-        return std::nullopt;
-    }
-    std::lock_guard const guard(mutex_);
-    has_late_mismatch_.store(false, std::memory_order_relaxed);
-    return std::exchange(late_mismatch_, std::nullopt);
-}
-
-void match_queue::check_late_message(const message_tag &tag, std::span<const std::byte> head) {
-    if (tag.step >= step_payloads) {
-        return; // the message does not begin with a state
-    }
-    const history_entry &made = history_[tag.call % history_length];
-    if (made.call != tag.call || head.size() < sizeof(call_state) || late_mismatch_ ||
-        !made.report.state.agrees()) {
-        return;
-    }
-    auto const received = read_as<call_state>(head);
-    const call_state &own = made.report.state;
-    if (received.first != call_state::no_member &&
-        (received.call.what != own.call.what || received.call.root != own.call.root)) {
-        late_mismatch_.emplace(own, received);
-        has_late_mismatch_.store(true, std::memory_order_release);
-    }
-}
+} // namespace
 
 matcher::matcher(messaging::engine &engine, workspace &space, std::byte *own_slot)
-    : engine_(engine), space_(space), own_slot_(own_slot),
+    : engine_(engine), space_(space), rndv_buffers_(space, own_slot),
       fragment_handler_(engine.add_handler(
           [this](const transport::message &incoming) { on_fragment(incoming); })),
       rtr_handler_(
@@ -80,62 +35,6 @@ matcher::matcher(messaging::engine &engine, workspace &space, std::byte *own_slo
           [this](const transport::message &incoming) { on_report_request(incoming); })),
       report_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_report(incoming); })) {
-}
-
-matcher::~matcher() {
-    for (std::uint64_t const each : free_rndv_buffers_) {
-        space_.release(each - 1);
-    }
-}
-
-// Buffers are reused for later messages: freed memory would be zeroed at each allocation.
-std::uint64_t matcher::take_rndv_buffer() {
-    std::lock_guard const guard(rndv_mutex_);
-    if (free_rndv_buffers_.empty()) {
-        auto const made = num_rndv_buffers_ < max_rndv_buffers ? space_.allocate(rndv_buffer_bytes)
-                                                               : std::optional<std::uint64_t>{};
-        num_rndv_buffers_ += made ? 1 : 0;
-        return made ? *made + 1 : 0;
-    }
-    std::uint64_t const taken = free_rndv_buffers_.back();
-    free_rndv_buffers_.pop_back();
-    return taken;
-}
-
-match_queue &matcher::open(std::uint64_t group_id) {
-    std::lock_guard const guard(mutex_);
-    auto &found = queues_[group_id];
-    if (!found) {
-        found = std::make_unique<match_queue>();
-    }
-    return *found;
-}
-
-void matcher::close(std::uint64_t group_id) {
-    std::lock_guard const guard(mutex_);
-    closed_[num_closed_++ % num_remembered_ids] = group_id + 1;
-    if (match_queue *const own = find(group_id); own != nullptr) {
-        std::lock_guard const inner(
-            own->mutex_); // waits for a handler that is delivering a message
-    }
-    queues_.erase(group_id);
-}
-
-matcher::locked_queue matcher::lock_queue(std::uint64_t group_id) {
-    std::lock_guard const guard(mutex_);
-    match_queue *own = find(group_id);
-    if (own == nullptr) {
-        if (std::ranges::find(closed_, group_id + 1) != closed_.end()) {
-            return {};
-        }
-        own = (queues_[group_id] = std::make_unique<match_queue>()).get();
-    }
-    return {own, std::unique_lock(own->mutex_)};
-}
-
-match_queue *matcher::find(std::uint64_t group_id) {
-    auto const found = queues_.find(group_id);
-    return found == queues_.end() ? nullptr : found->second.get();
 }
 
 void matcher::send(std::uint64_t group_id, world_rank to, message_tag tag,
@@ -185,19 +84,6 @@ void matcher::send(std::uint64_t group_id, world_rank to, message_tag tag,
     } while (offset < total);
 }
 
-std::optional<std::uint64_t> matcher::take_rtr(match_queue &own, world_rank of, message_tag tag) {
-    std::lock_guard const guard(own.mutex_);
-    match_queue::match_key const key{tag, of};
-    auto const found =
-        std::ranges::find(own.rtrs_, key, [](const auto &each) { return each.first; });
-    if (found == own.rtrs_.end()) {
-        return std::nullopt;
-    }
-    std::uint64_t const address = found->second;
-    own.rtrs_.erase(found);
-    return address;
-}
-
 result<bool> matcher::send_am_long(std::uint64_t group_id, world_rank to, message_tag tag,
                                    std::span<const std::byte> head, std::span<const std::byte> body,
                                    transport::completion &done) {
@@ -217,69 +103,104 @@ void matcher::send_fin(std::uint64_t group_id, world_rank to, message_tag tag) {
 
 void matcher::post_recv(std::uint64_t group_id, match_queue &own, recv_request &request,
                         bool sends_rtr) {
-    bool const is_large = request.head.empty() && !is_eager(request.body.size());
-    {
-        std::lock_guard const guard(own.mutex_);
-        auto const found = own.messages_.try_emplace({request.tag, request.from}).first;
-        match_queue::tagged_message &message = found->second;
-        copy_into_request(request, 0, message.unexpected_data);
-        message.unexpected_data.clear();
-        message.posted_recv = &request;
-        if (message.is_complete()) {
-            request.total_bytes = message.total_bytes;
-            request.done.store(true, std::memory_order_release);
-            own.messages_.erase(found);
-            return;
-        }
-    }
-    if (!is_large || !sends_rtr) {
+    bool const needs_rtr = sends_rtr && request.head.empty() && !is_eager(request.body.size());
+    bool const is_done = own.post(request);
+    if (is_done || !needs_rtr) {
         return;
     }
     std::uint64_t address = 0;
-    if (request.head.empty() && space_.contains(request.body)) {
+    if (space_.contains(request.body)) {
         address = reinterpret_cast<std::uint64_t>(request.body.data());
-    } else if (request.head.empty() && request.body.size() <= rndv_buffer_bytes) {
-        request.rndv_buffer = take_rndv_buffer();
+    } else if (request.body.size() <= rndv_buffers::buffer_bytes) {
+        request.rndv_buffer = rndv_buffers_.take();
         address = request.rndv_buffer == 0
                       ? 0
-                      : reinterpret_cast<std::uint64_t>(own_slot_ + request.rndv_buffer - 1);
+                      : reinterpret_cast<std::uint64_t>(rndv_buffers_.data(request.rndv_buffer));
     }
     engine_.send(request.from, rtr_handler_, control_message{group_id, request.tag, address});
 }
 
 void matcher::complete_recv(recv_request &request) {
-    if (request.rndv_buffer == 0) {
-        return;
+    if (request.rndv_buffer != 0) {
+        std::memcpy(request.body.data(), rndv_buffers_.data(request.rndv_buffer),
+                    request.body.size());
+        return_rndv_buffer(request);
     }
-    std::memcpy(request.body.data(), own_slot_ + request.rndv_buffer - 1, request.body.size());
-    return_rndv_buffer(request);
 }
 
 void matcher::return_rndv_buffer(recv_request &request) {
-    if (request.rndv_buffer != 0) {
-        std::lock_guard const guard(rndv_mutex_);
-        free_rndv_buffers_.push_back(std::exchange(request.rndv_buffer, 0));
-    }
+    rndv_buffers_.give_back(std::exchange(request.rndv_buffer, 0));
 }
 
 // The rndv buffer is not freed: the sender may still put into it.
-void matcher::cancel(match_queue &own, recv_request &request) {
-    bool is_zero_copy = false;
-    {
-        std::lock_guard const guard(own.mutex_);
-        if (auto const found = own.messages_.find({request.tag, request.from});
-            found != own.messages_.end()) {
-            is_zero_copy = found->second.is_zero_copy;
-            own.messages_.erase(found);
-        }
-    }
-    if (is_zero_copy) {
+void matcher::cancel(match_queue &own, const recv_request &request) {
+    if (own.remove(request)) {
         engine_.transport().revoke_recv_buffer(request.body.data());
     }
 }
 
 void matcher::request_report(std::uint64_t group_id, world_rank rank, std::uint64_t call) {
     engine_.send(rank, report_request_handler_, control_message{group_id, {call, 0}, 0});
+}
+
+void matcher::on_fragment(const transport::message &incoming) {
+    auto const header = read_as<fragment_header>(incoming.payload);
+    if (auto const own = queues_.lock_or_create(header.group_id); own.found != nullptr) {
+        own.found->add_fragment(incoming.source, header.tag, header.total_bytes, header.offset,
+                                incoming.payload.subspan(sizeof(header)));
+    }
+}
+
+void matcher::on_rtr(const transport::message &incoming) {
+    auto const control = read_as<control_message>(incoming.payload);
+    if (auto const own = queues_.lock_or_create(control.group_id); own.found != nullptr) {
+        own.found->add_rtr(incoming.source, control.tag, control.address);
+    }
+}
+
+std::byte *matcher::recv_buffer_for(const transport::message &header, std::size_t nbytes) {
+    auto const control = read_as<control_message>(header.payload);
+    auto const own = queues_.lock_or_create(control.group_id);
+    return own.found == nullptr
+               ? nullptr
+               : own.found->recv_buffer_for(header.source, control.tag,
+                                            header.payload.size() - sizeof(control), nbytes);
+}
+
+// Runs in the conduit's progress.
+void matcher::on_am_long(const transport::message &incoming) {
+    auto const control = read_as<control_message>(incoming.payload);
+    if (auto const own = queues_.lock_or_create(control.group_id); own.found != nullptr) {
+        rndv_buffers_.give_back(own.found->add_long(incoming.source, control.tag,
+                                                    incoming.payload.subspan(sizeof(control)),
+                                                    incoming.long_payload));
+    }
+}
+
+void matcher::on_fin(const transport::message &incoming) {
+    auto const control = read_as<control_message>(incoming.payload);
+    if (auto const own = queues_.lock_or_create(control.group_id); own.found != nullptr) {
+        own.found->add_fin(incoming.source, control.tag);
+    }
+}
+
+void matcher::on_report_request(const transport::message &incoming) {
+    auto const query = read_as<control_message>(incoming.payload);
+    std::optional<call_report> report;
+    if (auto const own = queues_.lock(query.group_id); own.found != nullptr) {
+        report = own.found->report_of(query.tag.call);
+    }
+    if (report) {
+        engine_.send(incoming.source, report_handler_,
+                     report_message{query.group_id, query.tag.call, *report});
+    }
+}
+
+void matcher::on_report(const transport::message &incoming) {
+    auto const reply = read_as<report_message>(incoming.payload);
+    if (auto const own = queues_.lock(reply.group_id); own.found != nullptr) {
+        own.found->add_report(reply.call, reply.report);
+    }
 }
 
 } // namespace diomp::group

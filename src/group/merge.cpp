@@ -3,6 +3,8 @@
 // publishes the list's offset in a barrier of the other group. The lowest such member also sends
 // the list to the members on other nodes. Then all members have the union, and it is created as
 // from a list.
+#include "group/internal/group_factory.h"
+#include "group/internode.h"
 #include "group/registry.h"
 
 #include <fmt/core.h>
@@ -64,12 +66,42 @@ private:
 
 constexpr std::uint64_t is_in_both = 1;
 
-} // namespace
+// Members on the sender's node read its memory, other members receive a message.
+result<std::vector<ompx_endpoint_t>> receive_list(group &known, const group *other,
+                                                  std::size_t list_sender) {
+    const sync::round_payload &payload = known.payload_of(list_sender);
+    std::vector<ompx_endpoint_t> list(payload[2]);
+    std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
+    internode_comm *const internode = known.internode();
+    if (known.layout().node(list_sender) == known.layout().own_node) {
+        std::memcpy(bytes.data(),
+                    known.engine().transport().direct_base(known.members()[list_sender]) +
+                        payload[1] - 1,
+                    bytes.size());
+    } else {
+        recv_request request;
+        internode->channel().post_recv(request, list_sender, step_list, bytes);
+        DIOMP_TRY(internode->channel().wait_received(request));
+    }
+    std::vector<ompx_endpoint_t> sent;
+    if (internode != nullptr && known.self().index() == list_sender) {
+        sent = list_members(*other);
+    }
+    for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
+        if (known.layout().node(member) != known.layout().own_node) {
+            DIOMP_TRY(internode->channel().send(member, step_list, std::as_bytes(std::span(sent))));
+        }
+    }
+    if (internode != nullptr) {
+        DIOMP_TRY(internode->channel().finish_sends());
+    }
+    return list;
+}
 
 // Runs a barrier of the group `known` and returns the members of the other group. `other` is that
 // group if the caller is a member of both, else null.
-result<std::vector<ompx_endpoint_t>>
-group_registry::fetch_other_list(group &known, group *other, std::uint64_t list_offset_plus_one) {
+result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, const group *other,
+                                                      std::uint64_t list_offset_plus_one) {
     auto const call_lock = known.lock_calls();
     DIOMP_TRY(known.arrive_and_wait({.what = operation::group_merge},
                                     {other != nullptr ? is_in_both : 0, list_offset_plus_one,
@@ -93,41 +125,8 @@ group_registry::fetch_other_list(group &known, group *other, std::uint64_t list_
     return receive_list(known, other, *list_sender);
 }
 
-// Members on the sender's node read its memory, other members receive a message.
-result<std::vector<ompx_endpoint_t>> group_registry::receive_list(group &known, group *other,
-                                                                  std::size_t list_sender) {
-    const sync::round_payload &payload = known.payload_of(list_sender);
-    std::vector<ompx_endpoint_t> list(payload[2]);
-    std::span<std::byte> const bytes = std::as_writable_bytes(std::span(list));
-    internode_comm *const internode = known.internode();
-    bool const is_local =
-        internode == nullptr || internode->layout().node(list_sender) == internode->own_node();
-    if (is_local) {
-        std::memcpy(bytes.data(),
-                    engine_.transport().direct_base(known.members()[list_sender]) + payload[1] - 1,
-                    bytes.size());
-    } else {
-        recv_request request;
-        internode->post_recv(request, list_sender, step_list, bytes);
-        DIOMP_TRY(internode->wait_received(request));
-    }
-    std::vector<ompx_endpoint_t> sent;
-    if (internode != nullptr && known.self().index() == list_sender) {
-        sent = list_members(*other);
-    }
-    for (std::size_t member = 0; !sent.empty() && member < known.size(); ++member) {
-        if (internode->layout().node(member) != internode->own_node()) {
-            DIOMP_TRY(internode->send(member, step_list, std::as_bytes(std::span(sent))));
-        }
-    }
-    if (internode != nullptr) {
-        DIOMP_TRY(internode->finish_sends());
-    }
-    return list;
-}
-
-result<ompx_group_t> group_registry::create_union(std::vector<ompx_endpoint_t> list,
-                                                  std::span<const ompx_endpoint_t> other) {
+result<parsed_endpoints> unite(std::vector<ompx_endpoint_t> list,
+                               std::span<const ompx_endpoint_t> other) {
     bool const has_ranks = list.front().device == whole_rank;
     if (has_ranks != (other.front().device == whole_rank)) {
         return error(OMPX_ERR_ARG,
@@ -145,8 +144,10 @@ result<ompx_group_t> group_registry::create_union(std::vector<ompx_endpoint_t> l
     if (has_ranks) {
         parts.endpoints.clear();
     }
-    return create_from(std::move(parts), "ompx_group_merge");
+    return parts;
 }
+
+} // namespace
 
 result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
     std::vector<group *> groups;
@@ -168,8 +169,8 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
     std::optional<exported_list> exported_a;
     std::optional<exported_list> exported_b;
     if (groups[0] != nullptr && groups[1] != nullptr) {
-        exported_a.emplace(space_, own_slot_, *groups[0]);
-        exported_b.emplace(space_, own_slot_, *groups[1]);
+        exported_a.emplace(factory_->space(), factory_->own_slot(), *groups[0]);
+        exported_b.emplace(factory_->space(), factory_->own_slot(), *groups[1]);
     }
     // An error in the first barrier does not end the call: the members of the second group wait for
     // those of both.
@@ -201,7 +202,9 @@ result<ompx_group_t> group_registry::merge(ompx_group_t a, ompx_group_t b) {
         if (groups[1] != nullptr) {
             list_b = list_members(*groups[1]);
         }
-        auto merged = create_union(std::move(list_a), list_b);
+        auto both = unite(std::move(list_a), list_b);
+        auto merged = both ? create_from(both.take(), "ompx_group_merge")
+                           : result<ompx_group_t>(both.take_failure());
         if (merged) {
             return merged; // all have sent their offers, so all have the lists
         }

@@ -130,6 +130,7 @@ std::vector<std::uint32_t> node_layout::members_with_index(std::size_t local_ind
 node_layout make_node_layout(std::span<const world_rank> members, std::size_t self,
                              const node_map &nodes) {
     node_layout made;
+    made.members = members;
     std::unordered_map<std::int32_t, std::uint32_t> number_of;
     made.node_of.reserve(members.size());
     for (std::uint32_t member = 0; member < members.size(); ++member) {

@@ -2,26 +2,21 @@
 // The groups of one rank: creates them, finds them by handle, frees them.
 //
 // A group is complete when every member has the offsets of all blocks on its node. From an existing
-// group (split) the offsets are exchanged in a barrier with payload. From a list (create, merge)
-// each member sends its offset to all others in an active message and waits for theirs: n (n - 1)
-// messages of 48 bytes. Messages carry a hash of the set of members, so many groups may be created
-// at once; messages for one set match in the order in which they were sent.
+// group (split) the offsets are exchanged in a barrier with payload, from a list (create, merge) in
+// messages (offer_exchange.h).
 #pragma once
 
-#include "group/group.h"
 #include "group/internal/handle_table.h"
 
-#include <atomic>
-#include <cstdint>
-#include <deque>
-#include <map>
+#include <cstddef>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace diomp::group {
+
+class group_factory;
+class offer_exchange;
 
 /// Thread-safe.
 class group_registry {
@@ -67,73 +62,15 @@ public:
     [[nodiscard]] std::size_t num_groups() const { return table_.num_groups(); }
 
 private:
-    /// A member's message about its block for a group that is being created.
-    struct offer {
-        std::uint64_t set_hash = 0;
-        std::uint64_t list_hash = 0;
-        std::uint64_t offset_plus_one = 0; ///< 0: no space
-        std::uint64_t id = 0;              ///< proposed group id; that of the first member is used
-    };
-    /// A creation that timed out after its block had been offered to other ranks.
-    struct unfinished {
-        std::uint64_t offset_plus_one = 0;
-        std::uint64_t list_hash = 0;
-        std::uint64_t id = 0;
-    };
-    /// What a member sends in a split for one of its endpoints.
-    struct member_choice {
-        split_choice choice;
-        std::uint64_t offset_plus_one = 0;
-        std::uint64_t id = 0;
-        endpoint owner;
-    };
-
     status check_list(std::span<const ompx_endpoint_t> list, const char *function) const;
     result<ompx_group_t> create_from(parsed_endpoints wanted, const std::string &call);
-    offer make_offer(const parsed_endpoints &wanted);
-    static endpoint_list list_of(std::vector<endpoint> endpoints, std::size_t num_members);
-    static error no_space_at(world_rank rank);
-    result<std::vector<offer>> exchange(std::span<const world_rank> members, const offer &own,
-                                        const std::string &call);
-    bool all_offers_in(std::span<const world_rank> members, std::uint64_t set_hash);
-    std::uint64_t next_id();
-    std::string describe_missing(std::span<const world_rank> members, std::uint64_t set_hash,
-                                 const std::string &call);
     result<ompx_group_t> assemble(group_description description);
-    // split.cpp
-    using own_blocks = std::map<int, std::uint64_t>; ///< by color
-    result<std::vector<member_choice>>
-    exchange_choices(group &whole, std::span<const split_choice> own, const own_blocks &blocks);
-    result<group_description> description_of_color(const group &whole, int color,
-                                                   const std::vector<member_choice> &choices) const;
-    /// The caller's new groups by color. The caller holds the call lock.
-    result<std::map<int, group_description>> describe_new_groups(group &whole,
-                                                                 std::span<const split_choice> own);
-    std::unique_ptr<group> make(group_description description);
-    // merge.cpp
-    result<ompx_group_t> create_union(std::vector<ompx_endpoint_t> list,
-                                      std::span<const ompx_endpoint_t> other);
-    result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, group *other,
-                                                          std::uint64_t list_offset_plus_one);
-    result<std::vector<ompx_endpoint_t>> receive_list(group &known, group *other,
-                                                      std::size_t list_sender);
 
-    messaging::engine &engine_;
-    workspace &space_;
-    world_rank self_;
     int num_ranks_;
-    std::byte *own_slot_;
-    transport::handler_id offer_handler_;
-    matcher messages_;
-    node_map nodes_;
+    std::unique_ptr<offer_exchange> offers_;
+    std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
     handle_table table_;
-    std::atomic<std::uint64_t> num_ids_{0};
-
-    std::mutex mutex_; ///< leaf lock; protects the members below
-    /// [hash of the set][sender], in the order of arrival.
-    std::map<std::uint64_t, std::map<world_rank, std::deque<offer>>> offers_;
-    std::map<std::uint64_t, unfinished> unfinished_;
 };
 
 } // namespace diomp::group

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Splitting: in a barrier with payload every member publishes its choice and its block, one barrier
 // for each of its endpoints. Then each member can compute every new group.
+#include "group/internal/group_factory.h"
 #include "group/registry.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace diomp::group {
 namespace {
@@ -17,22 +20,31 @@ bool is_communication_failure(const error &failure) {
     return failure.code() == OMPX_ERR_TIMEOUT || failure.code() == OMPX_ERR_PEER;
 }
 
-} // namespace
+using split_choice = group_registry::split_choice;
+using own_blocks = std::map<int, std::uint64_t>; ///< by color
 
-result<std::vector<group_registry::member_choice>>
-group_registry::exchange_choices(group &whole, std::span<const split_choice> own,
-                                 const own_blocks &blocks) {
+/// What a member sends for one of its endpoints.
+struct member_choice {
+    split_choice choice;
+    std::uint64_t offset_plus_one = 0;
+    std::uint64_t id = 0;
+    endpoint owner;
+};
+
+result<std::vector<member_choice>> exchange_choices(group_factory &factory, group &whole,
+                                                    std::span<const split_choice> own,
+                                                    const own_blocks &blocks) {
     const endpoint_list &endpoints = whole.endpoints();
     std::vector<member_choice> choices(whole.count());
     std::size_t const rounds = endpoints.empty() ? 1 : endpoints.max_per_member();
     for (std::size_t round = 0; round < rounds; ++round) {
         split_choice const mine = round < own.size() ? own[round] : split_choice{-1, 0};
         auto const block = blocks.find(mine.color);
-        DIOMP_TRY(
-            whole.arrive_and_wait({.what = operation::group_split},
-                                  {static_cast<std::uint64_t>(std::int64_t{mine.color}),
-                                   static_cast<std::uint64_t>(std::int64_t{mine.key}),
-                                   block != blocks.end() ? block->second + 1 : 0, next_id()}));
+        DIOMP_TRY(whole.arrive_and_wait({.what = operation::group_split},
+                                        {static_cast<std::uint64_t>(std::int64_t{mine.color}),
+                                         static_cast<std::uint64_t>(std::int64_t{mine.key}),
+                                         block != blocks.end() ? block->second + 1 : 0,
+                                         factory.next_id()}));
         for (std::uint32_t member = 0; member < whole.size(); ++member) {
             if (!endpoints.empty() && round >= endpoints.of(member).size()) {
                 continue;
@@ -48,9 +60,8 @@ group_registry::exchange_choices(group &whole, std::span<const split_choice> own
     return choices;
 }
 
-result<group_description>
-group_registry::description_of_color(const group &whole, int color,
-                                     const std::vector<member_choice> &choices) const {
+result<group_description> description_of_color(const group &whole, int color,
+                                               const std::vector<member_choice> &choices) {
     std::vector<std::size_t> chosen;
     for (std::size_t index = 0; index < choices.size(); ++index) {
         if (choices[index].choice.color == color) {
@@ -75,7 +86,7 @@ group_registry::description_of_color(const group &whole, int color,
             parts.members.push_back(rank);
             parts.offsets.push_back(each.offset_plus_one - 1);
         }
-        if (rank == self_) {
+        if (rank == whole.members()[whole.self().index()]) {
             parts.self = entry->second;
         }
         if (!whole.endpoints().empty()) {
@@ -83,35 +94,29 @@ group_registry::description_of_color(const group &whole, int color,
         }
     }
     parts.id = choices[chosen.front()].id;
-    parts.endpoints = list_of(std::move(endpoints), parts.members.size());
+    if (!endpoints.empty()) {
+        parts.endpoints = endpoint_list(std::move(endpoints), parts.members.size());
+    }
     return parts;
 }
 
-result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int key) {
-    auto found = find(parent);
-    DIOMP_TRY(found);
-    std::size_t const num_own = found.value()->num_own();
-    std::vector<ompx_group_t> results(num_own);
-    DIOMP_TRY(split(parent, std::vector(num_own, split_choice{color, key}), results));
-    return results.front();
-}
-
-result<std::map<int, group_description>>
-group_registry::describe_new_groups(group &whole, std::span<const split_choice> own) {
+/// The caller's new groups by color. The caller holds the call lock.
+result<std::map<int, group_description>> describe_new_groups(group_factory &factory, group &whole,
+                                                             std::span<const split_choice> own) {
     own_blocks blocks;
     for (const split_choice &each : own) {
         if (each.color >= 0 && !blocks.contains(each.color)) {
-            if (auto const offset = allocate_block(space_, own_slot_)) {
+            if (auto const offset = factory.allocate_block()) {
                 blocks[each.color] = *offset;
             }
         }
     }
     auto const release = [&] {
         for (auto const &[color, offset] : blocks) {
-            space_.release(offset);
+            factory.space().release(offset);
         }
     };
-    auto choices = exchange_choices(whole, own, blocks);
+    auto choices = exchange_choices(factory, whole, own, blocks);
     if (!choices) {
         // After a timeout late members may still use the blocks, so they are not freed.
         if (!is_communication_failure(choices.failure())) {
@@ -134,12 +139,23 @@ group_registry::describe_new_groups(group &whole, std::span<const split_choice> 
     return parts;
 }
 
+} // namespace
+
+result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int key) {
+    auto found = find(parent);
+    DIOMP_TRY(found);
+    std::size_t const num_own = found.value()->num_own();
+    std::vector<ompx_group_t> results(num_own);
+    DIOMP_TRY(split(parent, std::vector(num_own, split_choice{color, key}), results));
+    return results.front();
+}
+
 status group_registry::split(ompx_group_t parent, std::span<const split_choice> own,
                              std::span<ompx_group_t> results) {
     auto found = find(parent);
     DIOMP_TRY(found);
     auto const call_lock = found.value()->lock_calls();
-    auto parts = describe_new_groups(*found.value(), own);
+    auto parts = describe_new_groups(*factory_, *found.value(), own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
     for (auto &[color, part] : parts.value()) {
@@ -155,19 +171,20 @@ status group_registry::split(ompx_group_t parent, std::span<const split_choice> 
 
 // One node may lack space while others have it, so a final agreement decides for all.
 status group_registry::make_subgroups(group &whole) {
-    node_layout const &layout = whole.internode()->layout();
+    node_layout const &layout = whole.layout();
     std::size_t const num_own = whole.num_own();
     node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);
-    auto intra_node = describe_new_groups(whole, std::vector(num_own, split_choice{node, 0}));
+    auto intra_node =
+        describe_new_groups(*factory_, whole, std::vector(num_own, split_choice{node, 0}));
     if (intra_node) {
-        made.intra_node = make(std::move(intra_node.value().at(node)));
+        made.intra_node = factory_->make(std::move(intra_node.value().at(node)));
     }
     std::vector<split_choice> leads(num_own, {-1, 0});
-    leads.front().color = whole.internode()->is_leader() ? 0 : -1;
-    auto inter_node = describe_new_groups(whole, leads);
+    leads.front().color = whole.layout().is_leader() ? 0 : -1;
+    auto inter_node = describe_new_groups(*factory_, whole, leads);
     if (inter_node && !inter_node.value().empty()) {
-        made.inter_node = make(std::move(inter_node.value().at(0)));
+        made.inter_node = factory_->make(std::move(inter_node.value().at(0)));
     }
     auto agreed =
         whole.agree({.what = operation::group_split},

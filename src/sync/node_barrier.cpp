@@ -3,8 +3,6 @@
 
 #include "base/sanitizer.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,14 +13,6 @@ namespace {
 /// A flag slot is prefetched this many rounds before it is written.
 constexpr std::uint64_t slots_ahead = 8;
 
-/// Different sequences of calls have different digests, except for one in 2^64.
-std::uint64_t extend(std::uint64_t digest, const call_signature &call) {
-    std::uint64_t const call_bits =
-        static_cast<std::uint64_t>(call.what) << 32 | static_cast<std::uint32_t>(call.root);
-    std::uint64_t const mixed = (digest ^ call_bits) * 0x9e3779b97f4a7c15U;
-    return mixed ^ mixed >> 29U;
-}
-
 /// Copies what the caller has just written, word by word.
 template <typename Words>
 void copy(Words &to, const Words &from) {
@@ -32,16 +22,17 @@ void copy(Words &to, const Words &from) {
                sizeof(Words) / sizeof(std::uint64_t));
 }
 
-} // namespace
-
-node_barrier::node_barrier(messaging::engine &engine, std::span<std::byte *const> areas,
-                           std::span<const world_rank> members, group_rank self)
-    : engine_(engine), members_(members.begin(), members.end()), self_(self.index()) {
-    areas_.reserve(areas.size());
-    for (std::byte *const each : areas) {
-        areas_.push_back(reinterpret_cast<area *>(each));
-    }
+// Different calls or rounds have equal tags in one of 2^64 cases, as with the digests.
+std::uint64_t tag_of(const call_signature &call, std::uint64_t epoch) {
+    struct words {
+        std::uint64_t low, high;
+    };
+    auto const [low, high] = std::bit_cast<words>(call);
+    std::uint64_t const mixed = (low + epoch * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
+    return (mixed ^ mixed >> 31U) + high * 0x94d049bb133111ebU;
 }
+
+} // namespace
 
 // The flag slot of epoch e is overwritten at e + num_flag_slots, and its payload and inline data
 // one round earlier. A member that may still read it has not arrived in e + 1, so the writer must
@@ -60,14 +51,12 @@ status node_barrier::begin_round(const call_signature &call, const round_payload
     epoch_ = epoch;
     copy(own_call_, call);
     copy(own_payload_, payload);
-    area &mine = *areas_[self_];
+    barrier_area &mine = areas_.own();
     if (!inline_data.empty()) {
-        std::memcpy(mine.inline_data[epoch % num_flag_slots], inline_data.data(),
-                    inline_data.size());
+        std::memcpy(mine.inline_data_of(epoch), inline_data.data(), inline_data.size());
     }
-    digest_ = extend(digest_, call);
-    mine.digests[epoch % num_flag_slots].store(digest_, std::memory_order_relaxed);
-    flag_slot &own = mine.flag_slots[slot_position(epoch)];
+    detector_.add_call(mine, epoch, call);
+    barrier_area::flag_slot &own = mine.flag_slot_of(epoch);
     copy(own.call, call);
     copy(own.payload, payload);
     tsan_release_external();
@@ -75,24 +64,14 @@ status node_barrier::begin_round(const call_signature &call, const round_payload
     // A member in arrive() is ahead of its readers and needs cache lines faster than they come from
     // another core one by one. In a full round one line is enough, and a prefetch without ownership
     // does not delay the others' lines.
-    const flag_slot &later = mine.flag_slots[slot_position(epoch + slots_ahead)];
+    const barrier_area::flag_slot &later = mine.flag_slot_of(epoch + slots_ahead);
     if (is_arrive_only) {
         prefetch_for_writing(&later);
     } else {
         __builtin_prefetch(&later);
     }
-    touch_slot(mine, epoch + 1, inline_data.size());
+    mine.touch(epoch + 1, inline_data.size());
     return {};
-}
-
-// The other members' caches have these lines, which they read a ring ago. A store gets them back
-// while this round lasts; a prefetch for writing takes longer.
-void node_barrier::touch_slot(area &mine, std::uint64_t epoch, std::size_t num_inline_bytes) {
-    auto const touch = [](void *word) { *static_cast<volatile std::uint64_t *>(word) = 0; };
-    touch(&mine.flag_slots[slot_position(epoch)].payload.back());
-    for (std::size_t at = 0; at < num_inline_bytes; at += cache_line_bytes) {
-        touch(mine.inline_data[epoch % num_flag_slots] + at);
-    }
 }
 
 status node_barrier::arrive_and_wait(const call_signature &call, const round_payload &payload,
@@ -105,127 +84,70 @@ status node_barrier::arrive_and_wait(const call_signature &call, const round_pay
     known_arrived_ = epoch_;
     wake_sleepers(); // they need not check before all have arrived
     if (differing != 0) [[unlikely]] {
-        return mismatch(0, differing, epoch_);
+        return areas_.mismatch(0, differing, epoch_);
     }
-    return late_mismatch_ ? take_late_mismatch() : status{};
+    return detector_.take();
 }
 
 status node_barrier::arrive(const call_signature &call, const round_payload &payload,
                             std::span<const std::byte> inline_data) {
     DIOMP_TRY(begin_round(call, payload, inline_data, true));
     wake_sleepers();
-    return late_mismatch_ ? take_late_mismatch() : status{};
+    return detector_.take();
 }
 
 void node_barrier::wake_members() {
-    for (world_rank const member : members_) {
+    for (world_rank const member : areas_.members()) {
         engine_.wake_for_store(member);
     }
 }
 
-// All members have arrived in `epoch`, so every flag slot up to it has been written.
 void node_barrier::note_all_arrived(std::uint64_t epoch) {
     if (epoch > known_arrived_) {
-        if (compares_arrivals_) {
-            compare_arrivals(epoch);
-        }
+        detector_.compare(areas_, known_arrived_, epoch);
         known_arrived_ = epoch;
     }
 }
 
-/// True also if the member has overwritten the digest, being a ring ahead.
-bool node_barrier::has_same_history(std::size_t member, std::uint64_t epoch) const {
-    return areas_[member]->digests[epoch % num_flag_slots].load(std::memory_order_acquire) ==
-               areas_[self_]->digests[epoch % num_flag_slots].load(std::memory_order_relaxed) ||
-           has_arrived(member, epoch + num_flag_slots - 1);
-}
-
-// The calls of arrive() were compared only between members that wait for each other. If the members
-// agree about the operation and its root, a member that has to wait for one that differs has
-// detected it. If they do not, perhaps none has: two members that both take themselves for the root
-// wait for no other. So the digests are compared now, and if they differ, as they do for ever after
-// a mismatch, all flag slots since the last check. A member that is a ring ahead may have
-// overwritten a flag slot: then it has checked itself.
-void node_barrier::compare_arrivals(std::uint64_t epoch) {
-    bool is_same = true;
-    for (std::size_t member = 0; member < areas_.size(); ++member) {
-        is_same = is_same && (member == self_ || has_same_history(member, epoch));
-    }
-    if (is_same) [[likely]] {
-        return;
-    }
-    for (std::uint64_t past = known_arrived_ + 1; past <= epoch && !late_mismatch_; ++past) {
-        for (std::size_t member = 0; member < areas_.size() && past != reported_; ++member) {
-            call_signature const theirs = flag_slot_of(member, past).call;
-            call_signature const &own = flag_slot_of(self_, past).call;
-            // Read the call first, then check that it was still the call of `past`: the owner
-            // rewrites the flag slot only after it has arrived in the round before.
-            std::atomic_thread_fence(std::memory_order_acquire);
-            bool const is_intact =
-                flag_slot_of(member, past).epoch.load(std::memory_order_relaxed) == past &&
-                !has_arrived(member, past + num_flag_slots - 1);
-            if (is_intact && (theirs.what != own.what || theirs.root != own.root)) {
-                late_mismatch_ = mismatch(std::min(member, self_), std::max(member, self_), past);
-                break;
-            }
-        }
-    }
-}
-
-status node_barrier::take_late_mismatch() {
-    error taken = std::move(*late_mismatch_);
-    late_mismatch_.reset();
-    return taken;
-}
-
-status node_barrier::wait_for(group_rank member) {
-    std::size_t const index = member.index();
+status node_barrier::wait_for(std::size_t member) {
     // The awaited member may be ahead; if it is not, the line is fetched again when it is needed.
-    __builtin_prefetch(&flag_slot_of(index, epoch_ + 2));
-    DIOMP_TRY(engine_.wait([this, index] { return has_arrived(index, epoch_); },
-                           [this] { return describe_missing(epoch_); }));
-    return check_call_of(index);
+    __builtin_prefetch(&areas_[member].flag_slot_of(epoch_ + 2));
+    DIOMP_TRY(engine_.wait([this, member] { return has_arrived(member, epoch_); },
+                           [this] { return areas_.describe_missing(epoch_); }));
+    return check_call_of(member);
 }
 
 status node_barrier::check_call_of(std::size_t member) {
-    if (!(flag_slot_of(member, epoch_).call == own_call_)) [[unlikely]] {
-        reported_ = epoch_;
-        return mismatch(std::min(member, self_), std::max(member, self_), epoch_);
+    if (!(call_of(member) == own_call_)) [[unlikely]] {
+        detector_.note_reported(epoch_);
+        return areas_.mismatch(std::min(member, areas_.self()), std::max(member, areas_.self()),
+                               epoch_);
     }
     return {};
 }
 
-// Different calls or rounds have equal tags in one of 2^64 cases, as with the digests.
-std::uint64_t node_barrier::tag_of(const call_signature &call) const {
-    struct words {
-        std::uint64_t low, high;
-    };
-    auto const [low, high] = std::bit_cast<words>(call);
-    std::uint64_t const mixed = (low + epoch_ * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
-    return (mixed ^ mixed >> 31U) + high * 0x94d049bb133111ebU;
-}
-
 status node_barrier::short_arrive(const call_signature &call, std::uint64_t word) {
     DIOMP_TRY(begin_round(call, {word}, {}, true));
-    short_slot &own = areas_[self_]->short_slots[short_slot_position(epoch_)];
+    barrier_area::short_slot &own = areas_.own().short_slot_of(epoch_);
     own.word = word;
-    own.tag.store(tag_of(call), std::memory_order_release);
-    if (epoch_ % short_slots_per_line == 0) {
-        prefetch_for_writing(&short_slot_at(self_, epoch_ + 2 * short_slots_per_line));
+    own.tag.store(tag_of(call, epoch_), std::memory_order_release);
+    if (epoch_ % barrier_area::short_slots_per_line == 0) {
+        prefetch_for_writing(
+            &areas_.own().short_slot_of(epoch_ + 2 * barrier_area::short_slots_per_line));
     }
     wake_sleepers();
-    return late_mismatch_ ? take_late_mismatch() : status{};
+    return detector_.take();
 }
 
 // A member that made another call, or has checks that this one has not, did not use short_arrive:
 // its flag slot shows that, checked from time to time.
-status node_barrier::wait_for_short(group_rank member) {
+status node_barrier::wait_for_short(std::size_t member) {
     constexpr unsigned polls_per_flag_slot = 16;
-    std::size_t const index = member.index();
-    const short_slot &awaited = short_slot_at(index, epoch_);
-    awaited_tag_ = tag_of(own_call_);
-    if (epoch_ % short_slots_per_line == 0) {
-        __builtin_prefetch(&short_slot_at(index, epoch_ + 2 * short_slots_per_line));
+    const barrier_area::short_slot &awaited = areas_[member].short_slot_of(epoch_);
+    awaited_tag_ = tag_of(own_call_, epoch_);
+    if (epoch_ % barrier_area::short_slots_per_line == 0) {
+        __builtin_prefetch(
+            &areas_[member].short_slot_of(epoch_ + 2 * barrier_area::short_slots_per_line));
     }
     unsigned num_polls = 0;
     bool by_flag_slot = false;
@@ -234,21 +156,21 @@ status node_barrier::wait_for_short(group_rank member) {
             if (awaited.tag.load(std::memory_order_acquire) == awaited_tag_) [[likely]] {
                 return true;
             }
-            by_flag_slot = ++num_polls % polls_per_flag_slot == 0 && has_arrived(index, epoch_);
+            by_flag_slot = ++num_polls % polls_per_flag_slot == 0 && has_arrived(member, epoch_);
             return by_flag_slot;
         },
-        [this] { return describe_missing(epoch_); }));
-    return by_flag_slot ? check_call_of(index) : status{};
+        [this] { return areas_.describe_missing(epoch_); }));
+    return by_flag_slot ? check_call_of(member) : status{};
 }
 
 status node_barrier::wait_round(std::size_t &differing) {
-    if (areas_.size() <= flat_limit) {
+    if (areas_.is_flat()) {
         DIOMP_TRY(wait_arrivals(epoch_));
         differing = find_differing();
         return {};
     }
-    if (self_ != 0) {
-        engine_.wake_for_store(members_[0]);
+    if (areas_.self() != 0) {
+        engine_.wake_for_store(areas_.members()[0]);
         return wait_result(epoch_, differing);
     }
     has_unpublished_result_ = true;
@@ -259,7 +181,7 @@ status node_barrier::wait_round(std::size_t &differing) {
 }
 
 void node_barrier::publish_result(std::size_t differing) {
-    round_result &result = areas_[0]->results[epoch_ % 2];
+    barrier_area::round_result &result = areas_[0].results[epoch_ % 2];
     result.differing = differing;
     result.epoch.store(epoch_, std::memory_order_release);
     has_unpublished_result_ = false;
@@ -282,19 +204,19 @@ status node_barrier::wait_arrivals(std::uint64_t epoch) {
     std::size_t next = 0;
     return engine_.wait(
         [this, epoch, &next] {
-            while (next < areas_.size() && (next == self_ || has_arrived(next, epoch))) {
+            while (next < areas_.size() && (next == areas_.self() || has_arrived(next, epoch))) {
                 ++next;
             }
             return next == areas_.size();
         },
-        [this, epoch] { return describe_missing(epoch); });
+        [this, epoch] { return areas_.describe_missing(epoch); });
 }
 
 status node_barrier::wait_result(std::uint64_t epoch, std::size_t &differing) {
-    const round_result &result = areas_[0]->results[epoch % 2];
+    const barrier_area::round_result &result = areas_[0].results[epoch % 2];
     DIOMP_TRY(engine_.wait(
         [&result, epoch] { return result.epoch.load(std::memory_order_acquire) >= epoch; },
-        [this, epoch] { return describe_missing(epoch); }));
+        [this, epoch] { return areas_.describe_missing(epoch); }));
     differing = result.differing;
     return {};
 }
@@ -302,37 +224,14 @@ status node_barrier::wait_result(std::uint64_t epoch, std::size_t &differing) {
 std::size_t node_barrier::find_differing() const {
     bool all_equal = true;
     for (std::size_t member = 0; member < areas_.size(); ++member) {
-        all_equal =
-            all_equal && (member == self_ || flag_slot_of(member, epoch_).call == own_call_);
+        all_equal = all_equal && (member == areas_.self() || call_of(member) == own_call_);
     }
     for (std::size_t member = 1; !all_equal && member < areas_.size(); ++member) {
-        if (!(flag_slot_of(member, epoch_).call == flag_slot_of(0, epoch_).call)) {
+        if (!(call_of(member) == call_of(0))) {
             return member;
         }
     }
     return 0;
-}
-
-error node_barrier::mismatch(std::size_t one, std::size_t other, std::uint64_t epoch) const {
-    return mismatch_error(members_[one], flag_slot_of(one, epoch).call, members_[other],
-                          flag_slot_of(other, epoch).call);
-}
-
-std::string node_barrier::describe_missing(std::uint64_t epoch) const {
-    std::string missing;
-    int count = 0;
-    for (std::size_t member = 0; member < areas_.size(); ++member) {
-        if (!has_arrived(member, epoch)) {
-            missing += fmt::format("{}{}", count == 0 ? "" : ", ", members_[member].value());
-            ++count;
-        }
-    }
-    // If no member is missing, the last one has arrived after the timeout.
-    std::string const awaited = count > 0 ? (count > 1 ? "ranks " : "rank ") + missing
-                                : areas_.size() > flat_limit
-                                    ? "rank 0 to publish that all ranks have arrived"
-                                    : "ranks that arrived late";
-    return fmt::format("waiting for {} in {}", awaited, describe(flag_slot_of(self_, epoch).call));
 }
 
 } // namespace diomp::sync

@@ -34,13 +34,13 @@ std::set<std::byte *> fill_and_read(local_group &local_members, int rounds) {
     std::mt19937 random(7);
     std::size_t last = 0;
     for (int round = 0; round <= rounds; ++round) {
-        std::size_t const nbytes = random() % 2 == 0
-                                       ? local_members.stage_buffer_bytes()
-                                       : 1 + random() % local_members.stage_buffer_bytes();
+        std::size_t const nbytes =
+            random() % 2 == 0 ? local_members.stage_buffers().buffer_bytes()
+                              : 1 + random() % local_members.stage_buffers().buffer_bytes();
         if (round < rounds) {
             std::byte *const own = local_members.next_stage_buffer(nbytes);
             std::fill_n(own, nbytes, mark(local_members.self().index(), round));
-            if (nbytes == local_members.stage_buffer_bytes()) {
+            if (nbytes == local_members.stage_buffers().buffer_bytes()) {
                 places.insert(own);
             }
         }
@@ -49,7 +49,7 @@ std::set<std::byte *> fill_and_read(local_group &local_members, int rounds) {
                                   mark(member, round - 1)))
                 << "round " << round << ", member " << member;
         }
-        EXPECT_TRUE(local_members.arrive_and_wait(any).ok());
+        EXPECT_TRUE(local_members.barrier().arrive_and_wait(any).ok());
         last = nbytes;
     }
     return places;
@@ -67,12 +67,12 @@ TEST(stages, large_ones_wander_through_their_rooms) {
     thread_groups job(3);
     job.run([&](world_rank self) {
         local_group &local_members = job.registry(self).world().local_members();
-        ASSERT_TRUE(local_members.may_grow_stage_buffers());
+        ASSERT_TRUE(local_members.stage_buffers().may_grow());
         ASSERT_TRUE(local_members.grow_stage_buffers(any, stage_buffer_bytes, room_bytes).ok());
-        EXPECT_FALSE(local_members.may_grow_stage_buffers());
-        EXPECT_EQ(local_members.stage_buffer_bytes(), stage_buffer_bytes);
+        EXPECT_FALSE(local_members.stage_buffers().may_grow());
+        EXPECT_EQ(local_members.stage_buffers().buffer_bytes(), stage_buffer_bytes);
         EXPECT_EQ(fill_and_read(local_members, 100).size(), 2 * (room_bytes / stage_buffer_bytes));
-        EXPECT_EQ(local_members.next_stage_buffer(local_group::max_fixed_stage_bytes),
+        EXPECT_EQ(local_members.next_stage_buffer(stage_memory::max_fixed_bytes),
                   local_members.next_stage_buffer(1));
     });
 }
@@ -91,7 +91,7 @@ TEST(stages, rooms_are_as_large_as_the_smallest) {
         }
         local_group &local_members = job.registry(self).world().local_members();
         ASSERT_TRUE(local_members.grow_stage_buffers(any, stage_buffer_bytes, 2 * room_bytes).ok());
-        EXPECT_EQ(local_members.stage_buffer_bytes(), stage_buffer_bytes);
+        EXPECT_EQ(local_members.stage_buffers().buffer_bytes(), stage_buffer_bytes);
         EXPECT_EQ(fill_and_read(local_members, 60).size(), 2U);
     });
 }
@@ -102,10 +102,10 @@ TEST(stages, stay_small_if_one_member_has_no_space) {
         while (self.value() == 2 && job.space(self).allocate(stage_buffer_bytes)) {
         }
         local_group &local_members = job.registry(self).world().local_members();
-        std::size_t const before = local_members.stage_buffer_bytes();
+        std::size_t const before = local_members.stage_buffers().buffer_bytes();
         ASSERT_TRUE(local_members.grow_stage_buffers(any, stage_buffer_bytes, room_bytes).ok());
-        EXPECT_EQ(local_members.stage_buffer_bytes(), before);
-        EXPECT_FALSE(local_members.may_grow_stage_buffers());
+        EXPECT_EQ(local_members.stage_buffers().buffer_bytes(), before);
+        EXPECT_FALSE(local_members.stage_buffers().may_grow());
         EXPECT_EQ(fill_and_read(local_members, 40).size(), 2U);
     });
 }

@@ -28,8 +28,8 @@ public:
             areas.push_back(ranks.arena().slot(world_rank{rank}));
         }
         for (int rank = 0; rank < ranks.size(); ++rank) {
-            meetings_.push_back(std::make_unique<node_barrier>(ranks.engine(world_rank{rank}),
-                                                               areas, members, group_rank{rank}));
+            meetings_.push_back(std::make_unique<node_barrier>(
+                ranks.engine(world_rank{rank}), areas, members, static_cast<std::size_t>(rank)));
         }
     }
     node_barrier &of(world_rank rank) { return *meetings_[rank.index()]; }
@@ -54,9 +54,9 @@ TEST_P(rendezvous_sizes, everybody_sees_what_everybody_brought) {
                                      {self.index(), round, self.index() * round, ~round, 7})) {
                 ++wrong;
             }
-            for (std::size_t peer = 0; peer < own.num_members(); ++peer) {
+            for (std::size_t peer = 0; peer < static_cast<std::size_t>(ranks.size()); ++peer) {
                 round_payload const expected{peer, round, peer * round, ~round, 7};
-                wrong += own.payload_of(group_rank{static_cast<int>(peer)}) == expected ? 0 : 1;
+                wrong += own.payload_of(peer) == expected ? 0 : 1;
             }
         }
     });
@@ -118,7 +118,7 @@ std::uint64_t word_of(std::size_t member, std::uint64_t round) { return round <<
 
 std::uint64_t read_brief(const node_barrier &from, std::size_t member) {
     std::uint64_t word = 0;
-    std::memcpy(&word, from.short_data_of(group_rank{static_cast<int>(member)}), sizeof(word));
+    std::memcpy(&word, from.short_data_of(member), sizeof(word));
     return word;
 }
 
@@ -130,7 +130,7 @@ int sum_over_members(int num, Member &&count) {
     std::atomic<int> sum{0};
     ranks.run([&](world_rank self) {
         node_barrier &own = world.of(self);
-        sum += count(own, self.index(), own.num_members() - 1);
+        sum += count(own, self.index(), static_cast<std::size_t>(num - 1));
     });
     return sum;
 }
@@ -146,17 +146,16 @@ TEST_P(rendezvous_sizes, brief_words_arrive_in_both_directions) {
                          ? 0
                          : 1;
             if (!sends) {
-                wrong += own.wait_for_short(group_rank{static_cast<int>(last)}) ? 0 : 1;
+                wrong += own.wait_for_short(last) ? 0 : 1;
                 wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
-                auto const sender = group_rank{static_cast<int>(last)};
-                wrong += own.payload_of(sender)[0] == word_of(last, round) ? 0 : 1;
+                wrong += own.payload_of(last)[0] == word_of(last, round) ? 0 : 1;
             }
             if (round % 3 != 0) {
                 continue;
             }
             wrong += own.short_arrive(words_to_first, word_of(self, ~round)) ? 0 : 1;
             for (std::size_t each = 0; self == 0 && each <= last; ++each) {
-                wrong += own.wait_for_short(group_rank{static_cast<int>(each)}) ? 0 : 1;
+                wrong += own.wait_for_short(each) ? 0 : 1;
                 wrong += read_brief(own, each) == word_of(each, ~round) ? 0 : 1;
             }
             if (round % 7 == 0) {
@@ -179,7 +178,7 @@ TEST_P(rendezvous_sizes, a_brief_word_may_also_come_by_line) {
                 continue;
             }
             wrong += own.arrive(word_from_last, {}) ? 0 : 1;
-            wrong += own.wait_for_short(group_rank{static_cast<int>(last)}) ? 0 : 1;
+            wrong += own.wait_for_short(last) ? 0 : 1;
             wrong += read_brief(own, last) == word_of(last, round) ? 0 : 1;
         }
         return wrong;
@@ -194,7 +193,7 @@ TEST_P(rendezvous_sizes, who_expects_a_brief_word_learns_of_another_call) {
     }
     thread_ranks ranks(GetParam());
     world_meeting world(ranks);
-    group_rank const last{GetParam() - 1};
+    auto const last = static_cast<std::size_t>(GetParam() - 1);
     std::vector<std::function<status(node_barrier &)>> const others{
         [](node_barrier &own) {
             return own.arrive({.what = operation::allgather, .amount = 8}, {});
@@ -208,7 +207,7 @@ TEST_P(rendezvous_sizes, who_expects_a_brief_word_learns_of_another_call) {
     ranks.run([&](world_rank self) {
         node_barrier &own = world.of(self);
         for (std::size_t round = 0; round < 30; ++round) {
-            if (self.index() == last.index()) {
+            if (self.index() == last) {
                 EXPECT_TRUE(others[round % others.size()](own).ok());
             } else {
                 EXPECT_TRUE(own.arrive(word_from_last, {}).ok());

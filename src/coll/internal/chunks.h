@@ -25,7 +25,7 @@ template <typename Produce>
 result<bool> run_first_round(execution &call, Produce &&produce) {
     if (!call.try_zero_copy) {
         produce(std::size_t{0});
-        DIOMP_TRY(call.members.arrive_and_wait(call.signature));
+        DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
         return false;
     }
     bool const stages_first_chunk =
@@ -42,7 +42,7 @@ result<bool> run_first_round(execution &call, Produce &&produce) {
     }
     if (num_zero_copy > 0) {
         produce(std::size_t{0});
-        DIOMP_TRY(call.members.arrive_and_wait(call.signature));
+        DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
     }
     return false;
 }
@@ -56,7 +56,7 @@ status run_one_phase(execution &call, std::size_t num_chunks, Produce &&produce,
     }
     for (std::size_t chunk = 0; chunk < num_chunks; ++chunk) {
         if (chunk > 0) {
-            DIOMP_TRY(call.members.arrive_and_wait(call.signature));
+            DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
         }
         if (chunk + 1 < num_chunks) {
             produce(chunk + 1);
@@ -75,7 +75,7 @@ status run_two_phases(execution &call, std::size_t num_chunks, Produce &&produce
     }
     for (std::size_t chunk = 0; chunk <= num_chunks; ++chunk) {
         if (chunk > 0) {
-            DIOMP_TRY(call.members.arrive_and_wait(call.signature));
+            DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
         }
         if (chunk + 1 < num_chunks) {
             produce(chunk + 1);

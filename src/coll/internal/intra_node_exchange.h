@@ -51,14 +51,14 @@ private:
     }
     [[nodiscard]] std::size_t self_index() const { return local_.self().index(); }
     [[nodiscard]] std::byte *own_stage_buffer() const {
-        return local_.next_stage_buffer(local_.stage_buffer_bytes());
+        return local_.next_stage_buffer(local_.stage_buffers().buffer_bytes());
     }
     [[nodiscard]] const std::byte *stage_buffer_of(std::size_t index) const {
-        return local_.stage_buffer_of(index, local_.stage_buffer_bytes());
+        return local_.stage_buffer_of(index, local_.stage_buffers().buffer_bytes());
     }
     /// Bytes of the stream that fit after the table.
     [[nodiscard]] std::size_t first_chunk_bytes() const {
-        return local_.stage_buffer_bytes() - table_bytes();
+        return local_.stage_buffers().buffer_bytes() - table_bytes();
     }
     [[nodiscard]] std::optional<std::span<const std::byte>>
     needed_by_others(std::size_t index, std::size_t column) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Two-level collectives on groups that span nodes. Within a node they use the algorithms for one
-// node; between nodes the call leaders exchange messages (group/internal/internode.h). N nodes, b
-// bytes per member, n members:
+// node; between nodes the call leaders exchange messages (group/internode.h). N nodes, b bytes per
+// member, n members:
 //
 //  call        size        between nodes                         messages sent per node, at most
 //  bcast       b <= 64 KiB binomial tree, the root does not wait log2 N, b bytes
@@ -22,7 +22,7 @@
 //  others      any         agreement; pairwise exchange of the   log2 N + N - 1
 //                          nodes' data
 //
-// "Agreement" is the barrier of group/internal/internode.h. Stage buffers are large on nodes with
+// "Agreement" is the barrier of group/internode.h. Stage buffers are large on nodes with
 // one member, and from the first larger allreduce on if all nodes have the memory
 // (internode_comm::grow_stage_buffers). Messages of more than 16 KiB, which are split at 256 KiB,
 // cost one more control message, the receiver's RTR. Small calls in which no member waits for all
@@ -34,6 +34,7 @@
 #pragma once
 
 #include "coll/internal/execution.h"
+#include "group/internode.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -60,11 +61,13 @@ struct two_level_call {
     [[nodiscard]] std::byte *dst() const { return static_cast<std::byte *>(args.dst); }
     [[nodiscard]] const std::byte *src() const { return static_cast<const std::byte *>(args.src); }
     [[nodiscard]] const group::node_layout &layout() const { return internode.layout(); }
-    [[nodiscard]] std::size_t num_nodes() const { return internode.num_nodes(); }
-    [[nodiscard]] std::size_t own_node() const { return internode.own_node(); }
+    [[nodiscard]] std::size_t num_nodes() const { return layout().num_nodes(); }
+    [[nodiscard]] std::size_t own_node() const { return layout().own_node; }
     [[nodiscard]] std::size_t num_local() const { return internode.local_members().size(); }
     /// Local index of the call leader of the caller's node.
-    [[nodiscard]] int call_leader_index() const;
+    [[nodiscard]] int call_leader_index() const {
+        return static_cast<int>(internode.current().call_leader_index());
+    }
     [[nodiscard]] bool needs_rank_order() const {
         return !reduce.commutative && !layout().contiguous;
     }
@@ -78,18 +81,18 @@ struct two_level_call {
 /// runs the same phases; in one phase at most one stream goes from one member to another.
 class message_stream {
 public:
-    using rtr_mode = group::internode_comm::rtr_mode;
+    using rtr_mode = group::internode_channel::rtr_mode;
 
     /// `rtr` is rtr_mode::implied if all receives are posted before the agreement.
     explicit message_stream(two_level_call &call, rtr_mode rtr = rtr_mode::announced,
                             std::size_t message_bytes = default_message_bytes)
-        : internode_(call.internode), phase_(call.phase++), rtr_(rtr),
+        : channel_(call.internode.channel()), phase_(call.phase++), rtr_(rtr),
           message_bytes_(message_bytes) {}
     ~message_stream();
     message_stream(const message_stream &) = delete;
     message_stream &operator=(const message_stream &) = delete;
 
-    static constexpr std::size_t default_message_bytes = group::matcher::rndv_buffer_bytes;
+    static constexpr std::size_t default_message_bytes = group::rndv_buffers::buffer_bytes;
     [[nodiscard]] std::size_t num_messages(std::size_t nbytes) const {
         return (nbytes + message_bytes_ - 1) / message_bytes_;
     }
@@ -102,28 +105,31 @@ public:
     status send_message(std::size_t to, std::span<const std::byte> data, std::size_t message);
     status wait_received(std::size_t index);
     status wait_all_received();
-    /// Receives the first message before the agreement (internode_comm::receive_unless_refused).
+    /// Receives the first message before the agreement (internode_channel::receive_unless_refused).
     bool receive_first(std::size_t from, std::uint64_t refusal) {
-        return internode_.receive_unless_refused(requests_.front(), from, refusal);
+        return channel_.receive_unless_refused(requests_.front(), from, refusal);
     }
     /// Waits until all sends are complete.
-    status finish() { return internode_.finish_sends(); }
+    status finish() { return channel_.finish_sends(); }
 
 private:
     [[nodiscard]] std::uint64_t step(std::size_t message) const {
         return group::step_data + (phase_ << 24) + message;
     }
 
-    group::internode_comm &internode_;
+    group::internode_channel &channel_;
     std::uint64_t phase_;
     rtr_mode rtr_;
     std::size_t message_bytes_;
     std::deque<group::recv_request> requests_;
 };
 
-/// Splits the blocks of a call into chunks, so that a chunk of each of `num_blocks` blocks fits
-/// into the scratch memory.
-chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks);
+/// Splits the blocks of a call into chunks of at most `nbytes`.
+chunking chunks_of(const two_level_call &call, std::size_t nbytes);
+/// Chunks of which `num_blocks` fit into the scratch memory.
+inline chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks) {
+    return chunks_of(call, (std::size_t{2} << 20) / num_blocks);
+}
 
 status run_two_level(two_level_call &call);
 

@@ -13,9 +13,7 @@ namespace diomp::coll {
 constexpr std::size_t reduce_chunk_bytes = std::size_t{1} << 20;
 
 inline chunking chunk_operand(const two_level_call &call) {
-    std::size_t const fitting = reduce_chunk_bytes / call.unit_bytes;
-    std::size_t const lines = fitting / cache_line_bytes * cache_line_bytes;
-    return {call.args.amount, std::max<std::size_t>(1, lines > 0 ? lines : fitting)};
+    return chunks_of(call, reduce_chunk_bytes);
 }
 
 inline std::size_t round_up(std::size_t nbytes) {

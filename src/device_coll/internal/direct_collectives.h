@@ -9,7 +9,6 @@
 #pragma once
 
 #include "coll/collective.h"
-#include "coll/device_plan.h"
 #include "device_coll/internal/buffer_info.h"
 #include "device_coll/internal/device_scratch.h"
 #include "offload/offload.h"
@@ -63,16 +62,8 @@ private:
     /// The first round.
     result<call_info> exchange_info(group::group &members, const coll::request &args,
                                     std::span<const buffers> own) const;
-    /// The work of one own endpoint.
-    struct own_plan {
-        std::vector<coll::device_plan> phases;
-        device_scratch::lease scratch;
-    };
-    /// The plans, or the outcome if there are none.
-    struct prepared {
-        outcome what = outcome::not_applicable;
-        std::vector<own_plan> plans; ///< [own_index]
-    };
+    struct own_plan; ///< the work of one own endpoint
+    struct prepared; ///< the plans, or the outcome if there are none
     result<prepared> prepare(group::group &members, const coll::request &args,
                              std::span<const buffers> own, std::size_t from_bytes);
     /// The plan of own endpoint number `own_index`; `args` has its block lists.

@@ -48,9 +48,9 @@ private:
         group::group &intra_node;
         group::group *inter_node; ///< null: the caller is not a leader
 
-        [[nodiscard]] std::size_t own_node() const { return members.internode()->own_node(); }
+        [[nodiscard]] std::size_t own_node() const { return members.layout().own_node; }
         [[nodiscard]] std::size_t node_of(std::size_t member) const {
-            return members.internode()->layout().node(members.endpoints()[member].member);
+            return members.layout().node(members.endpoints()[member].member);
         }
         [[nodiscard]] std::size_t block_bytes() const {
             return args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type));

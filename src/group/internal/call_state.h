@@ -58,5 +58,8 @@ static_assert(sizeof(call_state) == 56);
 inline std::span<std::byte> bytes_of(call_state &state) {
     return std::as_writable_bytes(std::span(&state, 1));
 }
+inline std::span<const std::byte> bytes_of(const call_state &state) {
+    return std::as_bytes(std::span(&state, 1));
+}
 
 } // namespace diomp::group

@@ -42,6 +42,7 @@ result<node_map> fetch_node_map(launch::launcher &launcher, const transport::con
 
 /// A group's members by node. Nodes are numbered in the order of their leaders' group ranks.
 struct node_layout {
+    std::span<const world_rank> members;      ///< [member]; outlives the layout
     std::vector<std::uint32_t> node_of;       ///< [member]; empty if there is one node
     std::vector<std::uint32_t> leaders;       ///< [node] member
     std::vector<std::uint32_t> sizes;         ///< [node] number of members
@@ -50,6 +51,8 @@ struct node_layout {
     std::uint32_t own_local_index = 0; ///< of the caller in `local_members`
     bool contiguous = true;            ///< each node's members have consecutive group ranks
 
+    [[nodiscard]] std::size_t self() const { return local_members[own_local_index]; }
+    [[nodiscard]] bool is_leader() const { return own_local_index == 0; }
     [[nodiscard]] std::size_t num_nodes() const { return leaders.size(); }
     [[nodiscard]] std::size_t node(std::size_t member) const {
         return node_of.empty() ? 0 : node_of[member];

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Communication between the nodes of a group.
+//
+// arrive_and_wait: 2 arrivals of each member at its node's barrier (arrival_protocol.h), and a
+// dissemination barrier between the call leaders: with N nodes each call leader sends and receives
+// ceil(log2 N) messages of 56 bytes. A call leader that fails still sends its remaining messages,
+// with its failure in them, so that the other nodes do not time out one after another.
+//
+// The collective calls (coll/internal/two_level) are built from the parts.
+#pragma once
+
+#include "group/internal/arrival_protocol.h"
+#include "group/internal/internode_channel.h"
+#include "group/internal/payload_exchange.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace diomp::group {
+
+/// The agreement about a call, and the parts that all calls use. One per member and group; used by
+/// the thread that holds the group's call lock.
+class internode_comm {
+public:
+    internode_comm(messaging::engine &engine, matcher &messages, std::uint64_t group_id,
+                   const node_layout &layout, local_group &local_members);
+    ~internode_comm();
+    internode_comm(const internode_comm &) = delete;
+    internode_comm &operator=(const internode_comm &) = delete;
+
+    [[nodiscard]] const node_layout &layout() const { return layout_; }
+    [[nodiscard]] local_group &local_members() { return local_; }
+    [[nodiscard]] current_call &current() { return current_; }
+    [[nodiscard]] internode_channel &channel() { return channel_; }
+    [[nodiscard]] arrival_protocol &arrivals() { return arrivals_; }
+    [[nodiscard]] payload_exchange &payloads() { return payloads_; }
+
+    /// See group::arrive_and_wait and group::agree.
+    status arrive_and_wait(const sync::call_signature &call);
+    result<std::optional<veto>> agree(const sync::call_signature &call,
+                                      std::optional<std::uint64_t> own_veto);
+    /// Runs the agreement of the call that current_call::begin has started. Receives may be posted
+    /// between the two, as long as no member sends to them before the agreement.
+    status agree_on_call();
+    /// Dissemination barrier of the call leaders; merges the states of all nodes.
+    void disseminate();
+
+    /// Collective, part of the call `call`, once per group: gives all members large stage buffers
+    /// if every node has the memory.
+    status grow_stage_buffers(const sync::call_signature &call, std::size_t stage_buffer_bytes,
+                              std::size_t buffer_half_bytes);
+    /// Equal on all members; nullopt before grow_stage_buffers.
+    [[nodiscard]] std::optional<bool> has_large_stage_buffers() const {
+        return has_large_stage_buffers_;
+    }
+
+private:
+    match_queue_table &queues_;
+    std::uint64_t group_id_;
+    const node_layout &layout_;
+    local_group &local_;
+    match_queue &queue_;
+    current_call current_;
+    deadlock_probe probe_;
+    internode_channel channel_;
+    arrival_protocol arrivals_;
+    payload_exchange payloads_;
+    std::optional<bool> has_large_stage_buffers_;
+};
+
+} // namespace diomp::group

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "group/internal/internode_channel.h"
+
+#include "messaging/pooled_completion.h"
+
+#include <utility>
+
+namespace diomp::group {
+
+internode_channel::~internode_channel() {
+    if (!outgoing_->empty()) {
+        // Leaked: with lost peers it is unknown when the conduit stops using the completions.
+        static_cast<void>(outgoing_.release());
+    }
+}
+
+void internode_channel::send_with_state(std::size_t member, std::uint64_t step,
+                                        std::span<const std::byte> data) {
+    world_rank const to = layout_.members[member];
+    message_tag const tag{call_.number(), step};
+    if (!matcher::is_eager(data.size()) || fits_am_long(to, data.size())) {
+        outgoing_message &message = outgoing_->emplace_back(to, tag, true);
+        auto const as_am_long =
+            matcher_.send_am_long(group_id_, to, tag, bytes_of(call_.state()), data, message.done);
+        if (as_am_long && as_am_long.value()) {
+            return;
+        }
+        outgoing_->pop_back(); // a lost peer is reported by other calls
+    }
+    matcher_.send(group_id_, to, tag, bytes_of(call_.state()), data);
+}
+
+bool internode_channel::receive_with_state(std::size_t member, std::uint64_t step,
+                                           std::span<std::byte> data) {
+    if (!call_.can_wait()) {
+        return false;
+    }
+    call_state received;
+    recv_request request{.from = layout_.members[member],
+                         .tag = {call_.number(), step},
+                         .head = bytes_of(received),
+                         .body = data};
+    matcher_.post_recv(group_id_, queue_, request);
+    probe_.wait_for_message(member, request);
+    if (!request.is_done()) {
+        matcher_.cancel(queue_, request);
+        return false;
+    }
+    call_.merge(received);
+    return call_.state().agrees() && request.total_bytes == sizeof(received) + data.size();
+}
+
+status internode_channel::send_am_long(world_rank to, message_tag tag,
+                                       std::span<const std::byte> data) {
+    status outcome;
+    auto const is_over = [&] {
+        outgoing_message &message = outgoing_->emplace_back(to, tag, true);
+        auto sent = matcher_.send_am_long(group_id_, to, tag, {}, data, message.done);
+        if (sent.ok() && sent.value()) {
+            return true;
+        }
+        outgoing_->pop_back();
+        if (!sent) {
+            outcome = sent.take_failure();
+        }
+        return !outcome.ok();
+    };
+    if (!is_over()) {
+        DIOMP_TRY(
+            engine_.wait_for_network(is_over, [&] { return call_.describe_wait(to.value()); }));
+    }
+    return outcome;
+}
+
+status internode_channel::send(std::size_t member, std::uint64_t step,
+                               std::span<const std::byte> data, rtr_mode rtr) {
+    world_rank const to = layout_.members[member];
+    message_tag const tag{call_.number(), step};
+    if (uses_am_long(to, data.size(), rtr)) {
+        return send_am_long(to, tag, data);
+    }
+    if (matcher::is_eager(data.size())) {
+        matcher_.send(group_id_, to, tag, {}, data);
+        return {};
+    }
+    return send_after_rtr(to, tag, data);
+}
+
+status internode_channel::send_after_rtr(world_rank to, message_tag tag,
+                                         std::span<const std::byte> data) {
+    std::optional<std::uint64_t> address;
+    DIOMP_TRY(engine_.wait_for_network(
+        [&] {
+            progress_sends();
+            address = queue_.take_rtr(to, tag);
+            return address.has_value();
+        },
+        [&] { return call_.describe_wait(to.value()); }));
+    outgoing_message &message = outgoing_->emplace_back(to, tag);
+    auto as_am_long = matcher_.send_am_long(group_id_, to, tag, {}, data, message.done);
+    if (!as_am_long) {
+        outgoing_->pop_back();
+        return as_am_long.take_failure();
+    }
+    message.implies_fin = as_am_long.value();
+    if (message.implies_fin) {
+        return {};
+    }
+    if (*address == 0) {
+        outgoing_->pop_back();
+        matcher_.send(group_id_, to, tag, {}, data);
+        return {};
+    }
+    status started = engine_.transport().put(to, *address, data.data(), data.size(), message.done);
+    if (!started) {
+        outgoing_->pop_back();
+        return started;
+    }
+    return engine_.transport().flush(to, message.done);
+}
+
+// Messages are completed in the order in which they were put.
+void internode_channel::progress_sends() {
+    while (!outgoing_->empty() && outgoing_->front().done.is_done()) {
+        outgoing_message const &sent = outgoing_->front();
+        status outcome = messaging::outcome_of(
+            sent.done, engine_, [&] { return call_.describe_wait(sent.to.value()); });
+        if (!outcome && !send_failure_) {
+            send_failure_ = outcome.take_failure();
+        } else if (outcome && !sent.implies_fin) {
+            matcher_.send_fin(group_id_, sent.to, sent.tag);
+        }
+        outgoing_->pop_front();
+    }
+}
+
+status internode_channel::finish_sends() {
+    progress_sends();
+    if (!outgoing_->empty()) {
+        DIOMP_TRY(engine_.wait_for_network(
+            [this] {
+                progress_sends();
+                return outgoing_->empty();
+            },
+            [this] { return call_.describe_wait(outgoing_->front().to.value()); }));
+    }
+    if (send_failure_) {
+        return std::move(*std::exchange(send_failure_, std::nullopt));
+    }
+    return {};
+}
+
+void internode_channel::finish_sends_or_fail_call() {
+    std::int32_t const to = outgoing_->empty() ? layout_.members[layout_.self()].value()
+                                               : outgoing_->front().to.value();
+    if (status sent = finish_sends(); !sent) {
+        call_.fail(to, sent.take_failure());
+    }
+}
+
+void internode_channel::post_recv(recv_request &request, std::size_t member, std::uint64_t step,
+                                  std::span<std::byte> data, rtr_mode rtr) {
+    request.from = layout_.members[member];
+    request.tag = {call_.number(), step};
+    request.body = data;
+    matcher_.post_recv(group_id_, queue_, request, !uses_am_long(request.from, data.size(), rtr));
+}
+
+status internode_channel::wait_received(recv_request &request) {
+    status waited = engine_.wait_for_network(
+        [&] {
+            progress_sends();
+            return request.is_done();
+        },
+        [&] { return call_.describe_wait(request.from.value()); });
+    if (waited) {
+        matcher_.complete_recv(request);
+    } else {
+        matcher_.cancel(queue_, request);
+    }
+    return waited;
+}
+
+bool internode_channel::receive_unless_refused(recv_request &request, std::size_t member,
+                                               std::uint64_t refusal) {
+    if (!call_.can_wait()) {
+        return false;
+    }
+    call_state received;
+    recv_request refused{.from = layout_.members[member],
+                         .tag = {call_.number(), refusal},
+                         .head = bytes_of(received),
+                         .body = {}};
+    matcher_.post_recv(group_id_, queue_, refused);
+    probe_.wait_for_message(member, request, &refused);
+    if (refused.is_done()) {
+        call_.merge(received);
+    } else {
+        matcher_.cancel(queue_, refused);
+    }
+    if (!request.is_done()) {
+        return false; // still posted
+    }
+    matcher_.complete_recv(request);
+    return true;
+}
+
+void internode_channel::cancel(recv_request &request) {
+    bool const is_done = request.is_done();
+    if (!is_done) {
+        matcher_.cancel(queue_, request);
+    }
+    // A member that made another call sends no data.
+    if (is_done || !call_.state().agrees()) {
+        matcher_.return_rndv_buffer(request);
+    }
+}
+
+std::byte *internode_channel::scratch(std::size_t nbytes) {
+    progress_sends();
+    if (!outgoing_->empty()) {
+        // A call has failed while its messages are still being sent: they keep this memory.
+        outgoing_->back().kept_scratch.push_back(std::exchange(scratch_, {}));
+    }
+    if (scratch_.size() < nbytes + cache_line_bytes) {
+        scratch_.clear(); // nothing to copy
+        scratch_.resize(nbytes + cache_line_bytes);
+    }
+    auto const address = reinterpret_cast<std::uintptr_t>(scratch_.data());
+    return scratch_.data() + (cache_line_bytes - address % cache_line_bytes) % cache_line_bytes;
+}
+
+} // namespace diomp::group
