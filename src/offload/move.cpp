@@ -132,9 +132,9 @@ result<rma::path> devices::move_in_process(transfer_mode mode, world_rank rank,
     bool const is_put = mode.dir == rma::direction::put;
     device_ptr const &from = is_put ? here : there;
     device_ptr const &to = is_put ? there : here;
-    DIOMP_TRY(bounce_.copy_out(*from.on, from.address, nbytes,
+    DIOMP_TRY(copies_.copy_out(*from.on, from.address, nbytes,
                                [&](std::byte *host, std::size_t done, std::size_t count) {
-                                   return bounce_.copy(*to.on, to.address + done, host, count);
+                                   return copies_.copy(*to.on, to.address + done, host, count);
                                }));
     return rma::path::bounce;
 }
@@ -157,8 +157,8 @@ result<rma::path> devices::move_host(transfer_mode mode, world_rank rank,
         return {};
     };
     DIOMP_TRY(mode.dir == rma::direction::put
-                  ? bounce_.copy_out(*here.on, here.address, nbytes, move_chunk)
-                  : bounce_.copy_in(*here.on, here.address, nbytes, move_chunk));
+                  ? copies_.copy_out(*here.on, here.address, nbytes, move_chunk)
+                  : copies_.copy_in(*here.on, here.address, nbytes, move_chunk));
     return rma::path::bounce;
 }
 
@@ -169,10 +169,10 @@ result<rma::path> devices::copy_on_stream(transfer_mode mode, world_rank rank,
     bool const is_put = mode.dir == rma::direction::put;
     std::byte *const dst = is_put ? there : here;
     std::byte *const src = is_put ? here : there;
-    pinned_.pin_allocation(there, nbytes, *by.backend);
-    pinned_.pin_allocation(here, nbytes, *by.backend);
+    copies_.segment_pins().pin_allocation(there, nbytes, *by.backend);
+    copies_.segment_pins().pin_allocation(here, nbytes, *by.backend);
     if (!mode.nonblocking) {
-        DIOMP_TRY(bounce_.copy(by, dst, src, nbytes));
+        DIOMP_TRY(copies_.copy(by, dst, src, nbytes));
         return path_used;
     }
     has_unwaited_copies_.store(true, std::memory_order_release);
@@ -232,8 +232,8 @@ result<device_ptr> devices::locate_own(const void *pointer, int device, std::siz
 
 status devices::copy_own(const device_ptr &there, std::byte *here, std::size_t nbytes,
                          bool to_device) {
-    return to_device ? bounce_.copy(*there.on, there.address, here, nbytes)
-                     : bounce_.copy(*there.on, here, there.address, nbytes);
+    return to_device ? copies_.copy(*there.on, there.address, here, nbytes)
+                     : copies_.copy(*there.on, here, there.address, nbytes);
 }
 
 std::optional<std::uint64_t> devices::offset_in_segment(int device, const device_ptr &at) const {

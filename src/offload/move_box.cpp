@@ -59,7 +59,7 @@ result<rma::path> devices::box_remote_device(rma::direction dir, world_rank rank
         engine_.transport().direct_base(rank) != nullptr) {
         auto opened = peers_.open(rank, there.device, *there.offset, walk.remote_extent(), here.on);
         if (opened) {
-            DIOMP_TRY(bounce_.copy_runs(dir, *opened.value().by, opened.value().address,
+            DIOMP_TRY(copies_.copy_runs(dir, *opened.value().by, opened.value().address,
                                         here.address, walk.runs()));
             return rma::path::ipc;
         }
@@ -81,19 +81,19 @@ result<rma::path> devices::box_in_process(rma::direction dir, const device_ptr &
                                           const device_ptr &here, const rma::box_walk &walk) {
     accelerator const &by = here.on != nullptr ? *here.on : *there.on;
     if (here.on == nullptr || here.on == there.on) {
-        DIOMP_TRY(bounce_.copy_runs(dir, by, there.address, here.address, walk.runs()));
+        DIOMP_TRY(copies_.copy_runs(dir, by, there.address, here.address, walk.runs()));
         return rma::path::device;
     }
     if (allows(options_.paths, device_path_set::peer) && here.on->backend == there.on->backend) {
         auto const access = by.backend->can_access(by.id, there.on->id);
         if (access && access.value()) {
-            DIOMP_TRY(bounce_.copy_runs(dir, by, there.address, here.address, walk.runs()));
+            DIOMP_TRY(copies_.copy_runs(dir, by, there.address, here.address, walk.runs()));
             return rma::path::peer_device;
         }
     }
-    DIOMP_TRY(bounce_.copy_runs_through_host(
+    DIOMP_TRY(copies_.copy_runs_through_host(
         dir, here, walk.runs(), [&](std::byte *host, std::span<const rma::run> packed) {
-            return bounce_.copy_runs(dir, *there.on, there.address, host, packed);
+            return copies_.copy_runs(dir, *there.on, there.address, host, packed);
         }));
     return rma::path::bounce;
 }
@@ -102,7 +102,7 @@ result<rma::path> devices::box_host(rma::direction dir, world_rank rank,
                                     const memory::location &there, const device_ptr &here,
                                     const rma::box_walk &walk) {
     if (there.direct != nullptr) {
-        DIOMP_TRY(bounce_.copy_runs(dir, *here.on, there.direct, here.address, walk.runs()));
+        DIOMP_TRY(copies_.copy_runs(dir, *here.on, there.direct, here.address, walk.runs()));
         return rma::path::device;
     }
     std::vector<rma::run> const runs = walk.runs();
@@ -115,7 +115,7 @@ result<rma::path> devices::box_host(rma::direction dir, world_rank rank,
         DIOMP_TRY(transfers_.move_runs_at(dir, rank, there, host, packed));
         return {};
     };
-    DIOMP_TRY(bounce_.copy_runs_through_host(dir, here, runs, move_packed));
+    DIOMP_TRY(copies_.copy_runs_through_host(dir, here, runs, move_packed));
     return rma::path::bounce;
 }
 

@@ -77,9 +77,11 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       self_(job.rank), local_rank_(job.local), num_local_(job.local_size),
       alloc_directory_(segments_, host, engine, calls, job.rank), options_(chosen),
       preregistered_(preregistered), accelerators_(preregistered.devices()),
-      pinned_(host, chosen.min_pin_bytes), peers_(segments_, accelerators_, engine, calls),
-      inflight_(transfers), variables_(alloc_directory_, registered, host, engine, calls),
-      bounce_(segments_, variables_, space, host, engine, calls, transfers, job.rank) {
+      peers_(segments_, accelerators_, engine, calls), inflight_(transfers),
+      variables_(alloc_directory_, registered, host, engine, calls),
+      copies_(engine, host, chosen.min_pin_bytes),
+      bounce_server_(segments_, variables_, space, engine, calls, transfers, copies_),
+      bounce_(bounce_server_.request_handler(), host, engine, calls, copies_, job.rank) {
     transfers.set_device_idle_query([this] { return accelerators_.poll(); });
 }
 
@@ -187,7 +189,8 @@ void *devices::allocate(const diomp_offload_request &request) {
                 epoch_->fetch_add(1, std::memory_order_acq_rel);
             }
             if (segment->memory() != nullptr) {
-                pinned_.pin_allocation(request.host, nbytes, *segment->memory()->on().backend);
+                copies_.segment_pins().pin_allocation(request.host, nbytes,
+                                                      *segment->memory()->on().backend);
             }
             return segment->base() + *offset;
         }

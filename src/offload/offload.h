@@ -18,7 +18,8 @@
 #include "memory/memory.h"
 #include "offload/internal/accelerators.h"
 #include "offload/internal/alloc_directory.h"
-#include "offload/internal/bounce.h"
+#include "offload/internal/bounce_requester.h"
+#include "offload/internal/bounce_server.h"
 #include "offload/internal/device_segment.h"
 #include "offload/internal/inflight_guard.h"
 #include "offload/internal/peer_segments.h"
@@ -193,7 +194,7 @@ public:
                                     std::size_t nbytes, const accelerator &by);
     /// Waits for a copy in the stream pool of `by`; serves messages meanwhile.
     status wait_for(const accelerator &by, const device::ticket &of) {
-        return bounce_.wait_for(by, of);
+        return copies_.wait_for(by, of);
     }
 
     /// Whether any device segment still has allocations.
@@ -328,11 +329,12 @@ private:
     options const options_;
     preregistered_segments &preregistered_;
     accelerators &accelerators_; ///< devices of preregistered_
-    pinned_host pinned_;
     peer_segments peers_;
     inflight_guard inflight_;
     variables variables_;
-    bounce bounce_;
+    stream_copies copies_;
+    bounce_server bounce_server_;
+    bounce_requester bounce_;
     std::atomic<bool> has_accelerators_{false}; ///< any segment is on an accelerator
     std::atomic<bool> has_unwaited_copies_{
         false}; ///< copies were started that no call has waited for
