@@ -22,7 +22,7 @@ bool allocation_table::is_mapped_and_used(const device_allocation &request) cons
 }
 
 void allocation_table::add(const device_allocation &made, std::size_t alignment) {
-    record added;
+    allocation_record added;
     added.what = made;
     added.alignment = alignment;
     added.before = state_;
@@ -35,7 +35,7 @@ void allocation_table::add(const device_allocation &made, std::size_t alignment)
 
 std::optional<device_allocation> allocation_table::share(std::uint64_t offset, world_rank requester,
                                                          bool is_mapped) {
-    record *const entry = find(offset);
+    allocation_record *const entry = find(offset);
     if (entry == nullptr || entry->is_releasing) {
         return std::nullopt;
     }
@@ -49,7 +49,7 @@ std::optional<device_allocation> allocation_table::share(std::uint64_t offset, w
 }
 
 std::optional<device_allocation> allocation_table::use(std::uint64_t offset) {
-    record *const entry = find(offset);
+    allocation_record *const entry = find(offset);
     if (entry == nullptr || entry->is_releasing) {
         return std::nullopt;
     }
@@ -61,7 +61,7 @@ std::optional<device_allocation> allocation_table::use(std::uint64_t offset) {
 }
 
 std::optional<sharer_set> allocation_table::begin_release(std::uint64_t offset) {
-    record *const found = find(offset);
+    allocation_record *const found = find(offset);
     if (found == nullptr || found->is_releasing) {
         return std::nullopt;
     }
@@ -69,7 +69,7 @@ std::optional<sharer_set> allocation_table::begin_release(std::uint64_t offset) 
     return found->sharers;
 }
 
-void allocation_table::erase(const record &of) {
+void allocation_table::erase(const allocation_record &of) {
     state_ = ++last_state_;
     std::uint64_t const offset = of.what.offset;
     if (of.sharers.is_used) {

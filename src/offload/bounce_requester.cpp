@@ -2,7 +2,7 @@
 #include "offload/internal/bounce_requester.h"
 
 #include "base/log.h"
-#include "offload/internal/bounce_request.h"
+#include "offload/internal/bounce_server.h"
 #include "offload/internal/chunks.h"
 
 #include <fmt/core.h>

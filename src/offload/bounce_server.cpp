@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "offload/internal/chunks.h"
 #include "offload/internal/segment_memory.h"
-#include "offload/internal/variables.h"
+#include "offload/variables.h"
 
 #include <fmt/core.h>
 
@@ -15,7 +15,7 @@ namespace diomp::offload {
 using rma::direction;
 using rma::run;
 
-bounce_server::bounce_server(const segment_table &own, const variables &exposed,
+bounce_server::bounce_server(const segment_table &own, const exposed_variables &exposed,
                              memory::address_space &space, messaging::engine &engine,
                              messaging::call_service &calls, rma::transfers &transfers,
                              stream_copies &copies)

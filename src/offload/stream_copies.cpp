@@ -12,7 +12,7 @@ namespace diomp::offload {
 using rma::direction;
 using rma::run;
 
-result<pinned_pairs::lease> pinned_pairs::acquire(const accelerator &of) {
+result<pinned_pool::pinned_pair> pinned_pool::acquire(const accelerator &of) {
     {
         std::lock_guard const guard(mutex_);
         auto const found =
@@ -20,12 +20,12 @@ result<pinned_pairs::lease> pinned_pairs::acquire(const accelerator &of) {
         if (found != free_.end()) {
             pair taken = std::move(*found);
             free_.erase(found);
-            return lease(*this, std::move(taken));
+            return pinned_pair(*this, std::move(taken));
         }
     }
     auto made = of.backend->allocate_pinned(num_chunks * chunk_bytes);
     DIOMP_TRY(made);
-    return lease(*this, {of.backend, made.take()});
+    return pinned_pair(*this, {of.backend, made.take()});
 }
 
 status stream_copies::wait_for(const accelerator &by, const device::ticket &of) {
@@ -77,7 +77,7 @@ status stream_copies::copy_out(const accelerator &from, const std::byte *src, st
     auto buffers = pinned_.acquire(from);
     DIOMP_TRY(buffers);
     return run_pipeline(
-        buffers.value().base(), pinned_pairs::num_chunks, nbytes,
+        buffers.value().base(), pinned_pool::num_chunks, nbytes,
         [&](const chunk &next) {
             return from.streams->copy(from.id, next.slot, src + next.begin, next.nbytes);
         },
@@ -90,7 +90,7 @@ status stream_copies::copy_in(const accelerator &to, std::byte *dst, std::size_t
     auto buffers = pinned_.acquire(to);
     DIOMP_TRY(buffers);
     return run_pipeline(
-        buffers.value().base(), pinned_pairs::num_chunks, nbytes,
+        buffers.value().base(), pinned_pool::num_chunks, nbytes,
         [&](const chunk &next) -> result<device::ticket> {
             DIOMP_TRY(produce(next.slot, next.begin, next.nbytes));
             return to.streams->copy(to.id, dst + next.begin, next.slot, next.nbytes);

@@ -18,7 +18,7 @@
 namespace diomp::offload {
 
 /// A pool of pinned memory for pairs of chunks. Thread-safe.
-class pinned_pairs {
+class pinned_pool {
     using pair = std::pair<const device::backend *, device::pinned_memory>;
 
 public:
@@ -26,25 +26,25 @@ public:
     static constexpr std::size_t num_chunks = 2;
 
     /// Returns the memory to the pool.
-    class lease {
+    class pinned_pair {
     public:
-        lease(pinned_pairs &of, pair &&given) : of_(of), given_(std::move(given)) {}
-        ~lease() {
+        pinned_pair(pinned_pool &of, pair &&given) : of_(of), given_(std::move(given)) {}
+        ~pinned_pair() {
             if (given_.second.base() != nullptr) {
                 std::lock_guard const guard(of_.mutex_);
                 of_.free_.push_back(std::move(given_));
             }
         }
-        lease(lease &&other) = default; // the source keeps no memory
-        lease &operator=(lease &&) = delete;
+        pinned_pair(pinned_pair &&other) = default; // the source keeps no memory
+        pinned_pair &operator=(pinned_pair &&) = delete;
 
         [[nodiscard]] std::byte *base() const { return given_.second.base(); }
 
     private:
-        pinned_pairs &of_;
+        pinned_pool &of_;
         pair given_;
     };
-    result<lease> acquire(const accelerator &of);
+    result<pinned_pair> acquire(const accelerator &of);
 
 private:
     std::mutex mutex_; ///< leaf lock
@@ -84,13 +84,13 @@ public:
     status copy_runs_through_host(rma::direction dir, const device_ptr &here,
                                   std::span<const rma::run> runs, packed_function move);
 
-    [[nodiscard]] pinned_pairs &pinned() { return pinned_; }
+    [[nodiscard]] pinned_pool &pinned() { return pinned_; }
     /// Pins of the own segment, see pinned_host::pin_allocation.
     [[nodiscard]] pinned_host &segment_pins() { return segment_pins_; }
 
 private:
     messaging::engine &engine_;
-    pinned_pairs pinned_;
+    pinned_pool pinned_;
     pinned_host segment_pins_;
 };
 

@@ -45,7 +45,7 @@ struct sharer_set {
 /// Not thread-safe. Functions that take an offset find the allocation that begins there.
 class allocation_table {
 public:
-    struct record {
+    struct allocation_record {
         device_allocation what;
         std::size_t alignment = 0;
         std::uint64_t before = 0; ///< state_ before the allocation
@@ -56,12 +56,12 @@ public:
     };
 
     /// nullptr: none begins there.
-    [[nodiscard]] const record *find(std::uint64_t offset) const {
+    [[nodiscard]] const allocation_record *find(std::uint64_t offset) const {
         auto const found = records_.find(offset);
         return found == records_.end() || found->second.is_cached ? nullptr : &found->second;
     }
-    [[nodiscard]] record *find(std::uint64_t offset) {
-        return const_cast<record *>(std::as_const(*this).find(offset));
+    [[nodiscard]] allocation_record *find(std::uint64_t offset) {
+        return const_cast<allocation_record *>(std::as_const(*this).find(offset));
     }
     [[nodiscard]] std::size_t count() const { return records_.size() - cached_.size(); }
     /// The offset of an asymmetric allocation.
@@ -80,14 +80,14 @@ public:
     /// No rank becomes a sharer from now on. Returns the sharers.
     std::optional<sharer_set> begin_release(std::uint64_t offset);
     /// Removes an allocation whose block is released to the heap next.
-    void erase(const record &of);
+    void erase(const allocation_record &of);
 
     /// Reuses a cached block.
     std::optional<std::uint64_t> reuse(const device_allocation &request, std::size_t alignment) {
         if (cached_.empty() || !request.by_openmp) {
             return std::nullopt;
         }
-        record &candidate = *cached_.back();
+        allocation_record &candidate = *cached_.back();
         if (candidate.before != state_ || candidate.what.nbytes != request.nbytes ||
             candidate.alignment != alignment) {
             return std::nullopt;
@@ -99,7 +99,7 @@ public:
         return candidate.what.offset;
     }
     /// Caches the block of an allocation without sharers. False: the next request would not get it.
-    bool cache_freed(record &freed) {
+    bool cache_freed(allocation_record &freed) {
         if (freed.after != state_) {
             return false;
         }
@@ -112,11 +112,11 @@ public:
     std::optional<std::uint64_t> pop_cached();
 
 private:
-    std::unordered_map<std::uint64_t, record> records_; ///< key: offset
+    std::unordered_map<std::uint64_t, allocation_record> records_; ///< key: offset
     std::unordered_map<std::uint64_t, std::uint64_t>
-        numbers_;                     ///< offsets of asymmetric allocations
-    std::vector<std::uint64_t> used_; ///< offsets of allocations in use by this rank
-    std::vector<record *> cached_;    ///< reused from the back
+        numbers_;                             ///< offsets of asymmetric allocations
+    std::vector<std::uint64_t> used_;         ///< offsets of allocations in use by this rank
+    std::vector<allocation_record *> cached_; ///< reused from the back
     std::uint64_t state_ = 0;
     std::uint64_t last_state_ = 0;
 };

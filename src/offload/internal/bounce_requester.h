@@ -13,7 +13,7 @@
 
 namespace diomp::offload {
 
-/// Requests that owners move their device memory, see bounce_request.h. Thread-safe.
+/// Requests that owners move their device memory, see bounce_server.h. Thread-safe.
 class bounce_requester {
 public:
     bounce_requester(transport::handler_id handler, memory::segment &host,

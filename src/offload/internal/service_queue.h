@@ -21,21 +21,15 @@ public:
     /// `serve` runs in the thread until next() returns false. What it uses must outlive the queue.
     service_queue(const char *thread_name, bool is_open, std::function<void()> serve)
         : thread_name_(thread_name), serve_(std::move(serve)), is_open_(is_open) {}
-    ~service_queue() {
-        {
-            std::lock_guard const guard(mutex_);
-            stopping_ = true;
-        }
-        changed_.notify_all();
-        if (thread_.joinable()) {
-            thread_.join();
-        }
-    }
+    ~service_queue() { stop(); }
     service_queue(const service_queue &) = delete;
     service_queue &operator=(const service_queue &) = delete;
 
     void push(Item added) {
         std::lock_guard const guard(mutex_);
+        if (stopping_) {
+            return;
+        }
         items_.push_back(std::move(added));
         if (!thread_.joinable()) {
             thread_ = start_service_thread(thread_name_, serve_);
@@ -50,8 +44,19 @@ public:
         }
         changed_.notify_all();
     }
+    /// Ends the thread. Items that are left, and later ones, stay without a reply.
+    void stop() {
+        {
+            std::lock_guard const guard(mutex_);
+            stopping_ = true;
+        }
+        changed_.notify_all();
+        if (thread_.joinable()) {
+            thread_.join();
+        }
+    }
     /// Waits for the next item; with `may_be_empty`, returns at once if there is none. False: the
-    /// thread ends, and items that are left stay without a reply.
+    /// thread shall end.
     bool next(std::optional<Item> &item, bool may_be_empty = false) {
         std::unique_lock guard(mutex_);
         changed_.wait(guard,
