@@ -35,6 +35,30 @@ bool is_in_place(std::span<const device_buffers> all) {
                                [](const device_buffers &each) { return each.dst == each.src; });
 }
 
+/// Records the steps of one member, phase by phase.
+class phase_recorder {
+public:
+    void copy(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        if (to != from && nbytes > 0) {
+            current_.copies.push_back({to, from, nbytes});
+        }
+    }
+    void reduce(std::byte *to, std::vector<const void *> operands, std::size_t count) {
+        if (count > 0) {
+            current_.reductions.push_back({to, std::move(operands), count});
+        }
+    }
+    void end_phase() { phases_.push_back(std::exchange(current_, {})); }
+    std::vector<device_plan> take() {
+        end_phase();
+        return std::move(phases_);
+    }
+
+private:
+    device_plan current_;
+    std::vector<device_plan> phases_;
+};
+
 /// Builds the plans of one member.
 class device_plan_builder {
 public:
@@ -42,26 +66,27 @@ public:
                         std::size_t member)
         : args_(args), all_(all), self_(member), own_(all[member]), blocks_(table_of(args)) {}
 
-    void copy_from_root() { copy(own_.dst, all_[root()].dst, blocks_.size(self_)); }
+    void copy_from_root() { steps_.copy(own_.dst, all_[root()].dst, blocks_.size(self_)); }
     void copy_block_from_root() {
         if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
-            copy(own_.dst, all_[root()].src + before(root()), nbytes);
+            steps_.copy(own_.dst, all_[root()].src + before(root()), nbytes);
         }
     }
     void copy_block_to_root() {
         if (std::size_t const nbytes = blocks_.size(self_); nbytes > 0) {
-            copy(all_[root()].dst + before(root()), own_.src, nbytes);
+            steps_.copy(all_[root()].dst + before(root()), own_.src, nbytes);
         }
     }
     void copy_block_to_all() {
         for_others_first([&](std::size_t other) {
-            copy(all_[other].dst + blocks_.offset(self_), own_.src, blocks_.size(self_));
+            steps_.copy(all_[other].dst + blocks_.offset(self_), own_.src, blocks_.size(self_));
         });
     }
     void copy_blocks_from_all() {
         for_others_first([&](std::size_t other) {
             if (std::size_t const nbytes = blocks_.size(other); nbytes > 0) {
-                copy(own_.dst + blocks_.offset(other), all_[other].src + before(other), nbytes);
+                steps_.copy(own_.dst + blocks_.offset(other), all_[other].src + before(other),
+                            nbytes);
             }
         });
     }
@@ -81,7 +106,7 @@ public:
     // them in partitions. After it no member reads block 0.
     void reduce_block_in_place() {
         reduce_partition_to(0);
-        end_phase();
+        steps_.end_phase();
         if (self_ != 0) {
             reduce_block();
         }
@@ -111,8 +136,8 @@ public:
     // Exchanges block i of member j with block j of member i, even if only one of the two is in
     // place. Each member handles the pairs with the members that follow it, half of all.
     void exchange_blocks(std::span<std::byte> scratch) {
-        copy(own_.dst + blocks_.offset(self_), own_.src + blocks_.offset(self_),
-             blocks_.size(self_));
+        steps_.copy(own_.dst + blocks_.offset(self_), own_.src + blocks_.offset(self_),
+                    blocks_.size(self_));
         for (std::size_t step = 1; 2 * step <= all_.size(); ++step) {
             std::size_t const other = (self_ + step) % all_.size();
             bool const is_others = 2 * step == all_.size() && other < self_;
@@ -122,10 +147,7 @@ public:
         }
     }
 
-    std::vector<device_plan> take() {
-        end_phase();
-        return std::move(phases_);
-    }
+    std::vector<device_plan> take() { return steps_.take(); }
 
 private:
     [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args_.root); }
@@ -143,28 +165,25 @@ private:
         return own_partition().begin * unit_of(args_);
     }
     void copy_partition(std::size_t member, const std::byte *from) {
-        copy(all_[member].dst + partition_offset(), from + partition_offset(),
-             own_partition().count * unit_of(args_));
+        steps_.copy(all_[member].dst + partition_offset(), from + partition_offset(),
+                    own_partition().count * unit_of(args_));
     }
     void reduce_pair(std::size_t member, const std::byte *first, const std::byte *second) {
-        if (std::size_t const count = own_partition().count; count > 0) {
-            made_.reductions.push_back({all_[member].dst + partition_offset(),
-                                        {first + partition_offset(), second + partition_offset()},
-                                        count});
-        }
+        steps_.reduce(all_[member].dst + partition_offset(),
+                      {first + partition_offset(), second + partition_offset()},
+                      own_partition().count);
     }
     void exchange_blocks_with(std::size_t other, std::span<std::byte> scratch) {
         std::size_t const own_block_offset = blocks_.offset(other);
         std::size_t const other_block_offset = blocks_.offset(self_);
         for (std::size_t done = 0; done < blocks_.size(other); done += scratch.size()) {
             std::size_t const nbytes = std::min(scratch.size(), blocks_.size(other) - done);
-            copy(scratch.data(), own_.src + own_block_offset + done, nbytes);
-            copy(own_.dst + own_block_offset + done, all_[other].src + other_block_offset + done,
-                 nbytes);
-            copy(all_[other].dst + other_block_offset + done, scratch.data(), nbytes);
+            steps_.copy(scratch.data(), own_.src + own_block_offset + done, nbytes);
+            steps_.copy(own_.dst + own_block_offset + done,
+                        all_[other].src + other_block_offset + done, nbytes);
+            steps_.copy(all_[other].dst + other_block_offset + done, scratch.data(), nbytes);
         }
     }
-    void end_phase() { phases_.push_back(std::exchange(made_, {})); }
     /// Starts with the next member, so that the members do not all access the same one.
     template <typename Use>
     void for_others_first(Use &&use) {
@@ -172,21 +191,12 @@ private:
             use((self_ + i) % all_.size());
         }
     }
-    void copy(std::byte *to, const std::byte *from, std::size_t nbytes) {
-        if (to != from && nbytes > 0) {
-            made_.copies.push_back({to, from, nbytes});
-        }
-    }
     void reduce(std::byte *to, std::size_t offset, std::size_t count, std::size_t num_operands) {
-        if (count == 0) {
-            return;
-        }
-        device_reduction &added = made_.reductions.emplace_back();
-        added.to = to;
-        added.count = count;
+        std::vector<const void *> operands;
         for (const device_buffers &each : all_.first(num_operands)) {
-            added.operands.push_back(each.src + offset);
+            operands.push_back(each.src + offset);
         }
+        steps_.reduce(to, std::move(operands), count);
     }
 
     const request &args_;
@@ -194,8 +204,7 @@ private:
     std::size_t const self_;
     device_buffers const own_;
     block_table const blocks_; ///< of the own buffer, if it has blocks
-    device_plan made_;         ///< the current phase
-    std::vector<device_plan> phases_;
+    phase_recorder steps_;
 };
 
 } // namespace
