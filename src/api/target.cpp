@@ -3,8 +3,10 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
 #include "offload/offload.h"
+#include "offload/mover.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
+#include "offload/variables.h"
 #include "rma/copy.h"
 #include "runtime/collective_allocator.h"
 #include "runtime/rank_devices.h"
@@ -119,23 +121,23 @@ private:
 void *allocate_for_libomptarget(const diomp_offload_request *request) {
     active_call const inside;
     auto *const running = inside.running();
-    return running == nullptr ? nullptr : running->devices().allocate(*request);
+    return running == nullptr ? nullptr : running->devices().allocator().allocate(*request);
 }
 
 int release_for_libomptarget(std::int32_t device, void *address) {
     bool const in_arena =
         reinterpret_cast<std::uintptr_t>(address) - g_arena_base.load(std::memory_order_relaxed) <
         g_arena_span.load(std::memory_order_relaxed);
-    bool const is_ours = in_arena || offload::devices::was_segment_memory(address);
+    bool const is_ours = in_arena || offload::device_segments::was_segment_memory(address);
     active_call const inside;
     auto *const running = inside.running();
     if (!is_ours) {
         if (running != nullptr) {
-            running->devices().before_release(address);
+            running->devices().allocator().before_release(address);
         }
         return 0;
     }
-    if (running != nullptr && !running->devices().release(device, address)) {
+    if (running != nullptr && !running->devices().allocator().release(device, address)) {
         return 0; // libomptarget reports it
     }
     return 1;
@@ -158,18 +160,18 @@ Function *openmp_function(const char *name) {
     return reinterpret_cast<Function *>(found == nullptr ? ::dlsym(RTLD_DEFAULT, name) : found);
 }
 
-std::string describe(const char *order, int rank, const offload::devices::side &dst,
-                     const offload::devices::side &src, std::size_t nbytes) {
+std::string describe(const char *order, int rank, const offload::transfer_side &dst,
+                     const offload::transfer_side &src, std::size_t nbytes) {
     return fmt::format(fmt::runtime(order), fmt::arg("rank", rank), fmt::arg("dst", dst.pointer),
                        fmt::arg("dst_device", dst.device), fmt::arg("src", src.pointer),
                        fmt::arg("src_device", src.device), fmt::arg("nbytes", nbytes));
 }
 
-using side = offload::devices::side;
+using side = offload::transfer_side;
 
 /// A put or get without a cached translation.
 [[gnu::noinline]] int move_slow_path(const char *function, const void *site,
-                                     offload::devices::transfer_mode how, int rank, const side &dst,
+                                     offload::transfer_mode how, int rank, const side &dst,
                                      const side &src, std::size_t nbytes) noexcept {
     bool const is_put = how.dir == rma::direction::put;
     return api::call(
@@ -186,8 +188,8 @@ using side = offload::devices::side;
             offload::translation learned;
             side const &remote = is_put ? dst : src;
             side const &local = is_put ? src : dst;
-            auto moved =
-                running.devices().move(how, world_rank{rank}, remote, local, nbytes, learned);
+            auto moved = running.devices().mover().move(how, world_rank{rank}, remote, local,
+                                                        nbytes, learned);
             DIOMP_TRY(moved);
             if (how.nonblocking && !running.transfers().all_direct()) {
                 g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
@@ -208,8 +210,8 @@ using side = offload::devices::side;
 }
 
 /// A transfer by another cached translation, or by the slow path.
-int move_uninlined(const char *function, const void *site, offload::devices::transfer_mode how,
-                   int rank, void *dst, int dst_device, const void *src, int src_device,
+int move_uninlined(const char *function, const void *site, offload::transfer_mode how, int rank,
+                   void *dst, int dst_device, const void *src, int src_device,
                    std::size_t nbytes) noexcept {
     bool const is_put = how.dir == rma::direction::put;
     auto const *const translation =
@@ -262,8 +264,8 @@ struct device_pair {
 }
 
 /// A non-blocking transfer; *how.event is null if it is complete on return.
-int start(const char *function, const void *site, offload::devices::transfer_mode how, int rank,
-          void *dst, int dst_device, const void *src, int src_device, std::size_t nbytes) noexcept {
+int start(const char *function, const void *site, offload::transfer_mode how, int rank, void *dst,
+          int dst_device, const void *src, int src_device, std::size_t nbytes) noexcept {
     bool const is_put = how.dir == rma::direction::put;
     bool const is_cached =
         is_put ? matches_current(true, rank, dst, dst_device, src, src_device, nbytes)
@@ -297,7 +299,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
         g_epoch);
     invalidate_translations();
     if (g_has_images.load(std::memory_order_acquire)) {
-        running.devices().open_variables();
+        running.devices().variables().open();
     }
     g_active_calls.store(0, std::memory_order_release);
 }
@@ -306,7 +308,7 @@ void diomp::api::on_images_registered() {
     g_has_images.store(true, std::memory_order_release);
     active_call const inside;
     if (auto *const running = inside.running(); running != nullptr) {
-        running->devices().open_variables();
+        running->devices().variables().open();
     }
 }
 
@@ -335,7 +337,7 @@ void diomp_offload_variables(const diomp_variable_table *known) noexcept {
     if (known == nullptr) {
         active_call const inside;
         if (auto *const running = inside.running(); running != nullptr) {
-            running->devices().close_variables();
+            running->devices().variables().close();
         }
         g_variables.store(nullptr, std::memory_order_release);
     } else if (known->version >= DIOMP_VARIABLE_TABLE_VERSION) {
@@ -412,7 +414,7 @@ int ompx_target_segment_info(int device, ompx_segment_info_t *info) noexcept {
         "ompx_target_segment_info", DIOMP_SITE, [&] { return fmt::format("device={}", device); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(info, "info"));
-            auto segment = running.devices().segment_of(device);
+            auto segment = running.devices().segments().segment_of(device);
             DIOMP_TRY(segment);
             *info = segment.value()->info();
             return {};

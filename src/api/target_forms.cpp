@@ -5,6 +5,7 @@
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "offload/offload.h"
+#include "offload/mover.h"
 
 #include <utility>
 
@@ -12,7 +13,7 @@ using namespace diomp;
 
 namespace {
 
-using side = offload::devices::side;
+using side = offload::transfer_side;
 
 std::string describe(rma::direction dir, int rank, const side &dst, const side &src) {
     std::string const to = fmt::format("dst={}, dst_device={}", dst.pointer, dst.device);
@@ -34,8 +35,8 @@ int move_rect(const char *function, const void *site, rma::direction dir, int ra
             auto shape = api::make_box(given);
             DIOMP_TRY(shape);
             bool const is_put = dir == rma::direction::put;
-            auto moved = running.devices().move_box(dir, world_rank{rank}, is_put ? dst : src,
-                                                    is_put ? src : dst, shape.value());
+            auto moved = running.devices().mover().move_box(
+                dir, world_rank{rank}, is_put ? dst : src, is_put ? src : dst, shape.value());
             DIOMP_TRY(moved);
             stats = {rma::name(moved.value()), api::box_bytes(shape.value())};
             return {};
@@ -54,9 +55,9 @@ int move_detached(const char *function, const void *site, rma::direction dir, in
             bool const is_put = dir == rma::direction::put;
             ompx_event_t event = nullptr;
             offload::translation unused;
-            auto moved = running.devices().move({.dir = dir, .nonblocking = true, .event = &event},
-                                                world_rank{rank}, is_put ? dst : src,
-                                                is_put ? src : dst, nbytes, unused);
+            auto moved = running.devices().mover().move(
+                {.dir = dir, .nonblocking = true, .event = &event}, world_rank{rank},
+                is_put ? dst : src, is_put ? src : dst, nbytes, unused);
             DIOMP_TRY(moved);
             api::fulfil_after(running, event, function, task);
             stats = {rma::name(moved.value()), nbytes};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Resolves the buffers of collectives on devices.
 #include "device_coll/device_collectives.h"
+#include "offload/stream_copies.h"
+#include "offload/translator.h"
 
 #include <algorithm>
 
@@ -16,7 +18,7 @@ device_collectives::find(const void *pointer, int device, std::size_t nbytes) {
     if (nbytes == 0) {
         return made;
     }
-    auto found = devices_.locate_own(pointer, device, nbytes);
+    auto found = devices_.translator().locate_own(pointer, device, nbytes);
     DIOMP_TRY(found);
     made.location = found.value();
     made.host = made.location.on == nullptr ? made.location.address : nullptr;
@@ -59,7 +61,7 @@ device_collectives::find_loadable(const group::group &members, const request &ar
             return std::span<const coll::endpoint_buffers>{}; // the general path reports it
         }
         if (use.src_bytes > 0) {
-            auto found = devices_.locate_own(args.src, on, use.src_bytes);
+            auto found = devices_.translator().locate_own(args.src, on, use.src_bytes);
             DIOMP_TRY(found);
             if (found.value().on != nullptr) {
                 return std::span<const coll::endpoint_buffers>{};
@@ -67,7 +69,7 @@ device_collectives::find_loadable(const group::group &members, const request &ar
             own[own_index].src = found.value().address;
         }
         if (use.dst_bytes > 0) {
-            auto found = devices_.locate_own(args.dst, on, use.dst_bytes);
+            auto found = devices_.translator().locate_own(args.dst, on, use.dst_bytes);
             DIOMP_TRY(found);
             if (found.value().on != nullptr) {
                 return std::span<const coll::endpoint_buffers>{};
@@ -104,7 +106,9 @@ status device_collectives::prepare_host_copy(device_buffer_view &of, bool is_rea
     }
     of.copy = std::make_unique_for_overwrite<std::byte[]>(of.nbytes);
     of.host = of.copy.get();
-    return is_read ? devices_.copy_own(of.location, of.host, of.nbytes, false) : status{};
+    return is_read
+               ? devices_.copies().copy(*of.location.on, of.host, of.location.address, of.nbytes)
+               : status{};
 }
 
 } // namespace diomp::device_coll

@@ -5,6 +5,7 @@
 #include "base/per_thread.h"
 #include "coll/device_plan.h"
 #include "device_coll/vendor/plan.h"
+#include "offload/stream_copies.h"
 
 #include <fmt/core.h>
 
@@ -142,7 +143,8 @@ status device_collectives::run_through_host(group::group &members, checked_call 
     for (const endpoint_views &each : call.own) {
         bool const is_source = call.args.what == operation::bcast && each.use.reads_dst;
         if (each.dst.nbytes > 0 && each.dst.location.on != nullptr && !is_source) {
-            DIOMP_TRY(devices_.copy_own(each.dst.location, each.dst.host, each.dst.nbytes, true));
+            DIOMP_TRY(devices_.copies().copy(*each.dst.location.on, each.dst.location.address,
+                                             each.dst.host, each.dst.nbytes));
         }
     }
     return {};
@@ -286,7 +288,7 @@ device_collectives::cached_call &device_collectives::last_call() {
 bool device_collectives::matches(const cached_call &last, const group::group &members,
                                  const request &args, int device) const {
     return last.by == this && last.of == &members && last.version == vendors_.version() &&
-           last.epoch == devices_.epoch() && last.device == device && args.blocks == nullptr &&
+           last.epoch == segments_.epoch() && last.device == device && args.blocks == nullptr &&
            last.args.what == args.what && last.dst == args.dst && last.src == args.src &&
            last.args.amount == args.amount && last.args.type == args.type &&
            last.args.op == args.op && last.args.root == args.root;
@@ -315,7 +317,7 @@ status device_collectives::run_uncached(group::group &members, const request &ar
             cached_call &last = last_call();
             last.by = nullptr;
             std::uint64_t const version = vendors_.version();
-            std::uint64_t const epoch = devices_.epoch();
+            std::uint64_t const epoch = segments_.epoch();
             auto own = find_loadable(members, args, device, last.buffers);
             DIOMP_TRY(own);
             if (!own.value().empty()) {

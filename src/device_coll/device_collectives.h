@@ -36,9 +36,9 @@ public:
     device_collectives(coll::collectives &collectives, offload::devices &devices,
                        messaging::engine &engine, group::group_registry &groups,
                        vendor_choice::options chosen)
-        : collectives_(collectives), devices_(devices), engine_(engine),
-          vendors_(collectives, devices, groups, std::move(chosen)), direct_(devices),
-          node_collectives_(collectives, devices, direct_) {}
+        : collectives_(collectives), devices_(devices), segments_(devices.segments().table()),
+          engine_(engine), vendors_(collectives, devices, groups, std::move(chosen)),
+          direct_(devices), node_collectives_(collectives, devices, direct_) {}
 
     /// Runs a collective; blocks. The buffers in `args` are device or mapped host addresses.
     /// `device` is one of the caller's endpoints in the group or OMPX_GROUP_DEVICES; in a group of
@@ -133,6 +133,7 @@ private:
 
     coll::collectives &collectives_;
     offload::devices &devices_;
+    const offload::segment_table &segments_;
     messaging::engine &engine_;
     vendor_choice vendors_;
     direct_collectives direct_;

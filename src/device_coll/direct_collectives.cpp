@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 #include "coll/device_plan.h"
+#include "offload/path_selector.h"
+#include "offload/stream_copies.h"
 
 #include <fmt/core.h>
 
@@ -115,7 +117,9 @@ buffer_info direct_collectives::describe(const group::group &members, const requ
     auto const locate = [&](const offload::device_ptr &at, std::size_t nbytes,
                             std::uint64_t &into) {
         if (nbytes > 0) {
-            auto const found = devices_.offset_in_segment(info.device, at);
+            auto const *const segment =
+                at.on == nullptr ? nullptr : devices_.segments().table().find(info.device);
+            auto const found = segment == nullptr ? std::nullopt : segment->offset_of(at.address);
             into = found.value_or(0);
             is_eligible = is_eligible && found.has_value();
         }
@@ -123,7 +127,7 @@ buffer_info direct_collectives::describe(const group::group &members, const requ
     locate(own.dst, own.use.dst_bytes, info.dst);
     locate(own.src, own.use.src_bytes, info.src);
     if (is_eligible && coll::is_reduction(args.what)) {
-        offload::accelerator const &on = *devices_.accelerator_of(info.device);
+        offload::accelerator const &on = *devices_.segments().accelerator_of(info.device);
         is_eligible = on.backend->can_reduce(on.id, reduction_of(members, args));
     }
     info.is_eligible = is_eligible ? 1 : 0;
@@ -149,18 +153,20 @@ result<direct_collectives::own_plan> direct_collectives::plan(const group::group
                                                               const call_info &info,
                                                               std::size_t own_index) {
     std::size_t const self = members.own(own_index);
-    offload::accelerator const &by = *devices_.accelerator_of(device_of(members, self));
+    offload::accelerator const &by = *devices_.segments().accelerator_of(device_of(members, self));
     std::vector<device_buffers> remote(members.count());
     for (std::size_t member = 0; member < remote.size(); ++member) {
         world_rank const owner = members.members()[members.endpoints()[member].member];
         const buffer_info &there = info.all()[member];
         if (there.dst_bytes > 0) {
-            auto dst = devices_.address_for(owner, {there.device, there.dst}, there.dst_bytes, by);
+            auto dst =
+                devices_.paths().address_for(owner, {there.device, there.dst}, there.dst_bytes, by);
             DIOMP_TRY(dst);
             remote[member].dst = dst.value();
         }
         if (there.src_bytes > 0) {
-            auto src = devices_.address_for(owner, {there.device, there.src}, there.src_bytes, by);
+            auto src =
+                devices_.paths().address_for(owner, {there.device, there.src}, there.src_bytes, by);
             DIOMP_TRY(src);
             remote[member].src = src.value();
         }
@@ -202,7 +208,7 @@ status direct_collectives::run_on_own_devices(const group::group &members, const
     std::vector<std::pair<const offload::accelerator *, device::ticket>> in_flight;
     for (std::size_t own_index = 0; own_index < plans.size(); ++own_index) {
         offload::accelerator const &by =
-            *devices_.accelerator_of(device_of(members, members.own(own_index)));
+            *devices_.segments().accelerator_of(device_of(members, members.own(own_index)));
         auto started = by.streams->start(by.id, [&](device::queue &on) {
             return start_plan(on, how, plans[own_index].phases[phase]);
         });
@@ -213,7 +219,7 @@ status direct_collectives::run_on_own_devices(const group::group &members, const
         }
     }
     for (auto const &[by, ticket] : in_flight) {
-        if (status waited = devices_.wait_for(*by, ticket); !waited) {
+        if (status waited = devices_.copies().wait_for(*by, ticket); !waited) {
             note(waited.take_failure());
         }
     }

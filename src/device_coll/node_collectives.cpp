@@ -2,6 +2,7 @@
 #include "device_coll/internal/node_collectives.h"
 
 #include "base/log.h"
+#include "offload/stream_copies.h"
 
 #include <fmt/core.h>
 
@@ -150,7 +151,8 @@ status node_collectives::run_inter_node(const call &of, status local_status,
 status node_collectives::copy_leader_buffer(const call &of, std::size_t offset, std::byte *host,
                                             std::size_t nbytes, bool to_device) {
     offload::device_ptr const &dst = of.own.front().dst;
-    return devices_.copy_own({dst.address + offset, dst.on}, host, nbytes, to_device);
+    return to_device ? devices_.copies().copy(*dst.on, dst.address + offset, host, nbytes)
+                     : devices_.copies().copy(*dst.on, host, dst.address + offset, nbytes);
 }
 
 status node_collectives::bcast_between_leaders(const call &of, std::size_t root_node) {

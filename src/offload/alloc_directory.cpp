@@ -179,8 +179,7 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
     calls_.reply(incoming.source, request.header.id, reply);
 }
 
-status alloc_directory::invalidate(int device, std::uint64_t offset,
-                                   const device_segment::sharer_set &sharers) {
+status alloc_directory::invalidate(int device, std::uint64_t offset, const sharer_set &sharers) {
     if (sharers.mapped_ranks) {
         reinterpret_cast<memory::published_state *>(engine_.transport().direct_base(self_))
             ->device_generation.fetch_add(1, std::memory_order_acq_rel);

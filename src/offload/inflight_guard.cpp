@@ -26,6 +26,14 @@ void inflight_guard::add(const std::byte *begin, std::size_t nbytes, rma::local_
     num_.store(ranges_.size(), std::memory_order_release);
 }
 
+status inflight_guard::wait_for_copies() {
+    // Loaded first: usually there are no copies, and an exchange takes as long as a small map.
+    return has_unwaited_copies_.load(std::memory_order_acquire) &&
+                   has_unwaited_copies_.exchange(false, std::memory_order_acq_rel)
+               ? transfers_.device_copies().wait()
+               : status();
+}
+
 status inflight_guard::wait_until_unused(const std::byte *begin, std::size_t nbytes) {
     auto const from = reinterpret_cast<std::uintptr_t>(begin);
     std::uintptr_t const to =

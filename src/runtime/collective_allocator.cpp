@@ -155,9 +155,9 @@ result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kin
                                                         std::size_t nbytes) {
     bool const asymmetric = kind == OMPX_MEM_ASYMMETRIC;
     std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
-    auto taken = devices_.allocate_kind(device, kind, nbytes, number);
+    auto taken = devices_.allocator().allocate_kind(device, kind, nbytes, number);
     if (kind != OMPX_MEM_LOCAL) {
-        int const local_index = devices_.device_index_of(device);
+        int const local_index = devices_.directory().device_index_of(device);
         auto call = asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device,
                                               local_index, 0)
                                : signature_of(sync::operation::target_alloc_symmetric, device,
@@ -170,23 +170,23 @@ result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kin
                                                 "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");
             !agreed) {
             if (taken) {
-                DIOMP_TRY(devices_.deallocate(*devices_.segment_of(device).value(), taken.value()));
+                DIOMP_TRY(devices_.allocator().deallocate(*devices_.segments().segment_of(device).value(), taken.value()));
             }
             return agreed.take_failure();
         }
     }
     DIOMP_TRY(taken);
     num_asymmetric_on_devices_ += asymmetric ? 1 : 0;
-    return static_cast<void *>(devices_.segment_of(device).value()->base() + taken.value());
+    return static_cast<void *>(devices_.segments().segment_of(device).value()->base() + taken.value());
 }
 
 status collective_allocator::free_on_device(int device, void *ptr) {
     if (ptr == nullptr) {
         return {};
     }
-    auto segment = devices_.segment_of(device);
+    auto segment = devices_.segments().segment_of(device);
     DIOMP_TRY(segment);
-    auto const found = devices_.find_allocation_at(device, ptr);
+    auto const found = devices_.segments().table().find_allocation_at(device, ptr);
     if (!found) {
         return error(OMPX_ERR_ADDRESS,
                      fmt::format("no allocation of device {} starts there: it was freed before, or "
@@ -206,10 +206,10 @@ status collective_allocator::free_on_device(int device, void *ptr) {
         // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
         auto const call_lock = groups_.world().lock_calls();
         DIOMP_TRY(groups_.world().arrive_and_wait(
-            signature_of(sync::operation::target_free, device, devices_.device_index_of(device),
+            signature_of(sync::operation::target_free, device, devices_.directory().device_index_of(device),
                          found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
-    return devices_.deallocate(*segment.value(), found->offset);
+    return devices_.allocator().deallocate(*segment.value(), found->offset);
 }
 
 } // namespace diomp::runtime

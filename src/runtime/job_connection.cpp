@@ -66,10 +66,10 @@ status job_connection::create_arena() {
     options.usable_bytes = wanted;
     bool const chosen = settings_.device_segment_size_bytes == 0;
     // Saturating: a size that is too large is reported later.
-    std::size_t const each = chosen ? offload::devices::min_segment_bytes
+    std::size_t const each = chosen ? offload::device_segments::min_segment_bytes
                                     : std::min<std::size_t>(settings_.device_segment_size_bytes,
                                                             transport::arena::max_span());
-    options.device_bytes = each * static_cast<std::size_t>(offload::devices::num_host_devices);
+    options.device_bytes = each * static_cast<std::size_t>(offload::device_segments::num_host_devices);
     options.choose_device_bytes = chosen;
     options.is_in_core = settings_.core.whole_arena;
     options.control_bytes = transport::control_bytes_per_rank();

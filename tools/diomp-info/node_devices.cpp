@@ -2,7 +2,7 @@
 #include "node_devices.h"
 
 #include "device/numa.h"
-#include "offload/offload.h"
+#include "offload/device_segments.h"
 
 #include <fmt/core.h>
 
@@ -59,7 +59,7 @@ device_list find_host_devices() {
     listed_device each;
     each.details.name = "LLVM's host plugin";
     each.details.host_loadable = true;
-    list.devices.assign(offload::devices::num_host_devices, each);
+    list.devices.assign(offload::device_segments::num_host_devices, each);
     list.peer_access.assign(list.devices.size(), std::vector<bool>(list.devices.size(), true));
     return list;
 }

@@ -9,6 +9,7 @@
 
 #include "memory/memory.h"
 #include "messaging/call.h"
+#include "offload/internal/identity.h"
 #include "offload/internal/segment_table.h"
 
 #include <atomic>
@@ -90,7 +91,7 @@ public:
 
     /// Invalidates all ranks' entries for an allocation before it is freed. Waits for the sharers
     /// on other nodes only.
-    status invalidate(int device, std::uint64_t offset, const device_segment::sharer_set &sharers);
+    status invalidate(int device, std::uint64_t offset, const sharer_set &sharers);
 
     /// The generation counter of a rank whose slot is mapped here, otherwise nullptr.
     [[nodiscard]] const std::atomic<std::uint64_t> *generation_of(world_rank owner) const;

@@ -22,6 +22,11 @@ public:
     /// Marks [begin, begin + nbytes) as in use until `until` is done; null: not in use.
     void add(const std::byte *begin, std::size_t nbytes, rma::local_completion until);
 
+    /// Records that a stream copies without a call that waits for it.
+    void add_copy() { has_unwaited_copies_.store(true, std::memory_order_release); }
+    /// Waits for the copies by streams, which may use any memory.
+    status wait_for_copies();
+
     /// True if all ranges added so far have been found unused since. May lag behind: a range counts
     /// as in use until prune_finished() or wait_until_unused() has seen its end.
     [[nodiscard]] bool empty() const { return num_.load(std::memory_order_acquire) == 0; }
@@ -39,6 +44,7 @@ private:
     void prune_finished();
 
     rma::transfers &transfers_;
+    std::atomic<bool> has_unwaited_copies_{false};
     std::atomic<std::size_t> num_{0}; ///< size of ranges_
     std::mutex mutex_;                ///< leaf lock; guards the members below
     std::vector<inflight_range> ranges_;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Translates a pointer and a device number to memory, on this rank and on another.
+#include "offload/translator.h"
+
+#include "base/per_thread.h"
+#include "offload/device_segments.h"
+#include "offload/internal/alloc_directory.h"
 #include "offload/internal/segment_memory.h"
-#include "offload/offload.h"
+#include "offload/variables.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <vector>
 
 namespace diomp::offload {
 namespace {
@@ -35,47 +41,34 @@ constexpr const char *same_order =
     "map the same variables in the same order on all ranks and call a barrier after it, or use "
     "ompx_target_alloc";
 
-} // namespace
-
-error devices::past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
+error past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
     return {OMPX_ERR_RANGE,
             fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
                         nbytes, what, left),
             "check the size and the offset of the transfer, and the mapped section"};
 }
 
-status devices::check_device(int device, int num, const char *argument) const {
-    if (device < -1 || device > num) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("{} is {}, but this process has {} device{}", argument, device,
-                                 num, num == 1 ? "" : "s"),
-                     fmt::format("pass 0 to {}, or omp_get_initial_device() ({}) for the host",
-                                 num - 1, num));
-    }
-    return {};
+std::uint64_t offset_in(const variable &of, const void *pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(of.host);
 }
 
-std::string devices::describe(const device_allocation &what) const {
+} // namespace
+
+translator::translator(const openmp_devices &openmp, device_segments &segments,
+                       alloc_directory &directory, variables &declared,
+                       memory::address_space &space, const memory::segment &host,
+                       const transport::arena &arena, world_rank self)
+    : openmp_(openmp), segments_(segments), table_(segments.table()), directory_(directory),
+      variables_(declared), space_(space), host_(host), arena_(arena), self_(self) {}
+
+std::string translator::describe(const device_allocation &what) const {
     std::string const text = offload::describe(identify(what.host, host_));
     return fmt::format("{} bytes at offset {}{}", what.nbytes, what.offset,
                        text.empty() ? "" : " (" + text + ")");
 }
 
-device_segment *devices::segment_containing(const void *address) const {
-    if (!space_.in_arena(address) && !has_accelerators_.load(std::memory_order_acquire)) {
-        return nullptr;
-    }
-    for (int device = 0; device < max_devices; ++device) {
-        device_segment *const segment = segments_.find(device);
-        if (segment != nullptr && segment->offset_of(address)) {
-            return segment;
-        }
-    }
-    return nullptr;
-}
-
-result<std::byte *> devices::device_address(const void *pointer, int device) const {
-    if (device_segment const *const around = segment_containing(pointer); around != nullptr) {
+result<std::byte *> translator::device_address(const void *pointer, int device) const {
+    if (device_segment const *const around = table_.containing(pointer); around != nullptr) {
         if (around->device() != device) {
             return error(OMPX_ERR_ADDRESS,
                          fmt::format("{} is in the memory of device {}, not of device {}", pointer,
@@ -84,16 +77,15 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
         }
         return static_cast<std::byte *>(const_cast<void *>(pointer));
     }
-    void *const mapped =
-        openmp_.mapped_address == nullptr ? nullptr : openmp_.mapped_address(pointer, device);
+    void *const mapped = openmp_.mapped_address(pointer, device);
     if (mapped == nullptr) {
-        if (auto remote = remote_device_error(device)) {
+        if (auto remote = openmp_.remote_device_error(device)) {
             return std::move(*remote);
         }
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is neither mapped on device {} nor in its segment", pointer, device),
-            segments_.find(device) == nullptr
+            table_.find(device) == nullptr
                 ? "map it first (target enter data); if it is mapped, run with DiOMP's "
                   "libomptarget: compile with diompcc, or start with diomp-run"
                 : "map it first (target enter data), or pass an address of omp_target_alloc or "
@@ -102,40 +94,39 @@ result<std::byte *> devices::device_address(const void *pointer, int device) con
     return static_cast<std::byte *>(mapped);
 }
 
-int devices::own_device_of(const void *pointer, int device) const {
-    if (device_segment const *const around = segment_containing(pointer); around != nullptr) {
+int translator::own_device_of(const void *pointer, int device) const {
+    if (device_segment const *const around = table_.containing(pointer); around != nullptr) {
         return around->device();
     }
     auto const is_mapped = [&](int candidate) {
-        return openmp_.mapped_address != nullptr &&
-               openmp_.mapped_address(pointer, candidate) != nullptr;
+        return openmp_.mapped_address(pointer, candidate) != nullptr;
     };
     if (is_mapped(device)) {
         return device;
     }
-    std::vector<int> const driven_devices = alloc_directory_.own_devices();
+    std::vector<int> const driven_devices = directory_.own_devices();
     auto const found = std::ranges::find_if(driven_devices, is_mapped);
     return found == driven_devices.end() ? device : *found;
 }
 
-result<devices::local_side> devices::locate_local(const void *pointer, int device, int num,
-                                                  std::size_t nbytes) {
-    if (is_host(device, num)) {
+result<local_side> translator::locate_local(const void *pointer, int device, int num,
+                                            std::size_t nbytes) {
+    if (openmp_.is_host(device, num)) {
         return local_side{{static_cast<std::byte *>(const_cast<void *>(pointer)), nullptr},
                           {0, std::numeric_limits<std::size_t>::max(), 0}};
     }
     auto address = device_address(pointer, device);
-    device_segment *const segment = segments_.find(device);
+    device_segment *const segment = table_.find(device);
     auto const offset =
         address && segment != nullptr ? segment->offset_of(address.value()) : std::nullopt;
     if (!offset) {
-        if (auto const of = variables_.find(pointer)) {
+        if (auto const of = variables_.own().find(pointer)) {
             return locate_own_variable(*of, pointer, device, nbytes);
         }
     }
     DIOMP_TRY(address);
     if (segment == nullptr) {
-        return no_segment_error(device);
+        return segments_.no_segment_error(device);
     }
     device_ptr const at{address.value(),
                         segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
@@ -164,9 +155,9 @@ result<devices::local_side> devices::locate_local(const void *pointer, int devic
     return located;
 }
 
-result<devices::remote_side> devices::locate_remote(world_rank rank, const void *pointer,
-                                                    int device, int num, std::size_t nbytes) {
-    if (is_host(device, num)) {
+result<remote_side> translator::locate_remote(world_rank rank, const void *pointer, int device,
+                                              int num, std::size_t nbytes) {
+    if (openmp_.is_host(device, num)) {
         auto location = space_.locate(rank, pointer, nbytes);
         DIOMP_TRY(location);
         return remote_side{location.value(), {}, nullptr, {}};
@@ -180,7 +171,7 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
                            at.on,
                            {}};
     }
-    if (space_.in_arena(pointer) && segment_containing(pointer) == nullptr &&
+    if (space_.in_arena(pointer) && table_.containing(pointer) == nullptr &&
         !space_.own_offset(pointer)) {
         auto location = locate_peer_address(rank, pointer, device, nbytes);
         DIOMP_TRY(location);
@@ -188,17 +179,17 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     }
     int const own_device = own_device_of(pointer, device);
     auto address = device_address(pointer, own_device);
-    device_segment *const segment = segments_.find(own_device);
+    device_segment *const segment = table_.find(own_device);
     auto const offset =
         address && segment != nullptr ? segment->offset_of(address.value()) : std::nullopt;
     if (!offset) {
-        if (auto const of = variables_.find(pointer)) {
+        if (auto const of = variables_.own().find(pointer)) {
             return locate_variable(rank, *of, pointer, device, nbytes);
         }
     }
     DIOMP_TRY(address);
     if (!offset) {
-        if (auto remote = remote_device_error(own_device)) {
+        if (auto remote = openmp_.remote_device_error(own_device)) {
             return std::move(*remote);
         }
         return error(OMPX_ERR_ADDRESS,
@@ -227,16 +218,16 @@ result<devices::remote_side> devices::locate_remote(world_rank rank, const void 
     return found;
 }
 
-result<devices::remote_side> devices::locate_counterpart(world_rank rank, int device,
-                                                         const device_segment &segment,
-                                                         const device_allocation &own,
-                                                         std::uint64_t offset, std::size_t nbytes) {
+result<remote_side> translator::locate_counterpart(world_rank rank, int device,
+                                                   const device_segment &segment,
+                                                   const device_allocation &own,
+                                                   std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const inside = offset - own.offset;
     bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
     key_kind const kind = asymmetric ? key_kind::number : key_kind::offset;
     std::uint64_t const key = asymmetric ? own.number : own.offset;
-    auto lookup = alloc_directory_.find(rank, device, kind, key, asymmetric ? 0 : own.nbytes,
-                                        device == segment.device());
+    auto lookup = directory_.find(rank, device, kind, key, asymmetric ? 0 : own.nbytes,
+                                  device == segment.device());
     DIOMP_TRY(lookup);
     alloc_directory::lookup_result const &found_there = lookup.value();
     if (!found_there.what) {
@@ -259,7 +250,7 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, int de
                                  text.empty() ? "" : " (" + text + ")", describe(own)),
                      same_order);
     }
-    alloc_directory_.cache(rank, device, kind, key, found_there);
+    directory_.cache(rank, device, kind, key, found_there);
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {
         return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
@@ -276,8 +267,8 @@ result<devices::remote_side> devices::locate_counterpart(world_rank rank, int de
     return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
 }
 
-result<memory::location> devices::locate_peer_address(world_rank rank, const void *pointer,
-                                                      int device, std::size_t nbytes) {
+result<memory::location> translator::locate_peer_address(world_rank rank, const void *pointer,
+                                                         int device, std::size_t nbytes) {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
     std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(arena_.slot(rank));
     if (from_slot >= arena_.slot_bytes()) {
@@ -286,7 +277,7 @@ result<memory::location> devices::locate_peer_address(world_rank rank, const voi
             fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
             "pass an address of the rank that the call names, or of this rank");
     }
-    auto lookup = alloc_directory_.find(rank, device, key_kind::address, address);
+    auto lookup = directory_.find(rank, device, key_kind::address, address);
     DIOMP_TRY(lookup);
     if (!lookup.value().what) {
         return error(OMPX_ERR_ADDRESS,
@@ -294,7 +285,7 @@ result<memory::location> devices::locate_peer_address(world_rank rank, const voi
                                  rank.value(), device),
                      "the memory was freed or unmapped, or the address or device is wrong");
     }
-    alloc_directory_.cache(rank, device, key_kind::address, address, lookup.value());
+    directory_.cache(rank, device, key_kind::address, address, lookup.value());
     remote_allocation const &there = *lookup.value().what;
     std::uint64_t const left =
         there.base + there.nbytes - std::min(address, there.base + there.nbytes);
@@ -306,13 +297,100 @@ result<memory::location> devices::locate_peer_address(world_rank rank, const voi
     return space_.location_at(rank, address);
 }
 
-result<devices::located_sides> devices::locate(world_rank rank, const side &remote,
-                                               const side &local, int num, std::size_t nbytes,
-                                               translation &reusable) {
+result<local_side> translator::locate_own_variable(const variable &of, const void *pointer,
+                                                   int device, std::size_t nbytes) {
+    auto copy = variables_.own().locate_copy(of, device);
+    DIOMP_TRY(copy);
+    std::uint64_t const left = of.nbytes - offset_in(of, pointer);
+    if (nbytes > left) {
+        return past_end_error(
+            fmt::format("the variable {} of {} bytes on device {}", of.name, of.nbytes, device),
+            left, nbytes);
+    }
+    return local_side{{copy.value().address + offset_in(of, pointer), copy.value().on}, {}};
+}
+
+result<remote_side> translator::locate_variable(world_rank rank, const variable &of,
+                                                const void *pointer, int device,
+                                                std::size_t nbytes) {
+    if (auto remote = openmp_.remote_device_error(device)) {
+        return std::move(*remote);
+    }
+    auto located = variables_.remote().locate_copy(rank, device, of);
+    DIOMP_TRY(located);
+    remote_copy const &there = located.value();
+    std::uint64_t const left = of.nbytes - offset_in(of, pointer);
+    if (nbytes > left) {
+        return past_end_error(fmt::format("rank {}'s variable {} of {} bytes on device {}",
+                                          rank.value(), of.name, of.nbytes, there.device),
+                              left, nbytes);
+    }
+    std::uint64_t const address = there.address + offset_in(of, pointer);
+    remote_side found;
+    found.is_constant = there.is_constant;
+    if (there.on_accelerator) {
+        found.device_memory =
+            remote_device_memory{there.device, std::nullopt, address, transport::memory_kind::host};
+        return found;
+    }
+    // Registered by the owner while it exists.
+    auto location = space_.locate(rank, reinterpret_cast<const void *>(address), nbytes);
+    if (!location) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("rank {} no longer has a copy of {}: its program has ended",
+                                 rank.value(), of.name),
+                     "call a barrier after the last transfer");
+    }
+    found.location = location.value();
+    return found;
+}
+
+status remote_side::check_writable(rma::direction dir) const {
+    return is_constant && dir == rma::direction::put
+               ? status(error(OMPX_ERR_ADDRESS, "the other rank's copy of the variable is constant",
+                              "only get from it"))
+               : status();
+}
+
+result<device_ptr> translator::locate_own(const void *pointer, int device, std::size_t nbytes) {
+    // OpenMP's lookup of a mapping takes a lock and a search. Results are cached per thread, since
+    // a program passes few different arrays.
+    struct cached_lookup {
+        const translator *by = nullptr;
+        std::uint64_t epoch = 0;
+        int device = 0;
+        translated_range range;
+    };
+    struct lookup_cache {
+        std::array<cached_lookup, 8> all;
+        std::size_t oldest = 0;
+    };
+    lookup_cache &lookups = per_thread<lookup_cache>::get();
+    std::uint64_t const epoch = table_.epoch();
+    for (cached_lookup const &each : lookups.all) {
+        if (each.by == this && each.epoch == epoch && each.device == device &&
+            each.range.contains(pointer, nbytes)) {
+            return device_ptr{each.range.translate(pointer), nullptr};
+        }
+    }
+    int const num = openmp_.count();
+    DIOMP_TRY(openmp_devices::check(device, num, "device"));
+    auto found = locate_local(pointer, device, num, nbytes);
+    DIOMP_TRY(found);
+    if (epoch != 0 && found.value().range.nbytes > 0 && found.value().at.on == nullptr) {
+        lookups.all[lookups.oldest] = {this, epoch, device, found.value().range};
+        lookups.oldest = (lookups.oldest + 1) % lookups.all.size();
+    }
+    return found.value().at;
+}
+
+result<located_sides> translator::locate(world_rank rank, const transfer_side &remote,
+                                         const transfer_side &local, int num, std::size_t nbytes,
+                                         translation &reusable) {
     // Read before the lookups, so that later changes invalidate the translation.
     translation found;
-    found.epoch = epoch();
-    found.peer_generation = alloc_directory_.generation_of(rank);
+    found.epoch = table_.epoch();
+    found.peer_generation = directory_.generation_of(rank);
     if (found.peer_generation != nullptr) {
         found.generation = found.peer_generation->load(std::memory_order_acquire);
     }

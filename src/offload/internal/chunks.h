@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Shared parts of transfers through host memory (bounce*.cpp): the chunk size, the pipeline and its
-// pinned buffers.
+// Cuts transfers through host memory into chunks, and keeps several of them in flight. Runs of a
+// box, of any length, are packed, so that a chunk holds as many as fit.
 #pragma once
 
-#include "offload/internal/bounce.h"
+#include "base/result.h"
+#include "rma/rma.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <mutex>
+#include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace diomp::offload {
 
@@ -18,8 +20,6 @@ namespace diomp::offload {
 inline constexpr std::size_t chunk_bytes = std::size_t{512} << 10;
 /// Chunks that a requester has in flight.
 inline constexpr std::size_t pipeline_depth = 4;
-/// One chunk is copied by the device while the other is produced or consumed.
-inline constexpr std::size_t pinned_pair_chunks = 2;
 
 inline void keep_first_error(status &outcome, status later) {
     if (outcome) {
@@ -74,25 +74,18 @@ status run_pipeline(std::byte *buffer, std::size_t num_slots, std::size_t nbytes
     return outcome;
 }
 
-/// A lease on two pinned chunks; the destructor returns the memory to the free list.
-struct bounce::pinned_pair {
-    pinned_pair(bounce &owner, const device::backend &of, device::pinned_memory &&memory)
-        : owner_(owner), of_(of), memory_(std::move(memory)) {}
-    ~pinned_pair() {
-        if (memory_.base() != nullptr) {
-            std::lock_guard const guard(owner_.pinned_mutex_);
-            owner_.free_pairs_.emplace_back(&of_, std::move(memory_));
-        }
-    }
-    pinned_pair(pinned_pair &&other) = default; // the source keeps no memory
-    pinned_pair &operator=(pinned_pair &&) = delete;
+/// The runs in a chunk.
+struct packed_runs {
+    std::vector<rma::run> runs; ///< in order, with offsets in both arrays
+    std::size_t nbytes = 0;
 
-    [[nodiscard]] std::byte *base() const { return memory_.base(); }
-
-private:
-    bounce &owner_;
-    const device::backend &of_;
-    device::pinned_memory memory_;
+    /// The runs between their data in a chunk (the remote side) and the local array.
+    [[nodiscard]] std::vector<rma::run> to_local(std::size_t data_begin) const;
+    /// The runs between the remote array and their data in a chunk (the local side).
+    [[nodiscard]] std::vector<rma::run> to_remote(std::size_t data_begin) const;
 };
+
+/// Cuts runs into batches of at most one chunk, each run with `overhead` additional bytes.
+std::vector<packed_runs> pack(std::span<const rma::run> runs, std::size_t overhead);
 
 } // namespace diomp::offload

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/device_allocator.h"
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "offload/internal/pinned_host.h"
+#include "offload/internal/segment_memory.h"
+#include "offload/table.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+namespace diomp::offload {
+namespace {
+
+/// Freed blocks of at least this size return their pages to the system, as the C library's
+/// allocator does from the same size at the latest. Smaller blocks keep them: a map that is created
+/// and removed with every region would pay a page fault per page each time.
+constexpr std::size_t return_pages_bytes = std::size_t{32} << 20;
+
+void warn_if_failed(const status &finished) {
+    if (!finished) {
+        log(log_level::warn, "a transfer in flight when device memory was freed failed: {}",
+            finished.failure().message());
+    }
+}
+
+} // namespace
+
+void *device_allocator::allocate(const diomp_offload_request &request) {
+    device_segment *segment = segments_.table().find(request.device);
+    if (segment == nullptr) {
+        segment = segments_.make(request);
+    }
+    auto const nbytes = static_cast<std::size_t>(request.nbytes);
+    if (segment != nullptr) {
+        device_allocation const wanted{OMPX_MEM_LOCAL, true, 0, nbytes, request.host, 0};
+        bool is_mapped_again = false;
+        if (auto const offset =
+                segment->allocate(wanted, memory::heap::granule_bytes, &is_mapped_again)) {
+            // libomptarget removes a mapping before it frees its memory. If the same data is mapped
+            // in between, threads must not use cached translations to the old copy.
+            if (is_mapped_again) {
+                segments_.table().advance_epoch();
+            }
+            if (segment->memory() != nullptr) {
+                pins_.pin_allocation(request.host, nbytes, *segment->memory()->on().backend);
+            }
+            return segment->base() + *offset;
+        }
+        if (!has_warned_.exchange(true)) {
+            log(log_level::warn,
+                "device {} has no space for {} bytes in its segment of {}, of which {} are used: "
+                "such memory comes from the device's own allocator from now on, and other ranks "
+                "cannot access it [remedy: set DIOMP_DEVICE_SEGMENT_SIZE above {}]",
+                request.device, nbytes, format_size(segment->size_bytes()),
+                format_size(segment->used_bytes()), format_size(segment->size_bytes()));
+        }
+    }
+    segments_.count_unreachable();
+    return nullptr;
+}
+
+bool device_allocator::release(int device, void *address) {
+    device_segment *const segment = segments_.table().containing(address);
+    if (segment == nullptr) {
+        return false;
+    }
+    warn_if_failed(inflight_.wait_for_copies());
+    std::uint64_t const offset = *segment->offset_of(address);
+    wait_inflight_of(*segment, offset);
+    if (segment->release_unshared(offset, return_pages_bytes)) {
+        return true;
+    }
+    auto const found = segment->find(offset);
+    if (found && !found->by_openmp) {
+        log(log_level::warn,
+            "{} on device {} is memory of ompx_target_alloc: it is not freed [remedy: free it with "
+            "ompx_target_free, on all ranks if it is symmetric or asymmetric]",
+            address, device);
+    } else if (status const given = deallocate(*segment, offset); !given) {
+        log(log_level::warn, "freeing {} on device {}: {}", address, device,
+            given.failure().message());
+    }
+    return true;
+}
+
+void device_allocator::before_release(const void *address) {
+    if (!inflight_.empty()) {
+        warn_if_failed(inflight_.wait_until_unused(static_cast<const std::byte *>(address),
+                                                   std::numeric_limits<std::size_t>::max()));
+    }
+}
+
+/// Waits for transfers in flight that use the allocation at `offset`.
+void device_allocator::wait_inflight_of(const device_segment &segment, std::uint64_t offset) {
+    if (inflight_.empty()) { // the usual case: no heap lookup for temporaries of target regions
+        return;
+    }
+    if (auto const what = segment.find(offset)) {
+        warn_if_failed(inflight_.wait_until_unused(segment.base() + what->offset, what->nbytes));
+    }
+}
+
+status device_allocator::deallocate(device_segment &segment, std::uint64_t offset) {
+    warn_if_failed(inflight_.wait_for_copies());
+    wait_inflight_of(segment, offset);
+    auto const sharers = segment.begin_release(offset);
+    if (!sharers) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("no allocation of device {} starts there: it was freed before, or "
+                                 "never made",
+                                 segment.device()),
+                     "free each allocation once, with the address that the allocation returned");
+    }
+    segments_.table().advance_epoch();
+    if (sharers->is_used) {
+        directory_.drop_cached(offset);
+    }
+    // If a sharer cannot be notified, the block is leaked rather than reused, because the sharer
+    // may still write to it.
+    DIOMP_TRY(directory_.invalidate(segment.device(), offset, *sharers));
+    auto const what = segment.find(offset);
+    if (what && what->nbytes >= return_pages_bytes && segment.memory() == nullptr) {
+        // Before the block can be allocated again.
+        arena_.release_pages(local_rank_,
+                             static_cast<std::uint64_t>(segment.base() - arena_.slot(self_)) +
+                                 what->offset,
+                             what->nbytes);
+    }
+    segment.release(offset);
+    return {};
+}
+
+result<std::uint64_t> device_allocator::allocate_kind(int device, ompx_mem_kind_t kind,
+                                                      std::size_t nbytes, std::uint64_t number) {
+    auto segment = segments_.segment_of(device);
+    DIOMP_TRY(segment);
+    device_segment &from = *segment.value();
+    auto const offset =
+        from.allocate({kind, false, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
+    if (!offset) {
+        return error(
+            OMPX_ERR_NOMEM,
+            fmt::format("no space for {} bytes in the segment of device {}: it has {}, of "
+                        "which {} are used",
+                        nbytes, device, format_size(from.size_bytes()),
+                        format_size(from.used_bytes())),
+            fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", format_size(from.size_bytes())));
+    }
+    return *offset;
+}
+
+} // namespace diomp::offload

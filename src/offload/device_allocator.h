@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "launch/launch.h"
+#include "offload/device_segments.h"
+#include "offload/internal/alloc_directory.h"
+#include "offload/internal/inflight_guard.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace diomp::offload {
+
+class pinned_host;
+
+/// Allocates memory in device segments, and frees it once no transfer and no other rank uses it.
+/// Thread-safe.
+class device_allocator {
+public:
+    device_allocator(device_segments &segments, alloc_directory &directory,
+                     const transport::arena &arena, rma::transfers &transfers, pinned_host &pins,
+                     const launch::job_info &job)
+        : segments_(segments), directory_(directory), arena_(arena), pins_(pins), self_(job.rank),
+          local_rank_(job.local), inflight_(transfers) {}
+
+    // Calls by libomptarget; see table.h.
+    void *allocate(const diomp_offload_request &request);
+    bool release(int device, void *address);
+    /// Call before libomptarget frees memory of its own, the size of which is unknown.
+    void before_release(const void *address);
+
+    /// Allocates memory of a kind of ompx_target_alloc and returns its offset. For `number` see
+    /// device_allocation.
+    result<std::uint64_t> allocate_kind(int device, ompx_mem_kind_t kind, std::size_t nbytes,
+                                        std::uint64_t number);
+    /// Frees an allocation. Waits for own device transfers, and for the sharers to invalidate their
+    /// entries.
+    status deallocate(device_segment &segment, std::uint64_t offset);
+
+    /// Transfers that still use memory of own devices.
+    [[nodiscard]] inflight_guard &inflight() { return inflight_; }
+
+private:
+    void wait_inflight_of(const device_segment &segment, std::uint64_t offset);
+
+    device_segments &segments_;
+    alloc_directory &directory_;
+    const transport::arena &arena_;
+    pinned_host &pins_;
+    world_rank self_;
+    local_rank local_rank_;
+    inflight_guard inflight_;
+    std::atomic<bool> has_warned_{false};
+};
+
+} // namespace diomp::offload

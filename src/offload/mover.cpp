@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/mover.h"
+
+#include "offload/internal/bounce_requester.h"
+#include "offload/internal/inflight_guard.h"
+#include "offload/openmp.h"
+#include "offload/path_selector.h"
+#include "offload/stream_copies.h"
+#include "offload/translator.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace diomp::offload {
+namespace {
+
+/// The network transfers each run as a separate message with its own handshake. Boxes with shorter
+/// runs are packed and staged through host memory.
+constexpr std::size_t min_row_bytes = std::size_t{32} << 10;
+
+bool are_long_enough(std::span<const rma::run> runs) {
+    return std::ranges::all_of(runs,
+                               [](const rma::run &each) { return each.nbytes >= min_row_bytes; });
+}
+
+} // namespace
+
+result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfer_side &remote,
+                              const transfer_side &local, std::size_t nbytes,
+                              translation &reusable) {
+    int const num = openmp_.count();
+    DIOMP_TRY(openmp_devices::check(remote.device, num, remote.argument));
+    DIOMP_TRY(openmp_devices::check(local.device, num, local.argument));
+    if (mode.event != nullptr) {
+        *mode.event = nullptr;
+    }
+    if (nbytes == 0) {
+        return rma::path::self;
+    }
+    auto found = translator_.locate(rank, remote, local, num, nbytes, reusable);
+    DIOMP_TRY(found);
+    device_ptr const &here = found.value().here.at;
+    remote_side const &there = found.value().there;
+    mode.on_device = !openmp_.is_host(local.device, num);
+    DIOMP_TRY(there.check_writable(mode.dir));
+    if (here.on == nullptr && there.is_host()) {
+        return start_or_move(mode, rank, there.location, here.address, nbytes);
+    }
+    auto selected = paths_.select(rank, there, here, {nbytes, nbytes});
+    DIOMP_TRY(selected);
+    selected_path const &path = selected.value();
+    if (path.by != nullptr) {
+        DIOMP_TRY(copy_on_stream(mode, rank, *path.by, path.there, here.address, nbytes));
+        return path.path;
+    }
+    if (path.network) {
+        return start_or_move(mode, rank, *path.network, here.address, nbytes);
+    }
+    DIOMP_TRY(move_through_host(mode.dir, rank, there, here, nbytes));
+    return path.path;
+}
+
+result<rma::path> mover::start_or_move(transfer_mode mode, world_rank rank,
+                                       const memory::location &there, std::byte *here,
+                                       std::size_t nbytes) {
+    if (!mode.nonblocking) {
+        return transfers_.blocking().move_at(mode.dir, rank, there, here, nbytes);
+    }
+    if (!mode.on_device) {
+        return transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes, mode.event);
+    }
+    rma::local_completion local_done;
+    auto started =
+        transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes, mode.event, &local_done);
+    inflight_.add(here, nbytes, std::move(local_done));
+    return started;
+}
+
+status mover::move_through_host(rma::direction dir, world_rank rank, const remote_side &there,
+                                const device_ptr &here, std::size_t nbytes) {
+    bool const is_put = dir == rma::direction::put;
+    if (there.device_memory) {
+        return bounce_.request_from_owner(dir, rank, there.device_memory->device,
+                                          there.device_memory->address, here, nbytes);
+    }
+    if (there.on != nullptr) {
+        device_ptr const other{there.location.direct, there.on};
+        device_ptr const &from = is_put ? here : other;
+        device_ptr const &to = is_put ? other : here;
+        return copies_.copy_out(*from.on, from.address, nbytes,
+                                [&](std::byte *host, std::size_t done, std::size_t count) {
+                                    return copies_.copy(*to.on, to.address + done, host, count);
+                                });
+    }
+    auto const move_chunk = [&](std::byte *host, std::size_t done, std::size_t count) -> status {
+        memory::location chunk = there.location;
+        chunk.remote_address += done;
+        DIOMP_TRY(transfers_.blocking().move_at(dir, rank, chunk, host, count));
+        return {};
+    };
+    return is_put ? copies_.copy_out(*here.on, here.address, nbytes, move_chunk)
+                  : copies_.copy_in(*here.on, here.address, nbytes, move_chunk);
+}
+
+status mover::copy_on_stream(transfer_mode mode, world_rank rank, const accelerator &by,
+                             std::byte *there, std::byte *here, std::size_t nbytes) {
+    bool const is_put = mode.dir == rma::direction::put;
+    std::byte *const dst = is_put ? there : here;
+    std::byte *const src = is_put ? here : there;
+    copies_.segment_pins().pin_allocation(there, nbytes, *by.backend);
+    copies_.segment_pins().pin_allocation(here, nbytes, *by.backend);
+    if (!mode.nonblocking) {
+        return copies_.copy(by, dst, src, nbytes);
+    }
+    inflight_.add_copy();
+    auto started = by.streams->copy(by.id, dst, src, nbytes);
+    DIOMP_TRY(started);
+    if (mode.event == nullptr) {
+        return {}; // the stream pool tracks it, and fences poll the pool
+    }
+    auto event = std::make_unique<ompx_event>();
+    event->pending_transfer = std::make_shared<rma::pending_transfer>();
+    rma::pending_transfer &pending = *event->pending_transfer;
+    pending.peer = rank;
+    pending.nbytes = nbytes;
+    pending.dir = mode.dir;
+    pending.copy = [streams = by.streams, ticket = started.take()]() -> std::optional<status> {
+        auto const done = streams->is_done(ticket);
+        if (done) {
+            return done.value() ? std::optional(status{}) : std::nullopt;
+        }
+        return status(error(done.failure().code(), done.failure().message()));
+    };
+    *mode.event = event.release();
+    return {};
+}
+
+result<rma::path> mover::move_box(rma::direction dir, world_rank rank, const transfer_side &remote,
+                                  const transfer_side &local, const rma::box &shape) {
+    int const num = openmp_.count();
+    DIOMP_TRY(openmp_devices::check(remote.device, num, remote.argument));
+    DIOMP_TRY(openmp_devices::check(local.device, num, local.argument));
+    auto made = rma::box_walk::make(shape);
+    DIOMP_TRY(made);
+    rma::box_walk const &walk = made.value();
+    if (walk.empty()) {
+        return rma::path::self;
+    }
+    auto found_here =
+        translator_.locate_local(local.pointer, local.device, num, walk.local_extent());
+    DIOMP_TRY(found_here);
+    auto found_there =
+        translator_.locate_remote(rank, remote.pointer, remote.device, num, walk.remote_extent());
+    DIOMP_TRY(found_there);
+    device_ptr const &here = found_here.value().at;
+    remote_side const &there = found_there.value();
+    DIOMP_TRY(there.check_writable(dir));
+    if (here.on == nullptr && there.is_host()) {
+        return transfers_.boxes().move_box_at(dir, rank, there.location, here.address, walk);
+    }
+    auto selected = paths_.select(rank, there, here, {walk.remote_extent(), walk.local_extent()});
+    DIOMP_TRY(selected);
+    selected_path const &path = selected.value();
+    std::vector<rma::run> const runs = walk.runs();
+    if (path.by != nullptr) {
+        DIOMP_TRY(copies_.copy_runs(dir, *path.by, path.there, here.address, runs));
+        return path.path;
+    }
+    if (path.network && are_long_enough(runs)) {
+        return transfers_.boxes().move_runs_at(dir, rank, *path.network, here.address, runs);
+    }
+    DIOMP_TRY(move_runs_through_host(dir, rank, there, here, runs));
+    return path.path;
+}
+
+status mover::move_runs_through_host(rma::direction dir, world_rank rank, const remote_side &there,
+                                     const device_ptr &here, std::span<const rma::run> runs) {
+    if (there.device_memory) {
+        return bounce_.request_from_owner(dir, rank, there.device_memory->device,
+                                          there.device_memory->address, here, runs);
+    }
+    auto const move_packed = [&](std::byte *host, std::span<const rma::run> packed) -> status {
+        if (there.on != nullptr) {
+            return copies_.copy_runs(dir, *there.on, there.location.direct, host, packed);
+        }
+        DIOMP_TRY(transfers_.boxes().move_runs_at(dir, rank, there.location, host, packed));
+        return {};
+    };
+    return copies_.copy_runs_through_host(dir, here, runs, move_packed);
+}
+
+} // namespace diomp::offload

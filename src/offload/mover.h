@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "offload/sides.h"
+
+#include <cstddef>
+#include <span>
+
+namespace diomp::offload {
+
+class bounce_requester;
+class inflight_guard;
+class openmp_devices;
+class path_selector;
+class stream_copies;
+class translator;
+
+/// Direction and completion of a transfer.
+struct transfer_mode {
+    rma::direction dir = rma::direction::put;
+    bool nonblocking = false;      ///< may return early; `event` or a fence waits
+    ompx_event_t *event = nullptr; ///< may be null
+    bool on_device = false;        ///< local side; set by mover::move
+};
+
+/// Transfers between two sides: chooses the path and the copier. Thread-safe.
+class mover {
+public:
+    mover(const openmp_devices &openmp, translator &translator, path_selector &paths,
+          rma::transfers &transfers, stream_copies &copies, bounce_requester &bounce,
+          inflight_guard &inflight)
+        : openmp_(openmp), translator_(translator), paths_(paths), transfers_(transfers),
+          copies_(copies), bounce_(bounce), inflight_(inflight) {}
+
+    /// A blocking put returns when the source may be reused, a blocking get when the data has
+    /// arrived. The rank must be valid. `reusable` receives the translation if later transfers can
+    /// use it.
+    result<rma::path> move(transfer_mode mode, world_rank rank, const transfer_side &remote,
+                           const transfer_side &local, std::size_t nbytes, translation &reusable);
+    /// Transfers a box; the pointers are those of the arrays that contain it. One copy per run
+    /// where a stream copies; runs are packed into chunks where they go through host memory.
+    /// Blocks.
+    result<rma::path> move_box(rma::direction dir, world_rank rank, const transfer_side &remote,
+                               const transfer_side &local, const rma::box &shape);
+
+private:
+    result<rma::path> start_or_move(transfer_mode mode, world_rank rank,
+                                    const memory::location &there, std::byte *here,
+                                    std::size_t nbytes);
+    status copy_on_stream(transfer_mode mode, world_rank rank, const accelerator &by,
+                          std::byte *there, std::byte *here, std::size_t nbytes);
+    status move_through_host(rma::direction dir, world_rank rank, const remote_side &there,
+                             const device_ptr &here, std::size_t nbytes);
+    status move_runs_through_host(rma::direction dir, world_rank rank, const remote_side &there,
+                                  const device_ptr &here, std::span<const rma::run> runs);
+
+    const openmp_devices &openmp_;
+    translator &translator_;
+    path_selector &paths_;
+    rma::transfers &transfers_;
+    stream_copies &copies_;
+    bounce_requester &bounce_;
+    inflight_guard &inflight_;
+};
+
+} // namespace diomp::offload

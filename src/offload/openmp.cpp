@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/openmp.h"
+
+#include <fmt/core.h>
+
+namespace diomp::offload {
+
+status openmp_devices::check(int device, int num, const char *argument) {
+    if (device < -1 || device > num) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("{} is {}, but this process has {} device{}", argument, device,
+                                 num, num == 1 ? "" : "s"),
+                     fmt::format("pass 0 to {}, or omp_get_initial_device() ({}) for the host",
+                                 num - 1, num));
+    }
+    return {};
+}
+
+std::optional<error> openmp_devices::remote_device_error(int device) const {
+    if (functions_.is_remote == nullptr || !functions_.is_remote(device)) {
+        return std::nullopt;
+    }
+    return error(OMPX_ERR_UNSUPPORTED,
+                 fmt::format("device {} is a remote device: its memory is not in the address space "
+                             "of the ranks",
+                             device),
+                 "exchange the data through host memory (target update from, ompx_put or "
+                 "ompx_get, target update to), or use a device of the rank's own host; see "
+                 "\"Several ranks\" in docs/remote.md");
+}
+
+} // namespace diomp::offload

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "memory/directory.h"
+#include "offload/internal/own_variables.h"
+#include "offload/internal/remote_variables.h"
+#include "offload/internal/service_queue.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
+
+namespace diomp::offload {
+
+/// Own copies of variables that other ranks may access. Copies on host devices are registered
+/// (memory/directory.h); those on accelerators are copied by their owner, which checks requests
+/// against this.
+class exposed_variables {
+public:
+    explicit exposed_variables(memory::directory &registered) : directory_(registered) {}
+
+    /// Grants other ranks access. One call of expose() or revoke_all() at a time.
+    status expose(int device, const variable &of, const device_ptr &copy);
+    /// Ends the access to all copies.
+    void revoke_all();
+    /// Bytes from an address on an own accelerator to the end of the exposed variable that contains
+    /// it; nullopt: in none. Any thread.
+    [[nodiscard]] std::optional<std::uint64_t> bytes_left_in(int device,
+                                                             std::uint64_t address) const;
+
+private:
+    memory::directory &directory_;
+    std::vector<std::uint64_t> registered_bases_; ///< of ranges that are registered
+    mutable std::shared_mutex mutex_;             ///< leaf lock; guards the next member
+    std::map<std::pair<int, std::uint64_t>, std::uint64_t>
+        on_accelerators_; ///< {device, address} to size
+};
+
+/// `declare target` variables: this rank's, other ranks', and the replies to other ranks' requests.
+///
+/// Answering a request may load the program's images, which takes locks of libomptarget for a
+/// while, so a separate thread answers, not the message handler. Requests that arrive before the
+/// program has registered its images wait until main begins. Thread-safe. Create before
+/// engine.start().
+class variables {
+public:
+    variables(const openmp_devices &openmp, device_segments &segments, alloc_directory &directory,
+              memory::directory &registered, const memory::segment &host, messaging::engine &engine,
+              messaging::call_service &calls);
+
+    [[nodiscard]] own_variables &own() { return own_; }
+    [[nodiscard]] remote_variables &remote() { return remote_; }
+    [[nodiscard]] const exposed_variables &exposed() const { return exposed_; }
+
+    /// Starts answering requests; call when the program has registered its images.
+    void open() { pending_.open(); }
+    /// Revokes other ranks' access to the copies, before they are destroyed. Waits for the request
+    /// that is being answered.
+    void close();
+    /// Ends the thread. Later requests stay without a reply.
+    void stop() { pending_.stop(); }
+
+private:
+    struct pending_request {
+        world_rank requester;
+        variable_request request;
+    };
+
+    void on_request(const transport::message &incoming);
+    void serve(); ///< runs in the thread
+    variable_reply make_reply(const variable_request &request);
+
+    const alloc_directory &directory_;
+    messaging::call_service &calls_;
+    own_variables own_;
+    exposed_variables exposed_;
+    transport::handler_id request_handler_;
+    remote_variables remote_;
+    std::mutex reply_mutex_; ///< held while a request is answered; guards changes of exposed_
+    bool is_closed_ = false; ///< guarded by reply_mutex_
+    service_queue<pending_request> pending_; ///< last: its thread uses the members above
+};
+
+} // namespace diomp::offload
