@@ -18,10 +18,13 @@ std::byte *iface::find_body_buffer(connection &conn, const frame &head,
                    : nullptr;
     case kind::data: {
         std::byte *const buffer = from.destination_of(to_get_id(head.number), head.nbytes);
-        return buffer != nullptr ? buffer : from.is_failed() ? conn.scratch(head.nbytes) : nullptr;
+        return buffer != nullptr  ? buffer
+               : from.is_failed() ? conn.incoming().scratch(head.nbytes)
+                                  : nullptr;
     }
     case kind::message:
-        return head.nbytes <= max_message_payload_bytes ? conn.scratch(head.nbytes) : nullptr;
+        return head.nbytes <= max_message_payload_bytes ? conn.incoming().scratch(head.nbytes)
+                                                        : nullptr;
     case kind::am_long:
         return head.nbytes <= max_am_long_payload_bytes ? find_recv_buffer(conn, head, front)
                                                         : nullptr;
@@ -34,7 +37,7 @@ std::byte *iface::find_recv_buffer(connection &conn, const frame &head,
                                    std::span<const std::byte> front) {
     std::byte *const buffer =
         arrived_.find_recv_buffer({conn.target()->rank(), head.handler, front, {}}, head.nbytes);
-    return buffer != nullptr ? buffer : conn.scratch(head.nbytes);
+    return buffer != nullptr ? buffer : conn.incoming().scratch(head.nbytes);
 }
 
 bool iface::handle_frame(connection &conn, const frame &head, std::span<const std::byte> front,
@@ -94,7 +97,7 @@ bool iface::handle_reply(connection &conn, peer &from, const frame &head) {
 
 void iface::revoke_recv_buffer(const std::byte *buffer) {
     for (auto const &each : connections()) {
-        each->revoke_body_buffer(buffer);
+        each->incoming().revoke_body_buffer(buffer);
     }
 }
 

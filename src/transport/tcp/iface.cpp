@@ -50,7 +50,7 @@ iface::iface(launch::launcher &launcher, const arena &arena, const conduit_optio
       slot_bytes_(arena.slot_bytes()), num_unconnected_(options.num_network_peers),
       encrypts_(options.encrypts), secret_(secure::secret::random()),
       peers_(static_cast<std::size_t>(launcher.info().size)), connections_(2 * peers_.num_ranks()),
-      attempts_(peers_.num_ranks()) {}
+      is_watched_for_write_(connections_.size()), attempts_(peers_.num_ranks()) {}
 
 iface::~iface() = default;
 
@@ -145,13 +145,12 @@ void iface::note_connected(peer &known) {
 peer &iface::peer_of(world_rank rank) {
     return peers_.find_or_make(rank, [&] {
         auto host = launcher_.get(rank, host_key);
-        return std::make_unique<peer>(rank, host ? host.take() : std::string());
+        return std::make_unique<peer>(rank, host ? host.take() : std::string(), &num_busy_);
     });
 }
 
 connection &iface::add(std::unique_ptr<connection> made) {
     std::size_t const before = num_connections_.load(std::memory_order_relaxed);
-    made->count_busy_in(num_busy_connections_);
     connections_[before] = std::move(made);
     num_connections_.store(before + 1, std::memory_order_release);
     return *connections_[before];
@@ -163,7 +162,7 @@ void iface::register_connection(connection &open) {
 }
 
 void iface::deregister(connection &old_connection) {
-    if (old_connection.fd() < 0) {
+    if (old_connection.stream().fd() < 0) {
         return; // it has never been open
     }
     set_epoll_events(EPOLL_CTL_DEL, old_connection, false);
@@ -174,9 +173,8 @@ connection *iface::sole_connection() const {
     if (num_alive_.load(std::memory_order_acquire) != 1) {
         return nullptr;
     }
-    auto const found = std::ranges::find_if(connections(), [](auto &each) {
-        return !each->is_closed() && each->current_state() == connection::state::connected;
-    });
+    auto const found = std::ranges::find_if(
+        connections(), [](auto &each) { return is_open(each->current_state()); });
     return found == connections().end() ? nullptr : found->get();
 }
 
@@ -184,7 +182,7 @@ void iface::set_epoll_events(int operation, connection &which, bool for_write) c
     epoll_event event{};
     event.events = EPOLLIN | (for_write ? EPOLLOUT : 0U);
     event.data.ptr = &which;
-    ::epoll_ctl(epoll_.get(), operation, which.fd(), &event);
+    ::epoll_ctl(epoll_.get(), operation, which.stream().fd(), &event);
 }
 
 connection *iface::find_or_connect(peer &to) {
@@ -200,7 +198,7 @@ connection *iface::find_or_connect(peer &to) {
         opened = has_capacity() ? connect_next_address(to, {})
                                 : error(OMPX_ERR_PEER, "too many connections by other ranks");
         if (opened.ok()) {
-            connection &added = add(std::make_unique<connection>(to));
+            connection &added = add(std::make_unique<connection>(to, &num_busy_));
             to.set_connection(added);
             return &added;
         }
@@ -288,7 +286,7 @@ bool iface::progress_openings() {
 
 /// Reports the peer of a connection that has broken as failed, once.
 void iface::close_if_broken(connection &which) {
-    if (which.current_state() != connection::state::broken || !which.mark_closed()) {
+    if (!which.mark_closed()) {
         return;
     }
     deregister(which);
@@ -337,11 +335,11 @@ bool iface::adopt_connection(secure::pending_connections::proven_connection from
     connection *const ours = known.active_connection();
     if (ours != nullptr && own_rank_ < known.rank()) {
         // This rank's own connection is used; the peer closes the redundant one when it arrives.
-        register_connection(add(std::make_unique<connection>(std::move(from.socket))));
+        register_connection(add(std::make_unique<connection>(std::move(from.socket), &num_busy_)));
         return false;
     }
     auto made = std::make_unique<connection>(std::move(from.socket), known,
-                                             make_stream(std::move(from.proven)));
+                                             make_stream(std::move(from.proven)), &num_busy_);
     if (ours != nullptr) {
         bool const was_opening = ours->current_state() == connection::state::opening;
         if (!ours->supersede_by(*made)) {
@@ -371,25 +369,27 @@ bool iface::poll_descriptors() {
         } else if (which == &opening_) {
             moved = progress_openings() || moved;
         } else {
-            moved = static_cast<connection *>(which)->receive(*this) || moved;
+            moved = static_cast<connection *>(which)->incoming().receive(*this) || moved;
         }
     }
     return moved;
 }
 
 bool iface::transmit_all(bool also_coalesced) {
-    if (num_busy_connections_.load(std::memory_order_acquire) == 0) {
+    if (num_busy_.load(std::memory_order_acquire) == 0) {
         return false;
+    }
+    if (also_coalesced) {
+        for (auto const &each : all_peers()) {
+            each->drain_coalescers();
+        }
     }
     bool moved = false;
     for (auto const &each : connections()) {
-        if (also_coalesced) {
-            each->drain_coalescers();
-        }
         if (each->has_queued_data()) {
             moved = each->transmit() || moved;
         }
-        if (each->current_state() == connection::state::broken && !each->is_closed()) [[unlikely]] {
+        if (each->current_state() == connection::state::broken) [[unlikely]] {
             close_if_broken(*each);
         }
     }
@@ -405,8 +405,8 @@ bool iface::advance() {
     // it.
     connection *const sole = sole_connection();
     bool const polls_all =
-        sole == nullptr || sole->is_written_by_others() || num_advances % poll_interval == 0;
-    moved = (polls_all ? poll_descriptors() : sole->receive(*this)) || moved;
+        sole == nullptr || sole->writer().is_used_by_others() || num_advances % poll_interval == 0;
+    moved = (polls_all ? poll_descriptors() : sole->incoming().receive(*this)) || moved;
     return transmit_all() || moved; // sends replies
 }
 
@@ -416,10 +416,11 @@ bool iface::serve() {
 }
 
 bool iface::arm() {
+    std::size_t index = 0;
     for (auto const &each : connections()) {
         bool const waits =
             each->has_queued_data() && each->current_state() == connection::state::connected;
-        if (each->is_watched_for_write.exchange(waits) != waits) {
+        if (is_watched_for_write_[index++].exchange(waits) != waits) {
             set_epoll_events(EPOLL_CTL_MOD, *each, waits);
         }
     }

@@ -126,12 +126,14 @@ private:
     peer_table<peer> peers_;
     std::mutex connections_mutex_;                         ///< held to add, open or close one
     std::vector<std::unique_ptr<connection>> connections_; ///< first num_connections_; never moves
-    std::vector<attempts> attempts_;                       ///< by rank
+    std::vector<std::atomic<bool>> is_watched_for_write_;
+    std::vector<attempts> attempts_; ///< by rank
     std::optional<secure::opening_connections>
         opening_; ///< under connections_mutex_; tags are ranks
     std::atomic<std::size_t> num_connections_{0};
-    std::atomic<int> num_alive_{0};            ///< open connections
-    std::atomic<int> num_busy_connections_{0}; ///< with data to write, or broken
+    std::atomic<int> num_alive_{0}; ///< open connections
+    std::atomic<int> num_busy_{
+        0}; ///< connections with data to write or broken, and coalescers with puts
     std::atomic<std::uint32_t> num_advances_{0};
 };
 
