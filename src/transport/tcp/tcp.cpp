@@ -52,7 +52,7 @@ private:
     };
 
     bool serve() override { return iface_->serve(); }
-    bool arm() override { return iface_->arm(); }
+    bool arm() override { return iface_->connections().arm(); }
     void ping(network_peer &silent) override;
     std::vector<network_peer *> known_peers() const override {
         return pointers_to(iface_->all_peers());
@@ -82,7 +82,7 @@ status tcp_network::start(const arena &arena, const conduit_options &options) {
                               [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
     iface_ = made.take();
-    return start_thread(iface_->epoll_fd());
+    return start_thread(iface_->connections().epoll_fd());
 }
 
 void tcp_network::ping(network_peer &silent) {
