@@ -111,12 +111,12 @@ status internode_channel::send_after_rtr(world_rank to, message_tag tag,
         matcher_.send(group_id_, to, tag, {}, data);
         return {};
     }
-    status started = engine_.transport().put(to, *address, data.data(), data.size(), message.done);
+    status started = engine_.transport().rma()->put(to, *address, data.data(), data.size(), message.done);
     if (!started) {
         outgoing_->pop_back();
         return started;
     }
-    return engine_.transport().flush(to, message.done);
+    return engine_.transport().rma()->flush(to, message.done);
 }
 
 // Messages are completed in the order in which they were put.

@@ -72,7 +72,7 @@ void matcher::send(std::uint64_t group_id, world_rank to, message_tag tag,
             sent =
                 engine_
                     .wait_for_network(
-                        [&] { return engine_.transport().try_send(to, fragment_handler_, packet); },
+                        [&] { return engine_.transport().messages(to).try_send(to, fragment_handler_, packet); },
                         [&] { return "waiting for space in a send queue"; })
                     .ok();
         }

@@ -121,13 +121,13 @@ protected:
         there = unique_fd(ends[1]);
     }
     void put(tcp::connection &by, std::uint64_t address, std::byte value) {
-        by.send_put(put_to(address, 1), &value, source_free_, num_puts_, false);
+        peer_.set_connection(by);
+        peer_.send_put(by, put_to(address, 1), &value, source_free_, false);
     }
 
     unique_fd here_, there_;
     tcp::peer peer_{world_rank(1), "there"};
     diomp::transport::completion source_free_;
-    std::atomic<std::uint64_t> num_puts_{0};
 };
 
 TEST_F(tcp_puts, of_one_thread_have_their_place_at_once) {
@@ -137,10 +137,10 @@ TEST_F(tcp_puts, of_one_thread_have_their_place_at_once) {
     for (std::size_t i = 0; i < 100; ++i) {
         put(sender, i, static_cast<std::byte>(i));
     }
-    EXPECT_EQ(num_puts_, 100);
+    EXPECT_EQ(peer_.num_puts(), 100);
     EXPECT_TRUE(sender.has_queued_data());
     sender.transmit();
-    receiver.receive(taker);
+    receiver.incoming().receive(taker);
     EXPECT_EQ(taker.num_frames, 1);
     EXPECT_EQ(taker.bytes[99], std::byte{99});
 }
@@ -155,18 +155,18 @@ TEST_F(tcp_puts, of_a_second_thread_wait_until_they_are_collected) {
         put(sender, 51, std::byte{3});
     }).join();
     sender.transmit();
-    receiver.receive(taker);
-    EXPECT_EQ(num_puts_, 1);
+    receiver.incoming().receive(taker);
+    EXPECT_EQ(peer_.num_puts(), 1);
     EXPECT_EQ(taker.bytes[50], std::byte{0}) << "left before it was wanted";
-    sender.drain_coalescers();
-    EXPECT_EQ(num_puts_, 3);
+    peer_.drain_coalescers();
+    EXPECT_EQ(peer_.num_puts(), 3);
     sender.transmit();
-    receiver.receive(taker);
+    receiver.incoming().receive(taker);
     EXPECT_EQ(taker.bytes[0], std::byte{1});
     EXPECT_EQ(taker.bytes[50], std::byte{2});
     EXPECT_EQ(taker.bytes[51], std::byte{3});
     EXPECT_EQ(taker.num_frames, 2);
-    sender.drain_coalescers();
+    peer_.drain_coalescers();
     EXPECT_FALSE(sender.has_queued_data());
     EXPECT_TRUE(source_free_.is_done());
 }
@@ -180,11 +180,11 @@ TEST_F(tcp_puts, many_leave_without_being_wanted) {
     std::thread([&] {
         for (std::size_t i = 0; i < num; ++i) {
             put(sender, 2 * i, std::byte{7});
-            receiver.receive(taker);
+            receiver.incoming().receive(taker);
         }
     }).join();
     EXPECT_GT(taker.num_frames, static_cast<int>(num / 2));
-    EXPECT_LT(num + 1 - num_puts_, 200) << "those that wait";
+    EXPECT_LT(num + 1 - peer_.num_puts(), 200) << "those that wait";
 }
 
 TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
@@ -200,24 +200,24 @@ TEST_F(tcp_puts, of_many_threads_all_arrive_and_are_counted) {
             for (std::size_t i = 0; i < each; ++i) {
                 put(sender, thread * each + i, static_cast<std::byte>(thread + 1));
                 if (i % 512 == 511) {
-                    sender.drain_coalescers();
+                    peer_.drain_coalescers();
                     sender.transmit();
                 }
             }
-            sender.drain_coalescers();
+            peer_.drain_coalescers();
             ++num_done;
         });
     }
     while (num_done < num_threads || sender.has_queued_data()) {
         sender.transmit();
-        receiver.receive(taker);
+        receiver.incoming().receive(taker);
     }
     for (std::thread &thread : threads) {
         thread.join();
     }
-    while (receiver.receive(taker)) {
+    while (receiver.incoming().receive(taker)) {
     }
-    EXPECT_EQ(num_puts_, num_threads * each);
+    EXPECT_EQ(peer_.num_puts(), num_threads * each);
     for (std::size_t at = 0; at < taker.bytes.size(); ++at) {
         ASSERT_EQ(taker.bytes[at], static_cast<std::byte>(at / each + 1)) << at;
     }
@@ -244,9 +244,9 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
     });
     std::thread poller([&] {
         while (seen_so_far < num) {
-            sender.drain_coalescers();
+            peer_.drain_coalescers();
             sender.transmit();
-            receiver.receive(taker);
+            receiver.incoming().receive(taker);
         }
     });
     std::uint64_t num_missing = 0;
@@ -254,8 +254,8 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
         while (put_so_far < i) {
             std::this_thread::yield();
         }
-        sender.drain_coalescers();
-        num_missing += num_puts_ < i + 1 ? 1 : 0;
+        peer_.drain_coalescers();
+        num_missing += peer_.num_puts() < i + 1 ? 1 : 0;
         seen_so_far = i;
     }
     writer.join();
@@ -275,11 +275,10 @@ TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
     std::thread([&] { put(held, 1, std::byte{2}); }).join();
     ASSERT_TRUE(held.supersede_by(next));
     std::thread([&] { put(held, 2, std::byte{3}); }).join(); // who still knows that one
-    held.drain_coalescers();
-    next.drain_coalescers();
+    peer_.drain_coalescers();
     next.transmit();
-    receiver.receive(taker);
-    EXPECT_EQ(num_puts_, 3);
+    receiver.incoming().receive(taker);
+    EXPECT_EQ(peer_.num_puts(), 3);
     EXPECT_EQ(taker.bytes[0], std::byte{1});
     EXPECT_EQ(taker.bytes[1], std::byte{2});
     EXPECT_EQ(taker.bytes[2], std::byte{3});
@@ -290,10 +289,10 @@ TEST_F(tcp_puts, to_a_lost_peer_are_counted_and_forgotten) {
     put(sender, 0, std::byte{1});
     std::thread([&] { put(sender, 1, std::byte{2}); }).join();
     sender.disconnect("for the test");
-    sender.drain_coalescers();
+    peer_.drain_coalescers();
     std::thread([&] { put(sender, 2, std::byte{3}); }).join();
-    sender.drain_coalescers();
-    EXPECT_EQ(num_puts_, 3);
+    peer_.drain_coalescers();
+    EXPECT_EQ(peer_.num_puts(), 3);
     EXPECT_FALSE(sender.has_queued_data());
     EXPECT_EQ(sender.copied_bytes(), 0);
 }

@@ -39,7 +39,7 @@ class recorder final : public tcp::frame_handler {
 public:
     std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
                                 std::span<const std::byte> /*front*/) override {
-        return head.what == tcp::kind::message ? on.scratch(head.nbytes) : nullptr;
+        return head.what == tcp::kind::message ? on.incoming().scratch(head.nbytes) : nullptr;
     }
     bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
                       std::span<const std::byte> /*front*/, const std::byte *body) override {
@@ -98,7 +98,7 @@ TEST_F(tcp_link, frames_are_whole_however_they_are_cut) {
             std::size_t const nbytes = std::min(piece, all.size() - at);
             ASSERT_EQ(::send(source.get(), all.data() + at, nbytes, 0),
                       static_cast<ssize_t>(nbytes));
-            EXPECT_TRUE(other.receive(taker_));
+            EXPECT_TRUE(other.incoming().receive(taker_));
         }
         EXPECT_EQ(taker_.bodies, bodies) << piece;
     }
@@ -122,7 +122,7 @@ TEST_F(tcp_link, what_one_end_sends_the_other_one_takes) {
     EXPECT_FALSE(source_free.is_done());
     for (int round = 0; round < 100000 && taker_.bodies.size() < bodies.size(); ++round) {
         sender.transmit();
-        receiver.receive(taker_);
+        receiver.incoming().receive(taker_);
     }
     EXPECT_EQ(taker_.bodies, bodies);
     EXPECT_FALSE(sender.has_queued_data());
@@ -165,18 +165,18 @@ TEST_F(tcp_link, nothing_leaves_before_it_is_open_and_released) {
     sender.send(message(1), "a", 1, nullptr);
     sender.send(message(large.size()), large.data(), large.size(), &source_free);
     EXPECT_FALSE(sender.transmit());
-    EXPECT_FALSE(sender.receive(taker_));
+    EXPECT_FALSE(sender.incoming().receive(taker_));
     EXPECT_EQ(sender.current_state(), tcp::connection::state::opening);
     EXPECT_FALSE(sender.has_queued_data()) << "what may not leave does not wait for room";
     EXPECT_TRUE(sender.open(std::move(here)));
-    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
+    EXPECT_EQ(sender.current_state(), tcp::connection::state::deferred);
     EXPECT_FALSE(sender.transmit());
-    EXPECT_FALSE(receiver.receive(taker_));
+    EXPECT_FALSE(receiver.incoming().receive(taker_));
     EXPECT_FALSE(source_free.is_done());
 
     EXPECT_TRUE(sender.confirm());
     while (taker_.bodies.size() < 2) {
-        receiver.receive(taker_);
+        receiver.incoming().receive(taker_);
         sender.transmit();
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
@@ -216,19 +216,20 @@ TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
         held.send(message(large.size()), large.data(), large.size(), &source_free);
         held.send(message(1), "b", 1, nullptr);
         EXPECT_TRUE(held.supersede_by(next));
+        EXPECT_EQ(held.current_state(), tcp::connection::state::superseded);
         EXPECT_EQ(held.target(), nullptr);
         held.send(message(1), "c", 1, nullptr);
         next.send(message(1), "d", 1, nullptr);
         while (taker_.bodies.size() < 5) {
             held.transmit();
-            receiver.receive(taker_);
+            receiver.incoming().receive(taker_);
         }
         EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c", "d"));
         EXPECT_TRUE(source_free.is_done());
         EXPECT_EQ(source_free.failure, 0);
         EXPECT_EQ(next.copied_bytes(), 0);
         EXPECT_FALSE(held.supersede_by(next)) << "twice";
-        unused.receive(taker_);
+        unused.incoming().receive(taker_);
         EXPECT_EQ(unused.current_state(), tcp::connection::state::broken)
             << "its other end is gone";
     }
@@ -247,28 +248,28 @@ TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
     tcp::connection unused(std::move(there));
     std::string const all = conversation({"hello"});
     ASSERT_EQ(::send(here.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
-    unused.receive(taker_);
+    unused.incoming().receive(taker_);
     EXPECT_TRUE(taker_.bodies.empty());
     EXPECT_EQ(unused.current_state(), tcp::connection::state::broken);
 }
 
 TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
-    EXPECT_TRUE(there_->may_transmit_immediately(7));
-    EXPECT_TRUE(there_->may_transmit_immediately(7));
-    EXPECT_FALSE(there_->may_transmit_immediately(7));
-    EXPECT_FALSE(there_->may_transmit_immediately(7));
-    EXPECT_TRUE(there_->may_transmit_immediately(8));
+    EXPECT_TRUE(peer_.may_transmit_immediately(7));
+    EXPECT_TRUE(peer_.may_transmit_immediately(7));
+    EXPECT_FALSE(peer_.may_transmit_immediately(7));
+    EXPECT_FALSE(peer_.may_transmit_immediately(7));
+    EXPECT_TRUE(peer_.may_transmit_immediately(8));
 }
 
 // Who polls asks the system which connections have something only where another thread writes.
 TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
     auto [here, there] = connected();
     tcp::connection sender(std::move(here), peer_);
-    EXPECT_FALSE(sender.is_written_by_others()) << "by nobody yet";
+    EXPECT_FALSE(sender.writer().is_used_by_others()) << "by nobody yet";
     std::thread([&] { sender.transmit(); }).join();
-    EXPECT_TRUE(sender.is_written_by_others());
+    EXPECT_TRUE(sender.writer().is_used_by_others());
     sender.transmit();
-    EXPECT_FALSE(sender.is_written_by_others());
+    EXPECT_FALSE(sender.writer().is_used_by_others());
 }
 
 // While one thread writes, another one's word is enough.
@@ -276,13 +277,13 @@ TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
 void take_all(tcp::connection &sender, tcp::connection &receiver, tcp::frame_handler &taker,
               std::vector<std::thread> &threads, const std::atomic<int> &num_done) {
     while (num_done < static_cast<int>(threads.size()) || sender.has_queued_data()) {
-        receiver.receive(taker);
+        receiver.incoming().receive(taker);
         sender.transmit();
     }
     for (std::thread &each : threads) {
         each.join();
     }
-    while (receiver.receive(taker)) {
+    while (receiver.incoming().receive(taker)) {
     }
 }
 
@@ -319,7 +320,7 @@ class put_counter final : public tcp::frame_handler {
 public:
     std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
                                 std::span<const std::byte> /*front*/) override {
-        return on.scratch(head.nbytes);
+        return on.incoming().scratch(head.nbytes);
     }
     bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
                       std::span<const std::byte> /*front*/, const std::byte * /*body*/) override {
@@ -411,7 +412,7 @@ TEST_F(tcp_link, a_frame_that_no_rank_sends_breaks_it) {
     head.nbytes = std::uint64_t{1} << 40;
     all.append(reinterpret_cast<const char *>(&head), sizeof(head));
     write(all.data(), all.size());
-    there_->receive(taker_);
+    there_->incoming().receive(taker_);
     EXPECT_THAT(taker_.bodies, ElementsAre("good"));
     EXPECT_EQ(there_->current_state(), tcp::connection::state::broken);
     EXPECT_EQ(there_->failure_reason(), "it has sent an invalid frame");
@@ -422,7 +423,7 @@ TEST_F(tcp_link, a_closed_connection_is_noticed_after_what_it_brought) {
     write(all.data(), all.size());
     ::shutdown(here_, SHUT_WR);
     while (there_->current_state() == tcp::connection::state::connected) {
-        there_->receive(taker_);
+        there_->incoming().receive(taker_);
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("last words"));
     EXPECT_EQ(there_->failure_reason(), "the connection has been closed");

@@ -2,13 +2,8 @@
 // Coalescing of small frames that are sent together.
 #pragma once
 
-#include "base/adaptive_mutex.h"
-#include "base/cpu.h"
-#include "base/thread_slot.h"
 #include "transport/tcp/wire.h"
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -45,24 +40,6 @@ private:
     std::vector<std::byte> bytes_;
     std::size_t last_put_begin_ = 0;
     std::size_t last_put_end_ = 0; ///< 0: none
-};
-
-/// Puts of one thread, or of a few, before they enter the send queue of a connection. Concurrent
-/// threads then do not contend for the queue at every put.
-struct alignas(cache_line_bytes) thread_coalescer {
-    adaptive_mutex mutex;
-    coalescer puts;
-    std::uint64_t num_puts = 0;
-    std::atomic<std::uint64_t> *counter = nullptr; ///< of puts in the send queue
-};
-
-struct thread_coalescers {
-    static constexpr std::size_t num = 8;
-
-    /// The coalescer of the calling thread.
-    [[nodiscard]] thread_coalescer &own() { return all[thread_slot<num>()]; }
-
-    std::array<thread_coalescer, num> all;
 };
 
 } // namespace diomp::transport::tcp

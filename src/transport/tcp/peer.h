@@ -5,6 +5,7 @@
 #include "transport/common/network_peer.h"
 #include "transport/common/pending_gets.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/thread_coalescers.h"
 
 #include <deque>
 #include <mutex>
@@ -14,20 +15,43 @@ namespace diomp::transport::tcp {
 /// Any thread.
 class peer final : public network_peer {
 public:
-    using network_peer::network_peer;
+    /// `num_busy`: see thread_coalescers.
+    explicit peer(world_rank rank, std::string host = {}, std::atomic<int> *num_busy = nullptr)
+        : network_peer(rank, std::move(host)), coalescers_(num_puts_, num_busy) {}
 
     /// The connection; nullptr before the first request of either side.
     [[nodiscard]] connection *active_connection() const {
         return connection_.load(std::memory_order_acquire);
     }
-    /// Moves coalesced puts to the send queue, before a flush.
-    void drain_coalescers() const {
-        if (connection *const conn = active_connection(); conn != nullptr) {
-            conn->drain_coalescers();
-        }
-    }
     void set_connection(connection &chosen) {
         connection_.store(&chosen, std::memory_order_release);
+    }
+
+    /// Queues a put. Small puts of concurrent threads enter the send queue in drain_coalescers().
+    /// `conn` is the active connection. See connection::send_put.
+    std::uint64_t send_put(connection &conn, const frame &head, const void *data,
+                           completion &source_free, bool with_flush) {
+        if (!with_flush && head.nbytes <= thread_coalescers::max_put_bytes &&
+            coalescers_.are_needed()) {
+            coalescers_.add(head, data, conn);
+            return 0;
+        }
+        return conn.send_put(head, data, source_free, num_puts_, with_flush);
+    }
+    /// Moves coalesced puts to the send queue. Call before a flush.
+    void drain_coalescers() {
+        if (connection *const conn = active_connection(); conn != nullptr) {
+            coalescers_.drain(*conn);
+        }
+    }
+    /// The first few messages between two rounds of progress are sent at once, for latency; further
+    /// ones are sent together. Concurrent calls may be counted as one.
+    [[nodiscard]] bool may_transmit_immediately(std::uint32_t round) {
+        constexpr int max_immediate = 2;
+        if (last_round_.exchange(round, std::memory_order_relaxed) != round) {
+            num_in_round_.store(0, std::memory_order_relaxed);
+        }
+        return num_in_round_.fetch_add(1, std::memory_order_relaxed) < max_immediate;
     }
 
     /// Number of queued puts, in the order of sending.
@@ -75,7 +99,10 @@ private:
     void end_all() override;
 
     std::atomic<connection *> connection_{nullptr};
+    thread_coalescers coalescers_;
     std::atomic<bool> has_connected_{false};
+    std::atomic<std::uint32_t> last_round_{0};
+    std::atomic<int> num_in_round_{0};
     std::atomic<std::uint64_t> num_puts_{0};
     std::atomic<std::uint64_t> num_acknowledged_{0};
     std::uint64_t num_flush_requested_ = 0;     ///< puts covered by a flush that was sent

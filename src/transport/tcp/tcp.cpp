@@ -53,7 +53,7 @@ private:
     };
 
     bool serve() override { return iface_->serve(); }
-    bool arm() override { return iface_->arm(); }
+    bool arm() override { return iface_->connections().arm(); }
     void ping(network_peer &silent) override;
     std::vector<network_peer *> known_peers() const override {
         return pointers_to(iface_->all_peers());
@@ -83,7 +83,7 @@ status tcp_network::start(const arena &arena, const conduit_options &options) {
                               [this](peer &lost, const std::string &why) { fail_peer(lost, why); });
     DIOMP_TRY(made);
     iface_ = made.take();
-    return start_thread(iface_->epoll_fd());
+    return start_thread(iface_->connections().epoll_fd());
 }
 
 void tcp_network::ping(network_peer &silent) {
@@ -115,16 +115,15 @@ status tcp_network::put(world_rank rank, std::uint64_t remote_address, const voi
     auto found = find_connection(rank);
     DIOMP_TRY(found);
     auto const [to, conn] = found.value();
-    bool const with_flush = nbytes > connection::max_copied_bytes && to.should_piggyback_flush();
-    bool const is_copied = !with_flush && connection::is_copied(kind::put, nbytes);
+    bool const with_flush = nbytes > send_queue::max_copied_bytes && to.should_piggyback_flush();
+    bool const is_copied = !with_flush && send_queue::is_copied(kind::put, nbytes);
     if (is_copied) {
         advance_until([&] { return conn.copied_bytes() <= max_backlog_bytes || to.is_failed(); },
                       [&] { return iface_->advance(); });
     }
     if (nbytes > 0) {
         frame const head{.what = kind::put, .nbytes = nbytes, .address = remote_address};
-        std::uint64_t const flush_number =
-            conn.send_put(head, source, source_free, to.num_puts(), with_flush);
+        std::uint64_t const flush_number = to.send_put(conn, head, source, source_free, with_flush);
         if (flush_number != 0) {
             to.note_flush_requested(flush_number);
         }
@@ -193,7 +192,7 @@ bool tcp_network::try_send(world_rank rank, handler_id handler,
     }
     found.value().conn.send({.what = kind::message, .handler = handler, .nbytes = payload.size()},
                             payload.data(), payload.size(), nullptr);
-    if (found.value().conn.may_transmit_immediately(iface_->round())) {
+    if (found.value().to.may_transmit_immediately(iface_->round())) {
         transmit_now(found.value().conn);
     } else {
         wake();
@@ -216,7 +215,7 @@ result<bool> tcp_network::send_long(world_rank rank, handler_id handler,
                              .handler = handler,
                              .head = static_cast<std::uint32_t>(payload.size()),
                              .nbytes = data.size()},
-                            payload, data.data(), data.size(), &source_free);
+                            data.data(), data.size(), &source_free, payload);
     transmit_now(found.value().conn);
     return true;
 }
@@ -250,8 +249,8 @@ void tcp_network::note_handled(const message &each) {
 std::string tcp_network::describe_path(world_rank rank) const {
     peer const *const known = iface_->find_peer(rank);
     connection const *const conn = known != nullptr ? known->active_connection() : nullptr;
-    return conn != nullptr ? fmt::format("tcp ({}{})", peer_address_of(conn->fd()),
-                                         conn->is_sealed() ? ", encrypted" : "")
+    return conn != nullptr ? fmt::format("tcp ({}{})", peer_address_of(conn->stream().fd()),
+                                         conn->stream().sealed() != nullptr ? ", encrypted" : "")
                            : "tcp";
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Handling of received frames. Declared in iface.h.
-#include "transport/tcp/iface.h"
+#include "transport/tcp/frame_dispatcher.h"
 
 namespace diomp::transport::tcp {
-bool iface::is_in_segment(std::uint64_t address, std::size_t nbytes) const {
+
+bool frame_dispatcher::is_in_segment(std::uint64_t address, std::size_t nbytes) const {
     return address >= slot_begin_ && nbytes <= slot_bytes_ &&
            address - slot_begin_ <= slot_bytes_ - nbytes;
 }
 
-std::byte *iface::find_body_buffer(connection &conn, const frame &head,
-                                   std::span<const std::byte> front) {
+std::byte *frame_dispatcher::find_body_buffer(connection &conn, const frame &head,
+                                              std::span<const std::byte> front) {
     peer &from = *conn.target();
     switch (head.what) {
     case kind::put:
@@ -18,10 +18,13 @@ std::byte *iface::find_body_buffer(connection &conn, const frame &head,
                    : nullptr;
     case kind::data: {
         std::byte *const buffer = from.destination_of(to_get_id(head.number), head.nbytes);
-        return buffer != nullptr ? buffer : from.is_failed() ? conn.scratch(head.nbytes) : nullptr;
+        return buffer != nullptr  ? buffer
+               : from.is_failed() ? conn.incoming().scratch(head.nbytes)
+                                  : nullptr;
     }
     case kind::message:
-        return head.nbytes <= max_message_payload_bytes ? conn.scratch(head.nbytes) : nullptr;
+        return head.nbytes <= max_message_payload_bytes ? conn.incoming().scratch(head.nbytes)
+                                                        : nullptr;
     case kind::am_long:
         return head.nbytes <= max_am_long_payload_bytes ? find_recv_buffer(conn, head, front)
                                                         : nullptr;
@@ -30,15 +33,15 @@ std::byte *iface::find_body_buffer(connection &conn, const frame &head,
     }
 }
 
-std::byte *iface::find_recv_buffer(connection &conn, const frame &head,
-                                   std::span<const std::byte> front) {
+std::byte *frame_dispatcher::find_recv_buffer(connection &conn, const frame &head,
+                                              std::span<const std::byte> front) {
     std::byte *const buffer =
         arrived_.find_recv_buffer({conn.target()->rank(), head.handler, front, {}}, head.nbytes);
-    return buffer != nullptr ? buffer : conn.scratch(head.nbytes);
+    return buffer != nullptr ? buffer : conn.incoming().scratch(head.nbytes);
 }
 
-bool iface::handle_frame(connection &conn, const frame &head, std::span<const std::byte> front,
-                         const std::byte *body) {
+bool frame_dispatcher::handle_frame(connection &conn, const frame &head,
+                                    std::span<const std::byte> front, const std::byte *body) {
     peer &from = *conn.target();
     from.note_activity();
     switch (head.what) {
@@ -70,7 +73,7 @@ bool iface::handle_frame(connection &conn, const frame &head, std::span<const st
     }
 }
 
-bool iface::handle_reply(connection &conn, peer &from, const frame &head) {
+bool frame_dispatcher::handle_reply(connection &conn, peer &from, const frame &head) {
     switch (head.what) {
     case kind::handled:
         from.return_credit(head.number);
@@ -85,16 +88,10 @@ bool iface::handle_reply(connection &conn, peer &from, const frame &head) {
         if (from.rank() < own_rank_ && !conn.confirm()) {
             return false;
         }
-        note_connected(from);
+        acceptor_.note_connected(from);
         return true;
     default:
         return false;
-    }
-}
-
-void iface::revoke_recv_buffer(const std::byte *buffer) {
-    for (auto const &each : connections()) {
-        each->revoke_body_buffer(buffer);
     }
 }
 

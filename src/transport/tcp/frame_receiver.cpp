@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Receiving and parsing of frames. Declared in connection.h.
+#include "transport/tcp/frame_receiver.h"
+
 #include "transport/tcp/connection.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 namespace diomp::transport::tcp {
 namespace {
@@ -18,11 +15,20 @@ constexpr std::size_t max_after_large_body = 1024;
 /// Bytes read from one connection before other connections get their turn.
 constexpr std::size_t max_read_at_once = std::size_t{1} << 20;
 
+std::string describe_end(ssize_t got, int code) {
+    if (got == 0) {
+        return "the connection has been closed";
+    }
+    return code == EBADMSG ? "bytes of the encrypted connection were changed, removed or added "
+                             "in transit"
+                           : ::strerrordesc_np(code);
+}
+
 } // namespace
 
-bool connection::receive(frame_handler &handler) {
-    std::unique_lock const guard(receive_mutex_, std::try_to_lock);
-    if (!guard.owns_lock() || current_state() != state::connected) {
+bool frame_receiver::receive(frame_handler &handler) {
+    std::unique_lock const guard(mutex_, std::try_to_lock);
+    if (!guard.owns_lock() || !is_open(conn_.current_state())) {
         return false;
     }
     if (buffer_ == nullptr) {
@@ -33,50 +39,25 @@ bool connection::receive(frame_handler &handler) {
 
 /// Bytes after a body are read in the same call: often a flush, which then costs no further call.
 /// After a large body the next large one often follows, whose beginning would be copied twice.
-std::size_t connection::space_after_body() const {
+std::size_t frame_receiver::space_after_body() const {
     std::size_t const space = buffer_bytes - end_;
     bool const is_large = current_ && body_bytes(*current_) >= large_body_bytes;
     return is_large ? std::min(space, max_after_large_body) : space;
 }
 
-ssize_t connection::read_into(std::byte *body, std::size_t missing, bool may_receive) {
-    std::byte *const rest = buffer_.get() + end_;
-    if (missing == 0 && sealed_ == nullptr) {
-        return ::recv(fd_.get(), rest, buffer_bytes - end_, MSG_DONTWAIT);
-    }
-    std::array<iovec, 2> iovecs{{{body, missing}, {rest, space_after_body()}}};
-    if (sealed_ != nullptr) {
-        return sealed_->receive(fd_.get(), iovecs, may_receive);
-    }
-    msghdr message{};
-    message.msg_iov = iovecs.data();
-    message.msg_iovlen = iovecs.size();
-    return ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
-}
-
-std::string connection::describe_end(ssize_t got, int code) const {
-    if (got == 0) {
-        return "the connection has been closed";
-    }
-    return code == EBADMSG ? "bytes of the encrypted connection were changed, removed or added "
-                             "in transit"
-                           : ::strerrordesc_np(code);
-}
-
-bool connection::read_some(frame_handler &handler) {
+bool frame_receiver::read_some(frame_handler &handler) {
     std::size_t num_read = 0;
     // Records that were read and not opened must be opened now: epoll reports only the socket.
-    while (num_read < max_read_at_once || !is_drained()) {
+    while (num_read < max_read_at_once || !stream_.is_drained()) {
         // The buffer is empty while a body is being received.
         std::size_t const missing = current_ ? body_bytes(*current_) - num_body_ : 0;
-        std::size_t const space = missing + space_after_body();
-        ssize_t const got = read_into(missing > 0 ? body_ + num_body_ : nullptr, missing,
-                                      num_read < max_read_at_once);
+        std::size_t const after = space_after_body();
+        ssize_t const got =
+            stream_.receive({missing > 0 ? body_ + num_body_ : nullptr, missing},
+                            {buffer_.get() + end_, after}, num_read < max_read_at_once);
         if (got <= 0) {
             if (got == 0 || !is_transient(errno)) {
-                std::string why = describe_end(got, errno);
-                std::scoped_lock const guard(write_mutex_, queue_mutex_);
-                fail(std::move(why));
+                conn_.disconnect(describe_end(got, errno));
             }
             break;
         }
@@ -86,10 +67,10 @@ bool connection::read_some(frame_handler &handler) {
         num_body_ += num_in_body;
         end_ += num_received - num_in_body;
         if ((missing > 0 && !end_frame(handler)) || !parse(handler)) {
-            disconnect("it has sent an invalid frame");
+            conn_.disconnect("it has sent an invalid frame");
             break;
         }
-        if (num_received < space && is_drained()) {
+        if (num_received < missing + after && stream_.is_drained()) {
             break;
         }
     }
@@ -97,7 +78,7 @@ bool connection::read_some(frame_handler &handler) {
 }
 
 /// True if the buffer holds a frame and the header part that precedes its body.
-bool connection::has_header() const {
+bool frame_receiver::has_header() const {
     std::size_t const available = end_ - begin_;
     if (available < sizeof(frame)) {
         return false;
@@ -107,9 +88,9 @@ bool connection::has_header() const {
     return head.head > max_am_long_header_bytes || available >= sizeof(frame) + head.head;
 }
 
-bool connection::parse(frame_handler &handler) {
+bool frame_receiver::parse(frame_handler &handler) {
     while (has_header()) {
-        if (target() == nullptr || !begin_frame(handler)) {
+        if (conn_.target() == nullptr || !begin_frame(handler)) {
             return false;
         }
     }
@@ -124,7 +105,7 @@ bool connection::parse(frame_handler &handler) {
 }
 
 /// Parses a frame at begin_ and takes the bytes of its body that have arrived.
-bool connection::begin_frame(frame_handler &handler) {
+bool frame_receiver::begin_frame(frame_handler &handler) {
     current_.emplace();
     std::memcpy(&*current_, buffer_.get() + begin_, sizeof(frame));
     begin_ += sizeof(frame);
@@ -136,7 +117,7 @@ bool connection::begin_frame(frame_handler &handler) {
     num_body_ = 0;
     body_ = nullptr;
     if (std::size_t const nbytes = body_bytes(*current_); nbytes > 0) {
-        body_ = handler.find_body_buffer(*this, *current_, {front_.data(), current_->head});
+        body_ = handler.find_body_buffer(conn_, *current_, {front_.data(), current_->head});
         if (body_ == nullptr) {
             return false;
         }
@@ -147,17 +128,17 @@ bool connection::begin_frame(frame_handler &handler) {
     return end_frame(handler);
 }
 
-bool connection::end_frame(frame_handler &handler) {
+bool frame_receiver::end_frame(frame_handler &handler) {
     if (num_body_ < body_bytes(*current_)) {
         return true;
     }
     frame const head = *current_;
     current_.reset();
-    return handler.handle_frame(*this, head, {front_.data(), head.head}, body_);
+    return handler.handle_frame(conn_, head, {front_.data(), head.head}, body_);
 }
 
-void connection::revoke_body_buffer(const std::byte *buffer) {
-    std::lock_guard const guard(receive_mutex_);
+void frame_receiver::revoke_body_buffer(const std::byte *buffer) {
+    std::lock_guard const guard(mutex_);
     if (current_ && body_ == buffer) {
         std::byte *const discarded_body = scratch(body_bytes(*current_));
         std::memcpy(discarded_body, body_, num_body_);

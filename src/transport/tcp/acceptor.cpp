@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "transport/tcp/acceptor.h"
+
+#include "base/log.h"
+#include "transport/tcp/peer.h"
+
+namespace diomp::transport::tcp {
+
+status acceptor::start(unique_fd listener, const credentials &own) {
+    auto pending = secure::pending_connections::create(
+        std::move(listener), [&own] { return own.respond(); },
+        [](const std::string &text) { log(log_level::warn, "tcp: {}", text); });
+    DIOMP_TRY(pending);
+    pending_.emplace(pending.take());
+    return {};
+}
+
+std::vector<acceptor::proven_connection> acceptor::advance() {
+    std::unique_lock const guard(mutex_, std::try_to_lock);
+    return guard.owns_lock() ? pending_->advance() : std::vector<proven_connection>();
+}
+
+void acceptor::note_connected(peer &known) {
+    if (known.note_connected() && num_unconnected_.fetch_sub(1) == 1) {
+        stop_listening();
+    }
+}
+
+void acceptor::stop_listening() {
+    std::lock_guard const guard(mutex_);
+    pending_->stop_listening();
+}
+
+} // namespace diomp::transport::tcp
