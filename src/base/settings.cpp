@@ -2,6 +2,7 @@
 #include "base/settings.h"
 
 #include "base/setting_values.h"
+#include "base/sizes.h"
 
 #include <fmt/core.h>
 
@@ -444,7 +445,7 @@ constexpr auto rows = std::to_array<setting_row>({
 std::span<const setting_row> setting_rows() { return rows; }
 
 result<settings> read_settings(std::vector<std::string> &unknown,
-                               const std::function<const char *(const char *)> &lookup) {
+                               function_ref<const char *(const char *)> lookup) {
     settings values;
     for (setting_row const &row : rows) {
         const char *text = lookup(row.name);

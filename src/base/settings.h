@@ -3,12 +3,12 @@
 // made.
 #pragma once
 
+#include "base/function_ref.h"
 #include "base/log_levels.h"
 #include "base/result.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -109,12 +109,7 @@ std::span<const setting_row> setting_rows();
 /// allowed values. Unknown DIOMP_* variables are returned in `unknown` so that the caller can
 /// report them.
 result<settings> read_settings(std::vector<std::string> &unknown,
-                               const std::function<const char *(const char *)> &lookup);
+                               function_ref<const char *(const char *)> lookup);
 result<settings> read_settings(std::vector<std::string> &unknown);
-
-/// "4096", "64K", "16M", "2G", "1T" (powers of 1024, optional "iB" or "B"). Overflow is an error.
-result<std::size_t> parse_size(const std::string &text);
-/// "64 KiB", "1.5 GiB": for messages.
-std::string format_size(std::size_t size_bytes);
 
 } // namespace diomp

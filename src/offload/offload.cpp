@@ -3,7 +3,7 @@
 #include "offload/offload.h"
 
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "offload/internal/segment_memory.h"
 
 #include <fmt/core.h>

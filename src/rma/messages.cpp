@@ -4,7 +4,6 @@
 // cross-memory attach. The data of the latter goes through a bounce buffer in the requester's slot,
 // which the target's handler can load and store.
 #include "base/panic.h"
-#include "base/settings.h"
 #include "rma/internal/atomics.h"
 #include "rma/rma.h"
 

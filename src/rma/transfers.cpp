@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/settings.h"
 #include "rma/internal/atomics.h"
 #include "rma/rma.h"
 

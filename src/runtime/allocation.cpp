@@ -2,6 +2,7 @@
 // Collective allocation. Every rank first allocates in its own segment; then one round of the group
 // checks that all ranks passed equal arguments and that all had space. If not, every rank frees its
 // block. A heap's layout depends on its call history only, so the heaps are equal again afterwards.
+#include "base/sizes.h"
 #include "runtime/runtime.h"
 
 #include <fmt/core.h>

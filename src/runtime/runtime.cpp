@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/sizes.h"
 #include "device/numa.h"
 #include "runtime/internal/preregistered_devices.h"
 #include "runtime/rank_devices.h"

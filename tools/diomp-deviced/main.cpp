@@ -6,6 +6,7 @@
 #include "base/service_thread.h"
 #include "base/settings.h"
 #include "base/signal_dispositions.h"
+#include "base/sizes.h"
 #include "base/standard_descriptors.h"
 #include "base/tool_main.h"
 #include "command_line.h"

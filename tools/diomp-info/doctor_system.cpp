@@ -2,6 +2,7 @@
 // Each check tries the operation itself if possible: restrictions by containers and security
 // modules are not visible otherwise.
 #include "base/descriptor_message.h"
+#include "base/sizes.h"
 #include "base/unique_fd.h"
 #include "doctor.h"
 #include "transport/arena.h"

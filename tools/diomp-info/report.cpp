@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "base/settings.h"
+#include "base/sizes.h"
 #include "machine.h"
 #include "runtime_library.h"
 #include "settings_page.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "topology.h"
 
+#include "base/sizes.h"
 #include "machine.h"
 #include "node_devices.h"
 #include "node_layout.h"

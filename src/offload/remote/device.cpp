@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "offload/remote/client.h"
 #include "offload/remote/effects.h"
 
