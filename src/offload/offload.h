@@ -14,7 +14,7 @@
 // and their queues copy.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "memory/memory.h"
 #include "offload/internal/accelerators.h"
 #include "offload/internal/alloc_directory.h"

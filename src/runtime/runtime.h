@@ -6,8 +6,8 @@
 // "diomp-coll" (collective), one per group with non-blocking collectives.
 #pragma once
 
-#include "base/settings.h"
 #include "coll/collective.h"
+#include "config/settings.h"
 #include "device_coll/device_collectives.h"
 #include "group/registry.h"
 #include "launch/launch.h"
@@ -94,7 +94,7 @@ public:
 
 private:
     explicit runtime(const settings &values)
-        : settings_(values), statistics_(values.stats), trace_(values.trace_file) {}
+        : settings_(values), statistics_(values.runtime.stats), trace_(values.runtime.trace_file) {}
     status build();
     [[nodiscard]] rma::transfer_observer transfer_observer();
     /// Reports a dead peer: ends the job or fails all waits. Any thread.

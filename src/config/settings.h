@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // All DIOMP_* variables: one table from which the parser, diomp-info and the documentation are
-// made.
+// made. Its rows stand in one source per module.
 #pragma once
 
 #include "base/function_ref.h"
@@ -45,62 +45,116 @@ struct core_content {
     bool operator==(const core_content &) const = default;
 };
 
-struct settings {
+/// Segments of host memory.
+struct memory_settings {
     std::size_t segment_size_bytes = 0; ///< 0: chosen from the node's memory and ranks
-    /// Per device; 0: chosen from memory and ranks.
-    std::size_t device_segment_size_bytes = 0;
-    device_path_set device_paths = device_path_set::all;
-    std::size_t device_pin_threshold_bytes = std::size_t{1} << 20;
-    int max_active_streams = 32;
-    ccl_choice ccl = ccl_choice::automatic;
-    std::optional<std::size_t> device_direct_threshold_bytes; ///< none: automatic
-    std::uint64_t segment_base = 0;                           ///< 0: chosen for this build
-    std::size_t stream_threshold_bytes = 0;                   ///< 0: chosen from the caches
-    int spin_count = -1;                                      ///< -1: 2000
+    std::uint64_t segment_base = 0;     ///< 0: chosen for this build
+    check_level check = check_level::none;
+    core_content core;
+};
+
+struct transport_settings {
+    std::string conduit = "auto";
+    std::string network = "auto";
+    bool cross_memory_attach = true;
+    int node_size = 0; ///< 0: as the launcher says
+    encryption encrypt = encryption::control;
+    std::string network_rma = "auto";
+    std::string network_device_memory = "auto";
+    std::string network_atomics = "messages";
+};
+
+struct ucx_settings {
+    int workers = 0; ///< 0: chosen from the cores
+};
+
+struct tcp_settings {
+    std::string interfaces;            ///< empty: all
+    std::size_t send_buffer_bytes = 0; ///< 0: chosen by the conduit
+    std::string congestion = "auto";
+};
+
+/// Waits of the engine.
+struct messaging_settings {
     double timeout_s = 0; ///< 0: wait without limit (with a warning)
     double warn_after_s = 60;
-    check_level check = check_level::none;
+    int spin_count = -1; ///< -1: 2000
+};
+
+struct rma_settings {
+    std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
+};
+
+/// Errors, and what the runtime writes about its work.
+struct runtime_settings {
     error_policy errors = error_policy::abort;
-    core_content core;
     bool stacks = true; ///< call stacks are printed when the job has timed out
     log_levels log;
     stats_mode stats = stats_mode::off;
     std::string stats_file; ///< empty: standard error
     std::string trace_file; ///< empty: none
-    std::string conduit = "auto";
-    std::string network = "auto";
-    bool cross_memory_attach = true;
-    int node_size = 0;                     ///< 0: as the launcher says
-    int ucx_workers = 0;                   ///< 0: chosen from the cores
-    std::string tcp_interfaces;            ///< empty: all
-    std::size_t tcp_send_buffer_bytes = 0; ///< 0: chosen by the conduit
-    std::string tcp_congestion = "auto";
-    encryption encrypt = encryption::control;
-    std::string network_rma = "auto";
-    std::string network_device_memory = "auto";
-    std::string network_atomics = "messages";
-    int devices_per_rank = 1;
+};
+
+struct device_settings {
+    int per_rank = 1;
     /// [device] -1: unknown. None: queried from the vendor's library.
-    std::optional<std::vector<int>> device_numa_nodes;
-    std::string device_wait = "auto"; ///< used by libomptarget, which reads it itself
-    std::string cuda_library;         ///< empty: the usual name
+    std::optional<std::vector<int>> numa_nodes;
+    std::string wait = "auto"; ///< used by libomptarget, which reads it itself
+    int max_active_streams = 32;
+    std::string cuda_library; ///< empty: the usual name
     std::string hip_library;
-    std::string remote_devices; ///< empty: none
-    bool local_devices = true;
-    std::size_t split_threshold_bytes = 0; ///< 0: default
-    bool posted_regions = true;
-    std::string nccl_library;
+};
+
+/// Device memory in the address space.
+struct offload_settings {
+    std::size_t segment_size_bytes = 0; ///< per device; 0: chosen from memory and ranks
+    device_path_set paths = device_path_set::all;
+    std::size_t pin_threshold_bytes = std::size_t{1} << 20;
+};
+
+struct device_coll_settings {
+    ccl_choice ccl = ccl_choice::automatic;
+    std::optional<std::size_t> direct_threshold_bytes; ///< none: automatic
+    std::string nccl_library;                          ///< empty: the usual name
     std::string rccl_library;
 };
 
-/// One row of the table. `parse` stores into a settings object or returns the reason why it cannot.
+/// Devices of other hosts.
+struct remote_settings {
+    std::string devices; ///< empty: none
+    bool has_local_devices = true;
+    std::size_t split_threshold_bytes = 0; ///< 0: default
+    bool posted_regions = true;
+};
+
+/// The values of all variables, by the module that reads them.
+struct settings {
+    memory_settings memory;
+    transport_settings transport;
+    ucx_settings ucx;
+    tcp_settings tcp;
+    messaging_settings messaging;
+    rma_settings rma;
+    runtime_settings runtime;
+    device_settings device;
+    offload_settings offload;
+    device_coll_settings device_coll;
+    remote_settings remote;
+};
+
+struct setting_value {
+    /// Stores into a settings object, or returns the reason why it cannot.
+    status (*parse)(settings &into, const std::string &text);
+    std::string (*show)(const settings &from);
+};
+
+/// One row of the table.
 struct setting_row {
     const char *name;
     const char *type; ///< "size", "seconds", "integer", "address", "on|off", or the list of words
     const char *default_value; ///< in the form of the variable
     const char *help;
-    status (*parse)(settings &into, const std::string &text);
-    std::string (*show)(const settings &from);
+    setting_value value;
 };
 
 std::span<const setting_row> setting_rows();

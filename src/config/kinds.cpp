@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/setting_values.h"
+#include "config/internal/kinds.h"
 
-#include "base/settings.h"
 #include "base/sizes.h"
 
 #include <fmt/core.h>
@@ -10,7 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 
-namespace diomp {
+namespace diomp::config {
 namespace {
 
 constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
@@ -19,14 +18,23 @@ constexpr std::array<std::pair<const char *, log_level>, 5> log_words{
      {"warn", log_level::warn},
      {"info", log_level::info},
      {"debug", log_level::debug}}};
+using level_word = word<log_words>;
 
 } // namespace
 
-error malformed(const std::string &text, const char *allowed) {
+error malformed(const std::string &text, std::string_view allowed) {
     return {OMPX_ERR_ARG, fmt::format("'{}' is not {}", text, allowed)};
 }
 
-status parse_seconds(double &into, const std::string &text) {
+error not_among(const std::string &text, std::string_view choices) {
+    std::string allowed = "one of ";
+    for (char const character : choices) {
+        allowed += character == '|' ? std::string(", ") : std::string(1, character);
+    }
+    return malformed(text, allowed);
+}
+
+status seconds::parse(double &into, const std::string &text) {
     char *end = nullptr;
     double const value = std::strtod(text.c_str(), &end);
     if (text.empty() || *end != '\0' || !(value >= 0) || value > 1e9) {
@@ -36,21 +44,32 @@ status parse_seconds(double &into, const std::string &text) {
     return {};
 }
 
-status parse_auto_size(std::size_t &into, const std::string &text) {
+std::string seconds::show(double value) { return fmt::format("{}", value); }
+
+status size::parse(std::size_t &into, const std::string &text) {
+    auto parsed = parse_size(text);
+    DIOMP_TRY(parsed);
+    into = parsed.value();
+    return {};
+}
+
+std::string size::show(std::size_t size_bytes) { return format_size(size_bytes); }
+
+status auto_size::parse(std::size_t &into, const std::string &text) {
     if (text == "auto") {
         into = 0;
         return {};
     }
-    auto size = parse_size(text);
-    DIOMP_TRY(size);
-    if (size.value() == 0) {
+    std::size_t parsed = 0;
+    DIOMP_TRY(size::parse(parsed, text));
+    if (parsed == 0) {
         return malformed(text, "a size above 0 or 'auto'");
     }
-    into = size.value();
+    into = parsed;
     return {};
 }
 
-std::string show_auto_size(std::size_t size_bytes) {
+std::string auto_size::show(std::size_t size_bytes) {
     return size_bytes == 0 ? "auto" : format_size(size_bytes);
 }
 
@@ -74,21 +93,18 @@ std::string show_auto_number(int value, int auto_value) {
 }
 
 status parse_choice(std::string &into, const std::string &text, std::string_view choices) {
-    std::string allowed = "one of ";
-    while (!choices.empty()) {
-        std::string_view const choice = choices.substr(0, choices.find('|'));
-        if (choice == text) {
+    for (std::string_view rest = choices; !rest.empty();) {
+        std::string_view const each = rest.substr(0, rest.find('|'));
+        if (each == text) {
             into = text;
             return {};
         }
-        choices.remove_prefix(std::min(choices.size(), choice.size() + 1));
-        allowed += choice;
-        allowed += choices.empty() ? "" : ", ";
+        rest.remove_prefix(std::min(rest.size(), each.size() + 1));
     }
-    return malformed(text, allowed.c_str());
+    return not_among(text, choices);
 }
 
-status parse_log_levels(log_levels &into, const std::string &text) {
+status component_levels::parse(log_levels &into, const std::string &text) {
     log_levels parsed;
     std::string_view rest = text;
     do {
@@ -97,8 +113,8 @@ status parse_log_levels(log_levels &into, const std::string &text) {
         rest.remove_prefix(std::min(end + 1, rest.size()));
         auto const colon = item.find(':');
         log_level level{};
-        std::string const word(colon == std::string_view::npos ? item : item.substr(colon + 1));
-        DIOMP_TRY(parse_word(level, word, log_words, "one of off, error, warn, info, debug"));
+        std::string const name(colon == std::string_view::npos ? item : item.substr(colon + 1));
+        DIOMP_TRY(level_word::parse(level, name));
         if (colon == std::string_view::npos) {
             parsed.standard = level;
             continue;
@@ -113,12 +129,12 @@ status parse_log_levels(log_levels &into, const std::string &text) {
     return {};
 }
 
-std::string show_log_levels(const log_levels &levels) {
-    std::string shown = show_word(levels.standard, log_words);
+std::string component_levels::show(const log_levels &levels) {
+    std::string shown = level_word::show(levels.standard);
     for (auto const &each : levels.components) {
-        shown += fmt::format(",{}:{}", each.component, show_word(each.level, log_words));
+        shown += fmt::format(",{}:{}", each.component, level_word::show(each.level));
     }
     return shown;
 }
 
-} // namespace diomp
+} // namespace diomp::config
