@@ -26,6 +26,7 @@ from source_text import ROOT, tracked
 # From the bottom up. `runtime` is the object that owns all modules; it stands just below api.
 MAY_INCLUDE = {
     "base": [],
+    "config": ["base"],
     "launch": ["base"],
     "stacks": ["base", "launch"],
     "transport": ["base", "launch", "launch/gasnet", "launch/gaspi"],
@@ -36,13 +37,13 @@ MAY_INCLUDE = {
     "sync": ["base", "launch", "transport", "messaging", "memory"],
     "group": ["base", "launch", "transport", "messaging", "memory", "rma", "sync"],
     "coll": ["base", "launch", "transport", "messaging", "device", "memory", "rma", "sync", "group"],
-    "offload": ["base", "launch", "transport", "messaging", "device", "memory", "rma"],
+    "offload": ["base", "config", "launch", "transport", "messaging", "device", "memory", "rma"],
     "offload/remote": ["base", "launch", "transport", "messaging", "device", "memory", "offload"],
     "offload/service": ["base", "launch", "transport", "messaging", "device", "memory", "offload", "offload/remote"],
-    "device_coll": ["base", "launch", "device", "sync", "group", "coll", "offload"],
-    "runtime": ["base", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
+    "device_coll": ["base", "config", "launch", "device", "sync", "group", "coll", "offload"],
+    "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
                 "offload", "device_coll"],
-    "api": ["base", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",
+    "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",
             "offload/remote", "device_coll", "runtime"],
 }
 
@@ -53,11 +54,11 @@ OPEN = {"base/secure", "launch/local", "launch/gasnet", "launch/gaspi", "offload
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
     # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
-    "tools/diomp-info": ["base", "transport", "device", "offload", "runtime"],
+    "tools/diomp-info": ["base", "config", "transport", "device", "offload", "runtime"],
     # drives devices of other hosts below OpenMP, by the table that libomptarget uses
     "tools/diomp-bench": ["base", "offload"],
     # a service of devices: its session is a rank of the client's world
-    "tools/diomp-deviced": ["base", "base/secure", "launch", "offload", "offload/remote", "offload/service"],
+    "tools/diomp-deviced": ["base", "base/secure", "config", "launch", "offload", "offload/remote", "offload/service"],
     "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "base/secure", "launch", "launch/local"],  # the other end of the launcher's socket

@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/log_setup.h"
 #include "base/per_thread.h"
-#include "base/settings.h"
 #include "base/standard_descriptors.h"
+#include "config/settings.h"
 #include "offload/remote/client.h"
 #include "offload/remote/queue.h"
 #include "offload/remote/token.h"
@@ -65,9 +65,9 @@ result<std::unique_ptr<remote::client>> connect() {
     std::vector<std::string> unknown;
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
-    diomp::set_log_if_unset(settings.value().log, "");
+    diomp::set_log_if_unset(settings.value().runtime.log, "");
     remote::client::options chosen;
-    auto services = remote::parse_services(settings.value().remote_devices);
+    auto services = remote::parse_services(settings.value().remote.devices);
     DIOMP_TRY(services);
     chosen.services = services.take();
     if (!statistics_observer) {
@@ -78,13 +78,13 @@ result<std::unique_ptr<remote::client>> connect() {
         {.text = std::getenv("DIOMP_TOKEN"), .file = std::getenv("DIOMP_TOKEN_FILE")});
     DIOMP_TRY(token);
     chosen.token = token.take();
-    chosen.network = settings.value().network;
-    chosen.encrypts_data = settings.value().encrypt == diomp::encryption::all;
-    chosen.network_device_memory = settings.value().network_device_memory;
-    chosen.split_threshold_bytes = settings.value().split_threshold_bytes;
-    chosen.defers_regions = settings.value().posted_regions;
-    if (settings.value().timeout_s > 0) {
-        chosen.dead_peer_timeout_s = settings.value().timeout_s;
+    chosen.network = settings.value().transport.network;
+    chosen.encrypts_data = settings.value().transport.encrypt == diomp::encryption::all;
+    chosen.network_device_memory = settings.value().transport.network_device_memory;
+    chosen.split_threshold_bytes = settings.value().remote.split_threshold_bytes;
+    chosen.defers_regions = settings.value().remote.posted_regions;
+    if (settings.value().messaging.timeout_s > 0) {
+        chosen.dead_peer_timeout_s = settings.value().messaging.timeout_s;
     }
     return remote::client::connect(chosen);
 }

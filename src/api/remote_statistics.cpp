@@ -104,7 +104,7 @@ std::string kernel_title(const std::string &symbol) {
 }
 
 std::unique_ptr<remote_statistics> remote_statistics::make(const settings &values) {
-    if (values.stats == stats_mode::off && values.trace_file.empty()) {
+    if (values.runtime.stats == stats_mode::off && values.runtime.trace_file.empty()) {
         return nullptr;
     }
     return std::unique_ptr<remote_statistics>(new remote_statistics(values));

@@ -75,7 +75,7 @@ void print_statistics(runtime::runtime &running) {
                     running.job().size, running.job().host),
         {{"second-level pointers fetched", cache.fetched},
          {"second-level pointers found in the cache", cache.hits}});
-    print_table(text, running.values().stats_file, running.job().rank.value());
+    print_table(text, running.values().runtime.stats_file, running.job().rank.value());
 }
 
 void publish(runtime::runtime &running) {
@@ -222,7 +222,7 @@ void print_table(const std::string &text, std::string path, int rank) {
 }
 
 void refresh_fast_view(runtime::runtime &running) {
-    bool const plain = !running.observes() && running.values().check == check_level::none;
+    bool const plain = !running.observes() && running.values().memory.check == check_level::none;
     g_fast.is_plain.store(plain, std::memory_order_relaxed);
     g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,
                         std::memory_order_relaxed);
@@ -253,7 +253,7 @@ status start_runtime() {
     std::vector<std::string> unknown;
     auto values = read_settings(unknown);
     DIOMP_TRY(values);
-    set_log(values.value().log,
+    set_log(values.value().runtime.log,
             job.size > 1 ? fmt::format("[{}@{}] ", job.rank.value(), job.host) : "");
     if (job.rank == world_rank{0}) {
         for (std::string const &name : unknown) {
@@ -261,10 +261,10 @@ status start_runtime() {
                 name);
         }
     }
-    state().policy.store(values.value().errors);
+    state().policy.store(values.value().runtime.errors);
     auto joined = launcher.take();
-    if (values.value().node_size > 0) {
-        joined = launch::split_nodes(std::move(joined), values.value().node_size);
+    if (values.value().transport.node_size > 0) {
+        joined = launch::split_nodes(std::move(joined), values.value().transport.node_size);
     }
     auto started = runtime::runtime::start(values.value(), std::move(joined));
     DIOMP_TRY(started);

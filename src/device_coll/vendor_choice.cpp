@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/per_thread.h"
+#include "base/sizes.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/settings.h"
 #include "memory/memory.h"
 #include "messaging/pooled_completion.h"
 

@@ -2,7 +2,7 @@
 #include "memory/segment.h"
 
 #include "base/panic.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "memory/internal/page_return.h"
 
 #include <fmt/core.h>

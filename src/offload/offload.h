@@ -3,7 +3,7 @@
 // device or host memory of any two ranks. For the glossary see sides.h.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "offload/device_allocator.h"
 #include "offload/internal/preregistered_segments.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "offload/internal/peer_segments.h"
 #include "offload/sides.h"
 

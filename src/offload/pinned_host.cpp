@@ -2,7 +2,7 @@
 #include "offload/internal/pinned_host.h"
 
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 
 #include <algorithm>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #include "runtime/collective_layer.h"
 
 #include "base/cpu.h"
-#include "base/settings.h"
+#include "config/settings.h"
 #include "device/numa.h"
 #include "device_coll/device_collectives.h"
 #include "runtime/job_connection.h"
@@ -34,19 +34,19 @@ void collective_layer::create(const settings &values, job_connection &job, memor
     options.arena_base = job.arena().base();
     options.arena_span =
         job.arena().slot_bytes() * static_cast<std::size_t>(job.arena().num_slots());
-    options.stream_threshold_bytes = values.stream_threshold_bytes;
+    options.stream_threshold_bytes = values.rma.stream_threshold_bytes;
     // First touch places pages on the writer's NUMA node, so only on machines with one node.
     if (device::has_one_numa_node()) {
         options.shared_bcast_min_bytes = level2_cache_bytes();
     }
     options.oversubscribed = job.is_oversubscribed();
     options.stage_buffer_half_bytes = choose_stage_buffer_bytes(job);
-    options.check_all_members = values.check != check_level::none;
+    options.check_all_members = values.memory.check != check_level::none;
     on_host_ = std::make_unique<coll::collectives>(options);
     on_devices_ = std::make_unique<device_coll::device_collectives>(
         *on_host_, devices, job.engine(), *groups_,
-        device_coll::vendor_choice::options{values.ccl, values.device_direct_threshold_bytes,
-                                            values.nccl_library, values.rccl_library});
+        device_coll::vendor_choice::options{values.device_coll.ccl, values.device_coll.direct_threshold_bytes,
+                                            values.device_coll.nccl_library, values.device_coll.rccl_library});
 }
 
 status collective_layer::create_world(job_connection &job) {

@@ -21,7 +21,7 @@ namespace {
 /// Maximum number of polls before a waiting thread yields, some 40 us; the actual number adapts to
 /// the load of the cores (messaging/internal/core_monitor.h).
 int choose_spin_count(const settings &values) {
-    return values.spin_count >= 0 ? values.spin_count : 2000;
+    return values.messaging.spin_count >= 0 ? values.messaging.spin_count : 2000;
 }
 
 } // namespace
@@ -36,16 +36,16 @@ bool job_connection::is_oversubscribed() const {
 }
 
 status job_connection::open() {
-    if (settings_.stacks) {
+    if (settings_.runtime.stacks) {
         stacks_ = stacks::stack_reporter::start(*launcher_);
     }
     DIOMP_TRY(create_arena());
     DIOMP_TRY(create_conduit());
     messaging::engine_options options;
     options.spin_count = choose_spin_count(settings_);
-    options.is_oversubscribed = settings_.spin_count < 0 && is_oversubscribed();
-    options.timeout_s = settings_.timeout_s;
-    options.warn_after_s = settings_.warn_after_s;
+    options.is_oversubscribed = settings_.messaging.spin_count < 0 && is_oversubscribed();
+    options.timeout_s = settings_.messaging.timeout_s;
+    options.warn_after_s = settings_.messaging.warn_after_s;
     // In a world of one rank, a rank serves its own requests while it waits for them.
     options.progress_thread = job().size > 1;
     engine_ = std::make_unique<messaging::engine>(*conduit_, options);
@@ -58,20 +58,20 @@ status job_connection::open() {
 }
 
 status job_connection::create_arena() {
-    std::size_t const wanted = settings_.segment_size_bytes == 0
+    std::size_t const wanted = settings_.memory.segment_size_bytes == 0
                                    ? 0
-                                   : settings_.segment_size_bytes + memory::internal_bytes;
+                                   : settings_.memory.segment_size_bytes + memory::internal_bytes;
     transport::arena_options options;
-    options.base = settings_.segment_base;
+    options.base = settings_.memory.segment_base;
     options.usable_bytes = wanted;
-    bool const chosen = settings_.device_segment_size_bytes == 0;
+    bool const chosen = settings_.offload.segment_size_bytes == 0;
     // Saturating: a size that is too large is reported later.
     std::size_t const each = chosen ? offload::device_segments::min_segment_bytes
-                                    : std::min<std::size_t>(settings_.device_segment_size_bytes,
+                                    : std::min<std::size_t>(settings_.offload.segment_size_bytes,
                                                             transport::arena::max_span());
     options.device_bytes = each * static_cast<std::size_t>(offload::device_segments::num_host_devices);
     options.choose_device_bytes = chosen;
-    options.is_in_core = settings_.core.whole_arena;
+    options.is_in_core = settings_.memory.core.whole_arena;
     options.control_bytes = transport::control_bytes_per_rank();
     DIOMP_TRY(publish_locality(*launcher_)); // arena::create() contains a fence
     auto arena = transport::arena::create(*launcher_, options);
@@ -86,25 +86,25 @@ status job_connection::create_arena() {
 
 status job_connection::create_conduit() {
     transport::conduit_options options;
-    options.network = settings_.network;
-    options.cross_memory_attach = settings_.cross_memory_attach;
-    options.ucx.workers = settings_.ucx_workers;
-    options.tcp.interfaces = settings_.tcp_interfaces;
-    options.tcp.send_buffer_bytes = settings_.tcp_send_buffer_bytes;
-    options.tcp.congestion = settings_.tcp_congestion;
-    options.encrypts = settings_.encrypt == encryption::all;
-    options.network_rma = settings_.network_rma;
-    options.device_memory = settings_.network_device_memory;
-    options.native_atomics = settings_.network_atomics == "native";
+    options.network = settings_.transport.network;
+    options.cross_memory_attach = settings_.transport.cross_memory_attach;
+    options.ucx.workers = settings_.ucx.workers;
+    options.tcp.interfaces = settings_.tcp.interfaces;
+    options.tcp.send_buffer_bytes = settings_.tcp.send_buffer_bytes;
+    options.tcp.congestion = settings_.tcp.congestion;
+    options.encrypts = settings_.transport.encrypt == encryption::all;
+    options.network_rma = settings_.transport.network_rma;
+    options.device_memory = settings_.transport.network_device_memory;
+    options.native_atomics = settings_.transport.network_atomics == "native";
     preregistered_ =
         std::make_unique<offload::preregistered_segments>(offload::accelerators::options{
-            settings_.cuda_library, settings_.hip_library, settings_.max_active_streams});
+            settings_.device.cuda_library, settings_.device.hip_library, settings_.device.max_active_streams});
     options.make_device_ranges =
         make_preregistered_segments(settings_, *launcher_, *preregistered_);
-    if (settings_.timeout_s > 0) {
-        options.dead_peer_timeout_s = settings_.timeout_s;
+    if (settings_.messaging.timeout_s > 0) {
+        options.dead_peer_timeout_s = settings_.messaging.timeout_s;
     }
-    auto conduit = transport::create(settings_.conduit, *launcher_, *arena_, options);
+    auto conduit = transport::create(settings_.transport.conduit, *launcher_, *arena_, options);
     DIOMP_TRY(conduit);
     conduit_ = conduit.take();
     return {};
@@ -134,7 +134,7 @@ std::unique_ptr<transport::arena> job_connection::keep_arena() { return std::mov
 
 void job_connection::on_peer_lost(world_rank peer, std::string why) {
     launcher_->report_peer_failure(peer);
-    if (settings_.errors == error_policy::abort) {
+    if (settings_.runtime.errors == error_policy::abort) {
         // This may be the only thread that notices the loss: the others may compute without calls.
         std::string const text =
             fmt::format("rank {} ({}): {}", job().rank.value(), job().host, why);
@@ -152,7 +152,7 @@ void job_connection::give_up(int failure, int code, std::string_view message) no
     }
     // The launcher may report the death of a lost peer itself. If it cannot request the stacks of
     // all ranks, this rank's own stacks are printed for a timeout only.
-    if (settings_.stacks && (failure == OMPX_ERR_TIMEOUT || failure == OMPX_ERR_PEER)) {
+    if (settings_.runtime.stacks && (failure == OMPX_ERR_TIMEOUT || failure == OMPX_ERR_PEER)) {
         stacks::give_up(*launcher_, code, message, failure == OMPX_ERR_TIMEOUT);
     } else {
         launcher_->abort(code, message);

@@ -65,7 +65,7 @@ transport::device_range_maker make_preregistered_segments(const settings &values
         for (int const number : driven.value()) {
             auto const index = static_cast<std::size_t>(number);
             auto made =
-                into.make(*visible.all[index], values.device_segment_size_bytes, job.local_size);
+                into.make(*visible.all[index], values.offload.segment_size_bytes, job.local_size);
             if (made) {
                 ranges.push_back(made.value());
             } else {

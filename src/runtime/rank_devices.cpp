@@ -75,8 +75,8 @@ bool offload_is_disabled() {
 }
 
 node_query query_vendors(const settings &values) {
-    return [cuda = values.cuda_library,
-            hip = values.hip_library](const std::string &plugin) -> result<std::vector<int>> {
+    return [cuda = values.device.cuda_library, hip = values.device.hip_library](
+               const std::string &plugin) -> result<std::vector<int>> {
         if (plugin == "cuda") {
             return device::numa_nodes_of_cuda({.path = cuda});
         }
@@ -140,25 +140,25 @@ result<device_rows> divide_devices(const settings &values, const std::vector<int
     std::vector<openmp_device> shared;
     std::vector<int> numbers; ///< OpenMP's, of `shared`
     for (std::size_t number = 0; number < devices.size(); ++number) {
-        if (have_gpus ? is_gpu(devices[number]) : values.device_numa_nodes.has_value()) {
+        if (have_gpus ? is_gpu(devices[number]) : values.device.numa_nodes.has_value()) {
             shared.push_back(devices[number]);
             numbers.push_back(static_cast<int>(number));
         }
     }
     if (shared.empty()) {
-        auto own = first_of_host(values.devices_per_rank, devices.size());
+        auto own = first_of_host(values.device.per_rank, devices.size());
         DIOMP_TRY(own);
         return device_rows(rank_nodes.size(), own.value());
     }
     device::binding_request request;
-    if (values.device_numa_nodes) {
-        request.device_nodes = *values.device_numa_nodes;
+    if (values.device.numa_nodes) {
+        request.device_nodes = *values.device.numa_nodes;
         request.device_nodes.resize(shared.size(), -1);
     } else {
         request.device_nodes = nodes_of(shared, nodes);
     }
     request.rank_nodes = rank_nodes;
-    request.devices_per_rank = values.devices_per_rank;
+    request.devices_per_rank = values.device.per_rank;
     request.distance = [](int from, int to) { return device::numa_distance(from, to); };
     auto bound = device::bind_devices(request);
     DIOMP_TRY(bound);

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "base/settings.h"
+#include "config/settings.h"
 #include "launch/launch.h"
 
 #include <functional>

@@ -25,7 +25,7 @@ rma::transfer_observer observer_for(trace &recorder) {
 } // namespace
 
 runtime::runtime(const settings &values, std::unique_ptr<launch::launcher> launcher)
-    : settings_(values), statistics_(values.stats), trace_(values.trace_file),
+    : settings_(values), statistics_(values.runtime.stats), trace_(values.runtime.trace_file),
       connection_(settings_, std::move(launcher)) {}
 
 result<std::unique_ptr<runtime>> runtime::start(const settings &values,
@@ -42,20 +42,20 @@ status runtime::build() {
     auto &calls = connection_.calls();
     auto const &arena = connection_.arena();
     segment_ =
-        std::make_unique<memory::segment>(arena, info.rank, info.local, settings_.core.own_bytes);
+        std::make_unique<memory::segment>(arena, info.rank, info.local, settings_.memory.core.own_bytes);
     directory_ = std::make_unique<memory::directory>(*segment_, engine, calls, info.rank);
     space_ =
         std::make_unique<memory::address_space>(info.rank, arena, engine, *segment_, *directory_,
-                                                settings_.check == check_level::allocations);
+                                                settings_.memory.check == check_level::allocations);
     rma::calibrate_copies();
     transfers_ = std::make_unique<rma::transfers>(
         *space_, *segment_, *directory_, engine, calls,
-        rma::options{info.rank, info.size, settings_.stream_threshold_bytes, observer_for(trace_)});
+        rma::options{info.rank, info.size, settings_.rma.stream_threshold_bytes, observer_for(trace_)});
     devices_ = std::make_unique<offload::devices>(
         *space_, *segment_, *directory_, arena, engine, calls, *transfers_,
         connection_.preregistered(), info,
-        offload::options{settings_.device_paths, settings_.device_segment_size_bytes,
-                         settings_.device_pin_threshold_bytes});
+        offload::options{settings_.offload.paths, settings_.offload.segment_size_bytes,
+                         settings_.offload.pin_threshold_bytes});
     locks_ = std::make_unique<sync::locks>(engine, calls, info.rank);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     allocator_ = std::make_unique<collective_allocator>(*segment_, *space_, *transfers_, *devices_,

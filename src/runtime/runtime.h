@@ -5,7 +5,7 @@
 // "diomp-coll" (collective), one per group with non-blocking collectives.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "runtime/collective_layer.h"
 #include "runtime/internal/statistics.h"
 #include "runtime/internal/trace.h"

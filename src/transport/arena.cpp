@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/sanitizer.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "base/unique_fd.h"
 #include "transport/fd_exchange.h"
 

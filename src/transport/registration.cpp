@@ -2,7 +2,7 @@
 #include "transport/registration.h"
 
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/log.h"
-#include "base/settings.h"
+#include "config/settings.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ result<log_levels> parsed(const std::string &text) {
         return std::string_view(name) == "DIOMP_LOG" ? text.c_str() : nullptr;
     });
     DIOMP_TRY(made);
-    return made.value().log;
+    return made.value().runtime.log;
 }
 
 TEST(log_levels, apply_to_all_or_to_a_component) {

@@ -21,7 +21,7 @@ protected:
         auto connected = launch::connect();
         ASSERT_TRUE(connected.ok());
         launcher_ = connected.take();
-        values_.device_segment_size_bytes = std::size_t{4} << 20;
+        values_.offload.segment_size_bytes = std::size_t{4} << 20;
     }
     void TearDown() override { // what nobody has taken stays
         made_.claim(*device(0));
@@ -43,7 +43,7 @@ protected:
 };
 
 TEST_F(early_devices, are_those_that_the_rank_drives) {
-    values_.devices_per_rank = 2;
+    values_.device.per_rank = 2;
     auto const ranges = make(both);
     ASSERT_THAT(ranges, SizeIs(2));
     EXPECT_THAT(said_, IsEmpty());
@@ -51,7 +51,7 @@ TEST_F(early_devices, are_those_that_the_rank_drives) {
         auto const &[range, of] = ranges[static_cast<std::size_t>(number)];
         EXPECT_EQ(of, number);
         EXPECT_EQ(range.kind, memory_kind::cuda);
-        EXPECT_EQ(range.nbytes, values_.device_segment_size_bytes);
+        EXPECT_EQ(range.nbytes, values_.offload.segment_size_bytes);
         auto const taken = made_.claim(*device(number));
         ASSERT_NE(taken, nullptr);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(taken->base()), range.address);
@@ -62,7 +62,7 @@ TEST_F(early_devices, are_those_that_the_rank_drives) {
 }
 
 TEST_F(early_devices, without_a_size_get_a_share_of_the_device) {
-    values_.device_segment_size_bytes = 0;
+    values_.offload.segment_size_bytes = 0;
     auto const ranges = make(both);
     ASSERT_THAT(ranges, SizeIs(1));
     EXPECT_EQ(ranges[0].range.nbytes, std::size_t{32} << 20);
@@ -78,7 +78,7 @@ TEST_F(early_devices, are_none_of_other_kinds_and_nobody_minds) {
 }
 
 TEST_F(early_devices, without_room_get_a_warning_and_another_segment_later) {
-    values_.device_segment_size_bytes = std::size_t{80} << 20;
+    values_.offload.segment_size_bytes = std::size_t{80} << 20;
     EXPECT_THAT(make(both), IsEmpty());
     EXPECT_THAT(said_, HasSubstr("cuda device 0 is not registered with the network"));
     EXPECT_THAT(said_, HasSubstr("set DIOMP_DEVICE_SEGMENT_SIZE"));
@@ -86,7 +86,7 @@ TEST_F(early_devices, without_room_get_a_warning_and_another_segment_later) {
 }
 
 TEST_F(early_devices, more_than_there_are_get_a_warning) {
-    values_.devices_per_rank = 3;
+    values_.device.per_rank = 3;
     EXPECT_THAT(make(both), IsEmpty());
     EXPECT_THAT(said_, HasSubstr("DIOMP_DEVICES_PER_RANK"));
 }

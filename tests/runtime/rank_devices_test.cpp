@@ -41,15 +41,15 @@ protected:
 };
 
 TEST_F(choice, a_program_without_devices_has_none_to_drive) {
-    values_.devices_per_rank = 9;
+    values_.device.per_rank = 9;
     EXPECT_THAT(of_rank({}, 1), IsEmpty());
 }
 
 TEST_F(choice, host_devices_are_each_ranks_own) {
     EXPECT_THAT(of_rank(host, 3), ElementsAre(0));
-    values_.devices_per_rank = 4;
+    values_.device.per_rank = 4;
     EXPECT_THAT(of_rank(host, 3), ElementsAre(0, 1, 2, 3));
-    values_.devices_per_rank = 5;
+    values_.device.per_rank = 5;
     auto const none = choose(host, 3);
     ASSERT_FALSE(none.ok());
     EXPECT_THAT(none.failure().message(), HasSubstr("a rank has 4 host devices"));
@@ -61,9 +61,9 @@ TEST_F(choice, gpus_are_divided_among_the_ranks_of_the_node) {
         EXPECT_THAT(of_rank(gpus, rank), ElementsAre(static_cast<int>(rank)));
     }
     places_.resize(2);
-    values_.devices_per_rank = 2;
+    values_.device.per_rank = 2;
     EXPECT_THAT(of_rank(gpus, 1), ElementsAre(2, 3));
-    values_.devices_per_rank = 3;
+    values_.device.per_rank = 3;
     EXPECT_THAT(choose(gpus, 1).failure().message(), HasSubstr("4 devices are here"));
 }
 
@@ -72,7 +72,7 @@ TEST_F(choice, distance_counts_where_ranks_and_devices_are_known) {
     places_ = {{0, ""}, {1, ""}};
     EXPECT_THAT(of_rank(gpus, 0), ElementsAre(2));
     EXPECT_THAT(of_rank(gpus, 1), ElementsAre(0));
-    values_.device_numa_nodes = {0, 1}; // the user knows better; of the rest nothing is known
+    values_.device.numa_nodes = {0, 1}; // the user knows better; of the rest nothing is known
     EXPECT_THAT(of_rank(gpus, 0), ElementsAre(0));
     EXPECT_THAT(of_rank(gpus, 1), ElementsAre(1));
 }
@@ -98,7 +98,7 @@ TEST_F(choice, ranks_that_see_other_devices_divide_them_apart) {
 }
 
 TEST_F(choice, tests_may_share_host_devices) {
-    values_.device_numa_nodes = {-1, -1, -1, -1};
+    values_.device.numa_nodes = {-1, -1, -1, -1};
     EXPECT_THAT(of_rank(host, 2), ElementsAre(2));
 }
 

@@ -2,7 +2,7 @@
 #include "transport/world.h"
 
 #include "base/log.h"
-#include "base/settings.h"
+#include "config/settings.h"
 #include "launch/nodes.h"
 
 #include <chrono>
@@ -35,28 +35,28 @@ world::world() {
     launcher_ = demand(diomp::launch::connect());
     std::vector<std::string> unknown;
     diomp::settings const values = demand(diomp::read_settings(unknown));
-    diomp::set_log(values.log, "[" + std::to_string(rank()) + "] ");
-    if (values.node_size > 0) {
-        launcher_ = diomp::launch::split_nodes(std::move(launcher_), values.node_size);
+    diomp::set_log(values.runtime.log, "[" + std::to_string(rank()) + "] ");
+    if (values.transport.node_size > 0) {
+        launcher_ = diomp::launch::split_nodes(std::move(launcher_), values.transport.node_size);
     }
     arena_ = demand(diomp::transport::arena::create(
         *launcher_, {0, memory_bytes, diomp::transport::control_bytes_per_rank()}));
     diomp::transport::conduit_options options;
-    options.network = values.network;
-    options.ucx.workers = values.ucx_workers;
-    options.tcp.interfaces = values.tcp_interfaces;
-    options.tcp.send_buffer_bytes = values.tcp_send_buffer_bytes;
-    options.tcp.congestion = values.tcp_congestion;
-    options.encrypts = values.encrypt == diomp::encryption::all;
-    options.network_rma = values.network_rma;
-    options.native_atomics = values.network_atomics == "native";
-    options.device_memory = values.network_device_memory;
+    options.network = values.transport.network;
+    options.ucx.workers = values.ucx.workers;
+    options.tcp.interfaces = values.tcp.interfaces;
+    options.tcp.send_buffer_bytes = values.tcp.send_buffer_bytes;
+    options.tcp.congestion = values.tcp.congestion;
+    options.encrypts = values.transport.encrypt == diomp::encryption::all;
+    options.network_rma = values.transport.network_rma;
+    options.native_atomics = values.transport.network_atomics == "native";
+    options.device_memory = values.transport.network_device_memory;
     devices_ = std::make_unique<device_ranges>(rank());
     options.make_device_ranges = [this](auto) { return devices_->make(); };
-    if (values.timeout_s > 0) {
-        options.dead_peer_timeout_s = values.timeout_s;
+    if (values.messaging.timeout_s > 0) {
+        options.dead_peer_timeout_s = values.messaging.timeout_s;
     }
-    conduit_ = demand(diomp::transport::create(values.conduit, *launcher_, *arena_, options));
+    conduit_ = demand(diomp::transport::create(values.transport.conduit, *launcher_, *arena_, options));
     g_ours = this;
     expect_no_message();
 }

@@ -4,11 +4,12 @@
 #include "base/log.h"
 #include "base/secret_variable.h"
 #include "base/service_thread.h"
-#include "base/settings.h"
 #include "base/signal_dispositions.h"
+#include "base/sizes.h"
 #include "base/standard_descriptors.h"
 #include "base/tool_main.h"
 #include "command_line.h"
+#include "config/settings.h"
 #include "devices.h"
 #include "offload/remote/control.h"
 #include "offload/remote/token.h"
@@ -160,7 +161,7 @@ diomp::status run(const command_line &chosen) {
     std::vector<std::string> unknown;
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
-    diomp::set_log(settings.value().log, "[service] ");
+    diomp::set_log(settings.value().runtime.log, "[service] ");
     service::server_options options = chosen.server;
     auto token = make_token(token_text);
     DIOMP_TRY(token);
@@ -183,7 +184,7 @@ diomp::status run(const command_line &chosen) {
     DIOMP_TRY(devices);
     DIOMP_TRY(check_confinement(options.rights));
     options.devices = devices.take();
-    options.network_device_memory = settings.value().network_device_memory;
+    options.network_device_memory = settings.value().transport.network_device_memory;
     print_address(chosen, listening.value(), options.devices.size());
     service::server server(std::move(listening.value().listener), token.take(), std::move(options));
     diomp::status served = server.run(stop.value().get());

@@ -2,7 +2,7 @@
 // diomp-info --doctor: checks whether a job can run on this machine, and suggests remedies.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "machine.h"
 
 #include <string>

@@ -2,6 +2,7 @@
 // Each check tries the operation itself if possible: restrictions by containers and security
 // modules are not visible otherwise.
 #include "base/descriptor_message.h"
+#include "base/sizes.h"
 #include "base/unique_fd.h"
 #include "doctor.h"
 #include "transport/arena.h"
@@ -61,15 +62,16 @@ finding check_memory_files() {
 
 /// Checks the address range of the segments. Only mappings of this process can occupy it.
 finding check_address_range(const settings &values, const machine &here, int ranks) {
-    std::uint64_t const base =
-        values.segment_base != 0 ? values.segment_base : transport::arena::default_base();
-    std::size_t const per_rank =
-        values.segment_size_bytes != 0 ? values.segment_size_bytes : here.memory_bytes;
+    std::uint64_t const base = values.memory.segment_base != 0 ? values.memory.segment_base
+                                                               : transport::arena::default_base();
+    std::size_t const per_rank = values.memory.segment_size_bytes != 0
+                                     ? values.memory.segment_size_bytes
+                                     : here.memory_bytes;
     auto const wanted = static_cast<double>(per_rank) * ranks;
-    std::size_t const span =
-        values.segment_size_bytes != 0 || wanted < static_cast<double>(transport::arena::max_span())
-            ? static_cast<std::size_t>(wanted)
-            : transport::arena::max_span();
+    std::size_t const span = values.memory.segment_size_bytes != 0 ||
+                                     wanted < static_cast<double>(transport::arena::max_span())
+                                 ? static_cast<std::size_t>(wanted)
+                                 : transport::arena::max_span();
     void *hint =
         reinterpret_cast<void *>(base); // NOLINT(performance-no-int-to-ptr): mmap takes an address
     void *mapped = mmap(hint, span, PROT_NONE,

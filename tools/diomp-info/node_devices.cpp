@@ -111,8 +111,9 @@ void add_gpu_rows(const device_list &list, device_path_set allowed, std::vector<
 } // namespace
 
 std::vector<device_list> list_devices(const settings &values) {
-    return {find_host_devices(), query_backend("cuda", device::create_cuda, values.cuda_library),
-            query_backend("hip", device::create_hip, values.hip_library)};
+    return {find_host_devices(),
+            query_backend("cuda", device::create_cuda, values.device.cuda_library),
+            query_backend("hip", device::create_hip, values.device.hip_library)};
 }
 
 std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_path_set allowed) {

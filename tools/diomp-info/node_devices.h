@@ -2,7 +2,7 @@
 // Devices of this machine as the backends find them, and the transfer paths between them.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "device/device.h"
 
 #include <string>

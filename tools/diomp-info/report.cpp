@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "report.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
+#include "config/settings.h"
 #include "machine.h"
 #include "runtime_library.h"
 #include "settings_page.h"
@@ -179,7 +180,7 @@ int print_report(bool as_json) {
         } else {
             fmt::print("DiOMP      {}\nlibrary    {}\n", DIOMP_VERSION, runtime.path);
             print_machine(here);
-            print_paths(paths, values.conduit);
+            print_paths(paths, values.transport.conduit);
             print_ranks(rows);
             fmt::print("\nsettings\n{}", settings_text(values));
         }

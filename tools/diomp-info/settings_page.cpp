@@ -54,7 +54,7 @@ result<environment> read_environment() {
 std::string settings_markdown() {
     std::string page =
         "# Settings\n\n"
-        "Made by `diomp-info --settings-markdown` from the table in `src/base/settings.cpp`; do "
+        "Made by `diomp-info --settings-markdown` from the table in `src/config`; do "
         "not "
         "edit.\n\n"
         "Environment variables, read once when a rank starts. `diomp-run` hands its environment to "
@@ -76,9 +76,9 @@ std::string settings_markdown() {
 std::string settings_text(const settings &values) {
     std::string text;
     for (setting_row const &row : setting_rows()) {
-        std::string const now = row.show(values);
+        std::string const now = row.value.show(values);
         text += fmt::format("  {} = {}{}\n", row.name, now.empty() ? "(empty)" : now,
-                            now == row.show(settings{}) ? "" : "  (set)");
+                            now == row.value.show(settings{}) ? "" : "  (set)");
         text += fmt::format("      {}; default {}\n", row.type,
                             *row.default_value == '\0' ? "(empty)" : row.default_value);
         text += wrapped(row.help, 90, 6);
@@ -92,7 +92,7 @@ nlohmann::json settings_json(const settings &values) {
         list.push_back({{"name", row.name},
                         {"type", row.type},
                         {"default", row.default_value},
-                        {"value", row.show(values)},
+                        {"value", row.value.show(values)},
                         {"help", row.help}});
     }
     return list;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "base/settings.h"
+#include "config/settings.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "topology.h"
 
+#include "base/sizes.h"
 #include "machine.h"
 #include "node_devices.h"
 #include "node_layout.h"
@@ -36,7 +37,7 @@ bool shared_by_ranks(const device_list &list) { return list.backend != "host"; }
 /// Assigns devices to ranks as the runtime does for a program with images for all devices. The
 /// runtime has OpenMP's device numbers; here devices are numbered in the order of the list.
 result<std::vector<bound_rank>> bind_devices(const topology &details, settings values, int ranks) {
-    values.devices_per_rank = details.devices_per_rank;
+    values.device.per_rank = details.devices_per_rank;
     std::vector<runtime::openmp_device> devices;
     std::vector<std::string> names;
     std::map<std::string, std::vector<int>> nodes;
@@ -231,9 +232,9 @@ int print_here(const topology_options &options) {
     topology found;
     found.node = read_node_layout();
     found.lists = list_devices(values);
-    found.paths = list_paths(found.lists, values.device_paths);
+    found.paths = list_paths(found.lists, values.offload.paths);
     found.devices_per_rank =
-        options.devices_per_rank > 0 ? options.devices_per_rank : values.devices_per_rank;
+        options.devices_per_rank > 0 ? options.devices_per_rank : values.device.per_rank;
     if (options.ranks > 0) {
         auto bound = bind_devices(found, values, options.ranks);
         if (!bound) {

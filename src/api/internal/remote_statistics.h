@@ -4,7 +4,7 @@
 // is also a rank, the events are in the rank's trace.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "offload/remote/observer.h"
 #include "runtime/runtime.h"
 
@@ -42,7 +42,8 @@ public:
 
 private:
     explicit remote_statistics(const settings &values)
-        : stats_(values.stats), trace_(values.trace_file), stats_file_(values.stats_file) {}
+        : stats_(values.runtime.stats), trace_(values.runtime.trace_file),
+          stats_file_(values.runtime.stats_file) {}
     void record(const char *what, std::size_t device, const char *by, std::size_t nbytes,
                 time_point begin, time_point end, bool is_call);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/cuda.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/queue.h"
 #include "device/kernels/choice.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/mapping.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/memory.h"
 
-#include "base/settings.h"
 #include "device/cuda/mapping.h"
 #include "device/cuda/plain_memory.h"
 

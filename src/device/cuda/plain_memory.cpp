@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/cuda/plain_memory.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "device/internal/fixed_memory.h"
 
 namespace diomp::device::cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/hip/hip.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "device/hip/memory.h"
 #include "device/hip/queue.h"
 #include "device/kernels/choice.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/host/host.h"
 
-#include "base/settings.h"
+#include "base/sizes.h"
 
 #include <fmt/core.h>
 

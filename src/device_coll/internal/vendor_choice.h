@@ -9,8 +9,8 @@
 // to call.
 #pragma once
 
-#include "base/settings.h"
 #include "coll/collective.h"
+#include "config/settings.h"
 #include "device_coll/vendor/vendor_group.h"
 #include "group/registry.h"
 #include "offload/offload.h"

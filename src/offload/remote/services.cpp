@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Parser of DIOMP_REMOTE_DEVICES.
-#include "base/settings.h"
 #include "offload/remote/client.h"
 
 #include <fmt/format.h>

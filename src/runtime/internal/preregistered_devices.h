@@ -4,7 +4,7 @@
 // queried.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 #include "launch/launch.h"
 #include "offload/offload.h"
 

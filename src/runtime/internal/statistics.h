@@ -3,7 +3,7 @@
 // program.
 #pragma once
 
-#include "base/settings.h"
+#include "config/settings.h"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include "transport/gasnet/device_memory.h"
 
 #include "base/log.h"
-#include "base/settings.h"
+#include "base/sizes.h"
 #include "transport/gasnet/rdma.h"
 
 #include <gasnet_mk.h>
