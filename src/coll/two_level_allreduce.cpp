@@ -19,7 +19,7 @@ namespace {
 using sync::operation;
 
 /// From this size on each node reduces a partition for all; below, all nodes reduce everything.
-constexpr std::size_t reduce_scatter_allgather_min_bytes = std::size_t{128} << 10;
+constexpr std::size_t scatter_between_nodes_min_bytes = std::size_t{128} << 10;
 /// Minimum size of a slice.
 constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
 
@@ -206,7 +206,7 @@ private:
 
 /// The messages must hold whole elements.
 bool may_reduce_scatter(const two_level_call &call, std::size_t nbytes) {
-    return nbytes >= reduce_scatter_allgather_min_bytes &&
+    return nbytes >= scatter_between_nodes_min_bytes &&
            message_stream::default_message_bytes % call.unit_bytes == 0;
 }
 

@@ -135,7 +135,9 @@ void matcher::return_rndv_buffer(recv_request &request) {
 // The rndv buffer is not freed: the sender may still put into it.
 void matcher::cancel(match_queue &own, const recv_request &request) {
     if (own.remove(request)) {
-        engine_.transport().revoke_recv_buffer(request.body.data());
+        if (auto *const longs = engine_.transport().am_long(); longs != nullptr) {
+            longs->revoke_recv_buffer(request.body.data());
+        }
     }
 }
 

@@ -99,14 +99,14 @@ result<node_map> fetch_node_map(launch::launcher &launcher, const transport::con
 }
 
 std::vector<std::uint32_t> node_layout::members_of(std::size_t node) const {
-    std::vector<std::uint32_t> members;
-    members.reserve(sizes[node]);
-    for (std::uint32_t member = leaders[node]; members.size() < sizes[node]; ++member) {
+    std::vector<std::uint32_t> found;
+    found.reserve(sizes[node]);
+    for (std::uint32_t member = leaders[node]; found.size() < sizes[node]; ++member) {
         if (this->node(member) == node) {
-            members.push_back(member);
+            found.push_back(member);
         }
     }
-    return members;
+    return found;
 }
 
 std::vector<std::uint32_t> node_layout::members_with_index(std::size_t local_index) const {

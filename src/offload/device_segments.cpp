@@ -2,7 +2,7 @@
 #include "offload/device_segments.h"
 
 #include "base/log.h"
-#include "config/settings.h"
+#include "base/sizes.h"
 #include "offload/internal/preregistered_segments.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/table.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/collective_allocator.h"
 
-#include "config/settings.h"
+#include "base/sizes.h"
 #include "group/registry.h"
 #include "offload/offload.h"
 

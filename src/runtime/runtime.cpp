@@ -2,6 +2,7 @@
 #include "runtime/runtime.h"
 
 #include "base/log.h"
+#include "base/sizes.h"
 #include "device_coll/device_collectives.h"
 #include "runtime/collective_allocator.h"
 #include "sync/lock.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/device.h"
 
-#include "config/settings.h"
+#include "base/sizes.h"
 #include "offload/remote/effects.h"
 
 #include <fmt/format.h>

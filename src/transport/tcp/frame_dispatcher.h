@@ -2,6 +2,7 @@
 // Handling of received frames.
 #pragma once
 
+#include "transport/arena.h"
 #include "transport/common/message_queue.h"
 #include "transport/tcp/acceptor.h"
 #include "transport/tcp/peer.h"
