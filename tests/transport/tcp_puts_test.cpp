@@ -91,6 +91,34 @@ TEST(tcp_gathering, not_across_another_frame_or_what_has_left) {
     EXPECT_TRUE(here.empty());
 }
 
+TEST(tcp_send_queue, order_is_kept_and_sources_are_free_when_written) {
+    tcp::send_queue queue;
+    tcp::send_items items;
+    std::vector<std::byte> spare;
+    diomp::transport::completion source_free;
+    std::string const large(100, 'x');
+    tcp::frame const head = put_to(0, 1);
+    queue.append_put(head, "a");
+    queue.append_uncopied(large.data(), large.size(), &source_free);
+    queue.append(head, {}, "b", 1);
+    EXPECT_FALSE(queue.publish(false)) << "may not be written";
+    EXPECT_TRUE(queue.publish(true));
+    std::size_t const copied = 2 * (sizeof(head) + 1);
+    EXPECT_EQ(queue.visible_bytes(), copied);
+    queue.move_to(items, spare);
+    EXPECT_FALSE(queue.publish(true));
+    EXPECT_EQ(items.size(), 3);
+    EXPECT_EQ(items.copied_bytes(), copied);
+    items.consume(sizeof(head) + 1 + large.size() - 1, spare);
+    EXPECT_EQ(items.front().data(), reinterpret_cast<const std::byte *>(&large.back()));
+    EXPECT_FALSE(source_free.is_done());
+    items.consume(1, spare);
+    EXPECT_TRUE(source_free.is_done());
+    EXPECT_EQ(items.copied_bytes(), copied / 2);
+    items.discard();
+    EXPECT_TRUE(items.empty());
+}
+
 /// Writes puts to memory; addresses count from its beginning. Answers nothing.
 class memory final : public tcp::frame_handler {
 public:

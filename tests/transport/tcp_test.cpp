@@ -2,7 +2,7 @@
 // Connections of the TCP conduit by themselves: what comes in any pieces, and what must not come;
 // and which addresses are tried in which order.
 #include "transport/tcp/address.h"
-#include "transport/tcp/connection.h"
+#include "transport/tcp/connection_table.h"
 #include "transport/tcp/peer.h"
 #include "transport/tcp/tuning.h"
 
@@ -251,6 +251,42 @@ TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
     unused.incoming().receive(taker_);
     EXPECT_TRUE(taker_.bodies.empty());
     EXPECT_EQ(unused.current_state(), tcp::connection::state::broken);
+}
+
+TEST_F(tcp_link, a_failure_is_handled_once) {
+    EXPECT_FALSE(there_->mark_closed()) << "it is connected";
+    there_->disconnect("first");
+    there_->disconnect("second");
+    EXPECT_EQ(there_->failure_reason(), "first");
+    EXPECT_TRUE(there_->mark_closed());
+    EXPECT_EQ(there_->current_state(), tcp::connection::state::closed);
+    EXPECT_FALSE(there_->mark_closed());
+}
+
+TEST_F(tcp_link, the_table_polls_open_connections) {
+    tcp::connection_table table(2);
+    ASSERT_TRUE(table.open().ok());
+    auto const count = [&] {
+        int num = 0;
+        static_cast<void>(table.poll([&](void *) { return ++num > 0; }));
+        return num;
+    };
+    auto [here, there] = connected();
+    tcp::connection &first = table.add(std::make_unique<tcp::connection>(std::move(there), peer_));
+    EXPECT_EQ(table.sole(), nullptr) << "not watched yet";
+    table.watch(first);
+    EXPECT_EQ(table.sole(), &first);
+    EXPECT_EQ(count(), 0);
+    ASSERT_EQ(::send(here.get(), "x", 1, 0), 1);
+    EXPECT_EQ(count(), 1);
+    EXPECT_TRUE(table.has_capacity());
+    tcp::connection &opening = table.add(std::make_unique<tcp::connection>(peer_));
+    EXPECT_FALSE(table.has_capacity());
+    table.unwatch(opening); // has no descriptor
+    EXPECT_EQ(table.sole(), &first);
+    table.unwatch(first);
+    EXPECT_EQ(table.sole(), nullptr);
+    EXPECT_EQ(count(), 0);
 }
 
 TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
