@@ -22,25 +22,36 @@ inline bool epoll_update(int epoll, int operation, int descriptor, std::uint32_t
     return ::epoll_ctl(epoll, operation, descriptor, &event) == 0;
 }
 
-inline unique_fd make_timer() {
-    return unique_fd(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-}
+/// A descriptor that becomes readable at the earliest of several times.
+class deadline_timer {
+public:
+    using clock = std::chrono::steady_clock;
 
-/// Makes the timer readable at that time.
-inline void set_timer(int timer, std::chrono::steady_clock::time_point when) {
-    using namespace std::chrono;
-    auto const left = std::max<steady_clock::duration>(when - steady_clock::now(), milliseconds(1));
-    auto const whole = duration_cast<seconds>(left);
-    itimerspec value{};
-    value.it_value.tv_sec = whole.count();
-    value.it_value.tv_nsec = nanoseconds(left - whole).count();
-    ::timerfd_settime(timer, 0, &value, nullptr);
-}
+    /// -1 if it could not be created; errno is the reason.
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    void arm(clock::time_point when) {
+        using namespace std::chrono;
+        if (armed_for_ <= when) {
+            return;
+        }
+        armed_for_ = when;
+        auto const left = std::max<clock::duration>(when - clock::now(), milliseconds(1));
+        auto const whole = duration_cast<seconds>(left);
+        itimerspec value{};
+        value.it_value.tv_sec = whole.count();
+        value.it_value.tv_nsec = nanoseconds(left - whole).count();
+        ::timerfd_settime(fd_.get(), 0, &value, nullptr);
+    }
+    /// Call once it is readable: forgets all times.
+    void clear() {
+        std::uint64_t expirations = 0;
+        [[maybe_unused]] auto const got = ::read(fd_.get(), &expirations, sizeof(expirations));
+        armed_for_ = clock::time_point::max();
+    }
 
-/// Makes the timer unreadable until it is set again.
-inline void clear_timer(int timer) {
-    std::uint64_t expirations = 0;
-    [[maybe_unused]] auto const got = ::read(timer, &expirations, sizeof(expirations));
-}
+private:
+    unique_fd fd_{::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
+    clock::time_point armed_for_ = clock::time_point::max(); ///< max(): not armed
+};
 
 } // namespace diomp::secure

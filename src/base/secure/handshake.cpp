@@ -6,13 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <sodium.h>
 
 namespace diomp::secure {
 namespace {
-
-static_assert(key_bytes == crypto_scalarmult_BYTES);
 
 // The labels must change with the layout of the messages.
 constexpr const char *hello_label = "hello";
@@ -119,23 +115,16 @@ std::size_t handshake::message_bytes() const {
     return 0;
 }
 
-std::size_t handshake::num_missing() const { return message_bytes() - received_; }
-
-std::span<const unsigned char> handshake::output() const {
-    return std::span(out_).first(out_bytes_).subspan(std::min(sent_, out_bytes_));
-}
+std::size_t handshake::num_missing() const { return message_bytes() - in_.size(); }
 
 std::size_t handshake::receive(std::span<const unsigned char> bytes) {
     std::size_t num_taken = 0;
     while (stage_ != stage::none && num_taken < bytes.size()) {
-        std::size_t const count = std::min(num_missing(), bytes.size() - num_taken);
-        std::memcpy(in_.data() + received_, bytes.data() + num_taken, count);
-        received_ += count;
-        num_taken += count;
+        num_taken += in_.append(bytes.subspan(num_taken), num_missing());
         if (num_missing() > 0) {
             break;
         }
-        received_ = 0;
+        in_.restart();
         switch (stage_) {
         case stage::hello:
             receive_hello();
@@ -159,17 +148,16 @@ void handshake::fail(state why) {
 }
 
 void handshake::send_body(const char *label, std::span<const unsigned char, body_bytes> text) {
-    seal(chain_.derive(label), text, out_);
-    chain_.absorb(out_);
-    out_bytes_ = out_.size();
-    sent_ = 0;
+    std::span<unsigned char> const sealed = out_.start(hello_bytes);
+    seal(chain_.derive(label), text, sealed);
+    chain_.absorb(sealed);
 }
 
 void handshake::send_hello() {
     start_library();
-    crypto_box_keypair(own_public_.data(), own_private_.data());
+    keys_.generate();
     body text;
-    std::ranges::copy(own_public_, text.data());
+    std::ranges::copy(keys_.own_public(), text.data());
     text.data()[first_field] = static_cast<unsigned char>(options_.self.what);
     text.data()[protection_field] = static_cast<unsigned char>(options_.wanted);
     text.data()[cipher_field] = available_ciphers();
@@ -180,11 +168,11 @@ void handshake::send_hello() {
 
 void handshake::receive_hello() {
     body text;
-    if (!open(chain_.derive(hello_label), in_, {text.data(), body_bytes})) {
+    if (!open(chain_.derive(hello_label), in_.bytes(), {text.data(), body_bytes})) {
         return fail(state::unauthenticated);
     }
-    chain_.absorb(in_);
-    std::copy_n(text.data(), key_bytes, peer_public_.begin());
+    chain_.absorb(in_.bytes());
+    keys_.set_peer_public(text.data());
     peer_ = {static_cast<role>(text.data()[first_field]), read_number(text.data() + number_field)};
     peer_version_ = read_number(text.data() + version_field);
     options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
@@ -197,13 +185,13 @@ void handshake::receive_hello() {
         return send_response(state::wrong_peer);
     }
     cipher_ = *common;
-    crypto_box_keypair(own_public_.data(), own_private_.data());
+    keys_.generate();
     send_response(state::running);
 }
 
 void handshake::send_response(state decision) {
     body text;
-    std::ranges::copy(own_public_, text.data());
+    std::ranges::copy(keys_.own_public(), text.data());
     text.data()[first_field] = static_cast<unsigned char>(decision);
     text.data()[protection_field] = static_cast<unsigned char>(options_.wanted);
     text.data()[cipher_field] = static_cast<unsigned char>(cipher_);
@@ -213,19 +201,19 @@ void handshake::send_response(state decision) {
         return fail(decision);
     }
     stage_ = stage::proof;
-    if (!mix_ephemeral_keys()) {
-        out_bytes_ = 0;
+    if (!keys_.mix_into(chain_)) {
+        out_.clear();
         fail(state::unauthenticated);
     }
 }
 
 void handshake::receive_response() {
     body text;
-    if (!open(chain_.derive(response_label), in_, {text.data(), body_bytes})) {
+    if (!open(chain_.derive(response_label), in_.bytes(), {text.data(), body_bytes})) {
         return fail(state::unauthenticated);
     }
-    chain_.absorb(in_);
-    std::copy_n(text.data(), key_bytes, peer_public_.begin());
+    chain_.absorb(in_.bytes());
+    keys_.set_peer_public(text.data());
     peer_version_ = read_number(text.data() + version_field);
     auto const decision = static_cast<state>(text.data()[first_field]);
     if (decision == state::wrong_version || decision == state::wrong_peer) {
@@ -233,36 +221,24 @@ void handshake::receive_response() {
     }
     auto const chosen = choose_cipher(
         available_ciphers(), static_cast<std::uint8_t>(1U << (text.data()[cipher_field] & 7U)));
-    if (decision != state::running || !chosen || !mix_ephemeral_keys()) {
+    if (decision != state::running || !chosen || !keys_.mix_into(chain_)) {
         return fail(state::unauthenticated);
     }
     cipher_ = *chosen;
     options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
-    std::span<unsigned char> const proof = std::span(out_).first(proof_bytes);
+    std::span<unsigned char> const proof = out_.start(proof_bytes);
     seal(chain_.derive(proof_label), {}, proof);
     chain_.absorb(proof);
-    out_bytes_ = proof_bytes;
-    sent_ = 0;
     finish();
 }
 
 void handshake::receive_proof() {
-    std::span<const unsigned char> const proof = std::span(in_).first(proof_bytes);
+    std::span<const unsigned char> const proof = std::span(in_.bytes()).first(proof_bytes);
     if (!open(chain_.derive(proof_label), proof, {})) {
         return fail(state::unauthenticated);
     }
     chain_.absorb(proof);
     finish();
-}
-
-/// False: the peer's key is one of the few for which every exchange has the same result.
-bool handshake::mix_ephemeral_keys() {
-    connection_key shared;
-    bool const is_good =
-        crypto_scalarmult(shared.data(), own_private_.data(), peer_public_.data()) == 0;
-    chain_.absorb_key(shared);
-    erase({own_private_.data(), key_bytes});
-    return is_good;
 }
 
 void handshake::finish() {

@@ -20,8 +20,11 @@
 #include "base/secure/frame_cipher.h"
 #include "base/secure/key_chain.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,6 +75,49 @@ struct session_keys {
     frame_cipher receiving;
 };
 
+/// The message of a handshake that is being received.
+template <std::size_t MaxBytes>
+class handshake_input {
+public:
+    /// Appends up to `max_bytes` of the bytes; returns their number.
+    std::size_t append(std::span<const unsigned char> bytes, std::size_t max_bytes) {
+        std::size_t const count = std::min(max_bytes, bytes.size());
+        std::memcpy(bytes_.data() + received_, bytes.data(), count);
+        received_ += count;
+        return count;
+    }
+    /// The next bytes begin another message.
+    void restart() { received_ = 0; }
+    [[nodiscard]] std::size_t size() const { return received_; }
+    [[nodiscard]] const std::array<unsigned char, MaxBytes> &bytes() const { return bytes_; }
+
+private:
+    std::array<unsigned char, MaxBytes> bytes_{};
+    std::size_t received_ = 0;
+};
+
+/// The message of a handshake that is being sent.
+template <std::size_t MaxBytes>
+class handshake_output {
+public:
+    /// Space of a new message.
+    [[nodiscard]] std::span<unsigned char> start(std::size_t nbytes) {
+        nbytes_ = nbytes;
+        sent_ = 0;
+        return std::span(bytes_).first(nbytes);
+    }
+    [[nodiscard]] std::span<const unsigned char> unsent() const {
+        return std::span(bytes_).first(nbytes_).subspan(std::min(sent_, nbytes_));
+    }
+    void discard(std::size_t nbytes) { sent_ += nbytes; }
+    void clear() { nbytes_ = 0; }
+
+private:
+    std::array<unsigned char, MaxBytes> bytes_{};
+    std::size_t nbytes_ = 0;
+    std::size_t sent_ = 0;
+};
+
 class handshake {
 public:
     /// The side that connects; `peer` is the party that it expects.
@@ -96,9 +142,9 @@ public:
     [[nodiscard]] std::size_t num_missing() const;
     /// Bytes to send to the peer, also after a failure: a peer that knows the secret then receives
     /// the reason.
-    [[nodiscard]] std::span<const unsigned char> output() const;
+    [[nodiscard]] std::span<const unsigned char> output() const { return out_.unsent(); }
     /// `nbytes` bytes of output() have been sent.
-    void discard_output(std::size_t nbytes) { sent_ += nbytes; }
+    void discard_output(std::size_t nbytes) { out_.discard(nbytes); }
 
     [[nodiscard]] state condition() const { return state_; }
     /// Whether a responder has received a first message that was sealed with the secret. It may
@@ -117,7 +163,6 @@ public:
 private:
     /// The next expected message.
     enum class stage : std::uint8_t { hello, response, proof, none };
-    using message = std::array<unsigned char, hello_bytes>;
 
     handshake(const secret &key, const handshake_options &options, const party &responder,
               stage first);
@@ -128,7 +173,6 @@ private:
     void send_hello();
     void send_response(state decision);
     void send_body(const char *label, std::span<const unsigned char, body_bytes> text);
-    [[nodiscard]] bool mix_ephemeral_keys();
     void finish();
     void fail(state why);
 
@@ -139,16 +183,11 @@ private:
     stage stage_;
     state state_ = state::running;
     bool is_initiator_;
-    connection_key own_private_;
-    std::array<unsigned char, key_bytes> own_public_{};
-    std::array<unsigned char, key_bytes> peer_public_{};
+    ephemeral_keys keys_;
     cipher cipher_ = cipher::chacha20_poly1305;
     std::uint32_t peer_version_ = 0;
-    message in_{};
-    std::size_t received_ = 0;
-    message out_{};
-    std::size_t out_bytes_ = 0;
-    std::size_t sent_ = 0;
+    handshake_input<hello_bytes> in_;
+    handshake_output<hello_bytes> out_;
 };
 
 } // namespace diomp::secure

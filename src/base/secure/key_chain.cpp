@@ -54,4 +54,17 @@ bool open(const connection_key &key, std::span<const unsigned char> message,
     return is_genuine;
 }
 
+static_assert(key_bytes == crypto_scalarmult_BYTES);
+
+void ephemeral_keys::generate() { crypto_box_keypair(own_public_.data(), own_private_.data()); }
+
+bool ephemeral_keys::mix_into(key_chain &chain) {
+    connection_key shared;
+    bool const is_good =
+        crypto_scalarmult(shared.data(), own_private_.data(), peer_public_.data()) == 0;
+    chain.absorb_key(shared);
+    erase({own_private_.data(), key_bytes});
+    return is_good;
+}
+
 } // namespace diomp::secure

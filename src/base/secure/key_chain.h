@@ -4,6 +4,8 @@
 
 #include "base/secure/secret.h"
 
+#include <algorithm>
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -46,5 +48,27 @@ void seal(const connection_key &key, std::span<const unsigned char> text,
 /// this key and is unchanged.
 [[nodiscard]] bool open(const connection_key &key, std::span<const unsigned char> message,
                         std::span<unsigned char> text);
+
+/// The key agreement of a handshake (X25519): this side's pair of keys, used for one connection
+/// only, and the peer's public key.
+class ephemeral_keys {
+public:
+    void generate();
+    /// Zeros until generate().
+    [[nodiscard]] std::span<const unsigned char, key_bytes> own_public() const {
+        return own_public_;
+    }
+    void set_peer_public(const unsigned char *key) {
+        std::copy_n(key, key_bytes, peer_public_.begin());
+    }
+    /// Adds the secret that both sides compute from their keys, and erases the private key. False:
+    /// the peer's key is one of the few for which every exchange has the same result.
+    [[nodiscard]] bool mix_into(key_chain &chain);
+
+private:
+    connection_key own_private_;
+    std::array<unsigned char, key_bytes> own_public_{};
+    std::array<unsigned char, key_bytes> peer_public_{};
+};
 
 } // namespace diomp::secure

@@ -21,13 +21,12 @@ constexpr std::uint64_t timer_tag = std::numeric_limits<std::uint64_t>::max();
 
 } // namespace
 
-opening_connections::opening_connections()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()) {}
+opening_connections::opening_connections() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
 result<opening_connections> opening_connections::create() {
     opening_connections made;
-    if (!made.epoll_.valid() || !made.timer_.valid() ||
-        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_tag)) {
+    if (!made.epoll_.valid() || made.timer_.fd() < 0 ||
+        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.fd(), EPOLLIN, timer_tag)) {
         return system_error("waiting for connections that are being opened", errno);
     }
     return made;
@@ -50,7 +49,7 @@ std::vector<opening_connections::attempt_result> opening_connections::advance() 
     for (int i = 0; i < count; ++i) {
         std::uint64_t const tag = events[static_cast<std::size_t>(i)].data.u64;
         if (tag == timer_tag) {
-            clear_timer(timer_.get());
+            timer_.clear();
             end_expired();
         } else if (auto const found = attempts_.find(tag); found != attempts_.end()) {
             advance_attempt(tag, found->second);
@@ -150,7 +149,7 @@ void opening_connections::arm_timer() {
     if (!attempts_.empty()) {
         auto const first = std::ranges::min_element(
             attempts_, {}, [](auto const &item) { return item.second.end; });
-        set_timer(timer_.get(), first->second.end);
+        timer_.arm(first->second.end);
     }
 }
 

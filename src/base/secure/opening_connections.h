@@ -3,6 +3,7 @@
 // pending_connections.h.
 #pragma once
 
+#include "base/secure/epoll.h"
 #include "base/secure/handshake.h"
 #include "base/unique_fd.h"
 
@@ -70,7 +71,7 @@ private:
     void arm_timer();
 
     unique_fd epoll_;
-    unique_fd timer_;
+    deadline_timer timer_;
     std::map<std::uint64_t, attempt> attempts_; ///< by tag
     std::vector<attempt_result> ended_;
 };

@@ -65,21 +65,37 @@ std::string peer_address(int socket) {
     return is_known ? std::string(text.data()) : "an unknown address";
 }
 
+void refusal_reports::add(const std::string &text) {
+    if (limiter_.permits()) {
+        report_(text);
+    }
+}
+
+void refusal_reports::add(int socket, const std::string &why) {
+    if (!limiter_.permits()) {
+        return;
+    }
+    long const suppressed = limiter_.take_suppressed();
+    std::string const others =
+        suppressed == 0 ? "" : fmt::format(" ({} more reports suppressed)", suppressed);
+    report_(fmt::format("connection from {}: {}{}", peer_address(socket), why, others));
+}
+
 pending_connections::pending_connections(unique_fd listener, handshake_maker make,
-                                         report_sink report, const pending_options &options)
-    : listener_(std::move(listener)), make_(std::move(make)), report_(std::move(report)),
-      options_(options), limiter_(options.reports_per_minute, std::chrono::minutes(1)),
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)), timer_(make_timer()), spare_(open_spare()),
-      next_id_(first_id) {}
+                                         refusal_reports::sink report,
+                                         const pending_options &options)
+    : listener_(std::move(listener)), make_(std::move(make)), options_(options),
+      reports_(std::move(report), options.reports_per_minute),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)), spare_(open_spare()), next_id_(first_id) {}
 
 result<pending_connections> pending_connections::create(unique_fd listener, handshake_maker make,
-                                                        report_sink report,
+                                                        refusal_reports::sink report,
                                                         const pending_options &options) {
     pending_connections made(std::move(listener), std::move(make), std::move(report), options);
-    if (!made.epoll_.valid() || !made.timer_.valid() ||
+    if (!made.epoll_.valid() || made.timer_.fd() < 0 ||
         !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.listener_.get(), EPOLLIN,
                       listener_id) ||
-        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.get(), EPOLLIN, timer_id)) {
+        !epoll_update(made.epoll_.get(), EPOLL_CTL_ADD, made.timer_.fd(), EPOLLIN, timer_id)) {
         return system_error("waiting for connections", errno);
     }
     return made;
@@ -102,8 +118,7 @@ std::vector<pending_connections::proven_connection> pending_connections::advance
         }
     }
     if (is_timer_over) {
-        clear_timer(timer_.get());
-        armed_for_ = {};
+        timer_.clear();
         close_expired(clock::now());
     }
     arm_timer();
@@ -138,9 +153,7 @@ unique_fd pending_connections::accept_one(bool &is_queue_empty) {
         refused.reset();
         spare_ = open_spare();
     }
-    if (limiter_.permits()) {
-        report_("no descriptor is left for another connection: raise the limit (ulimit -n)");
-    }
+    reports_.add("no descriptor is left for another connection: raise the limit (ulimit -n)");
     return {};
 }
 
@@ -202,7 +215,7 @@ pending_connections::outcome pending_connections::exchange_messages(entry &which
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, which.socket.get(), nullptr);
         proven_.push_back({std::move(which.socket), which.exchange.take_session_keys()});
     } else {
-        report(which, which.exchange.describe_failure());
+        reports_.add(which.socket.get(), which.exchange.describe_failure());
     }
     return outcome::over;
 }
@@ -211,8 +224,9 @@ void pending_connections::evict_oldest() {
     for (auto [full, max_entries] : {std::pair(&silent_, options_.max_silent),
                                      std::pair(&plausible_, options_.max_plausible)}) {
         while (full->size() > max_entries) {
-            report(full->begin()->second, "too many unauthenticated connections at once, the "
-                                          "oldest is closed; a firewall can keep them away");
+            reports_.add(full->begin()->second.socket.get(),
+                         "too many unauthenticated connections at once, the "
+                         "oldest is closed; a firewall can keep them away");
             full->erase(full->begin());
         }
     }
@@ -242,25 +256,9 @@ void pending_connections::arm_timer() {
             oldest = std::min(oldest, each->begin()->second.accepted);
         }
     }
-    if (oldest == clock::time_point::max()) {
-        return; // the timer may expire once in vain
+    if (oldest != clock::time_point::max()) { // otherwise the timer may expire once in vain
+        timer_.arm(oldest + options_.time_limit);
     }
-    clock::time_point const end = oldest + options_.time_limit;
-    if (armed_for_ != clock::time_point{} && armed_for_ <= end) {
-        return;
-    }
-    set_timer(timer_.get(), end);
-    armed_for_ = end;
-}
-
-void pending_connections::report(const entry &about, const std::string &why) {
-    if (!limiter_.permits()) {
-        return;
-    }
-    long const suppressed = limiter_.take_suppressed();
-    std::string const others =
-        suppressed == 0 ? "" : fmt::format(" ({} more reports suppressed)", suppressed);
-    report_(fmt::format("connection from {}: {}{}", peer_address(about.socket.get()), why, others));
 }
 
 } // namespace diomp::secure

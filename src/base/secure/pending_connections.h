@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/rate_limiter.h"
+#include "base/secure/epoll.h"
 #include "base/secure/handshake.h"
 #include "base/unique_fd.h"
 
@@ -16,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace diomp::secure {
@@ -27,13 +29,28 @@ struct pending_options {
     int reports_per_minute = 4;
 };
 
+/// Sentences about refused connections, at a limited rate.
+class refusal_reports {
+public:
+    using sink = std::function<void(const std::string &)>;
+
+    refusal_reports(sink report, int per_minute)
+        : report_(std::move(report)), limiter_(per_minute, std::chrono::minutes(1)) {}
+    void add(const std::string &text);
+    /// Adds the socket's peer, and the number of sentences that the limit has suppressed.
+    void add(int socket, const std::string &why);
+
+private:
+    sink report_;
+    rate_limiter limiter_;
+};
+
 /// Not thread-safe.
 class pending_connections {
 public:
     using clock = std::chrono::steady_clock;
     /// Creates the responder's side of a new connection's handshake.
     using handshake_maker = std::function<handshake()>;
-    using report_sink = std::function<void(const std::string &)>;
 
     struct proven_connection {
         unique_fd socket; ///< non-blocking
@@ -43,7 +60,7 @@ public:
     /// `listener` is non-blocking. `report` is called with a limited number of sentences about
     /// refused connections.
     static result<pending_connections> create(unique_fd listener, handshake_maker make,
-                                              report_sink report,
+                                              refusal_reports::sink report,
                                               const pending_options &options = {});
 
     /// Descriptor that is readable when advance() has work, also when a time limit is over. For
@@ -68,7 +85,7 @@ private:
     using table = std::map<std::uint64_t, entry>; ///< in the order of arrival
     enum class outcome : std::uint8_t { waits, over };
 
-    pending_connections(unique_fd listener, handshake_maker make, report_sink report,
+    pending_connections(unique_fd listener, handshake_maker make, refusal_reports::sink report,
                         const pending_options &options);
     void accept_some();
     [[nodiscard]] unique_fd accept_one(bool &is_queue_empty);
@@ -78,21 +95,18 @@ private:
     void evict_oldest();
     void close_expired(clock::time_point now);
     void arm_timer();
-    void report(const entry &about, const std::string &why);
 
     unique_fd listener_;
     handshake_maker make_;
-    report_sink report_;
     pending_options options_;
-    rate_limiter limiter_;
+    refusal_reports reports_;
     unique_fd epoll_;
-    unique_fd timer_;
+    deadline_timer timer_;
     /// closed in order to accept and close a connection when descriptors are used up
     unique_fd spare_;
     table silent_;
     table plausible_;
     std::uint64_t next_id_;
-    clock::time_point armed_for_{};
     std::vector<proven_connection> proven_;
 };
 
