@@ -3,6 +3,7 @@
 
 #include "api/internal/state.h"
 #include "messaging/engine.h"
+#include "transport/conduit.h"
 
 using namespace diomp;
 

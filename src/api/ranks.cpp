@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
 #include "messaging/engine.h"
+#include "transport/conduit.h"
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "messaging/engine.h"
 #include "rma/rma.h"
 #include "stacks/calls.h"
+#include "transport/conduit.h"
 
 #include <algorithm>
 #include <cstdio>

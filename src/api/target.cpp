@@ -2,8 +2,8 @@
 // Device memory: the calls of diomp/target.h, and the function table for libomptarget.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
-#include "offload/offload.h"
 #include "offload/mover.h"
+#include "offload/offload.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "offload/variables.h"

@@ -4,8 +4,8 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
-#include "offload/offload.h"
 #include "offload/mover.h"
+#include "offload/offload.h"
 
 #include <utility>
 

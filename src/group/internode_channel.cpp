@@ -2,6 +2,7 @@
 #include "group/internal/internode_channel.h"
 
 #include "messaging/pooled_completion.h"
+#include "transport/conduit.h"
 
 #include <utility>
 
@@ -111,7 +112,8 @@ status internode_channel::send_after_rtr(world_rank to, message_tag tag,
         matcher_.send(group_id_, to, tag, {}, data);
         return {};
     }
-    status started = engine_.transport().rma()->put(to, *address, data.data(), data.size(), message.done);
+    status started =
+        engine_.transport().rma()->put(to, *address, data.data(), data.size(), message.done);
     if (!started) {
         outgoing_->pop_back();
         return started;

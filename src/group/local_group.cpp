@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/local_group.h"
 
+#include "transport/conduit.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>

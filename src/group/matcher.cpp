@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/matcher.h"
 
+#include "transport/conduit.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -69,12 +71,14 @@ void matcher::send(std::uint64_t group_id, world_rank to, message_tag tag,
         // If the wait fails, the engine keeps the fragment, as it does for small messages.
         bool sent = false;
         if (may_wait) {
-            sent =
-                engine_
-                    .wait_for_network(
-                        [&] { return engine_.transport().messages(to).try_send(to, fragment_handler_, packet); },
-                        [&] { return "waiting for space in a send queue"; })
-                    .ok();
+            sent = engine_
+                       .wait_for_network(
+                           [&] {
+                               return engine_.transport().messages(to).try_send(
+                                   to, fragment_handler_, packet);
+                           },
+                           [&] { return "waiting for space in a send queue"; })
+                       .ok();
         }
         if (!sent) {
             may_wait = false; // at most one timeout per message

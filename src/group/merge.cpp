@@ -6,6 +6,7 @@
 #include "group/internal/group_factory.h"
 #include "group/internode.h"
 #include "group/registry.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/memory.h"
 #include "messaging/pooled_completion.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

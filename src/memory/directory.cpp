@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/directory.h"
 
+#include "transport/conduit.h"
+
 #include <fmt/core.h>
 
 #include <mutex>

@@ -6,6 +6,7 @@
 #include "base/sanitizer.h"
 #include "base/service_thread.h"
 #include "stacks/waiting.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 
@@ -74,10 +75,11 @@ engine::engine(transport::conduit &conduit, const engine_options &options)
     longs->set_am_long_handler(
         [this](const transport::message &incoming) {
             tsan_acquire_external();
-            handlers_[incoming.handler](incoming);
+            handlers_[incoming.handler].function(incoming);
         },
         [this](const transport::message &incoming, std::size_t nbytes) {
-            transport::recv_buffer_callback const &find_buffer = recv_buffers_[incoming.handler];
+            transport::recv_buffer_callback const &find_buffer =
+                handlers_[incoming.handler].find_buffer;
             return find_buffer ? find_buffer(incoming, nbytes) : nullptr;
         });
 }
@@ -91,8 +93,7 @@ engine::~engine() {
 
 transport::handler_id engine::add_handler(handler function,
                                           transport::recv_buffer_callback recv_buffer) {
-    handlers_.push_back(std::move(function));
-    recv_buffers_.push_back(std::move(recv_buffer));
+    handlers_.push_back({std::move(function), std::move(recv_buffer)});
     return static_cast<transport::handler_id>(handlers_.size() - 1);
 }
 
@@ -122,10 +123,38 @@ void engine::send(world_rank peer, transport::handler_id handler,
     }
 }
 
+result<bool> engine::send_long(world_rank peer, transport::handler_id handler,
+                               std::span<const std::byte> payload, std::span<const std::byte> data,
+                               transport::completion &source_free) {
+    auto *const network = conduit_.am_long(peer);
+    if (network == nullptr) {
+        return false;
+    }
+    tsan_release_external();
+    return network->send_long(peer, handler, payload, data, source_free);
+}
+
+result<bool> engine::put_with_message(world_rank peer, std::uint64_t remote_address,
+                                      std::span<const std::byte> source,
+                                      transport::handler_id handler,
+                                      std::span<const std::byte> payload,
+                                      transport::completion &source_free) {
+    auto *const network = conduit_.am_long(peer);
+    if (network == nullptr) {
+        return false;
+    }
+    tsan_release_external();
+    return network->put_with_message(peer, remote_address, source, handler, payload, source_free);
+}
+
+void engine::wake_sleepers(world_rank peer) { conduit_.waits().wake_for_store(peer); }
+
+void engine::wake_waiters() { conduit_.waits().wake_idle_waiters(); }
+
 bool engine::poll() {
     int const handled = conduit_.poll([this](const transport::message &incoming) {
         tsan_acquire_external();
-        handlers_[incoming.handler](incoming);
+        handlers_[incoming.handler].function(incoming);
     });
     bool moved = false;
     if (outbox_.has_messages()) [[unlikely]] {
@@ -219,7 +248,8 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         if (poll()) {
             busy = true;
         } else if (round <= spins ||
-                   (!is_oversubscribed && is_only_poller() && round % polls_per_yield != 0)) {
+                   (!is_oversubscribed && num_polling_.load(std::memory_order_relaxed) <= 1 &&
+                    round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
         } else if (!sleeps) {

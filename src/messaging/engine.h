@@ -15,7 +15,7 @@
 #include "messaging/internal/callbacks.h"
 #include "messaging/internal/core_monitor.h"
 #include "messaging/internal/outbox.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <functional>
@@ -24,6 +24,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+namespace diomp::transport {
+class conduit;
+}
 
 namespace diomp::messaging {
 
@@ -81,25 +85,13 @@ public:
     /// See am_long_transport::send_long. false for direct peers.
     result<bool> send_long(world_rank peer, transport::handler_id handler,
                            std::span<const std::byte> payload, std::span<const std::byte> data,
-                           transport::completion &source_free) {
-        tsan_release_external();
-        auto *const transport = conduit_.am_long(peer);
-        return transport == nullptr
-                   ? result<bool>(false)
-                   : transport->send_long(peer, handler, payload, data, source_free);
-    }
+                           transport::completion &source_free);
 
     /// See am_long_transport::put_with_message. false for direct peers.
     result<bool> put_with_message(world_rank peer, std::uint64_t remote_address,
                                   std::span<const std::byte> source, transport::handler_id handler,
                                   std::span<const std::byte> payload,
-                                  transport::completion &source_free) {
-        tsan_release_external();
-        auto *const transport = conduit_.am_long(peer);
-        return transport == nullptr ? result<bool>(false)
-                                    : transport->put_with_message(peer, remote_address, source,
-                                                                  handler, payload, source_free);
-    }
+                                  transport::completion &source_free);
 
     /// Serves waiting messages; true if there were any.
     bool poll();
@@ -157,13 +149,13 @@ public:
     /// Wakes the rank's threads that wait for a store.
     void wake_for_store(world_rank peer) {
         if (needs_wake()) [[unlikely]] {
-            conduit_.waits().wake_for_store(peer);
+            wake_sleepers(peer);
         }
     }
 
     /// Wakes this rank's threads. Call after completing something that one of them may wait for by
     /// wait().
-    void wake_waiters() { conduit_.waits().wake_idle_waiters(); }
+    void wake_waiters();
 
     /// Calls `then` once, in a thread that polls, after `count` is done. Any thread. `then` must
     /// not block; it may send and register further callbacks.
@@ -184,12 +176,15 @@ public:
 private:
     static constexpr int quick_yields = 3;
 
+    struct registered_handler {
+        handler function;
+        transport::recv_buffer_callback find_buffer; ///< most are empty
+    };
+
+    void wake_sleepers(world_rank peer);
     /// Polls `spins` times, serving messages, before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins,
                        transport::wait_kind what);
-    [[nodiscard]] bool is_only_poller() const {
-        return num_polling_.load(std::memory_order_relaxed) <= 1;
-    }
     /// The purpose of a long wait, and the operations outstanding in the conduit.
     [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     void run_progress_thread(); ///< body of the progress thread
@@ -199,8 +194,7 @@ private:
     core_monitor core_;
     const std::atomic<std::uint32_t> &store_sleepers_;
     std::atomic<int> num_polling_{0}; ///< threads that wait without sleeping
-    std::vector<handler> handlers_;
-    std::vector<transport::recv_buffer_callback> recv_buffers_; ///< [handler]; most are empty
+    std::vector<registered_handler> handlers_;
     outbox outbox_;
     callbacks callbacks_;
     wait_failure failure_;

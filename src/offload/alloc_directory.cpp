@@ -3,6 +3,7 @@
 
 #include "memory/layout.h"
 #include "offload/internal/segment_memory.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "offload/internal/bounce_server.h"
 #include "offload/internal/chunks.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

@@ -102,13 +102,15 @@ result<std::optional<bounce_server::inflight_copy>> bounce_server::execute(const
     std::byte *const slot = buffers.value().base();
     auto const location = space_.location_at(what.requester, args.staging);
     if (args.dir == direction::put) {
-        DIOMP_TRY(transfers_.blocking().move_at(direction::get, what.requester, location, slot, args.nbytes));
+        DIOMP_TRY(transfers_.blocking().move_at(direction::get, what.requester, location, slot,
+                                                args.nbytes));
         auto started = on.streams->copy(on.id, address, slot, args.nbytes);
         DIOMP_TRY(started);
         return std::optional(inflight_copy{what, on, buffers.take(), started.take()});
     }
     DIOMP_TRY(copies_.copy(on, slot, address, args.nbytes));
-    DIOMP_TRY(transfers_.blocking().move_at(direction::put, what.requester, location, slot, args.nbytes));
+    DIOMP_TRY(
+        transfers_.blocking().move_at(direction::put, what.requester, location, slot, args.nbytes));
     DIOMP_TRY(transfers_.flush(what.requester));
     return std::optional<inflight_copy>();
 }
@@ -125,7 +127,7 @@ status bounce_server::execute_runs(const copy_job &what, const target_range &arr
     std::byte *const slot = buffers.value().base();
     auto location = space_.location_at(what.requester, args.staging);
     DIOMP_TRY(transfers_.blocking().move_at(direction::get, what.requester, location, slot,
-                                 is_put ? args.nbytes : list_bytes));
+                                            is_put ? args.nbytes : list_bytes));
     std::vector<run> runs;
     runs.reserve(args.num_runs);
     std::size_t data = list_bytes;
@@ -143,8 +145,8 @@ status bounce_server::execute_runs(const copy_job &what, const target_range &arr
     DIOMP_TRY(copies_.copy_runs(args.dir, *array.on, array.address, slot, runs));
     if (!is_put) {
         location = space_.location_at(what.requester, args.staging + list_bytes);
-        DIOMP_TRY(transfers_.blocking().move_at(direction::put, what.requester, location, slot + list_bytes,
-                                     data - list_bytes));
+        DIOMP_TRY(transfers_.blocking().move_at(direction::put, what.requester, location,
+                                                slot + list_bytes, data - list_bytes));
         DIOMP_TRY(transfers_.flush(what.requester));
     }
     return {};

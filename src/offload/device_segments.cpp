@@ -6,6 +6,7 @@
 #include "offload/internal/preregistered_segments.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/table.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

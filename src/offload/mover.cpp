@@ -73,8 +73,8 @@ result<rma::path> mover::start_or_move(transfer_mode mode, world_rank rank,
         return transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes, mode.event);
     }
     rma::local_completion local_done;
-    auto started =
-        transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes, mode.event, &local_done);
+    auto started = transfers_.nonblocking().start_at(mode.dir, rank, there, here, nbytes,
+                                                     mode.event, &local_done);
     inflight_.add(here, nbytes, std::move(local_done));
     return started;
 }

@@ -32,7 +32,8 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                                         space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
                                               *bounce_, allocator_.inflight())) {
-    transfers.device_copies().set_idle_query([&all = preregistered.devices()] { return all.poll(); });
+    transfers.device_copies().set_idle_query(
+        [&all = preregistered.devices()] { return all.poll(); });
 }
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {

@@ -2,6 +2,7 @@
 #include "offload/path_selector.h"
 
 #include "offload/internal/segment_memory.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

@@ -3,6 +3,7 @@
 
 #include "messaging/pooled_completion.h"
 #include "rma/internal/apply_atomic.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

@@ -2,6 +2,7 @@
 #include "rma/internal/remote_transfers.h"
 
 #include "memory/memory.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

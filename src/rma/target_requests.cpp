@@ -4,6 +4,7 @@
 #include "memory/memory.h"
 #include "rma/internal/apply_atomic.h"
 #include "rma/internal/message_copies.h"
+#include "transport/conduit.h"
 
 #include <cstring>
 

@@ -170,14 +170,16 @@ result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kin
                                                 "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value");
             !agreed) {
             if (taken) {
-                DIOMP_TRY(devices_.allocator().deallocate(*devices_.segments().segment_of(device).value(), taken.value()));
+                DIOMP_TRY(devices_.allocator().deallocate(
+                    *devices_.segments().segment_of(device).value(), taken.value()));
             }
             return agreed.take_failure();
         }
     }
     DIOMP_TRY(taken);
     num_asymmetric_on_devices_ += asymmetric ? 1 : 0;
-    return static_cast<void *>(devices_.segments().segment_of(device).value()->base() + taken.value());
+    return static_cast<void *>(devices_.segments().segment_of(device).value()->base() +
+                               taken.value());
 }
 
 status collective_allocator::free_on_device(int device, void *ptr) {
@@ -205,9 +207,9 @@ status collective_allocator::free_on_device(int device, void *ptr) {
         DIOMP_TRY(transfers_.fence());
         // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
         auto const call_lock = groups_.world().lock_calls();
-        DIOMP_TRY(groups_.world().arrive_and_wait(
-            signature_of(sync::operation::target_free, device, devices_.directory().device_index_of(device),
-                         found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
+        DIOMP_TRY(groups_.world().arrive_and_wait(signature_of(
+            sync::operation::target_free, device, devices_.directory().device_index_of(device),
+            found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
     return devices_.allocator().deallocate(*segment.value(), found->offset);
 }

@@ -69,7 +69,8 @@ status job_connection::create_arena() {
     std::size_t const each = chosen ? offload::device_segments::min_segment_bytes
                                     : std::min<std::size_t>(settings_.offload.segment_size_bytes,
                                                             transport::arena::max_span());
-    options.device_bytes = each * static_cast<std::size_t>(offload::device_segments::num_host_devices);
+    options.device_bytes =
+        each * static_cast<std::size_t>(offload::device_segments::num_host_devices);
     options.choose_device_bytes = chosen;
     options.is_in_core = settings_.memory.core.whole_arena;
     options.control_bytes = transport::control_bytes_per_rank();
@@ -96,9 +97,9 @@ status job_connection::create_conduit() {
     options.network_rma = settings_.transport.network_rma;
     options.device_memory = settings_.transport.network_device_memory;
     options.native_atomics = settings_.transport.network_atomics == "native";
-    preregistered_ =
-        std::make_unique<offload::preregistered_segments>(offload::accelerators::options{
-            settings_.device.cuda_library, settings_.device.hip_library, settings_.device.max_active_streams});
+    preregistered_ = std::make_unique<offload::preregistered_segments>(
+        offload::accelerators::options{settings_.device.cuda_library, settings_.device.hip_library,
+                                       settings_.device.max_active_streams});
     options.make_device_ranges =
         make_preregistered_segments(settings_, *launcher_, *preregistered_);
     if (settings_.messaging.timeout_s > 0) {

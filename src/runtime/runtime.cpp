@@ -42,16 +42,17 @@ status runtime::build() {
     auto &engine = connection_.engine();
     auto &calls = connection_.calls();
     auto const &arena = connection_.arena();
-    segment_ =
-        std::make_unique<memory::segment>(arena, info.rank, info.local, settings_.memory.core.own_bytes);
+    segment_ = std::make_unique<memory::segment>(arena, info.rank, info.local,
+                                                 settings_.memory.core.own_bytes);
     directory_ = std::make_unique<memory::directory>(*segment_, engine, calls, info.rank);
     space_ =
         std::make_unique<memory::address_space>(info.rank, arena, engine, *segment_, *directory_,
                                                 settings_.memory.check == check_level::allocations);
     rma::calibrate_copies();
-    transfers_ = std::make_unique<rma::transfers>(
-        *space_, *segment_, *directory_, engine, calls,
-        rma::options{info.rank, info.size, settings_.rma.stream_threshold_bytes, observer_for(trace_)});
+    transfers_ = std::make_unique<rma::transfers>(*space_, *segment_, *directory_, engine, calls,
+                                                  rma::options{info.rank, info.size,
+                                                               settings_.rma.stream_threshold_bytes,
+                                                               observer_for(trace_)});
     devices_ = std::make_unique<offload::devices>(
         *space_, *segment_, *directory_, arena, engine, calls, *transfers_,
         connection_.preregistered(), info,

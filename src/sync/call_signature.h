@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective call of a rank, in 16 bytes that are passed in every round, so that ranks that
-// disagree detect it at once and report the same sentence.
+// disagree detect it at once and report the same sentence (a rank whose leader has waited so long
+// that it asked its peers may name another two of them).
 #pragma once
 
 #include "base/ids.h"

@@ -2,6 +2,7 @@
 #include "sync/lock.h"
 
 #include "memory/layout.h"
+#include "transport/conduit.h"
 
 #include <fmt/core.h>
 

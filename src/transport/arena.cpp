@@ -5,6 +5,7 @@
 #include "base/sanitizer.h"
 #include "base/sizes.h"
 #include "base/unique_fd.h"
+#include "launch/launch.h"
 #include "transport/fd_exchange.h"
 
 #include <fmt/core.h>

@@ -14,12 +14,16 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "launch/launch.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+namespace diomp::launch {
+class launcher;
+struct job_info;
+} // namespace diomp::launch
 
 namespace diomp::transport {
 

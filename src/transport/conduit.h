@@ -33,7 +33,7 @@ public:
     void wake();
     void begin_polling();
     [[nodiscard]] bool end_polling();
-    /// With wait_kind::message the sleep also ends when the network has work for this rank.
+    /// The sleep with wait_kind::message also ends when the network has work for this rank.
     bool idle_wait(wait_kind what, std::uint32_t seen, std::chrono::microseconds limit,
                    function_ref<bool()> ready);
     void wake_idle_waiters();

@@ -7,12 +7,6 @@
 
 namespace diomp::transport {
 
-/// What makes the condition of a wait true.
-enum class wait_kind : std::uint8_t {
-    store,  ///< a store by another rank of the node or another thread
-    message ///< a message handler, or the progress of a network
-};
-
 /// How this rank's threads sleep until there is work.
 class sleep_control {
 public:

@@ -133,4 +133,10 @@ using recv_buffer_callback =
 /// operations. Any thread; must not block.
 using failure_handler = std::function<void(world_rank peer, std::string why)>;
 
+/// What makes the condition of a wait true.
+enum class wait_kind : std::uint8_t {
+    store,  ///< a store by another rank of the node or another thread
+    message ///< a message handler, or the progress of a network
+};
+
 } // namespace diomp::transport

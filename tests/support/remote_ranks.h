@@ -3,6 +3,7 @@
 // top: for tests of transfers between ranks that do not map each other.
 #pragma once
 
+#include "launch/launch.h"
 #include "memory/memory.h"
 #include "rma/rma.h"
 #include "support/delayed_conduit.h"

@@ -56,7 +56,8 @@ world::world() {
     if (values.messaging.timeout_s > 0) {
         options.dead_peer_timeout_s = values.messaging.timeout_s;
     }
-    conduit_ = demand(diomp::transport::create(values.transport.conduit, *launcher_, *arena_, options));
+    conduit_ =
+        demand(diomp::transport::create(values.transport.conduit, *launcher_, *arena_, options));
     g_ours = this;
     expect_no_message();
 }

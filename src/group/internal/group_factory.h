@@ -4,6 +4,7 @@
 
 #include "group/group.h"
 #include "group/internal/matcher.h"
+#include "transport/conduit.h"
 
 #include <atomic>
 #include <cstddef>

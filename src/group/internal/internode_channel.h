@@ -8,6 +8,7 @@
 #pragma once
 
 #include "group/internal/deadlock_probe.h"
+#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>

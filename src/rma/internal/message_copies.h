@@ -12,6 +12,7 @@
 
 #include "messaging/engine.h"
 #include "rma/path.h"
+#include "transport/conduit.h"
 
 #include <algorithm>
 #include <cstddef>

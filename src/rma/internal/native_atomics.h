@@ -7,6 +7,7 @@
 
 #include "memory/location.h"
 #include "messaging/engine.h"
+#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>

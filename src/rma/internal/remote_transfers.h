@@ -8,6 +8,7 @@
 #include "rma/box.h"
 #include "rma/internal/message_copies.h"
 #include "rma/path.h"
+#include "transport/conduit.h"
 
 #include <string>
 
