@@ -13,13 +13,14 @@
 namespace diomp {
 
 std::span<const setting_row> setting_rows() {
-    static auto const all = [] {
-        std::vector<setting_row> rows;
+    // Never destroyed: calls may still read settings while the process ends.
+    static auto const &all = *[] {
+        auto *const rows = new std::vector<setting_row>;
         for (auto const module :
              {config::memory_rows(), config::transport_rows(), config::messaging_rows(),
               config::rma_rows(), config::runtime_rows(), config::device_rows(),
               config::offload_rows(), config::device_coll_rows(), config::remote_rows()}) {
-            rows.insert(rows.end(), module.begin(), module.end());
+            rows->insert(rows->end(), module.begin(), module.end());
         }
         return rows;
     }();

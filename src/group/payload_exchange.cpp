@@ -50,21 +50,28 @@ status payload_exchange::exchange_between_leaders() {
     std::uint64_t step = step_payloads;
     for (std::size_t have = 1; have < num; ++step) {
         std::size_t const n = std::min(have, num - have);
-        std::vector<sync::round_payload> out;
+        std::size_t num_out = 0;
         std::vector<std::uint32_t> expected_members;
         for (std::size_t i = 0; i < n; ++i) {
-            for (std::uint32_t const member : layout.members_of((own + i) % num)) {
-                out.push_back(payloads_[member]);
-            }
+            num_out += layout.sizes[(own + i) % num];
             auto const theirs = layout.members_of((own + have + i) % num);
             expected_members.insert(expected_members.end(), theirs.begin(), theirs.end());
+        }
+        // Scratch memory outlives a call that fails while the network still reads it.
+        std::span<std::byte> const out(channel.scratch(num_out * sizeof(sync::round_payload)),
+                                       num_out * sizeof(sync::round_payload));
+        std::byte *next = out.data();
+        for (std::size_t i = 0; i < n; ++i) {
+            for (std::uint32_t const member : layout.members_of((own + i) % num)) {
+                std::memcpy(next, &payloads_[member], sizeof(sync::round_payload));
+                next += sizeof(sync::round_payload);
+            }
         }
         std::vector<sync::round_payload> in(expected_members.size());
         recv_request request;
         channel.post_recv(request, layout.leaders[(own + have) % num], step,
                           std::as_writable_bytes(std::span(in)));
-        if (status sent = channel.send(layout.leaders[(own + num - have) % num], step,
-                                       std::as_bytes(std::span(out)));
+        if (status sent = channel.send(layout.leaders[(own + num - have) % num], step, out);
             !sent) {
             channel.cancel(request);
             return sent;
