@@ -183,6 +183,7 @@ void node::poll() {
 
 void node::on_stacks_done(const std::vector<stack_collector::silent_rank> &silent) {
     std::vector<std::string> sentences;
+    sentences.reserve(silent.size());
     for (const auto &[index, reason] : silent) {
         sentences.push_back(fmt::format("{} shows no stacks: {}",
                                         describe_rank(plan_.first_rank + static_cast<int>(index)),
