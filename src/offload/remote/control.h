@@ -69,6 +69,11 @@ public:
     /// from now on, the other after take_over(). `shared` outlives the connection. Must not be
     /// called concurrently with send().
     void share_count(frame_count &shared);
+    /// Whether a thread of this process is in the middle of a counted frame. Any thread, also in a
+    /// signal handler.
+    [[nodiscard]] bool is_sending() const {
+        return count_ != nullptr && count_->begun.load() != count_->complete.load();
+    }
     /// Call when the other process has ended; this process sends from now on. OMPX_ERR_PEER: the
     /// other process ended in the middle of a frame, so nothing can follow.
     status take_over();

@@ -20,18 +20,24 @@ namespace {
 
 // Bytes that have been read from a pipe but not sent would be lost with the process, and after half
 // a frame the server could not report the reason. Bytes in the pipe are sent by the server. So a
-// crash or an exit in a region waits until no send is in progress, and no more bytes are read after
+// crash or an exit in a region waits until no send is in progress, of output or of a reply (whose
+// sender may lose its core after the client has received it), and no more bytes are read after
 // that. One session per process.
 std::atomic<bool> g_is_ending{false};
 std::atomic<bool> g_is_sending{false};
 std::atomic<faulty_access *> g_fault{nullptr};
+std::atomic<const remote::control_connection *> g_client{nullptr};
 /// Limit of the wait, in ms: the client may have stopped reading.
 constexpr int max_waits = 1000;
 
 void wait_until_sent() {
     g_is_ending.store(true);
+    const remote::control_connection *const client = g_client.load();
+    auto const is_sending = [client] {
+        return g_is_sending.load() || (client != nullptr && client->is_sending());
+    };
     timespec const one_ms{0, 1000000};
-    for (int i = 0; i < max_waits && g_is_sending.load(); ++i) {
+    for (int i = 0; i < max_waits && is_sending(); ++i) {
         ::nanosleep(&one_ms, nullptr);
     }
 }
@@ -49,7 +55,8 @@ void wait_before_crash(int signal, siginfo_t *about, void * /*context*/) {
     ::raise(signal); // SA_RESETHAND has restored the default action
 }
 
-void install_end_handlers(faulty_access &fault) {
+void install_end_handlers(const remote::control_connection &client, faulty_access &fault) {
+    g_client.store(&client);
     g_fault.store(&fault);
     struct sigaction action{};
     action.sa_sigaction = wait_before_crash;
@@ -115,7 +122,7 @@ result<std::unique_ptr<output>> output::redirect(remote::control_connection &cli
     if (!made->stop_.valid()) {
         return system_error("eventfd", errno);
     }
-    install_end_handlers(fault);
+    install_end_handlers(client, fault);
     made->thread_ = start_service_thread("diomp-output", [self = made.get()] { self->serve(); });
     return made;
 }
@@ -127,6 +134,7 @@ output::~output() {
         thread_.join();
         flush();
     }
+    g_client.store(nullptr);
     if (log_.valid()) {
         set_log_descriptor(STDERR_FILENO);
     }

@@ -183,6 +183,21 @@ protected:
     frame_count *count_;
 };
 
+// A crash in a region waits for that: the client has the frame before its sender has returned.
+TEST_F(control_handover, a_frame_that_is_not_read_yet_is_being_sent) {
+    EXPECT_FALSE(there_->is_sending());
+    there_->share_count(*count_);
+    EXPECT_FALSE(there_->is_sending());
+    std::string const large(std::size_t{16} << 20, 'x'); // more than sockets keep
+    std::thread sender([&] { EXPECT_TRUE(there_->send(large).ok()); });
+    while (!there_->is_sending()) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(here_->receive().value().size(), large.size());
+    sender.join();
+    EXPECT_FALSE(there_->is_sending());
+}
+
 TEST_F(control_handover, a_service_goes_on_after_its_session) {
     ASSERT_TRUE(there_->send("before").ok());
     EXPECT_EQ(run_in_session(*there_, *count_,
