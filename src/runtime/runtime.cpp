@@ -66,7 +66,7 @@ status runtime::build() {
     DIOMP_TRY(collectives_.create_world(connection_));
     log(log_level::info,
         "rank {} of {} on {}: conduit {}, segment {} at {}, up to {} polls before yielding",
-        info.rank.value(), info.size, info.host, connection_.transport().caps().name,
+        info.rank.value(), info.size, info.host, connection_.transport().name(),
         format_size(segment_->size_bytes()), fmt::ptr(segment_->base()),
         engine.options().spin_count);
     return {};

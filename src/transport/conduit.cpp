@@ -53,9 +53,8 @@ conduit::conduit(world_rank self, std::shared_ptr<node_transport> node,
     : self_(self), node_(std::move(node)), network_(std::move(inter_node)),
       direct_bases_(std::move(direct_bases)),
       network_caps_(network_ == nullptr ? network_capabilities{} : network_->caps()),
-      caps_{network_ == nullptr ? node_->caps().name
-                                : fmt::format("{}+{}", node_->caps().name, network_caps_.name),
-            node_->caps().reaches_private_memory, network_caps_.atomics != nullptr},
+      name_(network_ == nullptr ? node_->caps().name
+                                : fmt::format("{}+{}", node_->caps().name, network_caps_.name)),
       waits_(*node_, network_.get(), node_->caps().store_sleepers) {}
 
 std::string conduit::describe_path(world_rank peer) const {

@@ -12,14 +12,6 @@
 
 namespace diomp::transport {
 
-/// What the conduit supports, fixed after creation. The layers above choose protocols by it and
-/// emulate what is missing.
-struct capabilities {
-    std::string name;
-    bool reaches_private_memory = false; ///< of direct peers
-    bool has_atomics = false;            ///< network_atomics, for every rank of the job
-};
-
 /// Sleeping and waking, with and without a network. All calls are those of sleep_control and have
 /// its contracts.
 class conduit_waits {
@@ -57,7 +49,8 @@ public:
     conduit(world_rank self, std::shared_ptr<node_transport> node,
             std::shared_ptr<network> inter_node, std::vector<std::byte *> direct_bases);
 
-    [[nodiscard]] const capabilities &caps() const { return caps_; }
+    /// The names of the node transport and the network: "shm+tcp".
+    [[nodiscard]] const std::string &name() const { return name_; }
     [[nodiscard]] conduit_waits &waits() { return waits_; }
 
     /// Address at which the peer's segment is mapped in this process; nullptr if it is not direct.
@@ -70,7 +63,7 @@ public:
     /// Transfers with peers that are not direct; nullptr if every peer is.
     [[nodiscard]] rma_transport *rma() { return network_.get(); }
     [[nodiscard]] row_transfers *rows() { return network_caps_.rows; }
-    /// nullptr unless caps().has_atomics.
+    /// nullptr: the network has none, or there is no network.
     [[nodiscard]] network_atomics *atomics() { return network_caps_.atomics; }
     /// nullptr: the network transfers host memory only, or there is no network.
     [[nodiscard]] device_transfers *device() { return network_caps_.device; }
@@ -136,7 +129,7 @@ private:
     std::shared_ptr<network> network_; ///< destroyed before node_
     std::vector<std::byte *> direct_bases_;
     network_capabilities network_caps_;
-    capabilities caps_;
+    std::string name_;
     conduit_waits waits_;
 };
 

@@ -50,7 +50,6 @@ public:
 /// Fixed at creation.
 struct node_capabilities {
     const char *name = "";
-    bool reaches_private_memory = false; ///< write_private and read_private work
     std::size_t max_message_bytes = 240; ///< payload of an active message, at least 240
     /// Number of threads of this node that sleep until another rank stores something. A rank that
     /// has written memory which another rank may wait for reads the number after its store, and

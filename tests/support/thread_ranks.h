@@ -84,7 +84,7 @@ public:
     thread_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self)
         : boxes_(boxes), self_(self) {
         static std::atomic<std::uint32_t> const no_sleepers{0};
-        caps_ = {"thread", false, 240, &no_sleepers};
+        caps_ = {"thread", 240, &no_sleepers};
     }
 
     bool try_send(world_rank peer, diomp::transport::handler_id handler,

@@ -19,7 +19,7 @@ bool is_demanded() {
     return wish != nullptr && std::string_view(wish) == "native" && ours().size() > 1;
 }
 
-bool is_there() { return ours().conduit().caps().has_atomics; }
+bool is_there() { return ours().conduit().atomics() != nullptr; }
 
 /// A word of the tests' memory of a rank, far from what other tests use meanwhile.
 std::byte *cell(int owner, int number) { return ours().memory_of(owner) + 64 * number; }

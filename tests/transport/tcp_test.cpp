@@ -301,7 +301,7 @@ TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {
 TEST_F(tcp_link, it_knows_whether_another_thread_has_written_last) {
     auto [here, there] = connected();
     tcp::connection sender(std::move(here), peer_);
-    EXPECT_FALSE(sender.writer().is_used_by_others()) << "by nobody yet";
+    EXPECT_FALSE(sender.writer().is_used_by_others()) << "by no thread yet";
     std::thread([&] { sender.transmit(); }).join();
     EXPECT_TRUE(sender.writer().is_used_by_others());
     sender.transmit();

@@ -21,7 +21,7 @@ public:
 
     /// Whether operations on this target must use the network.
     [[nodiscard]] bool apply_to(const memory::location &target) const {
-        return target.in_segment && engine_.transport().caps().has_atomics;
+        return target.in_segment && engine_.transport().atomics() != nullptr;
     }
     status fetch(world_rank peer, const memory::location &target, const void *operand, void *result,
                  ompx_type_t type, ompx_op_t op, std::size_t size);

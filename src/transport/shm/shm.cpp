@@ -46,9 +46,9 @@ constexpr int max_batch = 64;
 class shm_transport final : public node_transport {
 public:
     shm_transport(const launch::job_info &job, const arena &arena, bool cross_memory_attach)
-        : arena_(arena), self_(job.rank), own_(control_of(job.local)),
-          store_sleepers_(control_of(local_rank{0}).store_sleepers) {
-        caps_ = {"shm", cross_memory_attach, ring::payload_bytes, &store_sleepers_};
+        : arena_(arena), self_(job.rank), cross_memory_attach_(cross_memory_attach),
+          own_(control_of(job.local)), store_sleepers_(control_of(local_rank{0}).store_sleepers) {
+        caps_ = {"shm", ring::payload_bytes, &store_sleepers_};
         peers_.resize(static_cast<std::size_t>(job.size));
         for (std::size_t local = 0; local < job.local_ranks.size(); ++local) {
             peers_[job.local_ranks[local].index()] = local_rank{static_cast<int>(local)};
@@ -175,7 +175,7 @@ private:
     template <typename Call>
     status attach(Call call, const char *name, world_rank peer, std::uint64_t remote_address,
                   void *local, std::size_t nbytes) {
-        if (!caps_.reaches_private_memory) {
+        if (!cross_memory_attach_) {
             return error(OMPX_ERR_UNSUPPORTED, "cross-memory attach is switched off (DIOMP_CMA)");
         }
         pid_t const pid = control_of(peers_[peer.index()]).pid.load(std::memory_order_relaxed);
@@ -200,6 +200,7 @@ private:
 
     const arena &arena_;
     world_rank self_;
+    bool cross_memory_attach_;
     control &own_;
     std::atomic<std::uint32_t> &store_sleepers_;
     std::vector<local_rank> peers_; ///< [world rank]
