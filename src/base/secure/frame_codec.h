@@ -65,7 +65,6 @@ public:
     [[nodiscard]] std::optional<std::string_view> next();
     /// A frame had an invalid length, or was not sealed by the peer.
     [[nodiscard]] bool is_broken() const { return is_broken_; }
-    void limit_frames(std::size_t max_bytes) { max_bytes_ = max_bytes; }
 
 private:
     [[nodiscard]] std::size_t bytes_after(std::size_t payload_bytes) const {

@@ -120,8 +120,7 @@ TEST_P(secure_frames, sizes_are_bounded) {
     EXPECT_TRUE(decode(of_zero, std::string(4, '\0')).empty());
     EXPECT_TRUE(of_zero.is_broken());
 
-    frame_decoder shorter = make_decoder();
-    shorter.limit_frames(4);
+    frame_decoder shorter(make_cipher(), 4);
     EXPECT_EQ(decode(shorter, encode({"four", "fives"})), std::vector<std::string>{"four"});
     EXPECT_TRUE(shorter.is_broken());
 }
