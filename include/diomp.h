@@ -37,8 +37,8 @@
 #include <omp.h>
 #endif
 
-#define DIOMP_VERSION_MAJOR 0
-#define DIOMP_VERSION_MINOR 1
+#define DIOMP_VERSION_MAJOR 1
+#define DIOMP_VERSION_MINOR 0
 #define DIOMP_VERSION_PATCH 0
 
 #if defined(__cplusplus)
@@ -52,23 +52,8 @@ extern "C" {
 
 /* ---- Status ---- */
 
-/** Result codes. The values are the same in all versions. */
-typedef enum ompx_status {
-    OMPX_SUCCESS = 0,
-    OMPX_ERR_ARG = -1,          /**< null pointer, unknown type or operator, size that overflows */
-    OMPX_ERR_RANK = -2,         /**< rank or root outside its world or group */
-    OMPX_ERR_ADDRESS = -3,      /**< address outside the global address space */
-    OMPX_ERR_RANGE = -4,        /**< range exceeds its segment or allocation */
-    OMPX_ERR_NOMEM = -5,        /**< segment (or system memory) exhausted */
-    OMPX_ERR_MISMATCH = -6,     /**< members of a collective made different calls */
-    OMPX_ERR_LOCK = -7,         /**< unlock of a lock not held, or lock of a lock held already */
-    OMPX_ERR_STATE = -8,        /**< called before start-up or after ompx_finalize() */
-    OMPX_ERR_TIMEOUT = -9,      /**< no progress for DIOMP_TIMEOUT */
-    OMPX_ERR_PEER = -10,        /**< a participating rank has died */
-    OMPX_ERR_SYSTEM = -11,      /**< a system call failed; see the text */
-    OMPX_ERR_UNSUPPORTED = -12, /**< not supported here; see the text */
-    OMPX_ERR_BUSY = -13         /**< try_lock: the lock is held. Never fatal, never printed. */
-} ompx_status;
+#include "diomp/status.h"
+#include "diomp/types.h"
 
 /** Text of a status code; never NULL. Also valid without a runtime. */
 OMPX_API_ const char *ompx_status_string(int status) OMPX_NOEXCEPT_;
@@ -151,14 +136,6 @@ OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
 #define ompx_local_mem_alloc ((omp_allocator_handle_t)OMPX_LOCAL_MEM_ALLOC_VALUE_)
 #endif
 
-typedef enum ompx_mem_kind {
-    OMPX_MEM_NONE = 0, /**< not in the global address space */
-    OMPX_MEM_SYMMETRIC = 1,
-    OMPX_MEM_ASYMMETRIC = 2,
-    OMPX_MEM_LOCAL = 3,
-    OMPX_MEM_REGISTERED = 4
-} ompx_mem_kind_t;
-
 /**
  * Allocates nbytes of global memory, for compilers without OpenMP. `kind` is symmetric, asymmetric
  * (both collective) or local. `alignment` is in bytes, 0 or a power of two. NULL on an error
@@ -193,33 +170,14 @@ OMPX_API_ void *ompx_remote_ptr(const void *p, int rank) OMPX_NOEXCEPT_;
  */
 OMPX_API_ void *ompx_global_ptr(const void *p, int rank, size_t *nbytes) OMPX_NOEXCEPT_;
 
-typedef struct ompx_addr_info_t {
-    int rank; /**< owner, -1 if not a global address */
-    ompx_mem_kind_t kind;
-    void *base; /**< start of the allocation, as its owner sees it; NULL if not in an allocation */
-    size_t nbytes; /**< size of the allocation */
-    size_t offset; /**< of the address, from the start of the owner's segment */
-} ompx_addr_info_t;
 /** Describes an address. Memory that is not global gives rank -1 and OMPX_MEM_NONE, without an
  * error. Does not block. */
 OMPX_API_ int ompx_addr_info(const void *p, ompx_addr_info_t *info) OMPX_NOEXCEPT_;
 
-typedef struct ompx_segment_info_t {
-    void *base;            /**< start of this rank's segment */
-    size_t nbytes;         /**< reserved (DIOMP_SEGMENT_SIZE) */
-    size_t symmetric_used; /**< bytes in symmetric allocations */
-    size_t local_used;     /**< bytes in asymmetric and local allocations */
-    size_t largest_free;   /**< largest single allocation that would succeed now */
-    size_t resident;       /**< bytes of physical memory in use by the segment */
-    size_t num_allocations;
-} ompx_segment_info_t;
 /** Describes this rank's segment. Does not block. */
 OMPX_API_ int ompx_segment_info(ompx_segment_info_t *info) OMPX_NOEXCEPT_;
 
 /* ---- One-sided transfers ---- */
-
-/** Handle of a transfer or collective in flight. NULL: complete. */
-typedef struct ompx_event *ompx_event_t;
 
 /**
  * Copies nbytes from src (this process) to dst at `rank`. Returns when src may be reused; the
@@ -303,16 +261,6 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
 OMPX_API_ int ompx_event_detach(ompx_event_t *event, omp_event_handle_t task) OMPX_NOEXCEPT_;
 #endif
 
-typedef enum ompx_signal_op { OMPX_SIGNAL_SET = 0, OMPX_SIGNAL_ADD = 1 } ompx_signal_op_t;
-typedef enum ompx_cmp {
-    OMPX_CMP_EQ = 0,
-    OMPX_CMP_NE = 1,
-    OMPX_CMP_GT = 2,
-    OMPX_CMP_GE = 3,
-    OMPX_CMP_LT = 4,
-    OMPX_CMP_LE = 5
-} ompx_cmp_t;
-
 /** Put, then update of *signal at `rank` (8-byte aligned): a thread that sees the new value sees
  * the data (OpenSHMEM 1.5, 9.8). Returns when src may be reused. */
 OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_t *signal,
@@ -321,64 +269,11 @@ OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbyte
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
 
-/* ---- Types, operators, atomics ---- */
+/* ---- Operators, atomics ---- */
 
-typedef int32_t ompx_type_t;
-enum {
-    OMPX_INT8 = 1,
-    OMPX_UINT8 = 2,
-    OMPX_INT16 = 3,
-    OMPX_UINT16 = 4,
-    OMPX_INT32 = 5,
-    OMPX_UINT32 = 6,
-    OMPX_INT64 = 7,
-    OMPX_UINT64 = 8,
-    OMPX_FLOAT16 = 9,
-    OMPX_BFLOAT16 = 10,
-    OMPX_FLOAT = 11,
-    OMPX_DOUBLE = 12,
-    OMPX_LONG_DOUBLE = 13,
-    OMPX_FLOAT_COMPLEX = 14,
-    OMPX_DOUBLE_COMPLEX = 15,
-    OMPX_BOOL = 16
-};
-/** Type of an element of n bytes (1 .. 65535), for user-defined operators. */
-#define OMPX_TYPE_OF_SIZE(n) ((ompx_type_t)(0x10000 + (n)))
 /** Bytes of one element; 0 for an unknown type. */
 OMPX_API_ size_t ompx_type_size(ompx_type_t type) OMPX_NOEXCEPT_;
 
-/**
- * Operators of reductions and atomics.
- *
- * OMPX_MIN and OMPX_MAX of floating types are minimum and maximum of IEEE 754-2019, 9.6: if an
- * operand is a NaN, so is the result, and -0 is less than 0. The NaN is the quiet NaN without sign
- * and payload, so the bits of the result depend neither on the order of the operands nor on where
- * they are combined (ranks, devices, atomics). A single operand is copied unchanged.
- *
- * A reduction gives all members the same bits, except in the padding of long double. The bits of
- * floating-point sums and products may depend on the number of members, nodes or elements. If there
- * are several NaNs, the processor chooses the payload, so that members on nodes with different
- * processors may get different payloads.
- */
-typedef int32_t ompx_op_t;
-enum {
-    OMPX_SUM = 1,
-    OMPX_PROD = 2,
-    OMPX_MIN = 3, /**< NaN if any operand is; -0 < 0 */
-    OMPX_MAX = 4, /**< NaN if any operand is; -0 < 0 */
-    OMPX_BAND = 5,
-    OMPX_BOR = 6,
-    OMPX_BXOR = 7,
-    OMPX_LAND = 8,
-    OMPX_LOR = 9,
-    OMPX_AVG = 12,     /**< collectives only: the sum divided by the number of members */
-    OMPX_REPLACE = 10, /**< atomics only: store the operand (swap) */
-    OMPX_NO_OP = 11    /**< atomics only: fetch, change nothing */
-};
-/** Computes inout[i] = inout[i] op in[i] for i < count. Called on any thread; must not call
- * DiOMP. */
-typedef void (*ompx_op_function_t)(void *inout, const void *in, size_t count, ompx_type_t type,
-                                   void *context);
 /** Creates an operator for reductions. Not collective, but all members of a reduction must pass
  * equivalent operators. Operands are combined in rank order; with commutative != 0 in any order,
  * equal for all members of a call. `context` is passed to the function.

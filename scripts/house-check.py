@@ -23,8 +23,8 @@ LIMITS = {
     "classes with more than 25 functions": (0, 0),
     "classes with more than 12 data members": (0, 0),
     "types declared under one name in several modules": (19, 20),
-    "project headers that a source sees, median": (17, 15),
-    "project headers that a source sees, maximum": (107, 50),
+    "project headers that a source sees, median": (13, 15),
+    "project headers that a source sees, maximum": (92, 50),
     "doc comments that begin with a reference to another": (0, 0),
     "lines of src and tools": (80080, 67700),
 }

@@ -40,7 +40,7 @@ MAY_INCLUDE = {
     "offload": ["base", "config", "launch", "transport", "messaging", "device", "memory", "rma"],
     "offload/remote": ["base", "launch", "transport", "messaging", "device", "memory", "offload"],
     "offload/service": ["base", "launch", "transport", "messaging", "device", "memory", "offload", "offload/remote"],
-    "device_coll": ["base", "config", "launch", "device", "sync", "group", "coll", "offload"],
+    "device_coll": ["base", "config", "launch", "messaging", "device", "rma", "sync", "group", "coll", "offload"],
     "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
                 "offload", "device_coll"],
     "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",

@@ -13,7 +13,7 @@
 #include <type_traits>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Each member function is one ompx_atomic_fetch or ompx_atomic_compare_swap: atomic with respect
 /// to all other such calls from any thread of any rank, but not to plain loads and stores.
@@ -110,7 +110,7 @@ bool compare_exchange(global_ptr<T> where, T &expected, std::type_identity_t<T> 
     return atomic_ref<T>(where).compare_exchange_strong(expected, desired);
 }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_ATOMIC_HPP

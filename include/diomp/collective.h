@@ -20,8 +20,8 @@
  * may run concurrently in different threads. Shapes of buffers are in brackets; [size] is the
  * number of members.
  */
-OMPX_API_ int ompx_bcast(void *ptr, size_t nbytes,
-                         ompx_group_t group) OMPX_NOEXCEPT_; /**< root: group rank 0 */
+/** Copies ptr[nbytes] from group rank 0 to all members; the form in the papers. */
+OMPX_API_ int ompx_bcast(void *ptr, size_t nbytes, ompx_group_t group) OMPX_NOEXCEPT_;
 /** Copies ptr[nbytes] from the root to all members. */
 OMPX_API_ int ompx_bcast_from(void *ptr, size_t nbytes, int root,
                               ompx_group_t group) OMPX_NOEXCEPT_;
@@ -77,6 +77,9 @@ OMPX_API_ int ompx_exscan(void *dst, const void *src, size_t count, ompx_type_t 
 /** Non-blocking barrier; fences before it returns, and *event is complete once all members have
  * called. */
 OMPX_API_ int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_bcast_from_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
+                                 ompx_event_t *event) OMPX_NOEXCEPT_;
+/** Earlier name of ompx_bcast_from_nb(): unlike ompx_bcast() it has a root. It stays. */
 OMPX_API_ int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
                             ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_reduce_nb(void *dst, const void *src, size_t count, ompx_type_t type,

@@ -18,7 +18,7 @@
 #include <vector>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 namespace detail {
 
@@ -88,8 +88,8 @@ void bcast(T &value, int root = 0, group_ref group = {}) {
 template <writable_range R>
 event bcast_nb(R &&buffer, int root = 0, group_ref group = {}) {
     return detail::start([&](ompx_event_t *e) {
-        return ompx_bcast_nb(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
-                             group.handle(), e);
+        return ompx_bcast_from_nb(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
+                                  group.handle(), e);
     });
 }
 
@@ -267,7 +267,7 @@ void alltoall(Dst &&dst, const Src &src, group_ref group = {}) {
                                 detail::nbytes_of(src) / members, group.handle()));
 }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_COLLECTIVE_HPP

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// OpenMP's numbers of the devices that this rank drives, nearest first; empty if there are none.
 /// Any thread. Calls ompx_num_rank_devices() and ompx_rank_device().
@@ -21,7 +21,7 @@ inline namespace v0 {
     return devices;
 }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_DEVICE_HPP

@@ -11,7 +11,7 @@
 #include <string>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Thrown if a call fails; what() is the text of ompx_last_error().
 class error : public std::runtime_error {
@@ -55,7 +55,7 @@ inline int check(int status) {
 [[nodiscard]] inline int this_rank() { return detail::check(ompx_rank_num()); }
 [[nodiscard]] inline int num_ranks() { return detail::check(ompx_num_ranks()); }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_ERROR_HPP

@@ -9,7 +9,7 @@
 #include <utility>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Owns an ompx_event_t. An empty event is complete. The operation's buffers must not be used
 /// before completion, so the destructor waits. One thread at a time.
@@ -58,7 +58,7 @@ private:
     ompx_event_t handle_ = nullptr;
 };
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_EVENT_HPP

@@ -19,7 +19,7 @@
 #include <type_traits>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 template <transferable T>
 class global_ref;
@@ -232,7 +232,7 @@ void wait_until(const T *variable, ompx_cmp_t compare, std::type_identity_t<T> v
     detail::check(ompx_wait_until(variable, type_v<T>, compare, &value));
 }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_GLOBAL_PTR_HPP

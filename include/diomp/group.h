@@ -11,21 +11,6 @@
 
 /* ---- Groups ---- */
 
-/**
- * An ordered set of members: ranks, or endpoints, which are devices of ranks. NULL is the world of
- * ranks. Members are numbered from 0 in the group's order. A rank with several endpoints in a group
- * takes part in collectives on devices once per endpoint, but in barriers, fences and the creation
- * and freeing of groups once.
- */
-typedef struct ompx_group *ompx_group_t;
-#define ompx_group_world ((ompx_group_t)NULL)
-
-/** A device of a rank. `device` is OpenMP's device number at that rank; -1 is its host. */
-typedef struct ompx_endpoint_t {
-    int rank; /**< world rank */
-    int device;
-} ompx_endpoint_t;
-
 /** Creates a group of ranks[size], world ranks. Collective over the listed ranks only, which all
  * pass the same list. The caller must be in the list; no rank may be listed twice. */
 OMPX_API_ int ompx_group_create(ompx_group_t *group, const int *ranks, int size) OMPX_NOEXCEPT_;
@@ -62,8 +47,6 @@ OMPX_API_ int ompx_group_dup(ompx_group_t group, ompx_group_t *result) OMPX_NOEX
 /** Frees a group and sets *group to OMPX_GROUP_NONE. Collective over the group. OMPX_ERR_ARG for
  * the world. */
 OMPX_API_ int ompx_group_free(ompx_group_t *group) OMPX_NOEXCEPT_;
-/** No group: the result for a rank that is not a member. An error in every call but merge. */
-#define OMPX_GROUP_NONE ((ompx_group_t)(intptr_t)-1)
 /** Number of members; number of this rank in the group, of its first endpoint if it has several
  * (negative status if it is not a member). Do not block. */
 OMPX_API_ int ompx_group_size(ompx_group_t group) OMPX_NOEXCEPT_;
@@ -85,6 +68,5 @@ OMPX_API_ int ompx_group_endpoint(ompx_group_t group, int member,
  */
 OMPX_API_ int ompx_group_translate(ompx_group_t from, const int *members, int count,
                                    ompx_group_t to, int *results) OMPX_NOEXCEPT_;
-#define OMPX_NO_MEMBER (-1)
 
 #endif /* DIOMP_GROUP_H */

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Refers to a group without owning it; by default to the world. Calls on an invalid view are
 /// errors. The functions do not block.
@@ -142,7 +142,7 @@ inline void fence(group_ref group) { detail::check(ompx_fence_group(group.handle
 inline void barrier() { detail::check(ompx_barrier()); }
 inline void barrier(group_ref group) { detail::check(ompx_barrier_group(group.handle())); }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_GROUP_HPP

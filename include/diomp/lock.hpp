@@ -8,7 +8,7 @@
 #include "diomp/error.hpp"
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Refers to the lock at a rank; copies refer to the same lock. It is held by a rank, not by a
 /// thread: a second thread of the rank that holds it gets an error instead of waiting (see
@@ -72,7 +72,7 @@ private:
 };
 lock_guard(int) -> lock_guard<rank_mutex>;
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_LOCK_HPP

@@ -15,7 +15,7 @@
 #include <utility>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 namespace detail {
 
@@ -189,7 +189,7 @@ template <typename T>
     return detail::make<T>(OMPX_MEM_LOCAL, count);
 }
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_MEMORY_HPP

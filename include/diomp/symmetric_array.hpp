@@ -19,7 +19,7 @@
 #include <utility>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Owns symmetric memory. Constructors (except default and move) and the destructor are collective.
 /// A contiguous range of this rank's own block; blocks of other ranks are accessed by rank and
@@ -131,7 +131,7 @@ private:
     std::size_t size_ = 0;
 };
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_SYMMETRIC_ARRAY_HPP

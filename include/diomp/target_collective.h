@@ -29,8 +29,9 @@
  * mapped memory), OMPX_ERR_ARG (no such device, or it is not the caller's endpoint in the group).
  * DiOMP 2025, OMPCCL.
  */
-#define OMPX_GROUP_DEVICES (-2)
-
+OMPX_API_ int ompx_target_bcast_from(void *ptr, int device, size_t nbytes, int root,
+                                     ompx_group_t group) OMPX_NOEXCEPT_;
+/** Earlier name of ompx_target_bcast_from(): unlike ompx_bcast() it has a root. It stays. */
 OMPX_API_ int ompx_target_bcast(void *ptr, int device, size_t nbytes, int root,
                                 ompx_group_t group) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_target_reduce(void *dst, const void *src, int device, size_t count,
@@ -68,7 +69,10 @@ OMPX_API_ int ompx_target_scan(void *dst, const void *src, int device, size_t co
 OMPX_API_ int ompx_target_exscan(void *dst, const void *src, int device, size_t count,
                                  ompx_type_t type, ompx_op_t op, ompx_group_t group) OMPX_NOEXCEPT_;
 
-/* Non-blocking variants, see ompx_bcast_nb(). */
+/* Non-blocking variants, see ompx_bcast_from_nb(). */
+OMPX_API_ int ompx_target_bcast_from_nb(void *ptr, int device, size_t nbytes, int root,
+                                        ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+/** Earlier name of ompx_target_bcast_from_nb(). It stays. */
 OMPX_API_ int ompx_target_bcast_nb(void *ptr, int device, size_t nbytes, int root,
                                    ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_target_reduce_nb(void *dst, const void *src, int device, size_t count,

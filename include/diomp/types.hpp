@@ -16,7 +16,7 @@
 #include <utility>
 
 namespace diomp {
-inline namespace v0 {
+inline namespace v1 {
 
 /// Types that can be copied bytewise into another process.
 template <typename T>
@@ -154,7 +154,7 @@ private:
     std::unique_ptr<any_function> function_;
 };
 
-} // namespace v0
+} // namespace v1
 } // namespace diomp
 
 #endif // DIOMP_TYPES_HPP

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Remote atomics, and waits for a local variable that atomics or signals change.
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"
 

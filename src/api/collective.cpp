@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective calls of diomp.h: each builds a request, which runs at once or is queued (_nb).
 #include "api/internal/requests.h"
+#include "diomp.h"
 #include "group/registry.h"
 #include "rma/rma.h"
 
@@ -196,6 +197,11 @@ int ompx_exscan(void *dst, const void *src, size_t count, ompx_type_t type, ompx
 
 int ompx_barrier_nb(ompx_group_t group, ompx_event_t *event) noexcept {
     return start("ompx_barrier_nb", DIOMP_SITE, request{.what = operation::barrier}, group, event);
+}
+
+int ompx_bcast_from_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,
+                       ompx_event_t *event) noexcept {
+    return start("ompx_bcast_from_nb", DIOMP_SITE, bcast(ptr, nbytes, root), group, event);
 }
 
 int ompx_bcast_nb(void *ptr, size_t nbytes, int root, ompx_group_t group,

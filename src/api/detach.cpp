@@ -3,6 +3,7 @@
 
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "rma/rma.h"
 
 #include <utility>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
 #include "coll/collective.h"
+#include "diomp.h"
 #include "group/registry.h"
 #include "rma/rma.h"
 

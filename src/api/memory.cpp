@@ -2,6 +2,8 @@
 #include "memory/memory.h"
 
 #include "api/internal/state.h"
+#include "diomp.h"
+#include "memory/directory.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
 

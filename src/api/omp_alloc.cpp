@@ -4,6 +4,7 @@
 // the program's OpenMP runtime, or to the C library if there is none.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "memory/memory.h"
 #include "runtime/collective_allocator.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/requests.h"
 
+#include "group/group.h"
+
 #include <memory>
 
 namespace diomp::api {

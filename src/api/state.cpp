@@ -7,6 +7,7 @@
 #include "base/output_file.h"
 #include "base/per_thread.h"
 #include "base/standard_descriptors.h"
+#include "diomp.h"
 #include "launch/launch.h"
 #include "launch/nodes.h"
 #include "memory/layout.h"

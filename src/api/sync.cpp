@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Fences, barrier, locks and events.
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "group/registry.h"
 #include "rma/event.h"
 #include "rma/rma.h"

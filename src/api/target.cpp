@@ -2,12 +2,16 @@
 // Device memory: the calls of diomp/target.h, and the function table for libomptarget.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "diomp.h"
+#include "offload/device_allocator.h"
+#include "offload/device_segments.h"
 #include "offload/mover.h"
 #include "offload/offload.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "offload/variables.h"
 #include "rma/copy.h"
+#include "rma/rma.h"
 #include "runtime/collective_allocator.h"
 #include "runtime/rank_devices.h"
 

@@ -3,6 +3,7 @@
 // queued (_nb).
 #include "api/internal/requests.h"
 #include "device_coll/device_collectives.h"
+#include "diomp.h"
 #include "group/registry.h"
 
 using namespace diomp;
@@ -81,6 +82,11 @@ int start(const char *function, const void *site, list_call wanted, int device, 
 } // namespace
 
 extern "C" {
+
+int ompx_target_bcast_from(void *ptr, int device, size_t nbytes, int root,
+                           ompx_group_t group) noexcept {
+    return run("ompx_target_bcast_from", DIOMP_SITE, bcast(ptr, nbytes, root), device, group);
+}
 
 int ompx_target_bcast(void *ptr, int device, size_t nbytes, int root, ompx_group_t group) noexcept {
     return run("ompx_target_bcast", DIOMP_SITE, bcast(ptr, nbytes, root), device, group);
@@ -169,6 +175,12 @@ int ompx_target_exscan(void *dst, const void *src, int device, size_t count, omp
                        ompx_op_t op, ompx_group_t group) noexcept {
     return run("ompx_target_exscan", DIOMP_SITE,
                reduction(operation::exscan, dst, src, count, type, op), device, group);
+}
+
+int ompx_target_bcast_from_nb(void *ptr, int device, size_t nbytes, int root, ompx_group_t group,
+                              ompx_event_t *event) noexcept {
+    return start("ompx_target_bcast_from_nb", DIOMP_SITE, bcast(ptr, nbytes, root), device, group,
+                 event);
 }
 
 int ompx_target_bcast_nb(void *ptr, int device, size_t nbytes, int root, ompx_group_t group,

@@ -5,6 +5,7 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "rma/copy.h"
 #include "rma/rma.h"
 

@@ -3,7 +3,7 @@
 // pointer.
 #pragma once
 
-#include "diomp.h"
+#include "diomp/status.h"
 
 #include <memory>
 #include <optional>

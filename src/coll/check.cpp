@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/check.h"
 
+#include "diomp.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -6,6 +6,8 @@
 #include "coll/internal/members.h"
 #include "coll/internal/select.h"
 #include "coll/internal/two_level.h"
+#include "group/protocol_log.h"
+#include "rma/event.h"
 
 #include <fmt/core.h>
 
@@ -110,6 +112,9 @@ status run_with_stage_buffers(execution &call, plan chosen) {
     elements = std::min(elements, call.args.amount);
     call.stage_buffer_bytes =
         std::min(stage_buffer_bytes, staged_bytes(chosen.method, shape, elements, call.unit_bytes));
+    group::log_protocol("    {} of {} elements in chunks of {}, {} bytes of stage buffer",
+                        name_of(chosen.method), call.args.amount, elements,
+                        call.stage_buffer_bytes);
     return run_autotuned(call, chosen.method, elements);
 }
 
@@ -130,14 +135,14 @@ bool is_rank_call(const member_map &map, const request &args) {
            !is_scan(args.what);
 }
 
-} // namespace
-
-status run_intra_node_call(execution &call) {
+status run_selected(execution &call) {
     if (call.size() == 1) {
         run_alone(call);
         return {};
     }
     plan const chosen = select(shape_of(call));
+    group::log_protocol("    algorithm {}{}", name_of(chosen.method),
+                        chosen.try_zero_copy ? ", or zero copy if all buffers allow it" : "");
     if (chosen.method == algorithm::barrier_only) {
         return call.members.barrier().arrive_and_wait(call.signature);
     }
@@ -147,6 +152,28 @@ status run_intra_node_call(execution &call) {
     DIOMP_TRY(call.members.barrier().wait_all_arrived());
     call.try_zero_copy = chosen.try_zero_copy;
     return run_with_stage_buffers(call, chosen);
+}
+
+/// run_selected(), with what it does in the log.
+status run_logged(execution &call) {
+    auto const &barrier = call.members.barrier();
+    std::uint64_t const before = barrier.epoch();
+    group::log_protocol("{} on one node, block of {} bytes: member {} of {}, from round {} on",
+                        sync::describe(call.signature), call.block_bytes(), call.self(),
+                        call.size(), before + 1);
+    status outcome = run_selected(call);
+    group::log_protocol("    {} after {} rounds", outcome ? "done" : outcome.failure().message(),
+                        barrier.epoch() - before);
+    return outcome;
+}
+
+} // namespace
+
+status run_intra_node_call(execution &call) {
+    if (group::logs_protocol()) [[unlikely]] {
+        return run_logged(call);
+    }
+    return run_selected(call);
 }
 
 collectives::collectives(const options &chosen) : options_(chosen) {

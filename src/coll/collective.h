@@ -16,8 +16,6 @@
 
 #include "coll/internal/operators.h"
 #include "coll/request.h"
-#include "group/group.h"
-#include "rma/event.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +23,11 @@
 #include <optional>
 #include <span>
 #include <vector>
+
+namespace diomp::group {
+class group;
+struct veto;
+} // namespace diomp::group
 
 namespace diomp::coll {
 

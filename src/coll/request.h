@@ -2,7 +2,7 @@
 // Arguments of a collective call, for our own algorithms and for the vendors' libraries.
 #pragma once
 
-#include "diomp.h"
+#include "diomp/types.h"
 #include "sync/call_signature.h"
 
 #include <cstddef>

@@ -19,6 +19,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "diomp/types.h"
 
 #include <array>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Resolves the buffers of collectives on devices.
-#include "device_coll/device_collectives.h"
+#include "device_coll/internal/device_calls.h"
+#include "offload/device_segments.h"
+#include "offload/offload.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
 
@@ -10,8 +12,8 @@ namespace diomp::device_coll {
 
 using coll::request;
 
-result<device_collectives::device_buffer_view>
-device_collectives::find(const void *pointer, int device, std::size_t nbytes) {
+result<device_calls::device_buffer_view> device_calls::find(const void *pointer, int device,
+                                                            std::size_t nbytes) {
     device_buffer_view made;
     made.nbytes = nbytes;
     made.host = static_cast<std::byte *>(const_cast<void *>(pointer));
@@ -25,9 +27,9 @@ device_collectives::find(const void *pointer, int device, std::size_t nbytes) {
     return made;
 }
 
-result<device_collectives::endpoint_views>
-device_collectives::find_buffers(const group::group &members, const request &args,
-                                 std::size_t own_index, int device) {
+result<device_calls::endpoint_views> device_calls::find_buffers(const group::group &members,
+                                                                const request &args,
+                                                                std::size_t own_index, int device) {
     std::size_t const member = members.own(own_index);
     endpoint_views made;
     made.use = coll::use_of(args, {}, members.count(), member);
@@ -42,8 +44,8 @@ device_collectives::find_buffers(const group::group &members, const request &arg
 
 // On the fast path of collectives on host devices: no allocation, no lock.
 result<std::span<const coll::endpoint_buffers>>
-device_collectives::find_loadable(const group::group &members, const request &args, int device,
-                                  std::span<coll::endpoint_buffers> into) {
+device_calls::find_loadable(const group::group &members, const request &args, int device,
+                            std::span<coll::endpoint_buffers> into) {
     std::size_t const num = members.num_own();
     if (num > into.size()) {
         return std::span<const coll::endpoint_buffers>{};
@@ -80,8 +82,8 @@ device_collectives::find_loadable(const group::group &members, const request &ar
     return std::span<const coll::endpoint_buffers>(own);
 }
 
-result<device_collectives::checked_call>
-device_collectives::find_all_buffers(const group::group &members, const request &args, int device) {
+result<device_calls::checked_call> device_calls::find_all_buffers(const group::group &members,
+                                                                  const request &args, int device) {
     checked_call call;
     call.args = args;
     // Null pointers and sizes are checked before the buffers are looked up by them.
@@ -100,7 +102,7 @@ device_collectives::find_all_buffers(const group::group &members, const request 
     return call;
 }
 
-status device_collectives::prepare_host_copy(device_buffer_view &of, bool is_read) {
+status device_calls::prepare_host_copy(device_buffer_view &of, bool is_read) {
     if (of.location.on == nullptr || of.host != nullptr) {
         return {};
     }

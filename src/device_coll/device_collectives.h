@@ -1,44 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives on device memory: translates the program's pointers and device numbers, of one or
-// several endpoints, into a collective over memory that a library, a device or the host can reduce
-// and move.
-//
-// Memory that the host can load (host devices) is used in place. Calls on accelerator memory run in
-// the vendor's library, if the group can have one and the library has the call; otherwise from
-// device to device, if the call is large and all devices can access each other's memory; otherwise
-// through host memory.
+// Collectives on device memory. How a call is executed: internal/device_calls.h.
 #pragma once
 
-#include "coll/collective.h"
-#include "device_coll/internal/direct_collectives.h"
-#include "device_coll/internal/endpoint_calls.h"
-#include "device_coll/internal/node_collectives.h"
-#include "device_coll/internal/vendor_choice.h"
-#include "offload/offload.h"
+#include "base/result.h"
+#include "config/settings.h"
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
-#include <vector>
+#include <string>
+
+struct ompx_event;
+
+namespace diomp::messaging {
+class engine;
+}
+namespace diomp::group {
+class group;
+class group_registry;
+} // namespace diomp::group
+namespace diomp::coll {
+class collectives;
+struct request;
+} // namespace diomp::coll
+namespace diomp::offload {
+class devices;
+}
 
 namespace diomp::device_coll {
+
+class device_calls;
+
+struct options {
+    ccl_choice wanted = ccl_choice::automatic;    ///< equal on all ranks
+    std::optional<std::size_t> direct_from_bytes; ///< empty: chosen by vendor_choice
+    std::string nccl_library;
+    std::string rccl_library;
+};
 
 /// Any thread.
 class device_collectives {
 public:
     /// The arguments must outlive this object.
     device_collectives(coll::collectives &collectives, offload::devices &devices,
-                       messaging::engine &engine, group::group_registry &groups,
-                       vendor_choice::options chosen)
-        : collectives_(collectives), devices_(devices), segments_(devices.segments().table()),
-          engine_(engine), vendors_(collectives, devices, groups, std::move(chosen)),
-          direct_(devices), node_collectives_(collectives, devices, direct_) {}
+                       messaging::engine &engine, group::group_registry &groups, options chosen);
+    ~device_collectives();
 
     /// Runs a collective; blocks. The buffers in `args` are device or mapped host addresses.
     /// `device` is one of the caller's endpoints in the group or OMPX_GROUP_DEVICES; in a group of
@@ -50,100 +56,10 @@ public:
     /// OMPX_ERR_ARG.
     void forget(const group::group &members);
     /// Waits for all started calls. Call before the groups end.
-    void finish() { static_cast<void>(vendor_calls_.lock_calls()); }
+    void finish();
 
 private:
-    /// A buffer and, once there is one, its host address.
-    struct device_buffer_view {
-        offload::device_ptr location;
-        std::byte *host = nullptr;
-        std::unique_ptr<std::byte[]> copy; ///< host copy of an accelerator's memory
-        std::size_t nbytes = 0;
-    };
-    /// The buffers of one endpoint in a call.
-    struct endpoint_views {
-        device_buffer_view src;
-        device_buffer_view dst;
-        coll::buffer_use use;
-    };
-    /// A checked call of all of the caller's endpoints.
-    struct checked_call {
-        coll::request args;
-        std::vector<endpoint_views> own; ///< in the group's order
-        std::vector<std::shared_ptr<const coll::block_lists>> blocks;
-    };
-
-    /// Buffers of all of the caller's endpoints if the host can load all of them; otherwise empty.
-    /// `into` has space for max_fast_endpoints.
-    static constexpr std::size_t max_fast_endpoints = 8;
-    result<std::span<const coll::endpoint_buffers>>
-    find_loadable(const group::group &members, const coll::request &args, int device,
-                  std::span<coll::endpoint_buffers> into);
-
-    /// This thread's last call whose buffers were all loadable by the host. A call with equal
-    /// arguments needs no lookup.
-    struct cached_call {
-        const device_collectives *by = nullptr;
-        const group::group *of = nullptr;
-        std::uint64_t version = 0; ///< of vendor_choice
-        std::uint64_t epoch = 0;   ///< of device memory
-        int device = 0;
-        void *dst = nullptr; ///< as passed by the program
-        const void *src = nullptr;
-        /// Holds the first endpoint's buffers: copying a request right after it was stored stalls
-        /// (docs/collectives.md).
-        coll::request args;
-        std::array<coll::endpoint_buffers, max_fast_endpoints> buffers;
-        std::span<const coll::endpoint_buffers> own;
-    };
-    static cached_call &last_call();
-    [[nodiscard]] bool matches(const cached_call &last, const group::group &members,
-                               const coll::request &args, int device) const;
-    /// A call that does not match the cached one.
-    status run_uncached(group::group &members, const coll::request &args, int device);
-
-    result<device_buffer_view> find(const void *pointer, int device, std::size_t nbytes);
-    /// The buffers of own endpoint number `own_index`, whose device is `device`.
-    result<endpoint_views> find_buffers(const group::group &members, const coll::request &args,
-                                        std::size_t own_index, int device);
-    result<checked_call> find_all_buffers(const group::group &members, const coll::request &args,
-                                          int device);
-    status prepare_host_copy(device_buffer_view &of, bool is_read);
-    status run_locked(group::group &members, checked_call &call);
-    status run_locked(group::group &members, checked_call &call, const vendor_choice::paths &by);
-    /// Device to device. False: no member has written anything.
-    result<bool> run_device_to_device(group::group &members, const checked_call &call,
-                                      std::size_t from_bytes);
-    /// Through host memory.
-    status run_through_host(group::group &members, checked_call &call);
-    status run_in_vendor_library(group::group &members, const checked_call &call,
-                                 device_coll::vendor::vendor_group &communicators);
-
-    /// Index among the caller's endpoints; nullopt: the call is for all of them.
-    static result<std::optional<std::size_t>> own_index_of(const group::group &members, int device);
-    endpoint_calls &calls_of(const group::group &members);
-    result<ompx_event *> start_one_endpoint(group::group &members, const coll::request &args,
-                                            std::size_t own_index, bool blocks);
-    /// Lock of the queue of calls that may run in a vendor's library, if calls of this group may;
-    /// to be taken before the group's call lock.
-    std::optional<group::call_queue::call_lock> lock_vendor_queue(const group::group &members);
-    /// Queues `call` for the thread of the group, or for the one of all vendor calls.
-    void submit(group::group &members, std::function<void()> call);
-    status run_set(group::group &members, endpoint_calls::call_set &calls);
-
-    coll::collectives &collectives_;
-    offload::devices &devices_;
-    const offload::segment_table &segments_;
-    messaging::engine &engine_;
-    vendor_choice vendors_;
-    direct_collectives direct_;
-    node_collectives node_collectives_;
-    /// Calls of all groups that may run in a vendor's library. Calls on one device must be made in
-    /// the same order on all ranks, and the program's order is the only one that all ranks share.
-    /// Lock order: this queue before a group's call lock.
-    group::call_queue vendor_calls_;
-    std::mutex mutex_; ///< leaf lock; guards calls_
-    std::map<const group::group *, std::unique_ptr<endpoint_calls>> calls_;
+    std::unique_ptr<device_calls> calls_;
 };
 
 } // namespace diomp::device_coll

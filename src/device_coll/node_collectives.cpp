@@ -2,6 +2,9 @@
 #include "device_coll/internal/node_collectives.h"
 
 #include "base/log.h"
+#include "diomp.h"
+#include "group/group.h"
+#include "offload/offload.h"
 #include "offload/stream_copies.h"
 
 #include <fmt/core.h>

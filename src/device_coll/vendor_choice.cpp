@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/per_thread.h"
 #include "base/sizes.h"
+#include "offload/device_segments.h"
+#include "offload/offload.h"
 
 #include <fmt/core.h>
 

@@ -12,7 +12,6 @@
 #include "group/internal/endpoints.h"
 #include "group/internal/local_group.h"
 #include "group/internal/node_layout.h"
-#include "memory/segment.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,23 +22,6 @@
 #include <vector>
 
 namespace diomp::group {
-
-class segment_workspace final : public workspace {
-public:
-    explicit segment_workspace(memory::segment &own) : own_(own) {}
-    using workspace::allocate;
-    std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t min_free_bytes) override {
-        return own_.allocate_internal(nbytes, min_free_bytes);
-    }
-    void release(std::uint64_t slot_offset) override { own_.release_internal(slot_offset); }
-    [[nodiscard]] bool contains(std::span<const std::byte> range) const override {
-        auto const offset = static_cast<std::size_t>(range.data() - own_.base());
-        return offset < own_.size_bytes() && range.size() <= own_.size_bytes() - offset;
-    }
-
-private:
-    memory::segment &own_;
-};
 
 struct group_description {
     std::vector<world_rank> members;    ///< [group rank]

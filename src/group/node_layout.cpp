@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/node_layout.h"
 
+#include "base/assert.h"
+#include "launch/launch.h"
+#include "transport/conduit.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -149,6 +153,9 @@ node_layout make_node_layout(std::span<const world_rank> members, std::size_t se
     made.local_members = made.members_of(made.own_node);
     made.own_local_index = static_cast<std::uint32_t>(std::ranges::find(made.local_members, self) -
                                                       made.local_members.begin());
+    DIOMP_ASSERT(made.own_local_index < made.local_members.size(), "the caller is on its own node");
+    DIOMP_ASSERT(made.sizes[made.own_node] == made.local_members.size(),
+                 "each node's members are counted");
     if (made.num_nodes() == 1) {
         made.node_of.clear();
         made.node_of.shrink_to_fit();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory/directory.h"
 #include "memory/memory.h"
 #include "messaging/pooled_completion.h"
 #include "transport/conduit.h"

@@ -7,15 +7,20 @@
 // address: in a range that the rank has registered.
 #pragma once
 
-#include "memory/directory.h"
 #include "memory/location.h"
 #include "memory/segment.h"
-#include "messaging/engine.h"
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::memory {
+
+class directory;
 
 /// Second-level pointers read from their owners, and cache hits.
 struct pointer_cache_counts {

@@ -4,7 +4,7 @@
 // compares the results (runtime/allocation).
 #pragma once
 
-#include "diomp.h"
+#include "diomp/types.h"
 #include "memory/heap.h"
 #include "memory/layout.h"
 #include "transport/arena.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 
 #include "base/log.h"
 

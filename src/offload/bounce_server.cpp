@@ -5,6 +5,7 @@
 #include "offload/internal/chunks.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/variables.h"
+#include "rma/rma.h"
 
 #include <fmt/core.h>
 

@@ -3,9 +3,10 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
-#include "offload/internal/preregistered_segments.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/preregistered_segments.h"
 #include "offload/table.h"
+#include "rma/rma.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>

@@ -8,10 +8,9 @@
 #pragma once
 
 #include "launch/launch.h"
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/segment_table.h"
 #include "offload/openmp.h"
-#include "rma/rma.h"
 
 #include <atomic>
 #include <bitset>
@@ -22,6 +21,10 @@
 #include <vector>
 
 struct diomp_offload_request;
+
+namespace diomp::rma {
+class transfers;
+}
 
 namespace diomp::offload {
 

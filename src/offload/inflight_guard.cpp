@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/inflight_guard.h"
 
+#include "rma/rma.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -7,6 +7,7 @@
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
+#include "rma/rma.h"
 
 #include <algorithm>
 #include <memory>

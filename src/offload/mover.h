@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "diomp/types.h"
 #include "offload/sides.h"
 
 #include <cstddef>
 #include <span>
+
+namespace diomp::rma {
+class transfers;
+}
 
 namespace diomp::offload {
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/offload.h"
 
+#include "offload/device_allocator.h"
+#include "offload/device_segments.h"
+#include "offload/internal/alloc_directory.h"
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/bounce_server.h"
 #include "offload/mover.h"
 #include "offload/path_selector.h"
+#include "offload/preregistered_segments.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
 #include "offload/variables.h"
+#include "rma/rma.h"
 
 namespace diomp::offload {
 
@@ -16,30 +21,33 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                  messaging::call_service &calls, rma::transfers &transfers,
                  preregistered_segments &preregistered, const launch::job_info &job,
                  const options &chosen)
-    : segments_(openmp_, space, arena, engine, transfers, preregistered, job, chosen.segment_bytes),
-      directory_(segments_.table(), host, engine, calls, job.rank),
-      paths_(std::make_unique<path_selector>(segments_.table(), preregistered.devices(), engine,
+    : segments_(std::make_unique<device_segments>(openmp_, space, arena, engine, transfers,
+                                                  preregistered, job, chosen.segment_bytes)),
+      directory_(
+          std::make_unique<alloc_directory>(segments_->table(), host, engine, calls, job.rank)),
+      paths_(std::make_unique<path_selector>(segments_->table(), preregistered.devices(), engine,
                                              calls, chosen.paths, job.rank)),
-      variables_(std::make_unique<offload::variables>(openmp_, segments_, directory_, registered,
+      variables_(std::make_unique<offload::variables>(openmp_, *segments_, *directory_, registered,
                                                       host, engine, calls)),
       copies_(std::make_unique<stream_copies>(engine, host, chosen.min_pin_bytes)),
-      bounce_server_(std::make_unique<bounce_server>(segments_.table(), variables_->exposed(),
+      bounce_server_(std::make_unique<bounce_server>(segments_->table(), variables_->exposed(),
                                                      space, engine, calls, transfers, *copies_)),
       bounce_(std::make_unique<bounce_requester>(bounce_server_->request_handler(), host, engine,
                                                  calls, *copies_, job.rank)),
-      allocator_(segments_, directory_, arena, transfers, copies_->segment_pins(), job),
-      translator_(std::make_unique<offload::translator>(openmp_, segments_, directory_, *variables_,
-                                                        space, host, arena, job.rank)),
+      allocator_(std::make_unique<device_allocator>(*segments_, *directory_, arena, transfers,
+                                                    copies_->segment_pins(), job)),
+      translator_(std::make_unique<offload::translator>(openmp_, *segments_, *directory_,
+                                                        *variables_, space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
-                                              *bounce_, allocator_.inflight())) {
+                                              *bounce_, allocator_->inflight())) {
     transfers.device_copies().set_idle_query(
         [&all = preregistered.devices()] { return all.poll(); });
 }
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
     openmp_.attach(functions);
-    segments_.table().attach(epoch);
-    directory_.set_own_devices(functions.driven_devices);
+    segments_->table().attach(epoch);
+    directory_->set_own_devices(functions.driven_devices);
 }
 
 devices::~devices() {

@@ -4,20 +4,42 @@
 #pragma once
 
 #include "config/settings.h"
-#include "offload/device_allocator.h"
-#include "offload/internal/preregistered_segments.h"
+#include "offload/openmp.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+namespace diomp::launch {
+struct job_info;
+}
+namespace diomp::transport {
+class arena;
+}
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
+namespace diomp::memory {
+class address_space;
+class directory;
+class segment;
+} // namespace diomp::memory
+namespace diomp::rma {
+class transfers;
+}
+
 namespace diomp::offload {
 
+class alloc_directory;
 class bounce_requester;
 class bounce_server;
+class device_allocator;
+class device_segments;
 class mover;
 class path_selector;
+class preregistered_segments;
 class stream_copies;
 class translator;
 class variables;
@@ -42,9 +64,9 @@ public:
     /// before device memory of this rank is freed.
     void attach(const openmp &functions, std::atomic<std::uint64_t> &epoch);
 
-    [[nodiscard]] device_segments &segments() { return segments_; }
-    [[nodiscard]] device_allocator &allocator() { return allocator_; }
-    [[nodiscard]] const alloc_directory &directory() const { return directory_; }
+    [[nodiscard]] device_segments &segments() { return *segments_; }
+    [[nodiscard]] device_allocator &allocator() { return *allocator_; }
+    [[nodiscard]] const alloc_directory &directory() const { return *directory_; }
     [[nodiscard]] path_selector &paths() { return *paths_; }
     [[nodiscard]] offload::variables &variables() { return *variables_; }
     [[nodiscard]] stream_copies &copies() { return *copies_; }
@@ -53,14 +75,14 @@ public:
 
 private:
     openmp_devices openmp_;
-    device_segments segments_;
-    alloc_directory directory_;
+    std::unique_ptr<device_segments> segments_;
+    std::unique_ptr<alloc_directory> directory_;
     std::unique_ptr<path_selector> paths_;
     std::unique_ptr<offload::variables> variables_;
     std::unique_ptr<stream_copies> copies_;
     std::unique_ptr<bounce_server> bounce_server_;
     std::unique_ptr<bounce_requester> bounce_;
-    device_allocator allocator_;
+    std::unique_ptr<device_allocator> allocator_;
     std::unique_ptr<offload::translator> translator_;
     std::unique_ptr<offload::mover> mover_;
 };

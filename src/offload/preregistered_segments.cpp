@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/internal/preregistered_segments.h"
+#include "offload/preregistered_segments.h"
 
 #include <algorithm>
 

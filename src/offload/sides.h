@@ -9,8 +9,10 @@
 // of another rank at the same offset of its segment on the device of the same number.
 #pragma once
 
-#include "offload/internal/accelerators.h"
-#include "rma/rma.h"
+#include "memory/location.h"
+#include "offload/accelerators.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <atomic>
 #include <cstddef>

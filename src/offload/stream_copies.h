@@ -5,9 +5,10 @@
 
 #include "base/function_ref.h"
 #include "messaging/engine.h"
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/pinned_host.h"
-#include "rma/rma.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <cstddef>
 #include <mutex>

@@ -2,6 +2,7 @@
 #include "rma/internal/apply_atomic.h"
 
 #include "base/minimum_maximum.h"
+#include "diomp/types.h"
 
 #include <fmt/core.h>
 

@@ -3,6 +3,7 @@
 // otherwise by the target.
 #pragma once
 
+#include "diomp/types.h"
 #include "rma/internal/native_atomics.h"
 #include "rma/internal/remote_transfers.h"
 #include "rma/internal/target_requests.h"

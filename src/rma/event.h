@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "diomp/types.h"
 #include "memory/location.h"
 #include "rma/path.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/message_copies.h"
 
+#include "memory/directory.h"
 #include "memory/memory.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/native_atomics.h"
 
+#include "diomp/types.h"
 #include "messaging/pooled_completion.h"
 #include "rma/internal/apply_atomic.h"
 #include "transport/conduit.h"

@@ -3,6 +3,7 @@
 // which the next fence completes. For peers that are not remote the call does the whole transfer.
 #pragma once
 
+#include "diomp/types.h"
 #include "rma/blocking_transfers.h"
 #include "rma/event.h"
 #include "rma/internal/implicit_ops.h"

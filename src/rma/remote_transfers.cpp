@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/remote_transfers.h"
 
+#include "memory/directory.h"
 #include "memory/memory.h"
 #include "transport/conduit.h"
 

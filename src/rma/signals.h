@@ -6,6 +6,7 @@
 // acknowledgement.
 #pragma once
 
+#include "diomp/types.h"
 #include "rma/atomics.h"
 #include "rma/blocking_transfers.h"
 

@@ -2,8 +2,11 @@
 #include "runtime/collective_allocator.h"
 
 #include "base/sizes.h"
+#include "coll/collective.h"
 #include "group/registry.h"
+#include "offload/device_allocator.h"
 #include "offload/offload.h"
+#include "rma/rma.h"
 
 #include <fmt/core.h>
 

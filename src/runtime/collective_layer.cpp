@@ -2,10 +2,16 @@
 #include "runtime/collective_layer.h"
 
 #include "base/cpu.h"
+#include "coll/collective.h"
 #include "config/settings.h"
 #include "device/numa.h"
 #include "device_coll/device_collectives.h"
+#include "group/registry.h"
+#include "group/segment_workspace.h"
+#include "launch/launch.h"
+#include "messaging/engine.h"
 #include "runtime/job_connection.h"
+#include "transport/arena.h"
 
 #include <algorithm>
 
@@ -45,9 +51,8 @@ void collective_layer::create(const settings &values, job_connection &job, memor
     on_host_ = std::make_unique<coll::collectives>(options);
     on_devices_ = std::make_unique<device_coll::device_collectives>(
         *on_host_, devices, job.engine(), *groups_,
-        device_coll::vendor_choice::options{
-            values.device_coll.ccl, values.device_coll.direct_threshold_bytes,
-            values.device_coll.nccl_library, values.device_coll.rccl_library});
+        device_coll::options{values.device_coll.ccl, values.device_coll.direct_threshold_bytes,
+                             values.device_coll.nccl_library, values.device_coll.rccl_library});
 }
 
 status collective_layer::create_world(job_connection &job) {

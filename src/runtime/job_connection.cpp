@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "memory/layout.h"
 #include "messaging/call.h"
+#include "offload/device_segments.h"
+#include "offload/preregistered_segments.h"
 #include "runtime/internal/preregistered_devices.h"
 #include "runtime/rank_devices.h"
 #include "stacks/stacks.h"

@@ -2,6 +2,7 @@
 #include "runtime/internal/preregistered_devices.h"
 
 #include "base/log.h"
+#include "offload/preregistered_segments.h"
 #include "runtime/rank_devices.h"
 
 #include <algorithm>

@@ -3,9 +3,19 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
+#include "coll/collective.h"
 #include "device_coll/device_collectives.h"
+#include "group/registry.h"
+#include "memory/directory.h"
+#include "memory/memory.h"
+#include "memory/segment.h"
+#include "messaging/engine.h"
+#include "offload/offload.h"
+#include "rma/rma.h"
 #include "runtime/collective_allocator.h"
 #include "sync/lock.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 

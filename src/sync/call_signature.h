@@ -6,8 +6,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "diomp.h"
+#include "diomp/types.h"
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,9 @@ enum class operation : std::uint8_t {
     target_alloc_asymmetric,
     target_free,
 };
+
+/// Payload of a member in a round of a node barrier: five words of the caller's choice.
+using round_payload = std::array<std::uint64_t, 5>;
 
 /// Must be equal on all members of a group, or the call is an error.
 struct call_signature {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The table of devices that this process uses, over CUDA's stand-in.
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 
 #include <gtest/gtest.h>
 

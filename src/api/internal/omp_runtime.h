@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "diomp.h"
+#include "diomp/types.h"
 
 #include <cstddef>
 #include <cstdint>

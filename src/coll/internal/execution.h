@@ -4,6 +4,7 @@
 
 #include "base/autotuner.h"
 #include "coll/collective.h"
+#include "group/group.h"
 #include "rma/copy.h"
 
 #include <algorithm>

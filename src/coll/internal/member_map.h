@@ -3,6 +3,7 @@
 #pragma once
 
 #include "coll/collective.h"
+#include "group/group.h"
 
 namespace diomp::coll {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "diomp.h"
+#include "diomp/types.h"
 
 #include <cstddef>
 #include <mutex>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "device/kernels/choice.h"
 
+#include "diomp/types.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>

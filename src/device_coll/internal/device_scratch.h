@@ -2,7 +2,7 @@
 // Scratch buffers in the memory of this rank's devices, for the duration of a call.
 #pragma once
 
-#include "offload/offload.h"
+#include "offload/accelerators.h"
 
 #include <cstddef>
 #include <memory>

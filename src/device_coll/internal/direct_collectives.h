@@ -11,12 +11,16 @@
 #include "coll/collective.h"
 #include "device_coll/internal/buffer_info.h"
 #include "device_coll/internal/device_scratch.h"
-#include "offload/offload.h"
+#include "offload/accelerators.h"
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
+
+namespace diomp::offload {
+class devices;
+}
 
 namespace diomp::device_coll {
 

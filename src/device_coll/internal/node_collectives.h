@@ -14,11 +14,15 @@
 #include "base/function_ref.h"
 #include "coll/collective.h"
 #include "device_coll/internal/direct_collectives.h"
-#include "offload/offload.h"
+#include "diomp.h"
 
 #include <cstddef>
 #include <span>
 #include <vector>
+
+namespace diomp::offload {
+class devices;
+}
 
 namespace diomp::device_coll {
 

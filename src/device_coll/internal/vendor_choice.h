@@ -10,10 +10,10 @@
 #pragma once
 
 #include "coll/collective.h"
-#include "config/settings.h"
+#include "device_coll/device_collectives.h"
 #include "device_coll/vendor/vendor_group.h"
 #include "group/registry.h"
-#include "offload/offload.h"
+#include "offload/accelerators.h"
 
 #include <atomic>
 #include <cstdint>
@@ -24,18 +24,15 @@
 #include <string>
 #include <vector>
 
+namespace diomp::offload {
+class devices;
+}
+
 namespace diomp::device_coll {
 
 /// Any thread; the caller holds the group's call lock where noted.
 class vendor_choice {
 public:
-    struct options {
-        ccl_choice wanted = ccl_choice::automatic;    ///< equal on all ranks
-        std::optional<std::size_t> direct_from_bytes; ///< see paths; empty: choose_sizes()
-        std::string nccl_library;
-        std::string rccl_library;
-    };
-
     vendor_choice(coll::collectives &collectives, offload::devices &devices,
                   group::group_registry &groups, options chosen)
         : collectives_(collectives), devices_(devices), groups_(groups),

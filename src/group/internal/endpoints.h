@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/ids.h"
-#include "diomp.h"
+#include "diomp/types.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -7,13 +7,18 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "launch/launch.h"
-#include "transport/conduit.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
+
+namespace diomp::launch {
+class launcher;
+}
+namespace diomp::transport {
+class conduit;
+}
 
 namespace diomp::group {
 

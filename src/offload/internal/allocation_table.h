@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/ids.h"
-#include "diomp.h"
+#include "diomp/types.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,8 @@
 
 #include "messaging/call.h"
 #include "offload/stream_copies.h"
-#include "rma/rma.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <cstddef>
 #include <cstdint>

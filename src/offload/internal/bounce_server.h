@@ -11,10 +11,15 @@
 #include "offload/internal/segment_table.h"
 #include "offload/internal/service_queue.h"
 #include "offload/stream_copies.h"
-#include "rma/rma.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <cstdint>
 #include <optional>
+
+namespace diomp::rma {
+class transfers;
+}
 
 namespace diomp::offload {
 

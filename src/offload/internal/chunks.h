@@ -4,7 +4,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "rma/rma.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,13 +4,17 @@
 // otherwise the network would access whatever the memory is reused for.
 #pragma once
 
-#include "rma/rma.h"
+#include "rma/event.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
+
+namespace diomp::rma {
+class transfers;
+}
 
 namespace diomp::offload {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "memory/segment.h"
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/identity.h"
 #include "offload/openmp.h"
 

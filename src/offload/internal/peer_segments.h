@@ -5,7 +5,7 @@
 #pragma once
 
 #include "messaging/call.h"
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/segment_table.h"
 
 #include <cstdint>

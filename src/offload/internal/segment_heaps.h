@@ -5,7 +5,7 @@
 // one rank alone, and of different sizes, therefore do not shift what all ranks map alike.
 #pragma once
 
-#include "diomp.h"
+#include "diomp/types.h"
 #include "memory/heap.h"
 
 #include <cstddef>

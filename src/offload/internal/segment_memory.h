@@ -3,7 +3,7 @@
 // it.
 #pragma once
 
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 
 #include <cstddef>
 #include <cstdint>

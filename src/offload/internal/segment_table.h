@@ -2,6 +2,7 @@
 // This rank's device segments by OpenMP's device number, and the epoch of their memory.
 #pragma once
 
+#include "base/result.h"
 #include "memory/memory.h"
 #include "offload/internal/device_segment.h"
 

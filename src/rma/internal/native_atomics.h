@@ -5,6 +5,7 @@
 // network.
 #pragma once
 
+#include "diomp/types.h"
 #include "memory/location.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"

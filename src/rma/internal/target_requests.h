@@ -4,6 +4,7 @@
 // slot, which the handler can load and store.
 #pragma once
 
+#include "diomp/types.h"
 #include "messaging/call.h"
 #include "rma/internal/acknowledgements.h"
 

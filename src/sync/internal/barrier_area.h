@@ -17,9 +17,6 @@
 
 namespace diomp::sync {
 
-/// Payload of a member in a round: five words of the caller's choice.
-using round_payload = std::array<std::uint64_t, 5>;
-
 /// Flag slots per member.
 inline constexpr std::size_t num_flag_slots = 128;
 

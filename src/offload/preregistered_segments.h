@@ -3,7 +3,7 @@
 // network is created, long before the program uses the device.
 #pragma once
 
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/segment_memory.h"
 
 #include <memory>
