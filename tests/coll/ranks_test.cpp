@@ -89,7 +89,7 @@ int start(const trial &t, const trial_buffers &buffers, ompx_group_t group, ompx
     std::size_t const nbytes = t.count * t.unit();
     switch (t.what) {
     case kind::bcast:
-        return ompx_bcast_nb(dst, nbytes, t.root, group, event);
+        return ompx_bcast_from_nb(dst, nbytes, t.root, group, event);
     case kind::reduce:
         return ompx_reduce_nb(dst, src, t.count, t.type, t.op, t.root, group, event);
     case kind::allreduce:
@@ -419,6 +419,25 @@ TEST_F(disagreement_about_bcasts, is_told_to_who_differs_and_leaves_no_half_writ
                 try_once(count, who, each);
             }
         }
+    }
+}
+
+TEST(collectives, every_name_of_bcast_copies_from_its_root) {
+    int const last = ompx_num_ranks() - 1;
+    auto const expect_from = [](int root, const char *name, auto &&call) {
+        int value = ompx_rank_num();
+        EXPECT_EQ(call(&value), OMPX_SUCCESS) << name << ": " << ompx_last_error();
+        EXPECT_EQ(value, root) << name;
+    };
+    expect_from(0, "ompx_bcast", [](int *v) { return ompx_bcast(v, sizeof *v, nullptr); });
+    expect_from(last, "ompx_bcast_from",
+                [=](int *v) { return ompx_bcast_from(v, sizeof *v, last, nullptr); });
+    for (auto *const start : {ompx_bcast_nb, ompx_bcast_from_nb}) {
+        expect_from(last, "the _nb forms", [=](int *v) {
+            ompx_event_t event = nullptr;
+            int const started = start(v, sizeof *v, last, nullptr, &event);
+            return started == OMPX_SUCCESS ? ompx_event_wait(&event) : started;
+        });
     }
 }
 

@@ -33,7 +33,7 @@ TEST_F(devices_on_nodes, only_leaders_move_bytes_through_the_host) {
     for (int root = 0; root < size_; ++root) {
         fill();
         through_host const spread;
-        ASSERT_EQ(ompx_target_bcast(b, all, bytes, root, group_), 0);
+        ASSERT_EQ(ompx_target_bcast_from(b, all, bytes, root, group_), 0);
         EXPECT_EQ(spread.bytes(), by_leaders(bytes));
         expect(length, [&](int, std::size_t i) { return brought(root, i); });
     }

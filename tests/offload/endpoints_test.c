@@ -199,7 +199,7 @@ static void without_blocking(void) {
     for (int i = DEVICES - 1; i >= 0; --i) {
         CHECK(ompx_target_allreduce_nb(field, field, devices[i], LENGTH, OMPX_DOUBLE, OMPX_SUM, all,
                                        &events[i]) == 0);
-        CHECK(ompx_target_bcast_nb(field, devices[i], 8, 0, all, &events[DEVICES + i]) == 0);
+        CHECK(ompx_target_bcast_from_nb(field, devices[i], 8, 0, all, &events[DEVICES + i]) == 0);
     }
     for (int i = 0; i < 2 * DEVICES; ++i) {
         CHECK(ompx_event_wait(&events[i]) == 0);

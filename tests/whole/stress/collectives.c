@@ -42,8 +42,9 @@ static void wait_for(const call *c, int status, const char *name) {
 static void bcast(call *c) {
     fill_block(c, c->dst, c->me == c->root ? c->root : 63, 0);
     wait_for(c,
-             c->event != NULL ? ompx_bcast_nb(c->dst, 8 * c->count, c->root, c->group, c->event)
-                              : ompx_bcast_from(c->dst, 8 * c->count, c->root, c->group),
+             c->event != NULL
+                 ? ompx_bcast_from_nb(c->dst, 8 * c->count, c->root, c->group, c->event)
+                 : ompx_bcast_from(c->dst, 8 * c->count, c->root, c->group),
              "ompx_bcast");
     check_block(c, c->dst, c->root, 0, "ompx_bcast");
 }
