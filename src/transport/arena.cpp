@@ -5,6 +5,7 @@
 #include "base/sanitizer.h"
 #include "base/sizes.h"
 #include "base/unique_fd.h"
+#include "base/version.h"
 #include "launch/launch.h"
 #include "transport/fd_exchange.h"
 
@@ -97,6 +98,20 @@ status check_sizes(const geometry &mine) {
     return {};
 }
 
+/// Layouts of messages and of shared memory differ between releases. The version is in the first
+/// value that a rank reads of another one, and must stay there: later values may differ too.
+status check_version(const launch::job_info &job, const std::string &of_rank_0) {
+    if (of_rank_0 == library_version()) {
+        return {};
+    }
+    return error(
+        OMPX_ERR_UNSUPPORTED,
+        fmt::format("rank {} on {} has loaded version {} of libdiomp, and rank 0 version {}",
+                    job.rank.value(), job.host, library_version(), of_rank_0),
+        "start all ranks with the same library: compare LD_LIBRARY_PATH of the ranks, and "
+        "what diomp-info prints on their hosts");
+}
+
 /// Rank 0 chooses the geometry for the whole job, so that an address means the same everywhere.
 result<geometry> agree_geometry(launch::launcher &launcher, const arena_options &options) {
     auto const &job = launcher.info();
@@ -108,15 +123,17 @@ result<geometry> agree_geometry(launch::launcher &launcher, const arena_options 
         if (job.size == 1) {
             return mine;
         }
-        DIOMP_TRY(launcher.put(
-            "window", fmt::format("{} {} {}", mine.base, mine.usable_bytes, mine.device_bytes)));
+        DIOMP_TRY(launcher.put("window", fmt::format("{} {} {} {}", library_version(), mine.base,
+                                                     mine.usable_bytes, mine.device_bytes)));
     }
     DIOMP_TRY(launcher.fence());
     auto text = launcher.get(world_rank{0}, "window");
     DIOMP_TRY(text);
+    std::string const version = text.value().substr(0, text.value().find(' '));
+    DIOMP_TRY(check_version(job, version));
     geometry agreed;
-    if (std::sscanf(text.value().c_str(), "%lu %zu %zu", &agreed.base, &agreed.usable_bytes,
-                    &agreed.device_bytes) != 3) {
+    if (std::sscanf(text.value().c_str() + version.size(), "%lu %zu %zu", &agreed.base,
+                    &agreed.usable_bytes, &agreed.device_bytes) != 3) {
         return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed arena geometry");
     }
     return agreed;
