@@ -7,6 +7,7 @@ option(DIOMP_BUILD_TESTS "Build the tests" ON)
 set(DIOMP_BATCH 0 CACHE STRING "Compile so many sources of a library or a program as one: a first build takes half the time")
 option(DIOMP_WERROR "Treat warnings as errors" OFF)
 option(DIOMP_COVERAGE "Count lines and branches (clang; see scripts/coverage.sh)" OFF)
+option(DIOMP_ASSERTS "Check invariants (src/base/assert.h)" OFF)
 set(DIOMP_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, such as address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -34,6 +35,9 @@ if(DIOMP_SANITIZE)
   # A program in C brings the sanitizer's runtime for the library's C++ too.
   target_link_options(diomp_flags INTERFACE -fsanitize=${DIOMP_SANITIZE}
     $<$<LINK_LANG_AND_ID:C,Clang>:-fsanitize-link-c++-runtime$<SEMICOLON>-lstdc++>)
+endif()
+if(DIOMP_ASSERTS)
+  target_compile_definitions(diomp_flags INTERFACE DIOMP_ASSERTS)
 endif()
 if(DIOMP_COVERAGE)
   target_compile_options(diomp_flags INTERFACE -fprofile-instr-generate -fcoverage-mapping)

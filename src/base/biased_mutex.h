@@ -6,6 +6,8 @@
 // kernel executes on all cores of the process (membarrier(2)); from then on this is a std::mutex.
 #pragma once
 
+#include "base/assert.h"
+
 #include <atomic>
 #include <mutex>
 
@@ -28,6 +30,7 @@ public:
             // revocation.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (owner_.load(std::memory_order_relaxed) == self) [[likely]] {
+                DIOMP_ASSERT(!by_owner_, "the lock is free");
                 by_owner_ = true;
                 return;
             }
@@ -37,6 +40,8 @@ public:
     }
     void unlock() {
         if (by_owner_) [[likely]] {
+            DIOMP_ASSERT(is_inside_.load(std::memory_order_relaxed),
+                         "the thread that unlocks holds the lock");
             by_owner_ = false;
             is_inside_.store(false, std::memory_order_release);
         } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/call_queue.h"
 
+#include "base/assert.h"
 #include "base/service_thread.h"
 
 namespace diomp::group {
@@ -19,6 +20,7 @@ call_queue::~call_queue() {
 void call_queue::submit(std::function<void()> call) {
     {
         std::lock_guard const guard(mutex_);
+        DIOMP_ASSERT(!stopping_, "no call is submitted to a queue that ends");
         calls_.push_back(std::move(call));
         num_queued_.fetch_add(1, std::memory_order_release);
         if (!thread_.joinable()) {
@@ -49,7 +51,8 @@ void call_queue::serve() {
         }
         call = nullptr;
         guard.lock();
-        num_queued_.fetch_sub(1, std::memory_order_release);
+        [[maybe_unused]] auto const before = num_queued_.fetch_sub(1, std::memory_order_release);
+        DIOMP_ASSERT(before > 0, "every queued call is counted");
         changed_.notify_all();
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/group.h"
 
+#include "base/assert.h"
 #include "group/internode.h"
 
 namespace diomp::group {
@@ -25,6 +26,8 @@ group::group(messaging::engine &engine, workspace &space, matcher &messages, con
       layout_(make_node_layout(members_, description.self, nodes)),
       local_(engine, space, choose(members_, layout_.local_members),
              choose(description.offsets, layout_.local_members), layout_.own_local_index) {
+    DIOMP_ASSERT(self_.index() < members_.size() && layout_.self() == self_.index(),
+                 "the caller is a member, and the layout knows which one");
     if (layout_.num_nodes() > 1) {
         internode_ =
             std::make_unique<internode_comm>(engine, messages, description.id, layout_, local_);

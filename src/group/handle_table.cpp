@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/handle_table.h"
 
+#include "base/assert.h"
+
 namespace diomp::group {
 namespace {
 
@@ -41,6 +43,8 @@ std::optional<ompx_group_t> handle_table::insert(std::unique_ptr<group> added) {
         }
     }
     slot &entry = (*owned_[index / slots_per_chunk])[index % slots_per_chunk];
+    DIOMP_ASSERT(added != nullptr && entry.stored.load(std::memory_order_relaxed) == nullptr,
+                 "a free slot has no group");
     entry.stored.store(added.release(), std::memory_order_release);
     return make_handle(entry.generation.load(std::memory_order_relaxed), index);
 }
@@ -73,6 +77,7 @@ std::unique_ptr<group> handle_table::remove(ompx_group_t handle) {
     if (taken) {
         entry->generation.fetch_add(1, std::memory_order_relaxed);
         free_.push_back(static_cast<std::uint32_t>(bits_of(handle) & 0xffff));
+        DIOMP_ASSERT(free_.size() <= num_slots_, "a slot is free once");
     }
     return taken;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/match_queue.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -26,6 +28,7 @@ void copy_into_request(const recv_request &request, std::size_t offset,
 
 /// The last access: the request may be destroyed afterwards.
 void complete(recv_request &request, std::size_t total_bytes) {
+    DIOMP_ASSERT(!request.is_done(), "a receive is completed once");
     request.total_bytes = total_bytes;
     request.done.store(true, std::memory_order_release);
 }
@@ -34,6 +37,7 @@ void complete(recv_request &request, std::size_t total_bytes) {
 
 void match_queue::begin_call(std::uint64_t call, const call_state &own) {
     std::lock_guard const guard(mutex_);
+    DIOMP_ASSERT(call >= call_, "calls are numbered in order");
     call_ = call;
     history_[call % history_length] = {call, {own, -1, 0}};
     report_.reset();
@@ -92,6 +96,7 @@ bool match_queue::post(recv_request &request) {
     std::lock_guard const guard(mutex_);
     auto const found = messages_.try_emplace({request.tag, request.from}).first;
     tagged_message &message = found->second;
+    DIOMP_ASSERT(message.posted_recv == nullptr, "a tag has one receive");
     copy_into_request(request, 0, message.unexpected_data);
     message.unexpected_data.clear();
     message.posted_recv = &request;
@@ -143,6 +148,8 @@ void match_queue::add_fragment(world_rank from, message_tag tag, std::size_t tot
     message.started = true;
     message.total_bytes = total_bytes;
     message.arrived_bytes += bytes.size();
+    DIOMP_ASSERT(message.arrived_bytes <= total_bytes && offset + bytes.size() <= total_bytes,
+                 "fragments lie in their message");
     if (message.posted_recv == nullptr) {
         message.unexpected_data.resize(total_bytes);
         if (!bytes.empty()) {

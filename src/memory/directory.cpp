@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/directory.h"
 
+#include "base/assert.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>
@@ -105,6 +106,7 @@ void directory::cache_reply(world_rank peer, const rpc_reply &fresh) {
     peer_cache &cached = cache_[peer];
     auto &ranges = cached.ranges;
     if (cached.generation != fresh.generation) {
+        DIOMP_ASSERT(num_cached_ >= ranges.size(), "every cached range is counted");
         num_cached_ -= ranges.size();
         ranges.clear();
         cached.generation = fresh.generation;
@@ -117,6 +119,7 @@ void directory::cache_reply(world_rank peer, const rpc_reply &fresh) {
 void directory::invalidate(world_rank peer) {
     std::lock_guard const guard(mutex_);
     if (auto const cached = cache_.find(peer); cached != cache_.end()) {
+        DIOMP_ASSERT(num_cached_ >= cached->second.ranges.size(), "every cached range is counted");
         num_cached_ -= cached->second.ranges.size();
         cache_.erase(cached);
     }

@@ -9,6 +9,8 @@
 // on that to undo an allocation that failed on another rank.
 #include "memory/heap.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -82,14 +84,18 @@ std::optional<heap::range_map::iterator> heap::find_hole(std::uint64_t size,
 }
 
 void heap::add_hole(std::uint64_t begin, std::uint64_t end) {
+    DIOMP_ASSERT(begin <= end, "a hole has no negative size");
     if (begin < end) {
         ranges_.insert_or_assign(begin, range{.end = end, .nbytes = 0, .is_hole = true});
-        holes_.emplace(end - begin, begin);
+        [[maybe_unused]] bool const is_new = holes_.emplace(end - begin, begin).second;
+        DIOMP_ASSERT(is_new, "a hole is listed once");
     }
 }
 
 void heap::remove_hole(range_map::iterator position) {
-    holes_.erase({position->second.end - position->first, position->first});
+    [[maybe_unused]] std::size_t const num_erased =
+        holes_.erase({position->second.end - position->first, position->first});
+    DIOMP_ASSERT(position->second.is_hole && num_erased == 1, "every hole is listed by its size");
     ranges_.erase(position);
 }
 
@@ -115,6 +121,10 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     ranges_.insert_or_assign(begin, range{.end = end, .nbytes = nbytes, .is_hole = false});
     add_hole(end, free_end);
     used_bytes_ += size;
+    DIOMP_ASSERT(free_begin <= begin && end <= free_end,
+                 "a block lies in the free range chosen for it");
+    DIOMP_ASSERT(offset_of(begin, end) % aligned_to == 0, "a block has the requested alignment");
+    DIOMP_ASSERT(used_bytes_ <= extent(), "blocks do not overlap");
     return offset_of(begin, end);
 }
 
@@ -133,6 +143,7 @@ std::optional<heap::released_block> heap::release(std::uint64_t offset, std::uin
         return std::nullopt;
     }
     released_block released{describe(found)};
+    DIOMP_ASSERT(used_bytes_ >= released.reserved, "the sum counts every block");
     used_bytes_ -= released.reserved;
 
     std::uint64_t begin = found->first;
@@ -152,6 +163,8 @@ std::optional<heap::released_block> heap::release(std::uint64_t offset, std::uin
         }
         add_hole(begin, end);
     }
+    DIOMP_ASSERT(ranges_.empty() || !std::prev(ranges_.end())->second.is_hole,
+                 "the outermost range is a block");
     released.free_begin = offset_of(begin, end);
     released.free_end = released.free_begin + (end - begin);
     return released;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/segment.h"
 
+#include "base/assert.h"
 #include "base/panic.h"
 #include "base/sizes.h"
 #include "memory/internal/page_return.h"
@@ -52,6 +53,8 @@ error segment::out_of_memory(const char *kind, std::size_t nbytes,
 
 /// Both heaps' ranges grow in steps, so that few allocations cost a system call.
 void segment::extend_core_dump() {
+    DIOMP_ASSERT(symmetric_.extent() + private_.extent() <= size_bytes_,
+                 "the two heaps do not overlap");
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     auto const grow = [this](std::uint64_t known, std::uint64_t wanted) {
         if (wanted <= known || core_bytes_left_ == 0) {
@@ -149,6 +152,8 @@ void segment::release(std::uint64_t offset) {
         // Later reads of the second-level pointer must find it invalid.
         *reinterpret_cast<second_level_pointer *>(base_ + found->second.pointer_offset) = {};
         symmetric_.release(found->second.pointer_offset);
+        DIOMP_ASSERT(num_cached_remote_ >= found->second.remote.size(),
+                     "every cached block is counted");
         num_cached_remote_ -= found->second.remote.size();
         asymmetric_.erase(found);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "messaging/call.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 
 namespace diomp::messaging {
@@ -14,7 +16,8 @@ call_service::pending_call call_service::register_call() {
     call.rpc_reply = std::make_shared<pending_reply>();
     std::lock_guard const guard(mutex_);
     call.id = next_id_++;
-    pending_.emplace(call.id, call.rpc_reply);
+    [[maybe_unused]] bool const is_new = pending_.emplace(call.id, call.rpc_reply).second;
+    DIOMP_ASSERT(is_new, "numbers of calls are unique");
     return call;
 }
 
@@ -25,6 +28,8 @@ void call_service::abandon(std::uint64_t id) {
 
 void call_service::on_reply(const transport::message &incoming) {
     std::uint64_t id = 0;
+    DIOMP_ASSERT(incoming.payload.size() >= sizeof(id),
+                 "a reply begins with the number of its call");
     std::memcpy(&id, incoming.payload.data(), sizeof(id));
     std::shared_ptr<pending_reply> rpc_reply;
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "messaging/engine.h"
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/panic.h"
 #include "base/sanitizer.h"
@@ -43,7 +44,9 @@ public:
 
     void leave() {
         if (!std::exchange(has_left_, true)) {
-            num_polling_.fetch_sub(1, std::memory_order_relaxed);
+            [[maybe_unused]] int const before =
+                num_polling_.fetch_sub(1, std::memory_order_relaxed);
+            DIOMP_ASSERT(before > 0, "a thread leaves after it has entered");
             while (waits_.end_polling()) {
                 waits_.begin_polling();
                 engine_.poll();
@@ -93,6 +96,7 @@ engine::~engine() {
 
 transport::handler_id engine::add_handler(handler function,
                                           transport::recv_buffer_callback recv_buffer) {
+    DIOMP_ASSERT(handlers_.size() <= UINT16_MAX, "handler_id has 16 bits");
     handlers_.push_back({std::move(function), std::move(recv_buffer)});
     return static_cast<transport::handler_id>(handlers_.size() - 1);
 }
@@ -154,6 +158,7 @@ void engine::wake_waiters() { conduit_.waits().wake_idle_waiters(); }
 bool engine::poll() {
     int const handled = conduit_.poll([this](const transport::message &incoming) {
         tsan_acquire_external();
+        DIOMP_ASSERT(incoming.handler < handlers_.size(), "ranks add the same handlers");
         handlers_[incoming.handler].function(incoming);
     });
     bool moved = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "messaging/internal/outbox.h"
 
+#include "base/assert.h"
 #include "transport/conduit.h"
 
 namespace diomp::messaging {
@@ -32,11 +33,14 @@ bool outbox::flush() {
         while (!messages.empty() && conduit_.messages(peer).try_send(peer, messages.front().handler,
                                                                      messages.front().payload)) {
             messages.pop_front();
-            num_pending_.fetch_sub(1, std::memory_order_release);
+            [[maybe_unused]] auto const before =
+                num_pending_.fetch_sub(1, std::memory_order_release);
+            DIOMP_ASSERT(before > 0, "every waiting message is counted");
             moved = true;
         }
         waiting = messages.empty() ? waiting_.erase(waiting) : std::next(waiting);
     }
+    DIOMP_ASSERT(!waiting_.empty() || !has_messages(), "every waiting message is counted");
     return moved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "messaging/pooled_completion.h"
 
+#include "base/assert.h"
 #include "base/cpu.h"
 #include "base/thread_slot.h"
 
@@ -22,6 +23,7 @@ public:
         std::unique_ptr<pooled_completion::state> mine(
             pool.own_slot().exchange(nullptr, std::memory_order_acquire));
         if (mine != nullptr) [[likely]] {
+            DIOMP_ASSERT(mine->count.is_done(), "only finished completions are reused");
             return mine;
         }
         std::lock_guard const guard(pool.mutex_);
@@ -30,6 +32,7 @@ public:
         }
         auto state = std::move(pool.free_.back());
         pool.free_.pop_back();
+        DIOMP_ASSERT(state->count.is_done(), "only finished completions are reused");
         return state;
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/allocation_table.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +29,8 @@ void allocation_table::add(const device_allocation &made, std::size_t alignment)
     added.alignment = alignment;
     added.before = state_;
     added.after = state_ = ++last_state_;
-    records_.emplace(made.offset, std::move(added));
+    [[maybe_unused]] bool const is_new = records_.emplace(made.offset, std::move(added)).second;
+    DIOMP_ASSERT(is_new, "an offset has one allocation");
     if (made.kind == OMPX_MEM_ASYMMETRIC) {
         numbers_.emplace(made.number, made.offset);
     }
@@ -75,6 +78,7 @@ void allocation_table::erase(const allocation_record &of) {
     if (of.sharers.is_used) {
         std::erase(used_, offset);
     }
+    DIOMP_ASSERT(records_.contains(offset), "an allocation is erased once");
     if (of.what.number != 0) {
         numbers_.erase(of.what.number);
     }

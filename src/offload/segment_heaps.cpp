@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/segment_heaps.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 
 namespace diomp::offload {
@@ -38,7 +40,9 @@ void segment_heaps::release(std::uint64_t offset) {
     if (offset >= half_) {
         mapped_.release(offset - mapped_begin_, mapped_.capacity_bytes());
     } else if (!symmetric_.release(offset, half_ - private_.extent())) {
-        private_.release(offset, half_ - symmetric_.extent());
+        [[maybe_unused]] bool const is_found =
+            private_.release(offset, half_ - symmetric_.extent()).has_value();
+        DIOMP_ASSERT(is_found, "a released block is in one of the heaps");
     }
 }
 

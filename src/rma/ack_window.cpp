@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/ack_window.h"
 
+#include "base/assert.h"
+
 #include <fmt/core.h>
 
 namespace diomp::rma {
@@ -11,6 +13,7 @@ std::optional<std::uint64_t> ack_window::try_open() {
     if (number - lowest_.load(std::memory_order_relaxed) == capacity) {
         return std::nullopt;
     }
+    DIOMP_ASSERT(!closed_.test(number % capacity), "the bit of a new number is clear");
     next_.store(number + 1, std::memory_order_release);
     return number;
 }
@@ -29,6 +32,10 @@ void ack_window::close(std::uint64_t number, world_rank peer, int failure) {
                         fmt::format("an earlier transfer to rank {} failed", peer.value()));
         failed_.store(true, std::memory_order_relaxed);
     }
+    DIOMP_ASSERT(number >= lowest_.load(std::memory_order_relaxed) &&
+                     number < next_.load(std::memory_order_relaxed),
+                 "an open number is acknowledged");
+    DIOMP_ASSERT(!closed_.test(number % capacity), "a number is acknowledged once");
     closed_.set(number % capacity);
     std::uint64_t lowest = lowest_.load(std::memory_order_relaxed);
     while (closed_.test(lowest % capacity)) {

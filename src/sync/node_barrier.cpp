@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "sync/node_barrier.h"
 
+#include "base/assert.h"
 #include "base/sanitizer.h"
 
 #include <algorithm>
@@ -48,6 +49,11 @@ status node_barrier::begin_round(const call_signature &call, const round_payload
     if (has_unpublished_result_) [[unlikely]] {
         DIOMP_TRY(poll_all_arrived());
     }
+    DIOMP_ASSERT(inline_data.size() <= max_inline_bytes, "inline data fits in its flag slot");
+    DIOMP_ASSERT(known_arrived_ < epoch && epoch + 1 < known_arrived_ + num_flag_slots,
+                 "no member still reads the flag slot of this round");
+    DIOMP_ASSERT(areas_.own().flag_slot_of(epoch).epoch.load(std::memory_order_relaxed) < epoch,
+                 "rounds are numbered in order");
     epoch_ = epoch;
     copy(own_call_, call);
     copy(own_payload_, payload);
@@ -103,6 +109,7 @@ void node_barrier::wake_members() {
 }
 
 void node_barrier::note_all_arrived(std::uint64_t epoch) {
+    DIOMP_ASSERT(epoch <= epoch_, "no member is known to have arrived in a later round");
     if (epoch > known_arrived_) {
         detector_.compare(areas_, known_arrived_, epoch);
         known_arrived_ = epoch;
@@ -181,6 +188,7 @@ status node_barrier::wait_round(std::size_t &differing) {
 }
 
 void node_barrier::publish_result(std::size_t differing) {
+    DIOMP_ASSERT(areas_.self() == 0, "member 0 publishes results");
     barrier_area::round_result &result = areas_[0].results[epoch_ % 2];
     result.differing = differing;
     result.epoch.store(epoch_, std::memory_order_release);

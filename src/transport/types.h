@@ -13,6 +13,7 @@
 // themselves nor with messages: flush in between.
 #pragma once
 
+#include "base/assert.h"
 #include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -57,7 +58,8 @@ struct completion {
             int none = 0;
             failure.compare_exchange_strong(none, code, std::memory_order_relaxed);
         }
-        pending.fetch_sub(1, std::memory_order_release);
+        [[maybe_unused]] auto const before = pending.fetch_sub(1, std::memory_order_release);
+        DIOMP_ASSERT(before > 0, "a transfer ends once, after its begin");
     }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base/secure/frame_cipher.h"
 
+#include "base/assert.h"
 #include "base/panic.h"
 
 #include <sodium.h>
@@ -59,6 +60,7 @@ frame_cipher::frame_cipher(cipher which, const connection_key &key) : which_(whi
 void frame_cipher::write_nonce(unsigned char (&nonce)[nonce_bytes]) {
     static_assert(nonce_bytes == crypto_aead_aes256gcm_NPUBBYTES);
     static_assert(nonce_bytes == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
+    DIOMP_ASSERT(number_ != UINT64_MAX, "a nonce is used once");
     std::uint64_t rest = number_++;
     for (unsigned char &each : nonce) {
         each = static_cast<unsigned char>(rest);
@@ -102,6 +104,7 @@ void frame_cipher::skip_to(std::uint64_t number) {
 
 bool frame_cipher::open(std::span<const unsigned char> header,
                         std::span<const unsigned char> message, unsigned char *into) {
+    DIOMP_ASSERT(message.size() >= tag_bytes, "a sealed message has a tag");
     unsigned char nonce[nonce_bytes];
     write_nonce(nonce);
     if (bulk_aes *const bulk = bulk_for(message.size() - tag_bytes); bulk != nullptr) {

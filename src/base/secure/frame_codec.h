@@ -8,6 +8,7 @@
 // to decrypt ends the stream: the start of the next one is unknown.
 #pragma once
 
+#include "base/assert.h"
 #include "base/secure/frame_cipher.h"
 
 #include <cstddef>
@@ -59,7 +60,11 @@ public:
     /// bytes, not with the length that a header claims. Invalidates what next() returned.
     [[nodiscard]] std::span<unsigned char> space();
     /// `nbytes` bytes have been written to space().
-    void commit(std::size_t nbytes) { end_ += nbytes; }
+    void commit(std::size_t nbytes) {
+        DIOMP_ASSERT(nbytes <= buffer_.size() - end_,
+                     "no more is received than there was space for");
+        end_ += nbytes;
+    }
     /// The payload of the next frame, valid until space(); nullopt: it is incomplete, or
     /// is_broken().
     [[nodiscard]] std::optional<std::string_view> next();

@@ -7,6 +7,7 @@
 // halves of the size of the core's own cache, the line has been evicted by then.
 #pragma once
 
+#include "base/assert.h"
 #include "base/autotuner.h"
 #include "group/internal/workspace.h"
 
@@ -39,6 +40,7 @@ public:
     /// A member's stage buffer of a round, of `nbytes`, at most buffer_bytes(). Above
     /// max_fixed_bytes the size must be equal on all members and in all rounds of a call.
     [[nodiscard]] std::byte *at(std::size_t member, std::uint64_t round, std::size_t nbytes) const {
+        DIOMP_ASSERT(nbytes <= buffer_bytes_, "a stage buffer has buffer_bytes()");
         std::byte *const half = half_of(member, round % 2);
         if (nbytes <= max_fixed_bytes) {
             return half;
@@ -46,11 +48,14 @@ public:
         constexpr std::size_t page_bytes = 4096;
         std::size_t const stride_bytes = (nbytes + page_bytes - 1) / page_bytes * page_bytes;
         std::size_t const num_stages = std::max<std::size_t>(1, half_bytes_ / stride_bytes);
+        DIOMP_ASSERT((num_stages - 1) * stride_bytes + nbytes <= half_bytes_,
+                     "stages lie in their half");
         return half + round / 2 % num_stages * stride_bytes;
     }
     /// One of a member's two buffer halves, of at least small_bytes each. The caller makes sure
     /// that no member still reads it.
     [[nodiscard]] std::byte *half_of(std::size_t member, std::size_t which) const {
+        DIOMP_ASSERT(member < halves_.size() && which < 2, "a member has two halves");
         return halves_[member] + which * half_bytes_;
     }
     /// Learns how this member best writes its stage buffer for blocks of this size: 0, through the
@@ -89,6 +94,9 @@ public:
     /// are used from now on; with half_bytes = 0 the sizes stay as they are for good.
     void finish_growth(std::size_t buffer_bytes, std::vector<std::byte *> halves,
                        std::size_t half_bytes) {
+        DIOMP_ASSERT(!tried_to_grow_, "stage buffers grow once");
+        DIOMP_ASSERT(half_bytes == 0 || halves.size() == halves_.size(),
+                     "all members' buffers grow");
         tried_to_grow_ = true;
         if (half_bytes > 0) {
             halves_ = std::move(halves);

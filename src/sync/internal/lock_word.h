@@ -5,6 +5,7 @@
 // compare-and-swap each; while the queue is not empty, only the lock's own rank changes the word.
 #pragma once
 
+#include "base/assert.h"
 #include "base/ids.h"
 
 #include <atomic>
@@ -54,8 +55,12 @@ public:
     /// The last request has left the queue without having been granted.
     void stop_queueing() const { word_.fetch_and(~queued, std::memory_order_relaxed); }
     /// On behalf of the holder, which has sent a release.
-    void set_free() const { word_.store(0, std::memory_order_release); }
+    void set_free() const {
+        DIOMP_ASSERT(holder(), "only a held lock is released");
+        word_.store(0, std::memory_order_release);
+    }
     void grant_to(world_rank next, bool more_wait) const {
+        DIOMP_ASSERT(holder(), "a lock is passed on by its holder");
         word_.store(held_by(next) | (more_wait ? queued : 0), std::memory_order_release);
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/common/message_queue.h"
 
+#include "base/assert.h"
+
 #include <cstring>
 
 namespace diomp::transport {
@@ -35,9 +37,11 @@ void message_queue::add(world_rank source, handler_id handler, const std::byte *
 int message_queue::dispatch(const std::vector<std::byte> &messages, message_handler handle) {
     int handled = 0;
     for (std::size_t at = 0; at < messages.size();) {
+        DIOMP_ASSERT(messages.size() - at >= sizeof(message_header), "headers are whole");
         message_header head;
         std::memcpy(&head, messages.data() + at, sizeof(head));
         at += sizeof(head);
+        DIOMP_ASSERT(head.nbytes <= messages.size() - at, "payloads are whole");
         handle(message{world_rank{head.source},
                        static_cast<handler_id>(head.handler),
                        {messages.data() + at, head.nbytes},

@@ -2,6 +2,7 @@
 // Outstanding gets of a rank, by numbers that can be sent in messages.
 #pragma once
 
+#include "base/assert.h"
 #include "transport/types.h"
 
 #include <cstdint>
@@ -41,6 +42,7 @@ public:
         std::uint32_t const index = free_.back();
         free_.pop_back();
         entry &made = entries_[index];
+        DIOMP_ASSERT(made.done == nullptr, "a free entry has no transfer");
         made.destination = static_cast<std::byte *>(destination);
         made.left = nbytes;
         made.done = &done;
@@ -55,6 +57,7 @@ public:
         return is_known ? &entries_[id.index] : nullptr;
     }
     void finish(get_id id) {
+        DIOMP_ASSERT(find(id) != nullptr, "a get ends once");
         entry &over = entries_[id.index];
         over.done->end();
         over.done = nullptr;

@@ -6,6 +6,7 @@
 // between the two leaves its cell taken and the ring stuck; its job is then being ended anyway.
 #pragma once
 
+#include "base/assert.h"
 #include "base/cpu.h"
 #include "transport/types.h"
 
@@ -35,6 +36,7 @@ struct alignas(cache_line_bytes) ring {
     cell cells[num_cells];
 
     bool try_push(world_rank source, handler_id handler, std::span<const std::byte> payload) {
+        DIOMP_ASSERT(payload.size() <= payload_bytes, "a message fits in a cell");
         std::uint64_t ticket = tail.load(std::memory_order_relaxed);
         for (;;) {
             std::uint64_t const index = ticket % num_cells;
@@ -74,7 +76,11 @@ struct alignas(cache_line_bytes) ring {
         std::uint64_t const ticket = head.load(std::memory_order_relaxed);
         std::uint64_t const index = ticket % num_cells;
         cell &slot = cells[index];
+        DIOMP_ASSERT(slot.nbytes <= payload_bytes && slot.source >= 0,
+                     "a sender has filled the cell");
         handle(message{world_rank{slot.source}, slot.handler, {slot.payload, slot.nbytes}, {}});
+        DIOMP_ASSERT(head.load(std::memory_order_relaxed) == ticket,
+                     "there is one receiver at a time");
         slot.sequence.store(ticket + num_cells - index, std::memory_order_release);
         head.store(ticket + 1, std::memory_order_relaxed);
         return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/coalescer.h"
 
+#include "base/assert.h"
+
 #include <cstring>
 
 namespace diomp::transport::tcp {
@@ -15,6 +17,7 @@ bool coalescer::extend_last_put(const frame &head, const void *data, std::size_t
     if (bytes_.empty() || bytes_.size() != last_put_end_) {
         return false;
     }
+    DIOMP_ASSERT(last_put_begin_ + sizeof(frame) <= last_put_end_, "the last put has its header");
     frame last;
     std::byte *const last_frame = bytes_.data() + last_put_begin_;
     std::memcpy(&last, last_frame, sizeof(last));

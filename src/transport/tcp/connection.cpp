@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/connection.h"
 
+#include "base/assert.h"
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -129,7 +131,8 @@ bool connection::open(unique_fd fd, std::unique_ptr<sealed_stream> sealed) {
         return false;
     }
     stream_ = byte_stream(std::move(fd), std::move(sealed));
-    state_.store(state::deferred, std::memory_order_release);
+    DIOMP_ASSERT(stream_.fd() >= 0, "an open connection has a socket");
+    change_to(state::deferred);
     return true;
 }
 
@@ -139,7 +142,7 @@ bool connection::confirm() {
         if (current_state() != state::deferred) {
             return false;
         }
-        state_.store(state::connected, std::memory_order_release);
+        change_to(state::connected);
         publish_queued();
     }
     transmit();
@@ -152,8 +155,9 @@ bool connection::supersede_by(connection &next) {
         if (current_state() != state::opening && current_state() != state::deferred) {
             return false;
         }
+        DIOMP_ASSERT(&next != this, "a connection is not superseded by itself");
         queue_.move_to(next.queue_);
-        state_.store(state::superseded, std::memory_order_release);
+        change_to(state::superseded);
         target_.store(nullptr, std::memory_order_release);
         superseded_by_.store(&next, std::memory_order_release);
         ::shutdown(stream_.fd(), SHUT_RDWR);
@@ -169,7 +173,7 @@ void connection::fail(std::string why) {
         return;
     }
     why_ = std::move(why);
-    state_.store(state::broken, std::memory_order_release);
+    change_to(state::broken);
     writer_.discard(stream_);
     queue_.discard();
     publish();
@@ -190,7 +194,7 @@ bool connection::mark_closed() {
     if (current_state() != state::broken) {
         return false;
     }
-    state_.store(state::closed, std::memory_order_release);
+    change_to(state::closed);
     publish();
     return true;
 }

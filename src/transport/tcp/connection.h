@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/adaptive_mutex.h"
+#include "base/assert.h"
 #include "transport/tcp/frame_receiver.h"
 #include "transport/tcp/send_queue.h"
 #include "transport/tcp/socket_writer.h"
@@ -36,6 +37,25 @@ constexpr bool is_open(connection_state of) {
     return of >= connection_state::deferred && of <= connection_state::redundant;
 }
 constexpr bool has_ended(connection_state of) { return of >= connection_state::superseded; }
+/// The legal changes of state.
+constexpr bool may_follow(connection_state next, connection_state now) {
+    switch (next) {
+    case connection_state::deferred:
+        return now == connection_state::opening;
+    case connection_state::connected:
+        return now == connection_state::deferred;
+    case connection_state::superseded:
+        return now == connection_state::opening || now == connection_state::deferred;
+    case connection_state::broken:
+        return !has_ended(now);
+    case connection_state::closed:
+        return now == connection_state::broken;
+    case connection_state::opening:
+    case connection_state::redundant:
+        break; // at construction only
+    }
+    return false;
+}
 
 class connection {
 public:
@@ -114,7 +134,9 @@ private:
         void set(bool is_busy) {
             if (count_ != nullptr && is_busy != is_counted_) {
                 is_counted_ = is_busy;
-                count_->fetch_add(is_busy ? 1 : -1, std::memory_order_release);
+                [[maybe_unused]] int const before =
+                    count_->fetch_add(is_busy ? 1 : -1, std::memory_order_release);
+                DIOMP_ASSERT(before >= (is_busy ? 0 : 1), "a connection is counted once");
             }
         }
 
@@ -131,6 +153,11 @@ private:
                                 const void *data, std::size_t nbytes, completion *source_free,
                                 std::atomic<std::uint64_t> *num_puts, bool with_flush);
     void publish_queued(); ///< under queue_mutex_
+    void change_to(state next) {
+        DIOMP_ASSERT(may_follow(next, current_state()),
+                     "a connection changes its state as in the list");
+        state_.store(next, std::memory_order_release);
+    }
     // Under write_mutex_:
     bool take_queued();
     bool write_some();

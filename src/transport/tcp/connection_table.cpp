@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/connection_table.h"
 
+#include "base/assert.h"
+
 #include <algorithm>
 #include <cerrno>
 
@@ -22,6 +24,8 @@ connection *connection_table::sole() const {
 
 connection &connection_table::add(std::unique_ptr<connection> made) {
     std::size_t const before = num_connections_.load(std::memory_order_relaxed);
+    DIOMP_ASSERT(before < connections_.size() && connections_[before] == nullptr,
+                 "the table has space (has_space)");
     connections_[before] = std::move(made);
     num_connections_.store(before + 1, std::memory_order_release);
     return *connections_[before];
@@ -48,7 +52,8 @@ void connection_table::unwatch(connection &old_connection) {
         return; // it has never been open
     }
     set_events(EPOLL_CTL_DEL, old_connection.stream().fd(), &old_connection);
-    num_alive_.fetch_sub(1, std::memory_order_release);
+    [[maybe_unused]] auto const before = num_alive_.fetch_sub(1, std::memory_order_release);
+    DIOMP_ASSERT(before > 0, "only watched connections are counted");
 }
 
 bool connection_table::arm() {

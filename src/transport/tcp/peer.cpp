@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/peer.h"
 
+#include "base/assert.h"
+
 #include <fmt/core.h>
 
 namespace diomp::transport::tcp {
@@ -16,11 +18,15 @@ bool peer::begin_flush(completion &done, std::uint64_t &number) {
     if (number == num_acknowledged_.load(std::memory_order_relaxed)) {
         return false;
     }
+    DIOMP_ASSERT(number > num_acknowledged_.load(std::memory_order_relaxed),
+                 "no more puts are acknowledged than have been sent");
     done.begin();
     if (is_failed()) { // no reply will come
         done.end(OMPX_ERR_PEER);
         return false;
     }
+    DIOMP_ASSERT(pending_flushes_.empty() || pending_flushes_.back().number <= number,
+                 "flushes wait in the order of their numbers");
     pending_flushes_.push_back({number, &done});
     if (num_flush_requested_ >= number) {
         return false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/send_queue.h"
 
+#include "base/assert.h"
+
 #include <iterator>
 #include <utility>
 
@@ -34,11 +36,13 @@ void send_items::append(send_items &others) {
 
 void send_items::consume(std::size_t nbytes, std::vector<std::byte> &spare) {
     while (nbytes > 0) {
+        DIOMP_ASSERT(!items_.empty(), "no more is written than there was to write");
         item &front = items_.front();
         std::size_t const consumed = std::min(nbytes, front.left);
         front.data += consumed;
         front.left -= consumed;
         nbytes -= consumed;
+        DIOMP_ASSERT(front.copy.empty() || copied_bytes_ >= consumed, "the sum counts every copy");
         copied_bytes_ -= front.copy.empty() ? 0 : consumed;
         if (front.left > 0) {
             return;
@@ -52,6 +56,7 @@ void send_items::consume(std::size_t nbytes, std::vector<std::byte> &spare) {
         }
         items_.pop_front();
     }
+    DIOMP_ASSERT(!items_.empty() || copied_bytes_ == 0, "the sum counts every copy");
 }
 
 void send_items::discard() {
