@@ -19,7 +19,6 @@ struct log_setup {
     log_levels levels;
     std::string prefix;
 };
-std::atomic<log_level> g_highest{log_level::warn};
 std::atomic<const log_setup *> g_setup{nullptr};
 std::atomic<int> g_descriptor{STDERR_FILENO};
 
@@ -33,7 +32,7 @@ void publish(const log_levels &levels, std::string prefix, bool replaces) {
     }
     all->push_back(std::make_unique<const log_setup>(log_setup{levels, std::move(prefix)}));
     g_setup.store(all->back().get(), std::memory_order_release);
-    g_highest.store(levels.highest(), std::memory_order_release);
+    highest_log_level.store(levels.highest(), std::memory_order_release);
 }
 
 const char *name(log_level level) {
@@ -54,6 +53,8 @@ const char *name(log_level level) {
 
 } // namespace
 
+std::atomic<log_level> highest_log_level{log_level::warn};
+
 void set_log(const log_levels &levels, std::string prefix) {
     publish(levels, std::move(prefix), true);
 }
@@ -66,10 +67,7 @@ void set_log_descriptor(int descriptor) {
     g_descriptor.store(descriptor, std::memory_order_release);
 }
 
-bool is_logged(log_level level, std::string_view component) {
-    if (level > g_highest.load(std::memory_order_acquire)) [[likely]] {
-        return false;
-    }
+bool is_component_logged(log_level level, std::string_view component) {
     log_setup const *const setup = g_setup.load(std::memory_order_acquire);
     return setup == nullptr || level <= setup->levels.of(component);
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -15,8 +16,15 @@ namespace diomp {
 
 /// Called once at start-up (DIOMP_LOG). Before, warnings and errors are written.
 void set_log(const log_levels &levels, std::string prefix);
+/// The highest level of any component.
+extern std::atomic<log_level> highest_log_level;
+/// The second half of is_logged.
+[[nodiscard]] bool is_component_logged(log_level level, std::string_view component);
 /// True if a message of this level is written for a component as component_of() gives it.
-[[nodiscard]] bool is_logged(log_level level, std::string_view component);
+[[nodiscard]] inline bool is_logged(log_level level, std::string_view component) {
+    return level <= highest_log_level.load(std::memory_order_acquire) &&
+           is_component_logged(level, component);
+}
 /// Writes one line with a single write(2), so that lines of several ranks do not mix. Any thread.
 void write_log(log_level level, std::string_view text) noexcept;
 

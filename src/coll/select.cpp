@@ -34,6 +34,22 @@ std::size_t inline_data_bytes(const call_shape &shape) {
 
 } // namespace
 
+const char *name_of(algorithm method) {
+    switch (method) {
+    case algorithm::barrier_only:
+        return "barrier_only";
+    case algorithm::inline_data:
+        return "inline_data";
+    case algorithm::staged:
+        return "staged";
+    case algorithm::flat:
+        return "flat";
+    case algorithm::reduce_scatter_allgather:
+        return "reduce_scatter_allgather";
+    }
+    return "";
+}
+
 plan select(const call_shape &shape) {
     plan made;
     if (shape.block_bytes == 0 || shape.what == operation::barrier) {

@@ -5,6 +5,7 @@
 #include "coll/internal/check.h"
 #include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
+#include "group/protocol_log.h"
 
 #include <algorithm>
 #include <bit>
@@ -334,6 +335,9 @@ status run_by_size(two_level_call &call) {
                               (call.internode.current().number() + 1) % calls_between_barriers == 0;
     auto small = is_small(call);
     DIOMP_TRY(small);
+    group::log_protocol(
+        "call {}: block of {} bytes, {}", call.internode.current().number() + 1, call.block_bytes(),
+        small.value() ? "data travels with the agreement" : "data after the agreement");
     if (small.value()) {
         switch (call.args.what) {
         case operation::bcast:
@@ -352,7 +356,12 @@ status run_by_size(two_level_call &call) {
 } // namespace
 
 status run_two_level(two_level_call &call) {
-    DIOMP_TRY(run_by_size(call));
+    status outcome = run_by_size(call);
+    if (group::logs_protocol()) [[unlikely]] {
+        group::log_protocol("call {}: {}", call.internode.current().number(),
+                            outcome ? "done" : outcome.failure().message());
+    }
+    DIOMP_TRY(std::move(outcome));
     return call.internode.current().late_mismatch();
 }
 

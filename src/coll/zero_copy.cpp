@@ -158,6 +158,7 @@ std::size_t count_zero_copy(const execution &call, const std::vector<buffer_view
 }
 
 status run_zero_copy(execution &call, const std::vector<buffer_view> &buffers) {
+    group::log_protocol("    zero copy, {} bytes per block", call.block_bytes());
     switch (call.args.what) {
     case operation::bcast:
         bcast(call, buffers);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/current_call.h"
 
+#include "group/protocol_log.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,6 +19,11 @@ void current_call::begin(const sync::call_signature &made) {
     failure_.reset();
     peer_diverged_ = false;
     queue_.begin_call(number_, state_);
+    if (logs_protocol()) [[unlikely]] {
+        log_protocol("call {}: {} by {} members on {} nodes; this is member {}{}", number_,
+                     sync::describe(made), layout_.members.size(), layout_.num_nodes(),
+                     layout_.self(), is_call_leader() ? ", the call leader of its node" : "");
+    }
     publish_awaited(-1);
 }
 

@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/internode_channel.h"
 
+#include "group/protocol_log.h"
 #include "messaging/pooled_completion.h"
 #include "transport/conduit.h"
 
 #include <utility>
 
 namespace diomp::group {
+namespace {
+
+/// `path`: "" for a received message.
+void log_message(const char *what, world_rank peer, message_tag tag, std::size_t nbytes,
+                 const char *path) {
+    if (logs_protocol()) [[unlikely]] {
+        bool const is_received = *path == '\0';
+        log_protocol("call {}: {} {} bytes {} rank {} in step {}{}{}", tag.call, what, nbytes,
+                     is_received ? "of" : "to", peer.value(), tag.step, is_received ? "" : ": ",
+                     path);
+    }
+}
+
+} // namespace
 
 internode_channel::~internode_channel() {
     if (!outgoing_->empty()) {
@@ -24,10 +39,12 @@ void internode_channel::send_with_state(std::size_t member, std::uint64_t step,
         auto const as_am_long =
             matcher_.send_am_long(group_id_, to, tag, bytes_of(call_.state()), data, message.done);
         if (as_am_long && as_am_long.value()) {
+            log_message("sends its state and", to, tag, data.size(), "long active message");
             return;
         }
         outgoing_->pop_back(); // a lost peer is reported by other calls
     }
+    log_message("sends its state and", to, tag, data.size(), "eager");
     matcher_.send(group_id_, to, tag, bytes_of(call_.state()), data);
 }
 
@@ -47,6 +64,8 @@ bool internode_channel::receive_with_state(std::size_t member, std::uint64_t ste
         matcher_.cancel(queue_, request);
         return false;
     }
+    log_message("has received the state and", request.from, request.tag,
+                request.total_bytes - sizeof(received), "");
     call_.merge(received);
     return call_.state().agrees() && request.total_bytes == sizeof(received) + data.size();
 }
@@ -78,9 +97,11 @@ status internode_channel::send(std::size_t member, std::uint64_t step,
     world_rank const to = layout_.members[member];
     message_tag const tag{call_.number(), step};
     if (uses_am_long(to, data.size(), rtr)) {
+        log_message("sends", to, tag, data.size(), "long active message");
         return send_am_long(to, tag, data);
     }
     if (matcher::is_eager(data.size())) {
+        log_message("sends", to, tag, data.size(), "eager");
         matcher_.send(group_id_, to, tag, {}, data);
         return {};
     }
@@ -97,6 +118,8 @@ status internode_channel::send_after_rtr(world_rank to, message_tag tag,
             return address.has_value();
         },
         [&] { return call_.describe_wait(to.value()); }));
+    log_message("sends", to, tag, data.size(),
+                *address == 0 ? "in fragments, after RTR" : "put, after RTR");
     outgoing_message &message = outgoing_->emplace_back(to, tag);
     auto as_am_long = matcher_.send_am_long(group_id_, to, tag, {}, data, message.done);
     if (!as_am_long) {
@@ -176,6 +199,7 @@ status internode_channel::wait_received(recv_request &request) {
         },
         [&] { return call_.describe_wait(request.from.value()); });
     if (waited) {
+        log_message("has received", request.from, request.tag, request.total_bytes, "");
         matcher_.complete_recv(request);
     } else {
         matcher_.cancel(queue_, request);
@@ -203,6 +227,7 @@ bool internode_channel::receive_unless_refused(recv_request &request, std::size_
     if (!request.is_done()) {
         return false; // still posted
     }
+    log_message("has received", request.from, request.tag, request.total_bytes, "");
     matcher_.complete_recv(request);
     return true;
 }

@@ -192,6 +192,11 @@ static void talk_late(void) {
     CHECK(sum == ranks * (ranks + 1) / 2);
 }
 
+static void two_reductions(void) {
+    static double values[12500]; /* 100000 bytes */
+    CHECK(ompx_allreduce(local, local, 1, OMPX_INT64, OMPX_SUM, NULL) == 0);
+    CHECK(ompx_allreduce(values, values, 12500, OMPX_DOUBLE, OMPX_SUM, NULL) == 0);
+}
 static void count_transfers(void) {
     for (int i = 0; i < 10; ++i) {
         CHECK(ompx_put((me + 1) % ranks, memory, local, 8) == 0);
@@ -424,6 +429,7 @@ static struct behaviour {
                         {"resident", resident, 0},
                         {"nothing", nothing, 0},
                         {"talk_late", talk_late, 0},
+                        {"two_reductions", two_reductions, 0},
                         {"count_transfers", count_transfers, 0},
                         {"put_and_compute", put_and_compute, 0},
                         {"count_pointers", count_pointers, 0},

@@ -27,6 +27,8 @@
 namespace diomp::coll {
 
 enum class algorithm { barrier_only, inline_data, staged, flat, reduce_scatter_allgather };
+/// For the log: "staged".
+const char *name_of(algorithm method);
 
 /// Equal on all members, since it depends on the signature and the group only.
 struct plan {
