@@ -20,9 +20,8 @@ install(EXPORT DiOMPTargets NAMESPACE DiOMP:: DESTINATION "${package_dir}")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/DiOMPConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/install/DiOMPConfig.cmake" INSTALL_DESTINATION "${package_dir}"
   NO_SET_AND_CHECK_MACRO)
-# Before 1.0 a minor version may change the interface.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/install/DiOMPConfigVersion.cmake"
-  COMPATIBILITY SameMinorVersion)
+  COMPATIBILITY SameMajorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/install/DiOMPConfig.cmake"
   "${PROJECT_BINARY_DIR}/install/DiOMPConfigVersion.cmake" DESTINATION "${package_dir}")
 

@@ -42,8 +42,8 @@ if [ ${#twins[@]} -gt 0 ]; then
     mkdir "$folder/mpi"
     cp "${twins[@]/#/$build/bin/}" "$folder/mpi/"
 fi
-cp -L "$build/lib/libdiomp.so.0" "$folder/lib/"
-ln -s libdiomp.so.0 "$folder/lib/libdiomp.so"
+cp -L "$build/lib/libdiomp.so.1" "$folder/lib/"
+ln -s libdiomp.so.1 "$folder/lib/libdiomp.so"
 cp -L "$build/lib/diomp/libomptarget.so.19.1" "$folder/lib/diomp/"
 cp -L "$llvm/libomp.so.5" "$folder/lib/"
 ln -s libomp.so.5 "$folder/lib/libomp.so" # libomptarget looks for it by this name, and must not find another
@@ -77,7 +77,7 @@ if [ -n "${GPU_CHECK_GASNET:-}" ]; then
     PKG_CONFIG_PATH=$GPU_CHECK_GASNET cmake --preset gpu -B build/gpu-gasnet "${launcher[@]}" -DDIOMP_GASNET_CONDUIT=ucx >/dev/null
     cmake --build build/gpu-gasnet --target diomp conduit_contract
     mkdir "$folder/gasnet"
-    cp -L build/gpu-gasnet/lib/libdiomp.so.0 build/gpu-gasnet/tests/transport/conduit_contract \
+    cp -L build/gpu-gasnet/lib/libdiomp.so.1 build/gpu-gasnet/tests/transport/conduit_contract \
         ${GPU_CHECK_GASNET_TESTS:+"$GPU_CHECK_GASNET_TESTS/testsmall"} "$folder/gasnet/"
 fi
 

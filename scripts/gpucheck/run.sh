@@ -263,7 +263,7 @@ run_all() {
     fi
     gpu_test plain.alone 60 $(program offload_plain)
     ask_libomptarget
-    gpu_test plain.with_runtime 60 $(preload="LD_PRELOAD=$bundle/lib/libdiomp.so.0" program offload_plain)
+    gpu_test plain.with_runtime 60 $(preload="LD_PRELOAD=$bundle/lib/libdiomp.so.1" program offload_plain)
     # They provoke errors, want them returned, and fill their segments.
     for n in 1 2 4; do
         gpu_test offload.target.np$n 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M $(ranks $n offload_target)

@@ -50,11 +50,11 @@ const diomp_remote_table *diomp::remoteTable() {
       Path.resize(Path.rfind('/') == std::string::npos ? 0 : Path.rfind('/'));
       // Usually before main, when no other thread reads the environment.
       setenv(DIOMP_REMOTE_LOADING, "1", 1);
-      Path += "/../libdiomp.so.0";
+      Path += "/../libdiomp.so.1";
       void *Library = dlopen(Path.c_str(), RTLD_NOW | RTLD_LOCAL);
       std::string Why = Library ? "" : dlerror();
       if (!Library)
-        Library = dlopen("libdiomp.so.0", RTLD_NOW | RTLD_LOCAL);
+        Library = dlopen("libdiomp.so.1", RTLD_NOW | RTLD_LOCAL);
       unsetenv(DIOMP_REMOTE_LOADING);
       if (!Library) {
         if (access(Path.c_str(), F_OK) != 0)
