@@ -2,6 +2,7 @@
 // The connections of a rank: which of two is used, their progress, and the failure of peers.
 #pragma once
 
+#include "transport/create.h"
 #include "transport/tcp/connection_table.h"
 #include "transport/tcp/connector.h"
 #include "transport/tcp/frame_dispatcher.h"
@@ -26,6 +27,9 @@ public:
     /// The connection to a peer, opened on first use. nullptr if that is impossible; the peer has
     /// failed then.
     [[nodiscard]] connection *find_or_connect(peer &to);
+
+    /// Closes the connection to a peer that has failed; no other one is opened or accepted.
+    void disconnect(peer &lost, const std::string &why);
 
     /// Makes progress: reads and writes without blocking. True if any data was moved.
     bool advance();
