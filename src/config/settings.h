@@ -66,6 +66,7 @@ struct transport_settings {
 
 struct ucx_settings {
     int workers = 0; ///< 0: chosen from the cores
+    bool limits_access = true;
 };
 
 struct tcp_settings {

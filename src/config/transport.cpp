@@ -12,6 +12,9 @@ constexpr char atomics_choices[] = "messages|native";
 constexpr std::array<std::pair<const char *, encryption>, 3> encryption_words{
     {{"off", encryption::off}, {"control", encryption::control}, {"all", encryption::all}}};
 
+constexpr std::array<std::pair<const char *, bool>, 2> access_words{
+    {{"job", true}, {"any", false}}};
+
 } // namespace
 
 std::span<const setting_row> transport_rows() {
@@ -64,6 +67,12 @@ std::span<const setting_row> transport_rows() {
          "Number of UCX workers per rank, by which as many threads can start transfers to other "
          "nodes concurrently; further threads share them. auto: up to 4, depending on the cores.",
          value<auto_number<1, 0>>([](auto &s) -> auto & { return s.ucx.workers; })},
+        {"DIOMP_UCX_ACCESS", "job|any", "job",
+         "job: UCX listens only on interfaces that lead to hosts of the job (on loopback if it is "
+         "on one machine, unless UCX_NET_DEVICES is set), and its TCP ports accept connections "
+         "from addresses of these hosts only. any: as UCX does by default, for hosts whose "
+         "addresses are translated on the way. For remote devices always job.",
+         value<word<access_words>>([](auto &s) -> auto & { return s.ucx.limits_access; })},
         {"DIOMP_TCP_INTERFACES", "list", "",
          "Network interfaces of this host for TCP connections from other ranks, separated by "
          "commas. Empty: all; interfaces on a network of the other rank's host are tried first.",

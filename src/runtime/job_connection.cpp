@@ -92,6 +92,7 @@ status job_connection::create_conduit() {
     options.network = settings_.transport.network;
     options.cross_memory_attach = settings_.transport.cross_memory_attach;
     options.ucx.workers = settings_.ucx.workers;
+    options.ucx.limits_access = settings_.ucx.limits_access;
     options.tcp.interfaces = settings_.tcp.interfaces;
     options.tcp.send_buffer_bytes = settings_.tcp.send_buffer_bytes;
     options.tcp.congestion = settings_.tcp.congestion;

@@ -15,6 +15,7 @@ import listeners
 from job_tools import LIMIT_S, RUN, job_case
 
 PROGRAM = os.environ["DIOMP_TEST_LISTENING"]
+HAVE_UCX = os.environ["DIOMP_TEST_HAVE_UCX"] == "1"
 RANKS = 4
 # Unauthenticated connections at each port, as far as the limit of open files allows.
 MOST_CONNECTIONS = 2000
@@ -111,6 +112,18 @@ class listeners_test(job_case):
 
     def test_ranks_over_tcp_listen_on_loopback_until_all_are_connected(self):
         self.check_ranks_over_tcp(DIOMP_CONDUIT="tcp")
+
+    def test_ranks_over_ucx_listen_on_loopback(self):
+        if not HAVE_UCX:
+            self.skipTest("built without UCX")
+        process, fifos = self.start_ranks("-n", str(RANKS), DIOMP_CONDUIT="ucx", UCX_TLS="tcp")
+        for _ in range(2):
+            found = [each for each in self.listening() if each.what != "unix"]
+            self.assertEqual({(each.what, each.where) for each in found}, {("tcp", "127.0.0.1")}, found)
+            self.assertEqual(len({each.pid for each in found}), RANKS)
+            if len(self.held) == 0:
+                self.work(process, fifos)
+        self.assertEqual(self.finish(process, fifos), "")
 
     def test_nodes_of_one_machine_listen_on_loopback_until_all_are_connected(self):
         self.check_ranks_over_tcp(DIOMP_NODE_SIZE="1", DIOMP_NETWORK="tcp")

@@ -21,6 +21,7 @@ using diomp::world_rank;
 
 /// Lies in memory that both processes share.
 struct board {
+    static constexpr int max_rows = 16;
     struct row {
         char key[32];
         char value[16384];
@@ -28,7 +29,7 @@ struct board {
     std::atomic<int> arrivals{0};
     std::atomic<int> pid_of_1{0};
     std::atomic<int> num_rows[2]{};
-    row rows[2][8]{};
+    row rows[2][max_rows]{};
 };
 
 class board_launcher final : public launcher {
@@ -46,7 +47,7 @@ public:
     diomp::status put(std::string_view key, std::string_view value) override {
         auto &count = board_.num_rows[info_.rank.index()];
         board::row &row = board_.rows[info_.rank.index()][count.load()];
-        if (count.load() == 8 || key.size() >= sizeof(row.key) ||
+        if (count.load() == board::max_rows || key.size() >= sizeof(row.key) ||
             value.size() >= sizeof(row.value)) {
             return diomp::error(OMPX_ERR_NOMEM, "the test's launcher is full");
         }

@@ -536,8 +536,8 @@ TEST(tcp_tuning, what_the_user_wants_is_taken_or_refused_with_a_remedy) {
     EXPECT_EQ(tcp::congestion_of(-1), "");
 }
 
-tcp::address make(const char *number, int prefix_bits) {
-    tcp::address made;
+diomp::transport::address make(const char *number, int prefix_bits) {
+    diomp::transport::address made;
     EXPECT_EQ(::inet_pton(AF_INET6, number, &made.number), 1) << number;
     made.prefix_bits = prefix_bits;
     return made;
@@ -546,7 +546,7 @@ tcp::address make(const char *number, int prefix_bits) {
 std::vector<std::string> ways(const tcp::address_blob &there, const tcp::address_blob &here) {
     std::vector<std::string> found;
     for (in6_addr const &each : tcp::candidate_addresses(there, here)) {
-        found.push_back(tcp::to_text(each));
+        found.push_back(diomp::transport::to_text(each));
     }
     return found;
 }
@@ -588,12 +588,14 @@ TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_eit
     in6_addr const bridge = make("::ffff:172.17.0.1", 112).number;
     std::vector<std::string> found;
     for (in6_addr const &each : tcp::candidate_addresses(there, here, {&bridge, 1})) {
-        found.push_back(tcp::to_text(each));
+        found.push_back(diomp::transport::to_text(each));
     }
     EXPECT_THAT(found, ElementsAre("10.1.0.2"));
     auto local = tcp::all_addresses();
     ASSERT_TRUE(local.ok());
-    auto const is_loopback = [](const in6_addr &each) { return tcp::to_text(each) == "127.0.0.1"; };
+    auto const is_loopback = [](const in6_addr &each) {
+        return diomp::transport::to_text(each) == "127.0.0.1";
+    };
     EXPECT_THAT(local.value(), testing::Contains(testing::Truly(is_loopback)));
 }
 
@@ -629,8 +631,8 @@ TEST(tcp_address, loopback_is_taken_only_if_named) {
     auto named = tcp::own_addresses("lo");
     auto all = tcp::own_addresses("");
     ASSERT_TRUE(named.ok() && all.ok());
-    auto const is_loopback = [](const tcp::address &each) {
-        return tcp::to_text(each.number) == "127.0.0.1";
+    auto const is_loopback = [](const diomp::transport::address &each) {
+        return diomp::transport::to_text(each.number) == "127.0.0.1";
     };
     EXPECT_THAT(named.value(), testing::Contains(testing::Truly(is_loopback)));
     EXPECT_THAT(all.value(), testing::Not(testing::Contains(testing::Truly(is_loopback))));

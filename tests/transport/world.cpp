@@ -44,6 +44,7 @@ world::world() {
     diomp::transport::conduit_options options;
     options.network = values.transport.network;
     options.ucx.workers = values.ucx.workers;
+    options.ucx.limits_access = values.ucx.limits_access;
     options.tcp.interfaces = values.tcp.interfaces;
     options.tcp.send_buffer_bytes = values.tcp.send_buffer_bytes;
     options.tcp.congestion = values.tcp.congestion;

@@ -20,8 +20,9 @@ status network_transfers::put(std::uint64_t address, const void *source, std::si
     return ranks_.conduit().rma()->put(device_.rank(), address, source, nbytes, *puts_);
 }
 
-void network_transfers::add_get(void *destination, std::uint64_t address, std::size_t nbytes) {
-    gets_.push_back({destination, address, nbytes});
+void network_transfers::add_get(void *destination, std::uint64_t address, std::size_t nbytes,
+                                std::uint64_t batch) {
+    gets_.push_back({destination, address, nbytes, batch});
 }
 
 result<std::uint64_t> network_transfers::allocate_stage(std::size_t nbytes) {

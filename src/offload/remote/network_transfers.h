@@ -25,8 +25,13 @@ public:
         : ranks_(ranks), device_(on), recorder_(recorder) {}
 
     status put(std::uint64_t address, const void *source, std::size_t nbytes);
-    void add_get(void *destination, std::uint64_t address, std::size_t nbytes);
+    /// `batch`: number of the queue's batch that the get belongs to.
+    void add_get(void *destination, std::uint64_t address, std::size_t nbytes, std::uint64_t batch);
     [[nodiscard]] bool has_gets() const { return !gets_.empty(); }
+    /// Whether there are gets of this batch or earlier ones.
+    [[nodiscard]] bool has_gets_up_to(std::uint64_t batch) const {
+        return has_gets() && gets_.front().batch <= batch;
+    }
     /// Memory of the slot, freed by reset(). Errors: OMPX_ERR_NOMEM.
     result<std::uint64_t> allocate_stage(std::size_t nbytes);
     [[nodiscard]] bool has_stages() const { return !stages_.empty(); }
@@ -55,6 +60,7 @@ private:
         void *destination;
         std::uint64_t address;
         std::size_t nbytes;
+        std::uint64_t batch;
     };
 
     world &ranks_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <sched.h>
 #include <span>
+#include <utility>
 
 namespace diomp::offload::remote {
 namespace {
@@ -94,6 +95,15 @@ event queue::record() {
 
 result<bool> queue::send_up_to(std::uint64_t batch) {
     std::shared_ptr<const transport::completion> puts;
+    bool has_gets = false;
+    {
+        std::lock_guard const guard(mutex_);
+        has_gets = transfers_.has_gets_up_to(batch);
+    }
+    if (has_gets) {
+        DIOMP_TRY(synchronize(batch));
+        return false;
+    }
     {
         std::lock_guard const guard(mutex_);
         if (operations_.batch() > batch || (phase_ != phase::batching && expects_reply_)) {
@@ -181,6 +191,11 @@ void queue::reset() {
 }
 
 result<bool> queue::advance(bool may_defer) {
+    if (failure_) {
+        error found = std::move(*failure_);
+        failure_.reset();
+        return found;
+    }
     if (phase_ == phase::batching) {
         if (may_defer && operations_.can_defer() && transfers_.is_empty() &&
             device_.deferred().can_defer(operations_.kernels())) {
@@ -225,19 +240,27 @@ result<bool> queue::advance(bool may_defer) {
     return has_gotten;
 }
 
-status queue::synchronize() {
+status queue::synchronize(std::uint64_t up_to) {
     auto const begin = recorder_.now();
-    status outcome = wait_until([this] { return advance(); }, "waiting for");
+    status outcome =
+        wait_until([&] { return replies_.has_completed(up_to) ? result<bool>(true) : advance(); },
+                   "waiting for");
     if (!outcome) {
         {
             std::lock_guard const guard(mutex_);
             reset();
+            if (up_to != all_batches) {
+                error const &why = outcome.failure();
+                failure_.emplace(why.code(), why.message(), why.remedy());
+            }
         }
         if (std::string why = device_.session().explain_loss(); !why.empty()) {
             return error(OMPX_ERR_PEER, std::move(why));
         }
     }
-    recorder_.waited(begin);
+    if (up_to == all_batches) {
+        recorder_.waited(begin);
+    }
     return outcome;
 }
 

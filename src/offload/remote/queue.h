@@ -25,6 +25,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 namespace diomp::offload::remote {
 
@@ -47,8 +48,11 @@ public:
     /// Returns an event for all operations that the queue has been given so far.
     [[nodiscard]] event record();
 
-    /// Blocks until all operations are complete. The queue is empty then, also after an error.
-    status synchronize();
+    static constexpr std::uint64_t all_batches = ~std::uint64_t{0};
+    /// Blocks until all operations are complete, or those up to a batch are, for another queue that
+    /// waits for it: any thread then. The queue is empty after all, and after an error, which the
+    /// thread of this queue is also told.
+    status synchronize(std::uint64_t up_to = all_batches);
     /// Makes progress without blocking; whether all operations are complete or deferred.
     result<bool> test();
     /// Returns idle pages of the slot to the device's host: a deferred operation that is ordered
@@ -57,9 +61,10 @@ public:
     /// Orders later operations after all deferred work of the device.
     status order_after_all_deferred();
 
-    /// Sends the pending operations up to a batch, for another queue that waits for it. False: the
-    /// batch is complete already and the session may never receive it, so a wait operation for it
-    /// must not be sent. Any thread.
+    /// Sends the pending operations up to a batch, for another queue that waits for it; completes
+    /// it if it has gets of the client, which sessions cannot wait for. False: the batch is
+    /// complete already and the session may never receive it, so a wait operation for it must not
+    /// be sent. Any thread.
     result<bool> send_up_to(std::uint64_t batch);
 
     /// Handles a reply. Any thread.
@@ -118,6 +123,7 @@ private:
     std::array<std::uint64_t, 2> output_bytes_{}; ///< to be written before synchronize() returns
     /// Deferred work of the device that later operations are ordered after.
     std::uint64_t ordered_generation_ = 0;
+    std::optional<error> failure_; ///< found by another thread, which waited for an event
     queue_replies replies_;
 };
 

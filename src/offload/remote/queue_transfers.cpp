@@ -107,11 +107,13 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
             [&](std::uint64_t stage, std::size_t offset, std::size_t chunk) -> status {
                 DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
                 operations_.copy(device_.rank(), stage, address + offset, chunk);
-                transfers_.add_get(to + offset, stage, chunk);
+                operations_.include(content::transfers); // events include it
+                transfers_.add_get(to + offset, stage, chunk, operations_.batch());
                 return {};
             });
     }
-    transfers_.add_get(destination, address, nbytes);
+    operations_.include(content::transfers); // events include it
+    transfers_.add_get(destination, address, nbytes, operations_.batch());
     return {};
 }
 

@@ -4,12 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <bit>
 #include <cerrno>
 #include <cstring>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <set>
 #include <sstream>
 #include <sys/socket.h>
@@ -17,71 +13,14 @@
 namespace diomp::transport::tcp {
 namespace {
 
-constexpr int mapped_bits = 96; ///< prefix of an IPv4 address mapped into IPv6
-
-in6_addr map_ipv4(in_addr from) {
-    in6_addr mapped{};
-    mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
-    std::memcpy(mapped.s6_addr + 12, &from.s_addr, 4);
-    return mapped;
-}
-
-bool is_ipv4(const in6_addr &number) { return IN6_IS_ADDR_V4MAPPED(&number) != 0; }
-
-int count_bits(const unsigned char *bytes, int nbytes) {
-    int bits = 0;
-    for (int i = 0; i < nbytes; ++i) {
-        bits += std::popcount(bytes[i]);
-    }
-    return bits;
-}
-
-/// False: the address is of no use to other hosts.
-bool read_interface(const ifaddrs &from, address &into) {
-    if (from.ifa_addr == nullptr || from.ifa_netmask == nullptr) {
-        return false;
-    }
-    if (from.ifa_addr->sa_family == AF_INET) {
-        into.number = map_ipv4(reinterpret_cast<const sockaddr_in *>(from.ifa_addr)->sin_addr);
-        in_addr const mask = reinterpret_cast<const sockaddr_in *>(from.ifa_netmask)->sin_addr;
-        into.prefix_bits =
-            mapped_bits + count_bits(reinterpret_cast<const unsigned char *>(&mask), 4);
-        return true;
-    }
-    if (from.ifa_addr->sa_family == AF_INET6) {
-        into.number = reinterpret_cast<const sockaddr_in6 *>(from.ifa_addr)->sin6_addr;
-        auto const &mask = reinterpret_cast<const sockaddr_in6 *>(from.ifa_netmask)->sin6_addr;
-        into.prefix_bits = count_bits(mask.s6_addr, 16);
-        return IN6_IS_ADDR_LINKLOCAL(&into.number) == 0; // useless without an interface
-    }
-    return false;
-}
-
-bool on_same_network(const address &ours, const in6_addr &theirs) {
-    if (is_ipv4(ours.number) != is_ipv4(theirs)) {
-        return false;
-    }
-    for (int bit = 0; bit < ours.prefix_bits; ++bit) {
-        int const mask = 0x80 >> (bit % 8);
-        if (((ours.number.s6_addr[bit / 8] ^ theirs.s6_addr[bit / 8]) & mask) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /// False: the address means this host itself, as loopback does, or as that of a container bridge
 /// which every host has.
 bool is_remote_address(const address &theirs, const address_blob &here,
                        std::span<const in6_addr> local) {
-    in_addr ipv4{};
-    std::memcpy(&ipv4.s_addr, theirs.number.s6_addr + 12, 4);
-    bool const is_loopback = is_ipv4(theirs.number) ? (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET
-                                                    : IN6_IS_ADDR_LOOPBACK(&theirs.number) != 0;
     auto const is_same = [&](const in6_addr &ours) {
         return IN6_ARE_ADDR_EQUAL(&ours, &theirs.number) != 0;
     };
-    return !is_loopback && std::ranges::none_of(local, is_same) &&
+    return !theirs.is_loopback() && std::ranges::none_of(local, is_same) &&
            std::ranges::none_of(here.addresses, is_same, &address::number);
 }
 
@@ -96,7 +35,7 @@ struct endpoint {
 
 endpoint make_endpoint(const in6_addr &number, std::uint16_t port) {
     endpoint made;
-    if (is_ipv4(number)) { // for hosts without IPv6
+    if (IN6_IS_ADDR_V4MAPPED(&number) != 0) { // for hosts without IPv6
         auto &ipv4 = reinterpret_cast<sockaddr_in &>(made.storage);
         ipv4.sin_family = AF_INET;
         ipv4.sin_port = htons(port);
@@ -146,21 +85,16 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     }
     std::set<std::string> const named = missing;
     std::vector<address> found;
-    ifaddrs *all = nullptr;
-    if (::getifaddrs(&all) != 0) {
-        return system_error("reading the addresses of this host", errno);
-    }
-    for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
-        missing.erase(each->ifa_name);
-        constexpr unsigned up = IFF_UP | IFF_RUNNING;
-        bool const is_wanted = named.empty() ? (each->ifa_flags & (up | IFF_LOOPBACK)) == up
-                                             : named.contains(each->ifa_name);
-        address next;
-        if (is_wanted && read_interface(*each, next)) {
-            found.push_back(next);
+    auto interfaces = own_interfaces();
+    DIOMP_TRY(interfaces);
+    for (network_interface const &each : interfaces.value()) {
+        missing.erase(each.name);
+        bool const is_wanted =
+            named.empty() ? each.is_up && !each.is_loopback : named.contains(each.name);
+        if (is_wanted) {
+            found.insert(found.end(), each.addresses.begin(), each.addresses.end());
         }
     }
-    ::freeifaddrs(all);
     if (!missing.empty()) {
         return error(OMPX_ERR_ARG, fmt::format("this host has no interface '{}'", *missing.begin()),
                      "set DIOMP_TCP_INTERFACES to existing interfaces (see ip link)");
@@ -169,17 +103,14 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
 }
 
 result<std::vector<in6_addr>> all_addresses() {
-    ifaddrs *all = nullptr;
-    if (::getifaddrs(&all) != 0) {
-        return system_error("reading the addresses of this host", errno);
-    }
+    auto interfaces = own_interfaces();
+    DIOMP_TRY(interfaces);
     std::vector<in6_addr> found;
-    for (const ifaddrs *each = all; each != nullptr; each = each->ifa_next) {
-        if (address next; read_interface(*each, next)) {
+    for (network_interface const &each : interfaces.value()) {
+        for (address const &next : each.addresses) {
             found.push_back(next.number);
         }
     }
-    ::freeifaddrs(all);
     return found;
 }
 
@@ -198,11 +129,8 @@ address_blob decode_address_blob(const std::string &text) {
     std::string number;
     address each;
     while (words >> number >> each.prefix_bits) {
-        in_addr ipv4{};
-        if (::inet_pton(AF_INET6, number.c_str(), &each.number) == 1) {
-            read.addresses.push_back(each);
-        } else if (::inet_pton(AF_INET, number.c_str(), &ipv4) == 1) {
-            each.number = map_ipv4(ipv4);
+        if (auto const parsed = parse_number(number)) {
+            each.number = *parsed;
             read.addresses.push_back(each);
         }
     }
@@ -217,7 +145,7 @@ std::vector<in6_addr> candidate_addresses(const address_blob &there, const addre
     }
     auto const shares_network = [&](const address &theirs) {
         return std::ranges::any_of(here.addresses, [&](const address &ours) {
-            return on_same_network(ours, theirs.number);
+            return ours.shares_network_with(theirs.number);
         });
     };
     for (bool const same_network : {true, false}) {
@@ -229,16 +157,6 @@ std::vector<in6_addr> candidate_addresses(const address_blob &there, const addre
         }
     }
     return candidates;
-}
-
-std::string to_text(const in6_addr &number) {
-    char text[INET6_ADDRSTRLEN] = {};
-    if (is_ipv4(number)) {
-        ::inet_ntop(AF_INET, number.s6_addr + 12, text, sizeof(text));
-    } else {
-        ::inet_ntop(AF_INET6, &number, text, sizeof(text));
-    }
-    return text;
 }
 
 std::string peer_address_of(int fd) {

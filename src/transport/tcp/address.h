@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "transport/common/host_addresses.h"
 #include "transport/tcp/tuning.h"
 
 #include <cstdint>
@@ -13,12 +14,6 @@
 #include <vector>
 
 namespace diomp::transport::tcp {
-
-/// An IPv6 address, or an IPv4 address mapped into IPv6.
-struct address {
-    in6_addr number{};
-    int prefix_bits = 128; ///< of its network
-};
 
 /// The addresses that a rank publishes.
 struct address_blob {
@@ -43,7 +38,6 @@ result<std::vector<in6_addr>> all_addresses();
                                                         const address_blob &here,
                                                         std::span<const in6_addr> local = {});
 
-[[nodiscard]] std::string to_text(const in6_addr &number);
 /// The peer's address of a connected socket as text; "not connected" otherwise.
 [[nodiscard]] std::string peer_address_of(int fd);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/credentials.h"
 
+#include "transport/common/job_secret.h"
 #include "transport/tcp/wire.h"
 
 namespace diomp::transport::tcp {
@@ -12,21 +13,10 @@ constexpr const char *secret_key = "tcp.secret";
 } // namespace
 
 status credentials::share(launch::launcher &launcher) {
-    if (own_rank_ == world_rank(0)) {
-        std::string text = secret_.encode();
-        status published = launcher.put(secret_key, text);
-        secure::erase(text);
-        DIOMP_TRY(published);
-    }
+    DIOMP_TRY(publish_secret(launcher, secret_key));
     DIOMP_TRY(launcher.fence());
-    auto text = launcher.get(world_rank(0), secret_key);
-    DIOMP_TRY(text);
-    auto secret = secure::secret::decode(text.value());
-    secure::erase(text.value());
-    if (!secret) {
-        return error(OMPX_ERR_SYSTEM,
-                     "the launcher returned a damaged copy of the secret that rank 0 published");
-    }
+    auto secret = fetch_secret(launcher, secret_key);
+    DIOMP_TRY(secret);
     secret_ = secret.take();
     return {};
 }

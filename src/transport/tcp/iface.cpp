@@ -89,7 +89,7 @@ connection *iface::find_or_connect(peer &to) {
     status opened;
     {
         std::lock_guard const guard(connections_mutex_);
-        if (connection *const open = to.active_connection(); open != nullptr) {
+        if (connection *const open = to.active_connection(); open != nullptr || to.is_failed()) {
             return open;
         }
         opened = connections_.has_capacity()
@@ -104,6 +104,15 @@ connection *iface::find_or_connect(peer &to) {
     }
     on_peer_failure_(to, opened.failure().message());
     return nullptr;
+}
+
+// Under the lock that adopt_connection is called with, so that no connection replaces the one that
+// is closed here: a peer has failed before this is called, and adopt_connection refuses it later.
+void iface::disconnect(peer &lost, const std::string &why) {
+    std::lock_guard const guard(connections_mutex_);
+    if (connection *const conn = lost.active_connection(); conn != nullptr) {
+        conn->disconnect(why);
+    }
 }
 
 /// Under connections_mutex_. An error if the target cannot be reached.
@@ -187,6 +196,10 @@ bool iface::adopt_connection(acceptor::proven_connection from, peer &known) {
     if (!connections_.has_capacity()) {
         log(log_level::warn, "tcp: connection of {} refused: it has connected too often",
             known.name());
+        return false;
+    }
+    if (known.is_failed()) {
+        log(log_level::info, "tcp: connection of {} refused: it has failed", known.name());
         return false;
     }
     connection *const ours = known.active_connection();

@@ -28,6 +28,9 @@ public:
     /// failed then.
     [[nodiscard]] connection *find_or_connect(peer &to);
 
+    /// Closes the connection to a peer that has failed; no other one is opened or accepted.
+    void disconnect(peer &lost, const std::string &why);
+
     /// Makes progress: reads and writes without blocking. True if any data was moved.
     bool advance();
     /// Progress on all descriptors, for the thread that sleeps on those of connections().

@@ -95,9 +95,7 @@ void tcp_network::ping(network_peer &silent) {
 
 std::string tcp_network::fail(network_peer &lost, const std::string &why) {
     std::string sentence = lost.fail(why);
-    if (connection *const conn = static_cast<peer &>(lost).active_connection(); conn != nullptr) {
-        conn->disconnect(why);
-    }
+    iface_->disconnect(static_cast<peer &>(lost), why);
     return sentence;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/ucx/am_receiver.h"
 
+#include "base/log.h"
 #include "base/panic.h"
 
 #include <algorithm>
@@ -76,7 +77,14 @@ ucs_status_t am_receiver::on_packet(void *self, const void * /*header*/, std::si
 
 void am_receiver::read_packet(const std::byte *bytes, std::size_t nbytes) {
     packet_header from;
+    if (nbytes < sizeof(from)) {
+        report_refused();
+        return;
+    }
     std::memcpy(&from, bytes, sizeof(from));
+    if (!is_genuine(from.source, from.endpoint, from.proof)) {
+        return;
+    }
     world_rank const source{from.source};
     note_alive(source);
     std::size_t at = sizeof(from);
@@ -168,10 +176,12 @@ ucs_status_t am_receiver::on_am_long(void *self, const void *header, std::size_t
     library const &ucx = owner.receiver_.owner.ucx();
     am_long_header head;
     if (header_length < sizeof(head)) {
+        owner.report_refused();
         return UCS_OK;
     }
     std::memcpy(&head, header, sizeof(head));
-    if (header_length != sizeof(head) + head.payload_bytes) {
+    if (!owner.is_genuine(head.source, head.endpoint, head.proof) ||
+        header_length != sizeof(head) + head.payload_bytes) {
         return UCS_OK;
     }
     owner.note_alive(world_rank{head.source});
@@ -246,13 +256,38 @@ void am_receiver::finish_am_long(const am_long_header &header, std::size_t nbyte
     }
 }
 
-epoch_counter &am_receiver::counter(world_rank source, std::uint16_t endpoint) {
+sender &am_receiver::find_sender(world_rank source, std::uint16_t endpoint) {
     std::uint64_t const key = source.index() << 16 | endpoint;
     if (key != last_key_) {
+        auto found = senders_.find(key);
+        if (found == senders_.end()) {
+            context const &ctx = receiver_.owner;
+            std::uint64_t const proof = ctx.prover().proof_of(source, endpoint, ctx.self());
+            found = senders_.emplace(key, sender{proof, {}}).first;
+        }
         last_key_ = key;
-        last_counter_ = &counters_[key]; // nodes of the map do not move
+        last_sender_ = &found->second; // nodes of the map do not move
     }
-    return *last_counter_;
+    return *last_sender_;
+}
+
+bool am_receiver::is_genuine(std::int32_t source, std::uint16_t endpoint, std::uint64_t proof) {
+    bool const exists =
+        source >= 0 && source < receiver_.owner.num_ranks() && endpoint < max_endpoints;
+    if (exists && find_sender(world_rank{source}, endpoint).proof == proof) [[likely]] {
+        return true;
+    }
+    report_refused();
+    return false;
+}
+
+void am_receiver::report_refused() {
+    if (refusals_.permits()) {
+        log(log_level::warn,
+            "ucx: a message was dropped, because its sender does not prove that it knows the "
+            "secret of this job ({} more reports suppressed)",
+            refusals_.take_suppressed());
+    }
 }
 
 void am_receiver::count_completed(world_rank source, std::uint16_t endpoint, std::uint32_t epoch,

@@ -5,6 +5,7 @@
 // the messages without any lock.
 #pragma once
 
+#include "base/rate_limiter.h"
 #include "transport/common/message_queue.h"
 #include "transport/ucx/peer.h"
 
@@ -48,6 +49,12 @@ private:
     std::vector<open_epoch> open_; ///< usually one or two
 };
 
+/// An endpoint that sends to this rank.
+struct sender {
+    std::uint64_t proof; ///< that its messages must carry
+    epoch_counter puts;
+};
+
 class am_receiver {
 public:
     /// Installs the receive callbacks. The object must outlive the worker's progress.
@@ -84,15 +91,23 @@ private:
     void count_completed(world_rank source, std::uint16_t endpoint, std::uint32_t epoch,
                          std::uint64_t count);
     void acknowledge(world_rank source, std::uint16_t endpoint, std::uint32_t epoch);
-    epoch_counter &counter(world_rank source, std::uint16_t endpoint);
+    epoch_counter &counter(world_rank source, std::uint16_t endpoint) {
+        return find_sender(source, endpoint).puts;
+    }
+    /// False: the message is not from that endpoint of a rank of this job. Reported at a limited
+    /// rate; the message must be dropped.
+    [[nodiscard]] bool is_genuine(std::int32_t source, std::uint16_t endpoint, std::uint64_t proof);
+    sender &find_sender(world_rank source, std::uint16_t endpoint);
+    void report_refused();
 
     worker &receiver_;
     arrivals &arrived_;
     peer_lookup find_peer_;
     std::vector<reply> replies_;
-    std::unordered_map<std::uint64_t, epoch_counter> counters_; ///< by source and endpoint
+    std::unordered_map<std::uint64_t, sender> senders_; ///< by source and endpoint
     std::uint64_t last_key_ = ~std::uint64_t{0};
-    epoch_counter *last_counter_ = nullptr;
+    sender *last_sender_ = nullptr;
+    rate_limiter refusals_{4, std::chrono::minutes(1)};
 };
 
 } // namespace diomp::transport::ucx

@@ -2,8 +2,11 @@
 #include "transport/ucx/context.h"
 
 #include "base/log.h"
+#include "transport/common/job_secret.h"
 #include "transport/registration.h"
+#include "transport/ucx/listener_filter.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -11,6 +14,7 @@ namespace diomp::transport::ucx {
 namespace {
 
 constexpr const char *address_key = "ucx";
+constexpr const char *secret_key = "ucx.secret";   ///< of rank 0
 constexpr const char *atomics_key = "ucx.atomics"; ///< of rank 0
 
 std::string to_hex(std::span<const std::byte> bytes) {
@@ -71,6 +75,7 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
     std::unique_ptr<context> made(new context(launcher, options));
     made->library_ = &ucx;
 
+    DIOMP_TRY(made->share_identity());
     // Set in the environment: UCX 1.13 warns of transport settings given to ucp_config_modify.
     for (tuned_setting const &setting : tuned) {
         ::setenv(setting.name, setting.value, 0);
@@ -79,27 +84,81 @@ result<std::unique_ptr<context>> context::create(launch::launcher &launcher, con
     if (ucs_status_t const code = ucx.ucp_config_read(nullptr, nullptr, &config); code != UCS_OK) {
         return ucx_error(ucx, "reading UCX's settings", code);
     }
-    ucp_params_t parameters{};
-    parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
-                            UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-    parameters.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
-    if (options.native_atomics) {
-        parameters.features |= UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
-    }
-    parameters.mt_workers_shared = 1;
-    parameters.estimated_num_eps = static_cast<std::size_t>(launcher.info().size);
-    parameters.name = "diomp";
-    ucs_status_t const code =
-        ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &made->handle_);
+    status started = made->start(config);
     ucx.ucp_config_release(config);
-    if (code != UCS_OK) {
-        made->handle_ = nullptr;
-        return ucx_error(ucx, "starting UCX", code,
-                         "check UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
-    }
+    DIOMP_TRY(started);
     made->register_segment(arena);
     made->query_device_memory();
     return made;
+}
+
+status context::share_identity() {
+    DIOMP_TRY(publish_secret(launcher_, secret_key));
+    if (options_.ucx.limits_access) {
+        auto access = net_access::create(launcher_);
+        DIOMP_TRY(access);
+        access_ = access.take();
+    }
+    // net_access shares nothing within one machine.
+    DIOMP_TRY(launcher_.fence());
+    auto secret = fetch_secret(launcher_, secret_key);
+    DIOMP_TRY(secret);
+    prover_.emplace(secret.take());
+    return {};
+}
+
+bool context::uses_rma() const {
+    return options_.native_atomics || options_.network_rma == "rdma" ||
+           (options_.network_rma == "auto" &&
+            (has_rdma_adapter() || launcher_.info().is_on_one_machine()));
+}
+
+status context::start(ucp_config_t *config) {
+    if (access_ && !access_->devices().empty() && std::getenv("UCX_NET_DEVICES") == nullptr) {
+        log(log_level::info, "UCX uses the network devices {}", access_->devices());
+        ucx().ucp_config_modify(config, "NET_DEVICES", access_->devices().c_str());
+    }
+    ucp_params_t parameters{};
+    parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
+                            UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+    parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    if (uses_rma()) {
+        parameters.features |= UCP_FEATURE_RMA;
+    }
+    if (options_.native_atomics) {
+        parameters.features |= UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64;
+    }
+    parameters.mt_workers_shared = 1;
+    parameters.estimated_num_eps = static_cast<std::size_t>(launcher_.info().size);
+    parameters.name = "diomp";
+    if (ucs_status_t const code =
+            ucx().ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &parameters, config, &handle_);
+        code != UCS_OK) {
+        handle_ = nullptr;
+        return ucx_error(ucx(), "starting UCX", code,
+                         "check UCX_TLS and UCX_NET_DEVICES; DIOMP_LOG=info shows UCX's messages");
+    }
+    return {};
+}
+
+void context::limit_sources(ucp_worker_h worker, std::span<const int> before) const {
+    ucp_address_t *blob = nullptr;
+    std::size_t nbytes = 0;
+    if (!access_ || ucx().ucp_worker_get_address(worker, &blob, &nbytes) != UCS_OK) {
+        return;
+    }
+    std::span const bytes{reinterpret_cast<const std::byte *>(blob), nbytes};
+    for (int const each : listening_sockets()) {
+        bool const is_known = std::ranges::find(before, each) != before.end();
+        if (is_known || !is_port_in(each, bytes)) {
+            continue; // a socket of another library
+        }
+        if (status const limited = accept_only(each, access_->sources()); !limited) {
+            log(log_level::warn, "ports of UCX accept connections from every host: {}",
+                limited.failure().message());
+        }
+    }
+    ucx().ucp_worker_release_address(worker, blob);
 }
 
 void context::query_device_memory() {
@@ -135,7 +194,7 @@ void context::query_device_memory() {
 }
 
 void context::register_segment(const arena &arena) {
-    if (options_.network_rma == "messages" && !options_.native_atomics) {
+    if (!uses_rma()) {
         return;
     }
     std::size_t const wanted = bytes_to_register(arena, launcher_.info());

@@ -5,6 +5,8 @@
 #include "transport/common/device_context.h"
 #include "transport/create.h"
 #include "transport/ucx/library.h"
+#include "transport/ucx/net_access.h"
+#include "transport/ucx/packet_prover.h"
 
 #include <array>
 #include <memory>
@@ -30,6 +32,9 @@ public:
     context(const context &) = delete;
     context &operator=(const context &) = delete;
 
+    /// Limits the connections to a new worker's ports to hosts of the job; `before`: the sockets
+    /// that listened before the worker was created. What is impossible is logged.
+    void limit_sources(ucp_worker_h worker, std::span<const int> before) const;
     /// Publishes this rank's address information. An error if ranks differ in the protocol of
     /// atomic operations, or cannot provide the requested one. Collective.
     status publish(ucp_worker_h worker);
@@ -40,6 +45,8 @@ public:
     [[nodiscard]] ucp_context_h handle() const { return handle_; }
     [[nodiscard]] const conduit_options &options() const { return options_; }
     [[nodiscard]] world_rank self() const { return launcher_.info().rank; }
+    [[nodiscard]] int num_ranks() const { return launcher_.info().size; }
+    [[nodiscard]] const packet_prover &prover() const { return *prover_; }
 
     /// See device_transfers::supports_memory_kind.
     [[nodiscard]] bool supports_memory_kind(memory_kind kind) const {
@@ -53,6 +60,12 @@ public:
     [[nodiscard]] device_context &device_ctx() { return device_ctx_; }
 
 private:
+    /// Shares the job's secret and the hosts' addresses. Collective.
+    status share_identity();
+    status start(ucp_config_t *config);
+    /// Whether UCX executes puts, gets and atomics of other processes, which it does for all that
+    /// connect: only if ranks may use them.
+    [[nodiscard]] bool uses_rma() const;
     /// Registers this rank's segment for RMA if possible.
     void register_segment(const arena &arena);
     void query_device_memory();
@@ -67,6 +80,8 @@ private:
     std::mutex launcher_mutex_; ///< a launcher allows one thread at a time
     conduit_options options_;
     const library *library_ = nullptr;
+    std::optional<packet_prover> prover_;
+    std::optional<net_access> access_; ///< empty: not limited
     ucp_context_h handle_ = nullptr;
     ucp_mem_h segment_ = nullptr;
     std::array<std::optional<ucs_memory_type_t>, 3> device_types_; ///< [memory_kind]

@@ -116,9 +116,16 @@ std::uint32_t endpoint::send_long(record_kind kind, std::uint64_t value, const v
     std::uint32_t num_sent = 0;
     for (std::size_t at = 0; at < nbytes; at += step) {
         bool const is_put = kind == record_kind::put;
-        am_long_header const header{
-            owner.owner.self().value(),  owner.index, kind, kinds.remote, epoch.number(), 0, 0,
-            is_put ? value + at : value, at};
+        am_long_header const header{packets.proof(),
+                                    owner.owner.self().value(),
+                                    owner.index,
+                                    kind,
+                                    kinds.remote,
+                                    epoch.number(),
+                                    0,
+                                    0,
+                                    is_put ? value + at : value,
+                                    at};
         send_chunk(header, {}, static_cast<const std::byte *>(source) + at,
                    std::min(step, nbytes - at), done, kinds);
         ++num_sent;
@@ -128,7 +135,8 @@ std::uint32_t endpoint::send_long(record_kind kind, std::uint64_t value, const v
 
 void endpoint::send_long_message(std::uint16_t handler, std::span<const std::byte> payload,
                                  std::span<const std::byte> data, completion &done) {
-    am_long_header const header{owner.owner.self().value(),
+    am_long_header const header{packets.proof(),
+                                owner.owner.self().value(),
                                 owner.index,
                                 record_kind::message,
                                 memory_kind::host,

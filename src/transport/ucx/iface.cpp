@@ -2,6 +2,7 @@
 #include "transport/ucx/iface.h"
 
 #include "base/log.h"
+#include "transport/ucx/listener_filter.h"
 
 #include <fmt/core.h>
 
@@ -72,8 +73,10 @@ iface::~iface() {
 }
 
 status iface::add_worker(std::size_t index) {
+    auto const listening = listening_sockets();
     auto made = worker::create(*context_, static_cast<std::uint16_t>(index));
     DIOMP_TRY(made);
+    context_->limit_sources(made.value()->handle, listening);
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, made.value()->event_fd, &event) != 0) {

@@ -64,7 +64,7 @@ public:
 
     [[nodiscard]] context &ctx() { return *context_; }
 
-    static constexpr int max_workers = 16;
+    static constexpr int max_workers = max_endpoints;
 
 private:
     iface(std::size_t num_ranks, peer_failure_handler on_peer_failure)

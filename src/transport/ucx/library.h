@@ -14,6 +14,7 @@
     each(ucp_init_version);                                                                        \
     each(ucp_cleanup);                                                                             \
     each(ucp_config_read);                                                                         \
+    each(ucp_config_modify);                                                                       \
     each(ucp_config_release);                                                                      \
     each(ucp_worker_create);                                                                       \
     each(ucp_worker_destroy);                                                                      \

@@ -4,7 +4,8 @@
 namespace diomp::transport::ucx {
 
 struct options {
-    int workers = 0; ///< threads that inject concurrently; 0: from the number of cores
+    int workers = 0;           ///< threads that inject concurrently; 0: from the number of cores
+    bool limits_access = true; ///< to hosts of the job: see net_access.h
 };
 
 } // namespace diomp::transport::ucx

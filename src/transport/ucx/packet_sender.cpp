@@ -25,6 +25,10 @@ void packet_sent(void *request, ucs_status_t code, void *user_data) {
 
 } // namespace
 
+packet_sender::packet_sender(endpoint &owner)
+    : owner_(owner), proof_(owner.owner.owner.prover().proof_of(
+                         owner.owner.owner.self(), owner.owner.index, owner.target.rank())) {}
+
 packet_sender::~packet_sender() {
     if (is_listed_) {
         std::erase(owner_.owner.pending_packets, this);
@@ -45,8 +49,8 @@ std::byte *packet_sender::append(record_kind kind, std::uint64_t value, std::siz
         open_ = via.allocate_packet();
         open_->owner = &owner_;
         open_->nbytes = sizeof(packet_header);
-        packet_header const header{via.owner.self().value(), via.index, 0, owner_.epoch.number(),
-                                   0};
+        packet_header const header{proof_, via.owner.self().value(), via.index,
+                                   0,      owner_.epoch.number(),    0};
         std::memcpy(open_->bytes, &header, sizeof(header));
         open_was_seen_ = false;
         if (!is_listed_) {

@@ -9,10 +9,13 @@ namespace diomp::transport::ucx {
 /// Under the worker's lock.
 class packet_sender {
 public:
-    explicit packet_sender(endpoint &owner) : owner_(owner) {}
+    explicit packet_sender(endpoint &owner);
     ~packet_sender();
     packet_sender(const packet_sender &) = delete;
     packet_sender &operator=(const packet_sender &) = delete;
+
+    /// Sent in each message of the endpoint, see packet_prover.h.
+    [[nodiscard]] std::uint64_t proof() const { return proof_; }
 
     /// Adds a record to the open packet, which is sent first if it has no space left. Returns the
     /// buffer for the payload.
@@ -35,6 +38,7 @@ public:
 
 private:
     endpoint &owner_;
+    std::uint64_t const proof_;
     packet *open_ = nullptr;
     std::chrono::steady_clock::time_point open_since_; ///< valid if open_was_seen_
     bool open_was_seen_ = false;                       ///< by progress

@@ -32,12 +32,17 @@ enum class record_kind : std::uint8_t {
     pong,
 };
 
+/// Limit of endpoints of a rank to another one.
+constexpr std::uint16_t max_endpoints = 16;
+
+/// Begins every message. A receiver drops it unless `proof` is that of packet_prover.
 struct packet_header {
+    std::uint64_t proof;
     std::int32_t source; ///< world rank
     std::uint16_t endpoint;
     std::uint16_t unused;
     std::uint32_t epoch; ///< of the puts before the first flush
-    std::uint32_t num_bytes;
+    std::uint32_t unused_too;
 };
 
 /// Encodes the kinds of memory of a get, as the initiator sees them.
@@ -67,6 +72,7 @@ struct get_body {
 
 /// The AM header of am_long.
 struct am_long_header {
+    std::uint64_t proof; ///< as in packet_header
     std::int32_t source;
     std::uint16_t endpoint;
     record_kind kind;   ///< put, get_reply or message

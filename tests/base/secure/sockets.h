@@ -5,6 +5,7 @@
 #include "base/unique_fd.h"
 
 #include <arpa/inet.h>
+#include <cstdint>
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -53,6 +53,30 @@ static void there_and_back(int device, uint64_t memory) {
     free(back);
 }
 
+/* A queue that waits for another one's large get does not overwrite what is still to be read. */
+static void get_before_another_queue(int device, uint64_t memory) {
+    unsigned char *const before = pattern(50);
+    unsigned char *const after = pattern(51);
+    unsigned char *const back = calloc(1, large);
+    void *const first = table->queue(device);
+    CHECK(table->put(first, memory, before, large) == 0);
+    CHECK(table->wait(first) == 0);
+    void *const reader = table->queue(device);
+    void *const writer = table->queue(device);
+    void *const event = table->event();
+    CHECK(table->get(reader, back, memory, large) == 0);
+    CHECK(table->record_event(event, reader) == 0);
+    CHECK(table->wait_event(event, writer) == 0);
+    CHECK(table->put(writer, memory, after, large) == 0);
+    CHECK(table->wait(writer) == 0);
+    CHECK(table->wait(reader) == 0);
+    CHECK(memcmp(back, before, large) == 0);
+    table->forget_event(event);
+    free(before);
+    free(after);
+    free(back);
+}
+
 static void from_one_to_another(int from, uint64_t source, int to, uint64_t target) {
     unsigned char *const bytes = pattern((unsigned)(10 * from + to));
     unsigned char *const back = calloc(1, large);
@@ -85,6 +109,7 @@ int main(int argc, char **argv) {
         memory[i] = table->allocate(i, large);
         CHECK(memory[i] != 0);
         there_and_back(i, memory[i]);
+        get_before_another_queue(i, memory[i]);
     }
     for (int from = 0; from < count; ++from) {
         for (int to = 0; to < count; ++to) {

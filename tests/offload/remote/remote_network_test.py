@@ -5,7 +5,9 @@ import os
 import re
 import unittest
 
-from services import CUDA, LIMIT_S, MOVER, remote_case, service
+import listeners
+import processes
+from services import CUDA, LIMIT_S, MISUSE, MOVER, remote_case, service
 
 UCX = {"DIOMP_NETWORK": "ucx"}
 MOVED = r"the device's own memory: (\d+) bytes by zero copy over the network, (\d+) staged in the session's"
@@ -31,8 +33,27 @@ class remote_network_test(remote_case):
         self.assertRegex(err, "is reached by ucx")
 
     def test_confined_processors(self):
-        err = self.exercise(service(self, "--confine", "available", devices=2), 0, 2, DIOMP_LOG="info", **UCX)
+        lender = service(self, "--confine", "available", devices=2)
+        err = self.exercise(lender, 0, 2, DIOMP_LOG="info", **UCX)
         self.assertRegex(err, "is reached by ucx")
+        lender.end()
+        self.assertNotIn("accept connections from every host", err + lender.process.stderr.read())
+
+    @unittest.skipIf(os.path.exists("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"), "has an adapter")
+    def test_ucx_is_not_chosen_without_adapters(self):
+        for wish in {}, {"DIOMP_NETWORK": "auto"}, {"DIOMP_NETWORK": "gasnet"}:
+            err = self.exercise(service(self, devices=2), 0, 2, "copies_between", DIOMP_LOG="info", **wish)
+            self.assertNotIn("ucx", err.lower())
+
+    def test_ports_of_one_machine_are_on_loopback(self):
+        lender = service(self, devices=2)
+        busy = self.start_client(lender, [MISUSE, "busy"], UCX)
+        session = self.session_of(busy)
+        found = [each for each in listeners.of_processes(processes.carrying(*self.mark)) if each.what != "unix"]
+        self.assertGreaterEqual(len({each.pid for each in found}), 3)  # service, session, client
+        self.assertEqual({each.where for each in found}, {"127.0.0.1"}, found)
+        busy.kill()
+        self.assert_gone(session)
 
     def test_a_session_that_prints_before_it_is_there(self):
         """What it logs while its world starts goes to the service's log."""
@@ -92,6 +113,12 @@ class remote_network_test(remote_case):
         straight, by_way = self.moved([first, second], sessions=2)
         self.assertGreater(straight, 1 << 19)
         self.assertEqual(by_way, 0)
+
+    def test_queues_wait_for_large_gets_of_each_other(self):
+        for variables in UCX, {"DIOMP_NETWORK": "tcp"}:
+            lender = service(self, devices=2)
+            status, out, err = self.run_client(lender, MOVER, variables)
+            self.assertEqual((status, out), (0, "mover: ok\n"), err)
 
     def move(self, **variables):
         """Two devices of LLVM's CUDA plugin, on the stand-in for the driver. What was moved, most of it in large parts."""

@@ -35,10 +35,11 @@ class remote_rights_test(remote_case):
         self.bystander.stdout.readline()
         self.addCleanup(self.bystander.kill)
 
-    def attempts(self, lender):
+    def attempts(self, lender, other=None):
+        """What regions may do, among it to process `other`, this test's own by default."""
         with tempfile.NamedTemporaryFile(prefix="rename-me-", delete=False) as file:
             self.addCleanup(lambda: [Path(file.name + end).unlink(missing_ok=True) for end in ("", ".moved")])
-        status, out, err = self.run_client(lender, [RIGHTS, str(self.bystander.pid), str(free_port()), file.name])
+        status, out, err = self.run_client(lender, [RIGHTS, str(other or self.bystander.pid), str(free_port()), file.name])
         self.assertEqual(status, 0, err)
         return dict(line.split() for line in out.splitlines())
 
@@ -61,6 +62,21 @@ class remote_rights_test(remote_case):
         for name in ALLOWED:
             self.assertEqual(found[name], "allowed", name)
         for name in refused:
+            self.assertIn(found[name], REFUSALS, name)
+
+    def test_confined_sessions_have_no_access_to_each_other(self):
+        lender = service(self, "--confine", "available", devices=2)
+        sibling = self.start_client(lender, [MISUSE, "busy"])
+        session = self.session_of(sibling)
+        found = self.attempts(lender, session)
+        self.assertIsNone(sibling.poll())
+        sibling.kill()
+        self.assert_gone(session)
+        lender.end()
+        lacks = lender.process.stderr.read()
+        if "no Landlock" in lacks:
+            self.skipTest(lacks)
+        for name in ("trace", "read_memory", *(() if "before Linux 6.12" in lacks else ("signal",))):
             self.assertIn(found[name], REFUSALS, name)
 
     def test_what_is_required_and_missing_is_an_error(self):

@@ -136,9 +136,9 @@ class remote_case(unittest.TestCase):
 class stand_in:
     """Listens as a service does and lets `answer`, called with each connection, say what comes back."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, port=0):
         self.answer = answer
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port))
         self.name = f"127.0.0.1:{self.listener.getsockname()[1]}"
         self.open = []
         threading.Thread(target=self.serve, daemon=True).start()
