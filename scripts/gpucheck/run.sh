@@ -162,8 +162,9 @@ find_blas() {
     mkdir "$work/blas"
     for version in 13 12 11; do
         found=$(timeout 30 find / \( -path /proc -o -path /sys -o -path "$work" \) -prune -o \
-            -name "libcublas.so.$version" -print 2>/dev/null | head -n 1)
-        [ -n "$found" ] && [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || continue
+            -name "libcublas.so.$version" -print -quit 2>/dev/null)
+        [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || found=
+        [ -n "$found" ] || continue
         ln -s "$found" "$(dirname "$found")/libcublasLt.so.$version" "$work/blas/"
         fact cublas "$found"
         break
