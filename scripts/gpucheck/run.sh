@@ -160,9 +160,10 @@ one_process() {
 find_blas() {
     [ -n "$driver" ] || return 0
     mkdir "$work/blas"
+    timeout 30 find / \( -path /proc -o -path /sys -o -path "$work" \) -prune -o -name 'libcublas.so.1[123]' -print \
+        >"$work/cublas" 2>/dev/null
     for version in 13 12 11; do
-        found=$(timeout 30 find / \( -path /proc -o -path /sys -o -path "$work" \) -prune -o \
-            -name "libcublas.so.$version" -print -quit 2>/dev/null)
+        found=$(sed -n "/[.]$version\$/{p;q;}" "$work/cublas")
         [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || found=
         [ -n "$found" ] || continue
         ln -s "$found" "$(dirname "$found")/libcublasLt.so.$version" "$work/blas/"
