@@ -424,9 +424,9 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
     return ompx_atomic_fetch(rank, target, operand, result, type, OMPX_REPLACE);
 }
 
-#include "diomp/wait.h"
-
 #include "diomp/group.h"
+#include "diomp/nonblocking.h"
+#include "diomp/wait.h"
 
 /* ---- Completion and synchronisation ---- */
 

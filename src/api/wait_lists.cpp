@@ -10,6 +10,12 @@ namespace {
 /// How many of the words must fulfil the comparison, and where the call stores which do.
 enum class quantifier { any, some, all };
 
+/// Where a wait or test of several words stores what it finds.
+struct word_results {
+    std::size_t *indices = nullptr;   ///< not for all; for any, one element
+    std::size_t *num_found = nullptr; ///< for some
+};
+
 /// The arguments of a wait or test of several words.
 struct word_call {
     const char *function;
@@ -23,8 +29,7 @@ struct word_call {
     ompx_cmp_t cmp;
     const void *values;
     std::size_t num_values;
-    std::size_t *indices = nullptr;   ///< not for all; for any, one element
-    std::size_t *num_found = nullptr; ///< for some
+    word_results to = {};
 };
 
 template <typename T>
@@ -38,9 +43,9 @@ template <typename T>
 bool collect_found(const api::word_list<T> &words, const word_call &given) {
     std::size_t found = 0;
     for (std::size_t i = words.find(0); i < words.count; i = words.find(i + 1)) {
-        given.indices[found++] = i;
+        given.to.indices[found++] = i;
     }
-    *given.num_found = found;
+    *given.to.num_found = found;
     return found > 0;
 }
 
@@ -52,7 +57,7 @@ template <typename T>
     switch (given.wanted) {
     case quantifier::any: {
         std::size_t const found = words.find(0);
-        *given.indices = found < words.count ? found : OMPX_NO_INDEX;
+        *given.to.indices = found < words.count ? found : OMPX_NO_INDEX;
         return found < words.count;
     }
     case quantifier::some:
@@ -97,8 +102,8 @@ status wait_for_several(runtime::runtime &running, const word_call &given) {
 /// Whether the arguments pass check_words(); without its messages.
 [[gnu::always_inline]] inline bool are_plain(const word_call &given) {
     std::size_t const size = api::integer_bytes(given.type);
-    bool const outputs = (given.wanted == quantifier::all || given.indices != nullptr) &&
-                         (given.wanted != quantifier::some || given.num_found != nullptr);
+    bool const outputs = (given.wanted == quantifier::all || given.to.indices != nullptr) &&
+                         (given.wanted != quantifier::some || given.to.num_found != nullptr);
     return size != 0 && given.variables != nullptr && given.values != nullptr && outputs &&
            api::is_comparison(given.cmp) && api::is_aligned(given.variables, size) &&
            given.count > 0 && (given.num_values == 1 || given.num_values == given.count);
@@ -110,10 +115,10 @@ status check_words(const word_call &given) {
         DIOMP_TRY(api::check_pointer(given.values, "values"));
     }
     if (given.wanted != quantifier::all) {
-        DIOMP_TRY(api::check_pointer(given.indices, "the result"));
+        DIOMP_TRY(api::check_pointer(given.to.indices, "the result"));
     }
     if (given.wanted == quantifier::some) {
-        DIOMP_TRY(api::check_pointer(given.num_found, "num_found"));
+        DIOMP_TRY(api::check_pointer(given.to.num_found, "num_found"));
     }
     if (given.count > 0 && given.num_values != 1 && given.num_values != given.count) {
         return error(OMPX_ERR_ARG,
@@ -171,14 +176,34 @@ extern "C" {
 
 int ompx_signal_wait_any(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value, size_t *index) noexcept {
-    return run_word_call({"ompx_signal_wait_any", DIOMP_SITE, true, quantifier::any, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1, index});
+    return run_word_call({"ompx_signal_wait_any",
+                          DIOMP_SITE,
+                          true,
+                          quantifier::any,
+                          OMPX_UINT64,
+                          signals,
+                          count,
+                          skip,
+                          cmp,
+                          &value,
+                          1,
+                          {index}});
 }
 
 int ompx_signal_wait_some(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                           uint64_t value, size_t *indices, size_t *num_found) noexcept {
-    return run_word_call({"ompx_signal_wait_some", DIOMP_SITE, true, quantifier::some, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1, indices, num_found});
+    return run_word_call({"ompx_signal_wait_some",
+                          DIOMP_SITE,
+                          true,
+                          quantifier::some,
+                          OMPX_UINT64,
+                          signals,
+                          count,
+                          skip,
+                          cmp,
+                          &value,
+                          1,
+                          {indices, num_found}});
 }
 
 int ompx_signal_wait_all(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
@@ -189,14 +214,34 @@ int ompx_signal_wait_all(const uint64_t *signals, size_t count, const int *skip,
 
 int ompx_signal_test_any(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value, size_t *index) noexcept {
-    return run_word_call({"ompx_signal_test_any", DIOMP_SITE, false, quantifier::any, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1, index});
+    return run_word_call({"ompx_signal_test_any",
+                          DIOMP_SITE,
+                          false,
+                          quantifier::any,
+                          OMPX_UINT64,
+                          signals,
+                          count,
+                          skip,
+                          cmp,
+                          &value,
+                          1,
+                          {index}});
 }
 
 int ompx_signal_test_some(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                           uint64_t value, size_t *indices, size_t *num_found) noexcept {
-    return run_word_call({"ompx_signal_test_some", DIOMP_SITE, false, quantifier::some, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1, indices, num_found});
+    return run_word_call({"ompx_signal_test_some",
+                          DIOMP_SITE,
+                          false,
+                          quantifier::some,
+                          OMPX_UINT64,
+                          signals,
+                          count,
+                          skip,
+                          cmp,
+                          &value,
+                          1,
+                          {indices, num_found}});
 }
 
 int ompx_signal_test_all(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
@@ -208,15 +253,35 @@ int ompx_signal_test_all(const uint64_t *signals, size_t count, const int *skip,
 int ompx_wait_until_any(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values,
                         size_t *index) noexcept {
-    return run_word_call({"ompx_wait_until_any", DIOMP_SITE, true, quantifier::any, type, variables,
-                          count, skip, cmp, values, num_values, index});
+    return run_word_call({"ompx_wait_until_any",
+                          DIOMP_SITE,
+                          true,
+                          quantifier::any,
+                          type,
+                          variables,
+                          count,
+                          skip,
+                          cmp,
+                          values,
+                          num_values,
+                          {index}});
 }
 
 int ompx_wait_until_some(const void *variables, ompx_type_t type, size_t count, const int *skip,
                          ompx_cmp_t cmp, const void *values, size_t num_values, size_t *indices,
                          size_t *num_found) noexcept {
-    return run_word_call({"ompx_wait_until_some", DIOMP_SITE, true, quantifier::some, type,
-                          variables, count, skip, cmp, values, num_values, indices, num_found});
+    return run_word_call({"ompx_wait_until_some",
+                          DIOMP_SITE,
+                          true,
+                          quantifier::some,
+                          type,
+                          variables,
+                          count,
+                          skip,
+                          cmp,
+                          values,
+                          num_values,
+                          {indices, num_found}});
 }
 
 int ompx_wait_until_all(const void *variables, ompx_type_t type, size_t count, const int *skip,
@@ -228,15 +293,35 @@ int ompx_wait_until_all(const void *variables, ompx_type_t type, size_t count, c
 int ompx_test_until_any(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values,
                         size_t *index) noexcept {
-    return run_word_call({"ompx_test_until_any", DIOMP_SITE, false, quantifier::any, type,
-                          variables, count, skip, cmp, values, num_values, index});
+    return run_word_call({"ompx_test_until_any",
+                          DIOMP_SITE,
+                          false,
+                          quantifier::any,
+                          type,
+                          variables,
+                          count,
+                          skip,
+                          cmp,
+                          values,
+                          num_values,
+                          {index}});
 }
 
 int ompx_test_until_some(const void *variables, ompx_type_t type, size_t count, const int *skip,
                          ompx_cmp_t cmp, const void *values, size_t num_values, size_t *indices,
                          size_t *num_found) noexcept {
-    return run_word_call({"ompx_test_until_some", DIOMP_SITE, false, quantifier::some, type,
-                          variables, count, skip, cmp, values, num_values, indices, num_found});
+    return run_word_call({"ompx_test_until_some",
+                          DIOMP_SITE,
+                          false,
+                          quantifier::some,
+                          type,
+                          variables,
+                          count,
+                          skip,
+                          cmp,
+                          values,
+                          num_values,
+                          {indices, num_found}});
 }
 
 int ompx_test_until_all(const void *variables, ompx_type_t type, size_t count, const int *skip,
