@@ -52,6 +52,7 @@ module diomp
     public :: ompx_register, ompx_unregister, ompx_remote_ptr
     public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
     public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until
+    public :: ompx_progress, ompx_signal_test, ompx_signal_wait_fetch
     public :: ompx_fence, ompx_barrier, ompx_waitRMA, ompx_waitALLRMA
     public :: ompx_lock, ompx_unlock, ompx_try_lock, ompx_lockt, ompx_unlockt, ompx_try_lockt
     public :: ompx_group_create, ompx_group_split, ompx_group_merge, ompx_group_dup, ompx_group_free

@@ -319,11 +319,9 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
     return ompx_atomic_fetch(rank, target, operand, result, type, OMPX_REPLACE);
 }
 
-/** Blocks until `*variable cmp *value` holds for the local *variable, a 32 or 64 bit integer. */
-OMPX_API_ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
-                              const void *value) OMPX_NOEXCEPT_;
-
 #include "diomp/group.h"
+#include "diomp/nonblocking.h"
+#include "diomp/wait.h"
 
 /* ---- Completion and synchronisation ---- */
 

@@ -28,5 +28,6 @@
 #include "diomp/memory.hpp"
 #include "diomp/symmetric_array.hpp"
 #include "diomp/types.hpp"
+#include "diomp/wait.hpp"
 
 #endif // DIOMP_HPP

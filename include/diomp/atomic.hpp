@@ -5,6 +5,7 @@
 
 #include "diomp.h"
 #include "diomp/error.hpp"
+#include "diomp/event.hpp"
 #include "diomp/global_ptr.hpp"
 #include "diomp/types.hpp"
 
@@ -58,6 +59,15 @@ public:
         requires std::integral<T>
     {
         return fetch(value, OMPX_BXOR);
+    }
+
+    /// Non-blocking: `before` receives the old value and must not be used until the event is
+    /// complete.
+    event fetch_nb(T value, ompx_op_t what, T &before) const {
+        ompx_event_t handle = nullptr;
+        detail::check(ompx_atomic_fetch_nb(where_.rank(), where_.address(), &value, &before,
+                                           type_v<T>, what, &handle));
+        return event(handle);
     }
 
     void add(T value) const { update(value, OMPX_SUM); }

@@ -6,7 +6,11 @@
 #include "diomp.h"
 #include "diomp/error.hpp"
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace diomp {
 inline namespace v1 {
@@ -57,6 +61,52 @@ private:
 
     ompx_event_t handle_ = nullptr;
 };
+
+namespace detail {
+
+/// The handles of events during a call of diomp.h; the events own them again afterwards.
+class borrowed_handles {
+public:
+    explicit borrowed_handles(std::span<event> events) : events_(events) {
+        handles_.reserve(events.size());
+        for (event &each : events) {
+            handles_.push_back(each.release());
+        }
+    }
+    ~borrowed_handles() {
+        for (std::size_t i = 0; i < handles_.size(); ++i) {
+            events_[i] = event(handles_[i]);
+        }
+    }
+    borrowed_handles(const borrowed_handles &) = delete;
+    borrowed_handles &operator=(const borrowed_handles &) = delete;
+    [[nodiscard]] ompx_event_t *data() noexcept { return handles_.data(); }
+
+private:
+    std::span<event> events_;
+    std::vector<ompx_event_t> handles_;
+};
+
+} // namespace detail
+
+/// Blocks until all events are complete. Throws the error of the first operation that failed.
+inline void wait_all(std::span<event> events) {
+    detail::borrowed_handles handles(events);
+    detail::check(ompx_event_wait_all(handles.data(), events.size()));
+}
+/// Blocks until an event is complete; its number, or nullopt if all are left out. Elements with
+/// skip[i] != 0 are left out; empty: none is. Empty events are complete.
+inline std::optional<std::size_t> wait_any(std::span<event> events,
+                                           std::span<const int> skip = {}) {
+    if (!skip.empty() && skip.size() != events.size()) {
+        detail::fail(OMPX_ERR_ARG, "wait_any: skip is not as long as the list of events");
+    }
+    detail::borrowed_handles handles(events);
+    std::size_t index = OMPX_NO_INDEX;
+    detail::check(ompx_event_wait_any(handles.data(), events.size(),
+                                      skip.empty() ? nullptr : skip.data(), &index));
+    return index == OMPX_NO_INDEX ? std::nullopt : std::optional(index);
+}
 
 } // namespace v1
 } // namespace diomp

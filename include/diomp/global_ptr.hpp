@@ -7,6 +7,7 @@
 #include "diomp/error.hpp"
 #include "diomp/event.hpp"
 #include "diomp/types.hpp"
+#include "diomp/wait.hpp"
 
 #include <array>
 #include <bit>
@@ -218,18 +219,6 @@ private:
 template <transferable T>
 [[nodiscard]] constexpr global_ptr<T> at(int rank, T *own) noexcept {
     return {rank, own};
-}
-
-/// Blocks until the comparison with the local *signal, changed by put_signal or atomics of any
-/// rank, holds.
-inline void signal_wait(const std::uint64_t *signal, ompx_cmp_t compare, std::uint64_t value) {
-    detail::check(ompx_signal_wait(signal, compare, value));
-}
-/// Blocks until the comparison with a local 32 or 64 bit integer holds.
-template <std::integral T>
-    requires(sizeof(T) == 4 || sizeof(T) == 8)
-void wait_until(const T *variable, ompx_cmp_t compare, std::type_identity_t<T> value) {
-    detail::check(ompx_wait_until(variable, type_v<T>, compare, &value));
 }
 
 } // namespace v1

@@ -16,4 +16,11 @@ struct location {
     transport::memory_kinds kinds = {}; ///< not both host: a network transfer of device memory
 };
 
+/// The location `offset` bytes after another one.
+[[nodiscard]] inline location at_offset(location of, std::size_t offset) {
+    of.remote_address += offset;
+    of.direct = of.direct == nullptr ? nullptr : of.direct + offset;
+    return of;
+}
+
 } // namespace diomp::memory

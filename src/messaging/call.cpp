@@ -11,9 +11,11 @@ call_service::call_service(engine &engine)
     : engine_(engine), reply_handler_(engine.add_handler(
                            [this](const transport::message &incoming) { on_reply(incoming); })) {}
 
-call_service::pending_call call_service::register_call() {
+call_service::pending_call
+call_service::register_call(std::function<void(const pending_reply &)> then) {
     pending_call call;
     call.rpc_reply = std::make_shared<pending_reply>();
+    call.rpc_reply->then = std::move(then);
     std::lock_guard const guard(mutex_);
     call.id = next_id_++;
     [[maybe_unused]] bool const is_new = pending_.emplace(call.id, call.rpc_reply).second;
@@ -45,6 +47,9 @@ void call_service::on_reply(const transport::message &incoming) {
     std::memcpy(rpc_reply->bytes.data(), body.data(),
                 std::min(body.size(), rpc_reply->bytes.size()));
     rpc_reply->done.store(true, std::memory_order_release);
+    if (rpc_reply->then) {
+        rpc_reply->then(*rpc_reply);
+    }
 }
 
 } // namespace diomp::messaging

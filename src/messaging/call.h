@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace diomp::messaging {
 
@@ -32,6 +34,7 @@ public:
     struct pending_reply {
         std::atomic<bool> done{false};
         std::array<std::byte, max_reply_bytes> bytes{};
+        std::function<void(const pending_reply &)> then; ///< called by the handler; may be empty
     };
     struct pending_call {
         std::uint64_t id = 0;
@@ -45,6 +48,22 @@ public:
         request.header.id = call.id;
         engine_.send(peer, handler, request);
         return call;
+    }
+
+    /// Sends `request`; the handler of the reply calls `then`, which must not block, once. Does not
+    /// wait.
+    template <typename Reply, typename Request>
+    void start_then(world_rank peer, transport::handler_id handler, Request request,
+                    std::function<void(const Reply &)> then) {
+        static_assert(sizeof(Reply) <= max_reply_bytes);
+        pending_call const call =
+            register_call([then = std::move(then)](const pending_reply &arrived) {
+                Reply reply;
+                std::memcpy(&reply, arrived.bytes.data(), sizeof(reply));
+                then(reply);
+            });
+        request.header.id = call.id;
+        engine_.send(peer, handler, request);
     }
 
     /// Waits for the reply of a started call. `describe` continues the sentence "timed out after 3
@@ -84,7 +103,7 @@ private:
         Reply reply;
     };
 
-    pending_call register_call();
+    pending_call register_call(std::function<void(const pending_reply &)> then = {});
     void abandon(std::uint64_t id);
     void on_reply(const transport::message &incoming);
 

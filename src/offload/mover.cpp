@@ -128,7 +128,8 @@ status mover::copy_on_stream(transfer_mode mode, world_rank rank, const accelera
     pending.peer = rank;
     pending.nbytes = nbytes;
     pending.dir = mode.dir;
-    pending.copy = [streams = by.streams, ticket = started.take()]() -> std::optional<status> {
+    pending.poll_outcome = [streams = by.streams,
+                            ticket = started.take()]() -> std::optional<status> {
         auto const done = streams->is_done(ticket);
         if (done) {
             return done.value() ? std::optional(status{}) : std::nullopt;

@@ -45,6 +45,14 @@ void ack_window::close(std::uint64_t number, world_rank peer, int failure) {
     lowest_.store(lowest, std::memory_order_release);
 }
 
+bool ack_window::is_closed(std::uint64_t number) {
+    if (all_closed_before(number + 1)) {
+        return true;
+    }
+    std::lock_guard const guard(mutex_);
+    return number < lowest_.load(std::memory_order_relaxed) || closed_.test(number % capacity);
+}
+
 status ack_window::take_failure() {
     if (!failed_.load(std::memory_order_relaxed)) [[likely]] {
         return {};

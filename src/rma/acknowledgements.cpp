@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/acknowledgements.h"
 
+#include "rma/event.h"
+
 #include <cstring>
+#include <memory>
+#include <optional>
 
 namespace diomp::rma {
 
@@ -28,6 +32,29 @@ status acknowledgements::wait() {
             [] { return std::string("waiting for signals and atomic operations to arrive"); }));
     }
     return own_.take_failure();
+}
+
+ompx_event_t acknowledgements::event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
+                                        const char *operation) {
+    if (own_.is_closed(number)) {
+        return nullptr;
+    }
+    auto made = std::make_unique<ompx_event>();
+    made->pending_transfer = std::make_shared<pending_transfer>();
+    pending_transfer &transfer = *made->pending_transfer;
+    transfer.peer = peer;
+    transfer.nbytes = nbytes;
+    transfer.operation = operation;
+    transfer.poll_outcome = [this, number]() -> std::optional<status> {
+        if (own_.is_closed(number)) {
+            return status{};
+        }
+        if (engine_.failure().is_set()) { // a lost rank acknowledges nothing
+            return status(error(OMPX_ERR_PEER, engine_.failure().reason()));
+        }
+        return std::nullopt;
+    };
+    return made.release();
 }
 
 void acknowledgements::send(world_rank requester, std::uint64_t number, int failure) {

@@ -9,6 +9,26 @@
 #include <cstring>
 
 namespace diomp::rma {
+namespace {
+
+target_request make_request(request_kind what, const memory::location &target, const void *operand,
+                            const void *desired, ompx_type_t type, ompx_op_t op, std::size_t size) {
+    target_request request;
+    request.what = what;
+    request.type = type;
+    request.op = op;
+    request.nbytes = static_cast<std::uint32_t>(size);
+    request.address = target.remote_address;
+    if (operand != nullptr) {
+        std::memcpy(request.operand.data(), operand, size);
+    }
+    if (desired != nullptr) {
+        std::memcpy(request.desired.data(), desired, size);
+    }
+    return request;
+}
+
+} // namespace
 
 result<memory::location> atomics::locate(world_rank peer, void *target, std::size_t size) {
     if (reinterpret_cast<std::uintptr_t>(target) % size != 0) {
@@ -35,8 +55,10 @@ status atomics::fetch(world_rank peer, void *target, const void *operand, void *
         engine_.wake_for_store(peer);
         return {};
     }
-    return run_at_target(request_kind::fetch, peer, location.value(), operand, nullptr, result,
-                         type, op, size.value());
+    return run_at_target(peer, location.value(),
+                         make_request(request_kind::fetch, location.value(), operand, nullptr, type,
+                                      op, size.value()),
+                         result);
 }
 
 status atomics::compare_swap(world_rank peer, void *target, const void *expected,
@@ -54,39 +76,86 @@ status atomics::compare_swap(world_rank peer, void *target, const void *expected
         engine_.wake_for_store(peer);
         return {};
     }
-    return run_at_target(request_kind::compare_swap, peer, location.value(), expected, desired,
-                         result, type, OMPX_REPLACE, size.value());
+    return run_at_target(peer, location.value(),
+                         make_request(request_kind::compare_swap, location.value(), expected,
+                                      desired, type, OMPX_REPLACE, size.value()),
+                         result);
 }
 
-status atomics::run_at_target(request_kind what, world_rank peer, const memory::location &target,
-                              const void *operand, const void *desired, void *result,
-                              ompx_type_t type, ompx_op_t op, std::size_t size) {
-    target_request request;
-    request.what = what;
-    request.type = type;
-    request.op = op;
-    request.nbytes = static_cast<std::uint32_t>(size);
-    request.address = target.remote_address;
-    if (operand != nullptr) {
-        std::memcpy(request.operand.data(), operand, size);
-    }
-    if (desired != nullptr) {
-        std::memcpy(request.desired.data(), desired, size);
-    }
+status atomics::run_at_target(world_rank peer, const memory::location &target,
+                              const target_request &request, void *result) {
     if (result == nullptr && target.in_segment) {
-        return requests_.send(peer, request);
+        DIOMP_TRY(requests_.send(peer, request));
+        return {};
     }
     auto reply = requests_.call(peer, request, [&] {
         return fmt::format("waiting for rank {} to perform an atomic operation", peer.value());
     });
     DIOMP_TRY(reply);
     if (reply.value().refused != 0) {
-        return remote_.refused(peer, target, size);
+        return remote_.refused(peer, target, request.nbytes);
     }
     if (result != nullptr) {
-        std::memcpy(result, reply.value().old.data(), size);
+        std::memcpy(result, reply.value().old.data(), request.nbytes);
     }
     return {};
+}
+
+status atomics::start_at_target(world_rank peer, const target_request &request, void *result,
+                                ompx_event_t *event) {
+    auto number =
+        result == nullptr ? requests_.send(peer, request) : requests_.start(peer, request, result);
+    DIOMP_TRY(number);
+    if (event != nullptr) {
+        *event =
+            requests_.acks().event_of(number.value(), peer, request.nbytes, "an atomic operation");
+    }
+    return {};
+}
+
+status atomics::start_fetch(world_rank peer, void *target, const void *operand, void *result,
+                            ompx_type_t type, ompx_op_t op, ompx_event_t *event) {
+    auto size = check_atomic(type, op);
+    DIOMP_TRY(size);
+    auto location = locate(peer, target, size.value());
+    DIOMP_TRY(location);
+    if (completes_here(location.value())) {
+        DIOMP_TRY(fetch(peer, target, operand, result, type, op));
+        return finish_native(peer, location.value(), result, event);
+    }
+    return start_at_target(peer,
+                           make_request(request_kind::fetch, location.value(), operand, nullptr,
+                                        type, op, size.value()),
+                           result, event);
+}
+
+status atomics::start_compare_swap(world_rank peer, void *target, const void *expected,
+                                   const void *desired, void *result, ompx_type_t type,
+                                   ompx_event_t *event) {
+    auto size = check_atomic(type, OMPX_REPLACE);
+    DIOMP_TRY(size);
+    auto location = locate(peer, target, size.value());
+    DIOMP_TRY(location);
+    if (completes_here(location.value())) {
+        DIOMP_TRY(compare_swap(peer, target, expected, desired, result, type));
+        return finish_native(peer, location.value(), result, event);
+    }
+    return start_at_target(peer,
+                           make_request(request_kind::compare_swap, location.value(), expected,
+                                        desired, type, OMPX_REPLACE, size.value()),
+                           result, event);
+}
+
+/// The network's atomic operations without a result are complete at the target after a flush only.
+status atomics::finish_native(world_rank peer, const memory::location &target, const void *result,
+                              ompx_event_t *event) {
+    if (event == nullptr) {
+        return {};
+    }
+    *event = nullptr;
+    return result == nullptr && native_.apply_to(target) && remote_.is_remote(peer)
+               ? remote_.flush(peer)
+               : status{};
 }
 
 } // namespace diomp::rma

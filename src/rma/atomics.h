@@ -23,14 +23,30 @@ public:
     status compare_swap(world_rank peer, void *target, const void *expected, const void *desired,
                         void *result, ompx_type_t type);
 
+    /// Nonblocking forms. *event is null if the operation is complete on return: on mapped memory,
+    /// and by the network's atomics. With a null `event` the next fence completes the operation.
+    /// `result` must live until then.
+    status start_fetch(world_rank peer, void *target, const void *operand, void *result,
+                       ompx_type_t type, ompx_op_t op, ompx_event_t *event);
+    status start_compare_swap(world_rank peer, void *target, const void *expected,
+                              const void *desired, void *result, ompx_type_t type,
+                              ompx_event_t *event);
+
     /// Also checks the alignment.
     result<memory::location> locate(world_rank peer, void *target, std::size_t size);
     [[nodiscard]] native_atomics &native() { return native_; }
 
 private:
-    status run_at_target(request_kind what, world_rank peer, const memory::location &target,
-                         const void *operand, const void *desired, void *result, ompx_type_t type,
-                         ompx_op_t op, std::size_t size);
+    /// Whether the calling thread completes operations on this target in the call.
+    [[nodiscard]] bool completes_here(const memory::location &target) const {
+        return target.direct != nullptr || native_.apply_to(target);
+    }
+    status run_at_target(world_rank peer, const memory::location &target,
+                         const target_request &request, void *result);
+    status finish_native(world_rank peer, const memory::location &target, const void *result,
+                         ompx_event_t *event);
+    status start_at_target(world_rank peer, const target_request &request, void *result,
+                           ompx_event_t *event);
 
     memory::address_space &space_;
     messaging::engine &engine_;

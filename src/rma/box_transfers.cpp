@@ -47,17 +47,11 @@ result<path> box_transfers::move_runs_at(direction dir, world_rank peer,
                                          const memory::location &location, void *local,
                                          std::span<const run> runs) {
     auto *const here = static_cast<std::byte *>(local);
-    auto const location_of = [&location](const run &each) {
-        memory::location at = location;
-        at.remote_address += each.remote;
-        at.direct = at.direct == nullptr ? nullptr : at.direct + each.remote;
-        return at;
-    };
     if (!remote_.is_remote(peer)) {
         path taken = path::self;
         for (const run &each : runs) {
-            auto moved =
-                blocking_.move_at(dir, peer, location_of(each), here + each.local, each.nbytes);
+            auto moved = blocking_.move_at(dir, peer, at_offset(location, each.remote),
+                                           here + each.local, each.nbytes);
             DIOMP_TRY(moved);
             taken = moved.value();
         }
@@ -70,8 +64,8 @@ result<path> box_transfers::move_runs_at(direction dir, world_rank peer,
     for (const run &each : runs) {
         extent = std::max(extent, each.remote + each.nbytes);
         if (started) {
-            started = remote_.begin(dir, peer, location_of(each), here + each.local, each.nbytes,
-                                    pooled_completion.count());
+            started = remote_.begin(dir, peer, at_offset(location, each.remote), here + each.local,
+                                    each.nbytes, pooled_completion.count());
         }
     }
     // Also after an error: transfers that have started still use the caller's array.
@@ -81,18 +75,16 @@ result<path> box_transfers::move_runs_at(direction dir, world_rank peer,
     return remote_transfers::path_of(location);
 }
 
-/// All rows in one call if the conduit supports that, otherwise run by run.
 result<path> box_transfers::move_remote_box(direction dir, world_rank peer,
                                             const memory::location &location, std::byte *local,
                                             const box_walk &walk) {
     messaging::pooled_completion pooled_completion;
-    auto together = remote_.begin_rows(dir, peer, location, local, walk, pooled_completion.count());
-    DIOMP_TRY(together);
-    if (together.value()) {
-        DIOMP_TRY(remote_.wait_for(dir, peer, location, walk.remote_extent(), pooled_completion));
-        return path::conduit;
-    }
-    return move_runs_at(dir, peer, location, local, walk.runs());
+    status started = remote_.begin_box(dir, peer, location, local, walk, pooled_completion.count());
+    // Also after an error: transfers that have started still use the caller's array.
+    status ended = remote_.wait_for(dir, peer, location, walk.remote_extent(), pooled_completion);
+    DIOMP_TRY(std::move(started));
+    DIOMP_TRY(std::move(ended));
+    return remote_transfers::path_of(location);
 }
 
 } // namespace diomp::rma

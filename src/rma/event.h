@@ -18,7 +18,7 @@
 
 namespace diomp::rma {
 
-/// The transfer through the network, or the device copy, of an event. Lives as long as the event,
+/// The operation of an event that completes by polling. Lives as long as the event,
 /// also after a wait that failed.
 struct pending_transfer {
     transport::completion count;
@@ -27,9 +27,11 @@ struct pending_transfer {
     std::size_t nbytes = 0;
     std::chrono::steady_clock::time_point begin; ///< set if transfers are traced
     direction dir = direction::put;
-    /// Polls the outcome of a device copy; empty for a transfer through the network.
-    std::function<std::optional<status>()> copy;
-    bool flush_due = false; ///< a put without a flush so far
+    /// Polls the outcome of a device copy, or of an operation that the target acknowledges; empty
+    /// for a transfer through the network.
+    std::function<std::optional<status>()> poll_outcome;
+    bool flush_due = false;          ///< a put without a flush so far
+    const char *operation = nullptr; ///< a literal, "an atomic operation"; null: as `dir`
 };
 
 /// Completion of the local buffer: reusable once done. Null if it is reusable already.

@@ -3,13 +3,20 @@
 
 #include "memory/memory.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 std::string ompx_event::describe() const {
-    return pending_transfer == nullptr
-               ? "waiting for an event"
-               : diomp::rma::remote_transfers::describe(
-                     pending_transfer->dir, pending_transfer->peer, pending_transfer->nbytes);
+    if (pending_transfer == nullptr) {
+        return "waiting for an event";
+    }
+    diomp::rma::pending_transfer const &transfer = *pending_transfer;
+    return transfer.operation == nullptr
+               ? diomp::rma::remote_transfers::describe(transfer.dir, transfer.peer,
+                                                        transfer.nbytes)
+               : fmt::format("waiting for {} of {} bytes at rank {}", transfer.operation,
+                             transfer.nbytes, transfer.peer.value());
 }
 
 namespace diomp::rma {
@@ -102,6 +109,51 @@ result<path> nonblocking_transfers::start_implicit(direction dir, world_rank pee
     return remote_transfers::path_of(location);
 }
 
+void nonblocking_transfers::abandon(const std::shared_ptr<transport::completion> &count) {
+    engine_.on_completion(count, [] {}); // keeps it alive if the wait ends by an error
+    static_cast<void>(engine_.wait_for_network(
+        [&count] { return count->is_done(); },
+        [] { return std::string("waiting for the rest of a box whose transfer has failed"); }));
+}
+
+result<path> nonblocking_transfers::start_box_at(direction dir, world_rank peer,
+                                                 const memory::location &location, void *local,
+                                                 const box_walk &walk, ompx_event_t *event) {
+    auto *const here = static_cast<std::byte *>(local);
+    bool const flushes = dir == direction::put && location.in_segment;
+    if (event == nullptr) {
+        auto transfer = implicit_.begin(false);
+        // After an error, the next fence waits for the runs that have started.
+        DIOMP_TRY(remote_.begin_box(dir, peer, location, here, walk, transfer.count()));
+        return remote_transfers::path_of(location);
+    }
+    auto made = std::make_unique<ompx_event>();
+    made->pending_transfer = std::make_shared<pending_transfer>();
+    pending_transfer &transfer = *made->pending_transfer;
+    transfer.peer = peer;
+    transfer.location = location;
+    transfer.nbytes = walk.remote_extent();
+    transfer.dir = dir;
+    transfer.begin = now_if_observed();
+    transfer.flush_due = flushes;
+    status started = remote_.begin_box(dir, peer, location, here, walk, transfer.count);
+    if (!started) {
+        abandon({made->pending_transfer, &transfer.count});
+        return started.take_failure();
+    }
+    ompx_event *const given = made.release();
+    advance(*given); // also starts the flush
+    if (given->is_done()) {
+        status outcome = std::move(given->outcome);
+        given->release();
+        DIOMP_TRY(std::move(outcome));
+        *event = nullptr;
+    } else {
+        *event = given;
+    }
+    return remote_transfers::path_of(location);
+}
+
 void nonblocking_transfers::advance(ompx_event &event) {
     if (event.pending_transfer == nullptr || event.is_done()) {
         return;
@@ -111,8 +163,8 @@ void nonblocking_transfers::advance(ompx_event &event) {
         transfer.flush_due = false;
         remote_.flush_into(transfer.peer, transfer.count);
     }
-    if (transfer.copy) {
-        if (auto outcome = transfer.copy()) {
+    if (transfer.poll_outcome) {
+        if (auto outcome = transfer.poll_outcome()) {
             event.complete(std::move(*outcome));
         }
         return;

@@ -47,6 +47,9 @@ public:
     result<path> start_at(direction dir, world_rank peer, const memory::location &location,
                           void *local, std::size_t nbytes, ompx_event_t *event,
                           local_completion *local_done = nullptr);
+    /// A put or get of a box at a remote rank, whose remote side is located already; see start_at.
+    result<path> start_box_at(direction dir, world_rank peer, const memory::location &location,
+                              void *local, const box_walk &walk, ompx_event_t *event);
     /// Waits until these are done. Failures are reported by the transfers' events and fences.
     status wait_for_local_completion(std::span<const local_completion> completions);
     /// Completes the event if its transfer has arrived. To be called before each test of an event,
@@ -70,6 +73,9 @@ private:
                        std::size_t nbytes, ompx_event_t *event);
     result<path> start_implicit(direction dir, world_rank peer, const memory::location &location,
                                 void *local, std::size_t nbytes, local_completion *local_done);
+    /// Waits for the runs that have started of a box of which one could not start: they still use
+    /// the caller's array.
+    void abandon(const std::shared_ptr<transport::completion> &count);
     result<path> move_then(direction dir, world_rank peer, const void *remote, void *local,
                            std::size_t nbytes, continuation then);
     /// Begin of a transfer for the observer; unset without one.

@@ -60,6 +60,24 @@ result<bool> remote_transfers::begin_rows(direction dir, world_rank peer,
                                  : network->get_rows(peer, there, here, walk.rows(), count);
 }
 
+status remote_transfers::begin_box(direction dir, world_rank peer, const memory::location &location,
+                                   std::byte *local, const box_walk &walk,
+                                   transport::completion &count) {
+    auto together = begin_rows(dir, peer, location, local, walk, count);
+    DIOMP_TRY(together);
+    status started;
+    if (!together.value()) {
+        walk.for_each_run(
+            [&](std::size_t remote_offset, std::size_t local_offset, std::size_t nbytes) {
+                if (started) {
+                    started = begin(dir, peer, at_offset(location, remote_offset),
+                                    local + local_offset, nbytes, count);
+                }
+            });
+    }
+    return started;
+}
+
 status remote_transfers::wait_for(direction dir, world_rank peer, const memory::location &location,
                                   std::size_t nbytes,
                                   messaging::pooled_completion &pooled_completion) {

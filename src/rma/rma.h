@@ -42,6 +42,11 @@ public:
         return move(direction::get, peer, remote, local, nbytes);
     }
 
+    /// A nonblocking put or get of a box. *event is null if it is complete on return; with a null
+    /// `event` the next fence completes it.
+    result<path> start_box(direction dir, world_rank peer, const void *remote, void *local,
+                           const box &shape, ompx_event_t *event);
+
     [[nodiscard]] blocking_transfers &blocking() { return blocking_; }
     [[nodiscard]] box_transfers &boxes() { return boxes_; }
     [[nodiscard]] nonblocking_transfers &nonblocking() { return nonblocking_; }

@@ -16,13 +16,28 @@ target_requests::target_requests(const memory::segment &own, const memory::direc
     : own_(own), directory_(directory), engine_(engine), calls_(calls), acks_(acks),
       handler_(engine.add_handler([this](const transport::message &m) { on_request(m); })) {}
 
-status target_requests::send(world_rank peer, target_request request) {
+result<std::uint64_t> target_requests::send(world_rank peer, target_request request) {
     auto number = acks_.open();
     DIOMP_TRY(number);
     request.header.id = number.value();
     request.acknowledge = 1;
     engine_.send(peer, handler_, request);
-    return {};
+    return number;
+}
+
+result<std::uint64_t> target_requests::start(world_rank peer, const target_request &request,
+                                             void *old) {
+    auto number = acks_.open();
+    DIOMP_TRY(number);
+    calls_.start_then<target_reply>(
+        peer, handler_, request,
+        [this, peer, old, nbytes = request.nbytes, id = number.value()](const target_reply &reply) {
+            if (reply.refused == 0) {
+                std::memcpy(old, reply.old.data(), nbytes);
+            }
+            acks_.own().close(id, peer, reply.refused != 0 ? OMPX_ERR_ADDRESS : 0);
+        });
+    return number;
 }
 
 void target_requests::on_request(const transport::message &incoming) {

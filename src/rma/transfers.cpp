@@ -27,6 +27,24 @@ result<path> transfers::move(direction dir, world_rank peer, const void *remote,
     return blocking_.move_at(dir, peer, location.value(), local, nbytes);
 }
 
+result<path> transfers::start_box(direction dir, world_rank peer, const void *remote, void *local,
+                                  const box &shape, ompx_event_t *event) {
+    auto made = box_walk::make(shape);
+    DIOMP_TRY(made);
+    box_walk const &walk = made.value();
+    if (event != nullptr) {
+        *event = nullptr;
+    }
+    if (walk.empty()) {
+        return path::self;
+    }
+    auto location = space_.locate(peer, remote, walk.remote_extent());
+    DIOMP_TRY(location);
+    return remote_.is_remote(peer)
+               ? nonblocking_.start_box_at(dir, peer, location.value(), local, walk, event)
+               : boxes_.move_box_at(dir, peer, location.value(), local, walk);
+}
+
 status transfers::flush(world_rank peer) {
     if (remote_.is_remote(peer)) {
         DIOMP_TRY(remote_.flush(peer));

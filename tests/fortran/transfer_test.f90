@@ -200,13 +200,19 @@ contains
     subroutine signals()
         real(c_double), pointer :: a(:)
         integer(c_int64_t), pointer :: signal(:)
+        integer(c_int64_t) :: found
         call succeed(ompx_allocate(a, [64]), "allocate")
         call succeed(ompx_allocate(signal, [1]), "allocate")
         a = 0
         signal = 0
         call succeed(ompx_barrier(), "barrier")
         call succeed(ompx_put_signal(next, a, spread(7.5d0 + me, 1, 64), signal(1), 1_c_int64_t, OMPX_SIGNAL_ADD), "signal")
+        do while (ompx_signal_test(signal(1), OMPX_CMP_GE, 1_c_int64_t) == 0)
+            call succeed(ompx_progress(), "progress")
+        end do
         call succeed(ompx_signal_wait(signal(1), OMPX_CMP_GE, 1_c_int64_t), "signal_wait")
+        call succeed(ompx_signal_wait_fetch(signal(1), OMPX_CMP_NE, 0_c_int64_t, found), "signal_wait_fetch")
+        call check(found == 1, "the value that ended the wait")
         call check(all(a == 7.5d0 + before), "who sees the signal sees the data")
         call succeed(ompx_barrier(), "barrier")
         call succeed(ompx_deallocate(signal), "deallocate")

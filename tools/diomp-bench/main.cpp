@@ -3,6 +3,7 @@
 #include "base/tool_main.h"
 #include "bench/memory_use.h"
 #include "diomp_library.h"
+#include "polling.h"
 #include "remote.h"
 #include "startup.h"
 
@@ -34,6 +35,8 @@ int run(int argc, char **argv) {
         "Run it under diomp-run; rank 0 reports.",
         argc, argv,
         {.subcommands = {{"memcpy", "memcpy and streaming stores into and from rank 1's memory"},
+                         {"poll",
+                          "a test and a wait whose condition holds, and progress, on rank 0"},
                          {"startup", "start and end of a whole job of --startup-ranks ranks"},
                          {"remote",
                           "puts to a remote device, inline in messages and zero-copy; finds "
@@ -44,7 +47,7 @@ int run(int argc, char **argv) {
              {"--contacts", "of hello: ranks that each rank puts to before it prints", &num_peers,
               0, 1 << 20}}});
     if (wanted.all) {
-        wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "startup"});
+        wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "poll", "startup"});
     }
     if (wanted.wants("hello")) {
         int status = ompx_barrier();
@@ -57,6 +60,9 @@ int run(int argc, char **argv) {
     diomp_library library;
     report results = make_report(library);
     run_suite(library, wanted, results);
+    if (wanted.wants("poll") && library.rank() == 0) {
+        measure_polling(wanted.how, results);
+    }
     // This benchmark starts jobs of its own; the other ranks of this job wait.
     bool ok = true;
     if (wanted.wants("startup") && library.rank() == 0) {

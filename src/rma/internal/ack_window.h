@@ -33,6 +33,8 @@ public:
     [[nodiscard]] bool all_closed_before(std::uint64_t number) const {
         return lowest_.load(std::memory_order_acquire) >= number;
     }
+    /// Whether this number, which was given, is acknowledged.
+    [[nodiscard]] bool is_closed(std::uint64_t number);
     /// Takes the first failure since the last call.
     status take_failure();
 

@@ -19,6 +19,10 @@ public:
     /// Waits until all operations that began before this call are acknowledged; returns the first
     /// failure since the last call.
     status wait();
+    /// An event that is complete once the operation `number` is acknowledged; null if it is. A
+    /// failure at the target is reported by the next wait(). `operation`: see pending_transfer.
+    ompx_event_t event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
+                          const char *operation);
 
     /// Acknowledges an operation of another rank, at the target. Does not block.
     void send(world_rank requester, std::uint64_t number, int failure);

@@ -36,6 +36,10 @@ public:
     /// Starts all rows of a box in one operation. False: the conduit cannot, nothing was started.
     result<bool> begin_rows(direction dir, world_rank peer, const memory::location &location,
                             std::byte *local, const box_walk &walk, transport::completion &count);
+    /// Starts all runs of a box, in one operation if the conduit can. After an error, the runs
+    /// that have started still use `local` and are pending in `count`.
+    status begin_box(direction dir, world_rank peer, const memory::location &location,
+                     std::byte *local, const box_walk &walk, transport::completion &count);
     /// Waits for a transfer that was started. `location` and `nbytes` are for the error.
     status wait_for(direction dir, world_rank peer, const memory::location &location,
                     std::size_t nbytes, messaging::pooled_completion &pooled_completion);

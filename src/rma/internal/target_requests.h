@@ -52,8 +52,14 @@ public:
     result<target_reply> call(world_rank peer, const target_request &request, Describe &&describe) {
         return calls_.call<target_reply>(peer, handler_, request, std::forward<Describe>(describe));
     }
-    /// Sends a request without a reply; the next fence waits for its acknowledgement.
-    status send(world_rank peer, target_request request);
+    /// Sends a request without a reply; the next fence waits for its acknowledgement. Returns its
+    /// number in the ack window.
+    result<std::uint64_t> send(world_rank peer, target_request request);
+    /// Sends a request whose reply writes the old value to `old`, request.nbytes bytes. The next
+    /// fence waits for it. Returns its number in the ack window.
+    result<std::uint64_t> start(world_rank peer, const target_request &request, void *old);
+    /// Where these numbers are acknowledged.
+    [[nodiscard]] acknowledgements &acks() { return acks_; }
 
 private:
     void on_request(const transport::message &incoming);
