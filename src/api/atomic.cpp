@@ -37,10 +37,9 @@ std::string describe(ompx_cmp_t cmp) {
                               : std::to_string(static_cast<int>(cmp));
 }
 
+/// Checks the variable and the comparison of a wait or test.
 template <typename T>
-status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cmp,
-                  const void *value) {
-    constexpr const char *words[] = {"==", "!=", ">", ">=", "<", "<="};
+status check_wait(const void *variable, ompx_cmp_t cmp) {
     if (!is_comparison(cmp)) {
         return error(OMPX_ERR_ARG, fmt::format("{} is not a comparison", static_cast<int>(cmp)),
                      "pass one of OMPX_CMP_EQ .. LE");
@@ -50,6 +49,14 @@ status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cm
                      fmt::format("the variable is not aligned to its {} bytes", sizeof(T)),
                      "declare it with its type, or align the allocation");
     }
+    return {};
+}
+
+template <typename T>
+status wait_until(runtime::runtime &running, const void *variable, ompx_cmp_t cmp,
+                  const void *value) {
+    constexpr const char *words[] = {"==", "!=", ">", ">=", "<", "<="};
+    DIOMP_TRY(check_wait<T>(variable, cmp));
     auto const *cell = static_cast<const T *>(variable);
     T wanted;
     std::memcpy(&wanted, value, sizeof(wanted));
@@ -120,6 +127,28 @@ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value) noe
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(signal, "signal"));
             return wait_until<std::uint64_t>(running, signal, cmp, &value);
+        });
+}
+
+int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value, int *done) noexcept {
+    return api::call(
+        "ompx_signal_test", DIOMP_SITE,
+        [&] {
+            return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal), describe(cmp),
+                               value);
+        },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_pointer(signal, "signal"));
+            DIOMP_TRY(api::check_pointer(done, "done"));
+            DIOMP_TRY(check_wait<std::uint64_t>(signal, cmp));
+            auto const holds = [&] {
+                return compare(__atomic_load_n(signal, __ATOMIC_ACQUIRE), cmp, value);
+            };
+            if (!holds()) {
+                running.connection().engine().poll();
+            }
+            *done = holds() ? 1 : 0;
+            return {};
         });
 }
 
