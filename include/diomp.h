@@ -248,12 +248,13 @@ OMPX_API_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_;
 /*
  * Transfers within a node are usually complete on return; the inline functions below then avoid a
  * call. DIOMP_STATS does not count such waits and interposed libraries do not see them. Define
- * OMPX_NO_INLINE before the include to always call the library.
+ * OMPX_NO_INLINE before the include to always call the library. Code for GPUs has functions of its
+ * own (diomp/device.h).
  */
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-nullptr) */
 OMPX_API_ int ompx_event_test_started_(ompx_event_t *event, int *done) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_event_wait_started_(ompx_event_t *event) OMPX_NOEXCEPT_;
-#if !defined(OMPX_NO_INLINE)
+#if !defined(OMPX_NO_INLINE) && !defined(__NVPTX__) && !defined(__AMDGCN__)
 #define OMPX_IN_LINE_ extern __inline__ __attribute__((gnu_inline))
 OMPX_IN_LINE_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
     if (event == NULL || *event != NULL || done == NULL) {

@@ -93,10 +93,10 @@ DIOMP_GPU_ int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes,
     }
     return ompx_get(dst, rank, src, nbytes);
 }
-DIOMP_GPU_ int ompx_event_test_started_(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
+DIOMP_GPU_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
     return event == 0 || *event != 0 || done == 0 ? OMPX_ERR_ARG : (*done = 1, OMPX_SUCCESS);
 }
-DIOMP_GPU_ int ompx_event_wait_started_(ompx_event_t *event) OMPX_NOEXCEPT_ {
+DIOMP_GPU_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_ {
     return event == 0 || *event != 0 ? OMPX_ERR_ARG : OMPX_SUCCESS;
 }
 

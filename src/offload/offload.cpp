@@ -3,6 +3,7 @@
 
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/bounce_server.h"
+#include "offload/device_endpoints.h"
 #include "offload/mover.h"
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"
@@ -31,7 +32,10 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       translator_(std::make_unique<offload::translator>(openmp_, segments_, directory_, *variables_,
                                                         space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
-                                              *bounce_, allocator_.inflight())) {
+                                              *bounce_, allocator_.inflight())),
+      endpoints_(std::make_unique<device_endpoints>(segments_.table(), directory_, *paths_, engine,
+                                                    calls, arena, job)) {
+    engine.on_failure([this] { endpoints_->break_waits(OMPX_ERR_PEER); });
     transfers.device_copies().set_idle_query(
         [&all = preregistered.devices()] { return all.poll(); });
 }

@@ -16,6 +16,7 @@ namespace diomp::offload {
 
 class bounce_requester;
 class bounce_server;
+class device_endpoints;
 class mover;
 class path_selector;
 class stream_copies;
@@ -49,6 +50,7 @@ public:
     [[nodiscard]] offload::variables &variables() { return *variables_; }
     [[nodiscard]] stream_copies &copies() { return *copies_; }
     [[nodiscard]] offload::translator &translator() { return *translator_; }
+    [[nodiscard]] device_endpoints &endpoints() { return *endpoints_; }
     [[nodiscard]] offload::mover &mover() { return *mover_; }
 
 private:
@@ -63,6 +65,7 @@ private:
     device_allocator allocator_;
     std::unique_ptr<offload::translator> translator_;
     std::unique_ptr<offload::mover> mover_;
+    std::unique_ptr<device_endpoints> endpoints_;
 };
 
 } // namespace diomp::offload
