@@ -38,6 +38,8 @@ diomp_device_endpoint(void) {
     return diomp_device_endpoint_pointer;
 }
 
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wstatic-in-inline" /* the functions are always inlined */
 #define DIOMP_GPU_ extern __inline__ __attribute__((gnu_inline, always_inline))
 
 /* The record, or OMPX_ERR_STATE from the calling function. */
@@ -153,6 +155,7 @@ DIOMP_GPU_ int ompx_atomic_compare_swap(int rank, void *target, const void *expe
     DIOMP_OWN_ENDPOINT_(own)
     return diomp_device_compare_swap(own, rank, target, expected, desired, result, type);
 }
+#pragma clang diagnostic pop
 #endif /* GPU */
 
 /* ---- Transfers by all threads of a team ---- */
