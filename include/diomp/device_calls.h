@@ -388,50 +388,56 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait_until(struct diomp_endpoint *own, const
 
 /* ---- Atomics ---- */
 
-/* One type: *result = *at; *at = *at op *operand. */
-#define DIOMP_ATOMIC_CASE_(op_, name)                                                              \
+/* Operators on the bits of a word, and those that depend on its type. */
+#define DIOMP_ATOMIC_BITS_(op_, function)                                                          \
     case op_:                                                                                      \
-        old = diomp_fetch_##name(at, value);                                                       \
+        word = function(at, word);                                                                 \
         break;
-#define DIOMP_ATOMIC_BITS_(bits)                                                                   \
-    DIOMP_ATOMIC_CASE_(OMPX_BAND, and_##bits)                                                      \
-    DIOMP_ATOMIC_CASE_(OMPX_BOR, or_##bits)                                                        \
-    DIOMP_ATOMIC_CASE_(OMPX_BXOR, xor_##bits)
-#define DIOMP_ATOMIC_NO_BITS_(bits)
-#define DIOMP_ATOMIC_TYPE_(suffix, type, word, bits, add, on_bits)                                 \
+#define DIOMP_ATOMIC_VALUE_(op_, function, type)                                                   \
+    case op_: {                                                                                    \
+        type value;                                                                                \
+        __builtin_memcpy(&value, &word, sizeof(value));                                            \
+        value = function(at, value);                                                               \
+        __builtin_memcpy(&word, &value, sizeof(word));                                             \
+        break;                                                                                     \
+    }
+#define DIOMP_ATOMIC_INTEGER_(bits)                                                                \
+    DIOMP_ATOMIC_BITS_(OMPX_SUM, diomp_fetch_add_##bits)                                           \
+    DIOMP_ATOMIC_BITS_(OMPX_BAND, diomp_fetch_and_##bits)                                          \
+    DIOMP_ATOMIC_BITS_(OMPX_BOR, diomp_fetch_or_##bits)                                            \
+    DIOMP_ATOMIC_BITS_(OMPX_BXOR, diomp_fetch_xor_##bits)
+
+/* One type: *result = *at; *at = *at op *operand. Returns a reason. */
+#define DIOMP_ATOMIC_TYPE_(suffix, type, bits, width, sums)                                        \
     DIOMP_ON_DEVICE_ int diomp_atomic_##suffix(char *at, const void *operand, void *result,        \
                                                int op) {                                           \
-        type value = 0;                                                                            \
-        type old = 0;                                                                              \
+        width word = 0;                                                                            \
         if (op != OMPX_NO_OP) {                                                                    \
-            __builtin_memcpy(&value, operand, sizeof(value));                                      \
+            __builtin_memcpy(&word, operand, sizeof(word));                                        \
         }                                                                                          \
         switch (op) {                                                                              \
-            DIOMP_ATOMIC_CASE_(OMPX_SUM, add)                                                      \
-            DIOMP_ATOMIC_CASE_(OMPX_MIN, min_##suffix)                                             \
-            DIOMP_ATOMIC_CASE_(OMPX_MAX, max_##suffix)                                             \
-            on_bits(bits) case OMPX_REPLACE : case OMPX_NO_OP : {                                  \
-                word new_bits;                                                                     \
-                __builtin_memcpy(&new_bits, &value, sizeof(new_bits));                             \
-                new_bits = op == OMPX_NO_OP ? diomp_cas_##bits(at, 0, 0)                           \
-                                            : diomp_fetch_swap_##bits(at, new_bits);               \
-                __builtin_memcpy(&old, &new_bits, sizeof(old));                                    \
-                break;                                                                             \
-            }                                                                                      \
+            sums DIOMP_ATOMIC_VALUE_(OMPX_MIN, diomp_fetch_min_##suffix, type)                     \
+                DIOMP_ATOMIC_VALUE_(OMPX_MAX, diomp_fetch_max_##suffix, type)                      \
+                    DIOMP_ATOMIC_BITS_(OMPX_REPLACE, diomp_fetch_swap_##bits)                      \
+        case OMPX_NO_OP:                                                                           \
+            word = diomp_cas_##bits(at, 0, 0);                                                     \
+            break;                                                                                 \
         default:                                                                                   \
             return DIOMP_DEVICE_UNKNOWN_OP;                                                        \
         }                                                                                          \
         if (result != 0) {                                                                         \
-            __builtin_memcpy(result, &old, sizeof(old));                                           \
+            __builtin_memcpy(result, &word, sizeof(word));                                         \
         }                                                                                          \
         return DIOMP_DEVICE_OK;                                                                    \
     }
-DIOMP_ATOMIC_TYPE_(s32, int32_t, uint32_t, u32, add_u32, DIOMP_ATOMIC_BITS_)
-DIOMP_ATOMIC_TYPE_(u32, uint32_t, uint32_t, u32, add_u32, DIOMP_ATOMIC_BITS_)
-DIOMP_ATOMIC_TYPE_(s64, int64_t, uint64_t, u64, add_u64, DIOMP_ATOMIC_BITS_)
-DIOMP_ATOMIC_TYPE_(u64, uint64_t, uint64_t, u64, add_u64, DIOMP_ATOMIC_BITS_)
-DIOMP_ATOMIC_TYPE_(f32, float, uint32_t, u32, add_f32, DIOMP_ATOMIC_NO_BITS_)
-DIOMP_ATOMIC_TYPE_(f64, double, uint64_t, u64, add_f64, DIOMP_ATOMIC_NO_BITS_)
+DIOMP_ATOMIC_TYPE_(s32, int32_t, u32, uint32_t, DIOMP_ATOMIC_INTEGER_(u32))
+DIOMP_ATOMIC_TYPE_(u32, uint32_t, u32, uint32_t, DIOMP_ATOMIC_INTEGER_(u32))
+DIOMP_ATOMIC_TYPE_(s64, int64_t, u64, uint64_t, DIOMP_ATOMIC_INTEGER_(u64))
+DIOMP_ATOMIC_TYPE_(u64, uint64_t, u64, uint64_t, DIOMP_ATOMIC_INTEGER_(u64))
+DIOMP_ATOMIC_TYPE_(f32, float, u32, uint32_t,
+                   DIOMP_ATOMIC_VALUE_(OMPX_SUM, diomp_fetch_add_f32, float))
+DIOMP_ATOMIC_TYPE_(f64, double, u64, uint64_t,
+                   DIOMP_ATOMIC_VALUE_(OMPX_SUM, diomp_fetch_add_f64, double))
 
 /** Bytes of a type that atomics accept; 0: none of them. */
 DIOMP_ON_DEVICE_ uint64_t diomp_atomic_bytes(int type) {
