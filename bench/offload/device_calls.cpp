@@ -8,12 +8,11 @@
 //                                   run at the same time (several ranks on a GPU: MPS)
 #include "diomp.h"
 
-#include <omp.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <omp.h>
 
 namespace {
 
@@ -187,8 +186,9 @@ void put_by_teams(char *target, const char *source, std::size_t nbytes, int time
 
 void bandwidth(char *target, char *source) {
     if (g_me == 0) {
-        std::printf("figure team_put: bytes, region with one put us, put inside a region us and GB/s, "
-                    "copy by the driver us, share of the driver's rate\n");
+        std::printf(
+            "figure team_put: bytes, region with one put us, put inside a region us and GB/s, "
+            "copy by the driver us, share of the driver's rate\n");
     }
     for (std::size_t nbytes = std::size_t{64} << 10; nbytes <= max_bytes; nbytes *= 4) {
         if (g_me == 0) {

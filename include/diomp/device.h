@@ -170,15 +170,16 @@ DIOMP_GPU_ int ompx_atomic_compare_swap(int rank, void *target, const void *expe
 
 #if defined(__NVPTX__) || defined(__AMDGCN__)
 DIOMP_ON_DEVICE_ struct diomp_part diomp_own_part(void) {
-    struct diomp_part const part = {(uint64_t)omp_get_thread_num(), (uint64_t)omp_get_num_threads()};
+    struct diomp_part const part = {(uint64_t)omp_get_thread_num(),
+                                    (uint64_t)omp_get_num_threads()};
     return part;
 }
 #define DIOMP_BY_TEAM_(on_gpu, by_one_thread)                                                      \
     int status;                                                                                    \
     _Pragma("omp barrier") {                                                                       \
         struct diomp_endpoint *const own = diomp_device_endpoint();                                \
-        status = own == 0 || own->version != DIOMP_ENDPOINT_VERSION ? (int)OMPX_ERR_STATE          \
-                                                                    : (on_gpu);                    \
+        status =                                                                                   \
+            own == 0 || own->version != DIOMP_ENDPOINT_VERSION ? (int)OMPX_ERR_STATE : (on_gpu);   \
     }                                                                                              \
     _Pragma("omp barrier") return status;
 #else
@@ -215,14 +216,10 @@ static inline int ompx_team_put_signal(int rank, void *dst, const void *src, siz
     struct diomp_endpoint *const own = diomp_device_endpoint();
     char *at = 0;
     int status = OMPX_ERR_STATE;
-    _Pragma("omp barrier")
-    if (own != 0 && own->version == DIOMP_ENDPOINT_VERSION) {
+    _Pragma("omp barrier") if (own != 0 && own->version == DIOMP_ENDPOINT_VERSION) {
         status = diomp_device_team_put_signal(own, rank, dst, src, nbytes, update, part, &at);
     }
-    _Pragma("omp barrier")
-    if (at != 0 && part.index == 0) {
-        diomp_device_signal(at, update);
-    }
+    _Pragma("omp barrier") if (at != 0 && part.index == 0) { diomp_device_signal(at, update); }
     return status;
 #else
     DIOMP_BY_TEAM_(, ompx_put_signal(rank, dst, src, nbytes, signal, value, op))

@@ -48,9 +48,10 @@ struct diomp_call {
 };
 
 /** Keeps the call for the host unless an earlier error is waiting there; returns `status`. */
-DIOMP_DEVICE_CALL_ __attribute__((noinline)) int
-diomp_device_record(struct diomp_endpoint *own, const struct diomp_call *call, int reason,
-                    int status, uint64_t seen) {
+DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_device_record(struct diomp_endpoint *own,
+                                                                     const struct diomp_call *call,
+                                                                     int reason, int status,
+                                                                     uint64_t seen) {
     struct diomp_device_error *const error = own->error;
     uint64_t const taken = diomp_acquire_64(&error->taken);
     int i;
@@ -144,8 +145,7 @@ DIOMP_ON_DEVICE_ int diomp_device_by_proxy(struct diomp_endpoint *own,
 
 DIOMP_DEVICE_CALL_ int diomp_device_put(struct diomp_endpoint *own, int which, int rank, void *dst,
                                         const void *src, uint64_t nbytes, struct diomp_part part) {
-    struct diomp_call const call = {
-        which, rank, {(uintptr_t)dst, (uintptr_t)src, nbytes, 0}};
+    struct diomp_call const call = {which, rank, {(uintptr_t)dst, (uintptr_t)src, nbytes, 0}};
     char *at;
     int reason = diomp_device_locate(own, rank, dst, nbytes, &at);
     if (reason == DIOMP_DEVICE_OK) {
@@ -165,8 +165,7 @@ DIOMP_DEVICE_CALL_ int diomp_device_put(struct diomp_endpoint *own, int which, i
 
 DIOMP_DEVICE_CALL_ int diomp_device_get(struct diomp_endpoint *own, int which, void *dst, int rank,
                                         const void *src, uint64_t nbytes, struct diomp_part part) {
-    struct diomp_call const call = {
-        which, rank, {(uintptr_t)dst, (uintptr_t)src, nbytes, 0}};
+    struct diomp_call const call = {which, rank, {(uintptr_t)dst, (uintptr_t)src, nbytes, 0}};
     char *at;
     int reason = diomp_device_locate(own, rank, src, nbytes, &at);
     if (reason == DIOMP_DEVICE_OK) {
@@ -354,8 +353,7 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait(struct diomp_endpoint *own, const struc
 DIOMP_DEVICE_CALL_ int diomp_device_test(struct diomp_endpoint *own, const struct diomp_call *call,
                                          const void *variable, struct diomp_condition how,
                                          int *done) {
-    int const reason =
-        done == 0 ? DIOMP_DEVICE_NULL : diomp_device_check_wait(own, variable, how);
+    int const reason = done == 0 ? DIOMP_DEVICE_NULL : diomp_device_check_wait(own, variable, how);
     if (reason != DIOMP_DEVICE_OK) {
         return diomp_device_fail(own, call, reason);
     }
@@ -416,10 +414,9 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait_until(struct diomp_endpoint *own, const
             __builtin_memcpy(&word, operand, sizeof(word));                                        \
         }                                                                                          \
         switch (op) {                                                                              \
-            sums DIOMP_ATOMIC_VALUE_(OMPX_MIN, diomp_fetch_min_##suffix, type)                     \
-                DIOMP_ATOMIC_VALUE_(OMPX_MAX, diomp_fetch_max_##suffix, type)                      \
-                    DIOMP_ATOMIC_BITS_(OMPX_REPLACE, diomp_fetch_swap_##bits)                      \
-        case OMPX_NO_OP:                                                                           \
+        sums DIOMP_ATOMIC_VALUE_(OMPX_MIN, diomp_fetch_min_##suffix, type)                         \
+            DIOMP_ATOMIC_VALUE_(OMPX_MAX, diomp_fetch_max_##suffix, type)                          \
+                DIOMP_ATOMIC_BITS_(OMPX_REPLACE, diomp_fetch_swap_##bits) case OMPX_NO_OP:         \
             word = diomp_cas_##bits(at, 0, 0);                                                     \
             break;                                                                                 \
         default:                                                                                   \
@@ -489,9 +486,8 @@ DIOMP_ON_DEVICE_ int diomp_atomic_apply(char *at, const void *operand, void *res
 DIOMP_ON_DEVICE_ int diomp_device_atomic_fetch(struct diomp_endpoint *own, int rank, void *target,
                                                const void *operand, void *result, int type,
                                                int op) {
-    struct diomp_call const call = {DIOMP_CALL_ATOMIC_FETCH,
-                                    rank,
-                                    {(uintptr_t)target, (uint64_t)type, (uint64_t)op, 0}};
+    struct diomp_call const call = {
+        DIOMP_CALL_ATOMIC_FETCH, rank, {(uintptr_t)target, (uint64_t)type, (uint64_t)op, 0}};
     char *at;
     int reason = diomp_atomic_locate(own, rank, target, diomp_atomic_bytes(type), &at);
     if (reason == DIOMP_DEVICE_OK && operand == 0 && op != OMPX_NO_OP) {

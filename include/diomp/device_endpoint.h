@@ -28,22 +28,22 @@ struct diomp_peer {
 /** Why a call in a target region failed. */
 enum diomp_device_reason {
     DIOMP_DEVICE_OK = 0,
-    DIOMP_DEVICE_VERSION,        /**< compiled with another version of the header */
-    DIOMP_DEVICE_RANK,           /**< no such rank */
-    DIOMP_DEVICE_NULL,           /**< null pointer */
-    DIOMP_DEVICE_SIZE,           /**< negative, or overflows */
-    DIOMP_DEVICE_NOT_GLOBAL,     /**< neither in the device segment nor in the host segment */
-    DIOMP_DEVICE_NOT_SYMMETRIC,  /**< local or asymmetric memory of the device */
-    DIOMP_DEVICE_PAST_END,       /**< range exceeds the segment */
-    DIOMP_DEVICE_UNREACHABLE,    /**< not mapped for this device, and no proxy */
-    DIOMP_DEVICE_HOST_MEMORY,    /**< local side: host memory that this device cannot load */
+    DIOMP_DEVICE_VERSION,       /**< compiled with another version of the header */
+    DIOMP_DEVICE_RANK,          /**< no such rank */
+    DIOMP_DEVICE_NULL,          /**< null pointer */
+    DIOMP_DEVICE_SIZE,          /**< negative, or overflows */
+    DIOMP_DEVICE_NOT_GLOBAL,    /**< neither in the device segment nor in the host segment */
+    DIOMP_DEVICE_NOT_SYMMETRIC, /**< local or asymmetric memory of the device */
+    DIOMP_DEVICE_PAST_END,      /**< range exceeds the segment */
+    DIOMP_DEVICE_UNREACHABLE,   /**< not mapped for this device, and no proxy */
+    DIOMP_DEVICE_HOST_MEMORY,   /**< local side: host memory that this device cannot load */
     DIOMP_DEVICE_MISALIGNED,
     DIOMP_DEVICE_UNKNOWN_TYPE,
     DIOMP_DEVICE_UNKNOWN_OP,
     DIOMP_DEVICE_UNKNOWN_CMP,
     DIOMP_DEVICE_TIMED_OUT,
     DIOMP_DEVICE_JOB_BROKEN,
-    DIOMP_DEVICE_BY_PROXY        /**< the proxy returned `status` */
+    DIOMP_DEVICE_BY_PROXY /**< the proxy returned `status` */
 };
 
 /** The calls, for error messages. */
@@ -90,10 +90,10 @@ struct diomp_endpoint {
 
     uint64_t host_begin; /**< all host segments of the node */
     uint64_t host_bytes;
-    uint64_t timeout_ns;  /**< of a wait; 0: none */
+    uint64_t timeout_ns;   /**< of a wait; 0: none */
     const int32_t *broken; /**< in pinned host memory: not 0 if the job is broken */
     struct diomp_device_error *error;
-    uint64_t error_claim; /**< error->taken + 1 if a thread has claimed the record */
+    uint64_t error_claim;     /**< error->taken + 1 if a thread has claimed the record */
     struct diomp_ring *rings; /**< [num_rings] */
     uint32_t num_rings;
     uint32_t unused_too;

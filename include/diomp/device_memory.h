@@ -39,9 +39,7 @@ DIOMP_ON_DEVICE_ void diomp_release_64(void *to, uint64_t value) {
     __asm__ volatile("st.release.sys.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
 }
 /** Orders all earlier accesses of this thread before all later ones, for the whole system. */
-DIOMP_ON_DEVICE_ void diomp_fence_system(void) {
-    __asm__ volatile("fence.sc.sys;" : : : "memory");
-}
+DIOMP_ON_DEVICE_ void diomp_fence_system(void) { __asm__ volatile("fence.sc.sys;" : : : "memory"); }
 DIOMP_ON_DEVICE_ uint64_t diomp_clock_ns(void) {
     uint64_t now;
     __asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory");
@@ -203,7 +201,7 @@ DIOMP_DEVICE_LOOP_(max_u64, uint64_t, uint64_t, u64, operand > old ? operand : o
             __builtin_memcpy(&new_bits, &operand, sizeof(new_bits));                               \
             after = old != old || operand != operand ? (quiet_nan)                                 \
                     : (keeps_old)                    ? before                                      \
-                                                     : new_bits;                                   \
+                                                     : new_bits;                                                      \
             seen = diomp_cas_##width(at, before, after);                                           \
             if (seen == before) {                                                                  \
                 return old;                                                                        \
@@ -275,8 +273,8 @@ DIOMP_ON_DEVICE_ int diomp_copy_word(void *to, const void *from, uint64_t nbytes
 
 /** Copies the part of thread `index` of `count` threads; the ranges do not overlap. Units as wide
  * as the alignment of both sides against each other allows. */
-static __attribute__((unused, noinline)) void diomp_copy(void *to, const void *from, uint64_t nbytes,
-                                                         uint64_t index, uint64_t count) {
+static __attribute__((unused, noinline)) void
+diomp_copy(void *to, const void *from, uint64_t nbytes, uint64_t index, uint64_t count) {
     uint64_t const skew = (uintptr_t)to - (uintptr_t)from;
     uint64_t const unit = (skew & 15) == 0 ? 16 : (skew & 7) == 0 ? 8 : (skew & 3) == 0 ? 4 : 1;
     uint64_t head = (0 - (uint64_t)(uintptr_t)to) & (unit - 1);
@@ -288,8 +286,8 @@ static __attribute__((unused, noinline)) void diomp_copy(void *to, const void *f
     diomp_copy_u8((diomp_u8_ *)target, (const diomp_u8_ *)source, head, index, count);
     switch (unit) {
     case 16:
-        diomp_copy_u128((diomp_u128_ *)(target + head), (const diomp_u128_ *)(source + head), middle,
-                        index, count);
+        diomp_copy_u128((diomp_u128_ *)(target + head), (const diomp_u128_ *)(source + head),
+                        middle, index, count);
         break;
     case 8:
         diomp_copy_u64((diomp_u64_ *)(target + head), (const diomp_u64_ *)(source + head), middle,

@@ -168,9 +168,12 @@ void finish_region(std::int32_t device) {
     }
 }
 
-constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,  allocate_for_libomptarget,
-                                    release_for_libomptarget,     local_ranks_for_libomptarget,
-                                    prepare_region,               finish_region};
+constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,
+                                    allocate_for_libomptarget,
+                                    release_for_libomptarget,
+                                    local_ranks_for_libomptarget,
+                                    prepare_region,
+                                    finish_region};
 
 /// A function of libomptarget, if it is loaded: libomp's functions of the same names look
 /// libomptarget's up in every call.

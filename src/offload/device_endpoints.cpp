@@ -34,8 +34,9 @@ device_endpoints::device_endpoints(const segment_table &own, const alloc_directo
                                    const launch::job_info &job)
     : own_(own), directory_(directory), paths_(paths), engine_(engine), calls_(calls),
       arena_(arena), job_(job),
-      locate_handler_(engine.add_handler(
-          [this](const transport::message &incoming) { on_locate(incoming); })) {}
+      locate_handler_(
+          engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })) {
+}
 
 device_endpoints::~device_endpoints() { break_waits(OMPX_ERR_STATE); }
 

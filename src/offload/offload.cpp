@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/offload.h"
 
+#include "offload/device_endpoints.h"
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/bounce_server.h"
-#include "offload/device_endpoints.h"
 #include "offload/mover.h"
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"

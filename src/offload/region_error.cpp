@@ -46,7 +46,8 @@ constexpr auto reasons = std::to_array<reason_text>({
      "check the arithmetic that the size comes from"},
     {DIOMP_DEVICE_NOT_GLOBAL,
      "the remote address is neither in this rank's segment on the device nor in global host memory",
-     "allocate it with ompx_target_alloc, or map it and pass the address that it has in the region"},
+     "allocate it with ompx_target_alloc, or map it and pass the address that it has in the "
+     "region"},
     {DIOMP_DEVICE_NOT_SYMMETRIC,
      "the remote address is in local or asymmetric memory of the device, or in none that is "
      "allocated, so it names no location on another rank",
@@ -57,8 +58,9 @@ constexpr auto reasons = std::to_array<reason_text>({
      "this device can neither load nor store that memory of the rank, or the rank has none there",
      "let all ranks allocate or map the memory before the region starts; otherwise transfer it on "
      "the host"},
-    {DIOMP_DEVICE_HOST_MEMORY, "the local address is global host memory, which the device cannot "
-                               "load or store",
+    {DIOMP_DEVICE_HOST_MEMORY,
+     "the local address is global host memory, which the device cannot "
+     "load or store",
      "use memory of the device"},
     {DIOMP_DEVICE_MISALIGNED, "an address is not aligned to the size of its type",
      "align signals to 8 bytes, and the targets of atomics and waits to their size"},

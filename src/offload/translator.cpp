@@ -227,14 +227,14 @@ result<memory::location> translator::locate_host_device(world_rank rank, const v
                      "of this rank has its memory there",
                      "the address is wrong");
     }
-    auto found = locate_remote(rank, address, around->device(), std::numeric_limits<int>::max(),
-                               nbytes);
+    auto found =
+        locate_remote(rank, address, around->device(), std::numeric_limits<int>::max(), nbytes);
     DIOMP_TRY(found);
     if (!found.value().is_host()) {
-        return error(OMPX_ERR_UNSUPPORTED,
-                     fmt::format("rank {} has a GPU where this rank has a host device",
-                                 rank.value()),
-                     "run the same program on the same kind of device on all ranks");
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("rank {} has a GPU where this rank has a host device", rank.value()),
+            "run the same program on the same kind of device on all ranks");
     }
     return found.value().location;
 }

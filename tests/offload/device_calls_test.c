@@ -2,9 +2,9 @@
  * Calls of DiOMP inside target regions: on host devices, and on GPUs in scripts/gpu-check.sh. Runs
  * with DIOMP_ERRORS=return.
  *
- *   device_calls_test            all but what needs regions of several ranks to run at the same time
- *   device_calls_test together   that as well
- *   device_calls_test timeout    waits that nobody ends; DIOMP_TIMEOUT is set */
+ *   device_calls_test            all but what needs regions of several ranks to run at the same
+ * time device_calls_test together   that as well device_calls_test timeout    waits that nobody
+ * ends; DIOMP_TIMEOUT is set */
 #include "support/check.h"
 
 #include <omp.h>
@@ -24,7 +24,8 @@ static void meet(void) {
 }
 
 /* Whether a sentence of the host or one of a GPU was reported. */
-#define SAYS(on_host, by_gpu) CHECK(strstr(ompx_last_error(), on_gpu ? (by_gpu) : (on_host)) != NULL)
+#define SAYS(on_host, by_gpu)                                                                      \
+    CHECK(strstr(ompx_last_error(), on_gpu ? (by_gpu) : (on_host)) != NULL)
 
 static void *allocate(size_t nbytes) {
     void *made = ompx_target_alloc(nbytes, omp_get_default_device(), ompx_symmetric_mem_alloc);
@@ -174,7 +175,7 @@ static void by_teams(void) {
         int wrong = 0;
         fill(me);
         set_signals(0);
-#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)        \
+#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)         \
     map(tofrom : wrong)
 #pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
         {
@@ -186,27 +187,29 @@ static void by_teams(void) {
         holds(previous, to, nbytes, 32);
         meet();
         fill(me);
-#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)        \
+#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)         \
     map(tofrom : wrong)
 #pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
         {
             wrong += ompx_team_get(out, right, in, nbytes) != 0;
             /* What all threads have fetched is there for each of them. */
             wrong += nbytes != 0 && out[0] != (char)(right * 37 + 32 + 1);
-            wrong += nbytes != 0 && out[nbytes - 1] != (char)(right * 37 + (int)((nbytes + 31) % 251) + 1);
+            wrong += nbytes != 0 &&
+                     out[nbytes - 1] != (char)(right * 37 + (int)((nbytes + 31) % 251) + 1);
         }
         CHECK(wrong == 0);
         holds(next, to, nbytes, 32);
         meet();
         fill(me);
         /* To this rank itself, whose threads then wait. */
-#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)        \
+#pragma omp target teams num_teams(1) thread_limit(THREADS) is_device_ptr(out, in, signal)         \
     map(tofrom : wrong)
 #pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
         {
             wrong += ompx_team_put_signal(self, out, in, nbytes, signal, 3, OMPX_SIGNAL_ADD) != 0;
             wrong += ompx_signal_wait(signal, OMPX_CMP_EQ, 3) != 0;
-            wrong += nbytes != 0 && out[nbytes - 1] != (char)(self * 37 + (int)((nbytes + 31) % 251) + 1);
+            wrong += nbytes != 0 &&
+                     out[nbytes - 1] != (char)(self * 37 + (int)((nbytes + 31) % 251) + 1);
         }
         CHECK(wrong == 0);
         holds(me, to, nbytes, 32);
@@ -439,8 +442,7 @@ static void errors(void) {
     REGION_FAILS(OMPX_ERR_RANK, "outside the world", "outside the world",
                  ompx_put(beyond, out, in, 8));
     CHECK(strstr(ompx_last_error(), "ompx_put(rank=") != NULL);
-    REGION_FAILS(OMPX_ERR_RANK, "outside the world", "outside the world",
-                 ompx_get(out, -1, in, 8));
+    REGION_FAILS(OMPX_ERR_RANK, "outside the world", "outside the world", ompx_get(out, -1, in, 8));
     REGION_FAILS(OMPX_ERR_RANK, "outside the world", "outside the world",
                  ompx_atomic_add(beyond, signal, in, OMPX_UINT64));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_put(right, NULL, in, 8));
