@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Calls inside target regions, on the default device: how long a put of 8 bytes with its signal
 // takes to the other side, what teams put per second beside a copy by the driver, and how many
-// atomic additions a second reach a rank. One line per figure.
+// atomic additions a second reach a rank. One line per figure: what, bytes, value, unit. "between":
+// one way. "team-put": within a region, without its start and end; "driver-copy" has both.
 //
 //   bench_device_calls              two teams of one region, and puts to the next rank
 //   bench_device_calls --together   two ranks: also between their regions, which must be able to
@@ -67,6 +68,12 @@ double median_us(const Run &run) {
     return times[samples / 2];
 }
 
+/// A line for scripts/gpu-check.sh.
+void print_figure(const char *what, std::size_t nbytes, double value, const char *unit) {
+    std::printf("figure %s %zu %.3f %s\n", what, nbytes, value, unit);
+    std::fflush(stdout);
+}
+
 template <typename T>
 T *allocate(std::size_t count) {
     auto *const made = static_cast<T *>(
@@ -129,7 +136,7 @@ void between_teams(std::uint64_t *signals, char *target, const char *source) {
         return best;
     }();
     if (g_me == 0) {
-        std::printf("figure put_signal_8B_between_teams %.3f us one way\n", took / (2 * rounds));
+        print_figure("put-signal-between-teams", 8, took / (2 * rounds), "us");
     }
     meet();
 }
@@ -152,7 +159,7 @@ void between_ranks(std::uint64_t *signals, char *target, const char *source) {
         meet();
     }
     if (g_me == 0) {
-        std::printf("figure put_signal_8B_between_ranks %.3f us one way\n", best / (2 * rounds));
+        print_figure("put-signal-between-ranks", 8, best / (2 * rounds), "us");
     }
 }
 
@@ -185,11 +192,6 @@ void put_by_teams(char *target, const char *source, std::size_t nbytes, int time
 }
 
 void bandwidth(char *target, char *source) {
-    if (g_me == 0) {
-        std::printf(
-            "figure team_put: bytes, region with one put us, put inside a region us and GB/s, "
-            "copy by the driver us, share of the driver's rate\n");
-    }
     for (std::size_t nbytes = std::size_t{64} << 10; nbytes <= max_bytes; nbytes *= 4) {
         if (g_me == 0) {
             int const many = nbytes >= (std::size_t{16} << 20) ? 10 : 40;
@@ -200,8 +202,12 @@ void bandwidth(char *target, char *source) {
                 check(omp_target_memcpy(target, source, nbytes, 0, 0, g_device, g_device),
                       "copy by the driver");
             });
-            std::printf("figure team_put %zu %.2f %.2f %.1f %.2f %.2f\n", nbytes, one, inside,
-                        static_cast<double>(nbytes) / inside / 1e3, driver, driver / inside);
+            print_figure("region-with-team-put", nbytes, one, "us");
+            print_figure("team-put", nbytes, inside, "us");
+            print_figure("team-put-rate", nbytes, static_cast<double>(nbytes) / inside / 1e3,
+                         "GB/s");
+            print_figure("driver-copy", nbytes, driver, "us");
+            print_figure("team-put-share", nbytes, driver / inside, "of-driver-copy");
         }
         meet();
     }
@@ -232,8 +238,8 @@ void additions(std::uint64_t *cells, bool apart) {
         done = num_threads * each;
     });
     if (g_me == 0) {
-        std::printf("figure atomic_add_%s %.1f million a second\n", apart ? "apart" : "one_cell",
-                    static_cast<double>(done) / took);
+        print_figure(apart ? "atomic-add-apart" : "atomic-add-one-cell", 8,
+                     static_cast<double>(done) / took, "M/s");
     }
     meet();
 }
@@ -253,7 +259,7 @@ void single_thread(char *target, const char *source) {
             check(status, "puts of one thread");
         });
         if (g_me == 0) {
-            std::printf("figure put_8B%s %.3f us\n", with_fence ? "_fence" : "", took / times);
+            print_figure(with_fence ? "put-fence" : "put", 8, took / times, "us");
         }
         meet();
     }
