@@ -149,10 +149,10 @@ int local_ranks_for_libomptarget() {
                                                                      : api::g_job.num_local_ranks;
 }
 
-std::uint64_t prepare_region(std::int32_t device) {
+std::uint64_t prepare_region(const diomp_offload_request *of) {
     active_call const inside;
     auto *const running = inside.running();
-    return running == nullptr ? 0 : running->devices().endpoints().prepare(device);
+    return running == nullptr ? 0 : running->devices().endpoints().prepare(*of);
 }
 
 void finish_region(std::int32_t device) {

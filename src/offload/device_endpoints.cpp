@@ -2,10 +2,12 @@
 #include "offload/device_endpoints.h"
 
 #include "base/log.h"
+#include "offload/device_segments.h"
 #include "offload/internal/alloc_directory.h"
 #include "offload/internal/endpoint_record.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/path_selector.h"
+#include "offload/table.h"
 #include "transport/arena.h"
 #include "transport/conduit.h"
 
@@ -28,12 +30,12 @@ struct device_endpoints::locate_reply {
     std::int32_t device = -1; ///< -1: none that has memory of its own
 };
 
-device_endpoints::device_endpoints(const segment_table &own, const alloc_directory &directory,
+device_endpoints::device_endpoints(device_segments &segments, const alloc_directory &directory,
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
                                    const launch::job_info &job)
-    : own_(own), directory_(directory), paths_(paths), engine_(engine), calls_(calls),
-      arena_(arena), job_(job),
+    : segments_(segments), own_(segments.table()), directory_(directory), paths_(paths),
+      engine_(engine), calls_(calls), arena_(arena), job_(job),
       locate_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })) {
 }
@@ -52,8 +54,12 @@ void device_endpoints::on_locate(const transport::message &incoming) {
     calls_.reply(incoming.source, request.header.id, reply);
 }
 
-std::uint64_t device_endpoints::prepare(int device) {
-    device_segment *const segment = own_.find(device);
+std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
+    int const device = of.device;
+    device_segment *segment = own_.find(device);
+    if (segment == nullptr) {
+        segment = segments_.make(of);
+    }
     if (segment == nullptr || segment->memory() == nullptr) {
         return 0;
     }

@@ -17,6 +17,8 @@
 #include <optional>
 #include <vector>
 
+struct diomp_offload_request;
+
 namespace diomp::transport {
 class arena;
 }
@@ -24,13 +26,14 @@ class arena;
 namespace diomp::offload {
 
 class alloc_directory;
+class device_segments;
 class endpoint_record;
 class path_selector;
 
 /// Thread-safe. Create before engine.start().
 class device_endpoints {
 public:
-    device_endpoints(const segment_table &own, const alloc_directory &directory,
+    device_endpoints(device_segments &segments, const alloc_directory &directory,
                      path_selector &paths, messaging::engine &engine,
                      messaging::call_service &calls, const transport::arena &arena,
                      const launch::job_info &job);
@@ -41,7 +44,7 @@ public:
     /// Creates the record of a device, or updates it if ranks of the node have committed memory
     /// since; waits for replies of those. Call before each region. Returns the record's address in
     /// device memory; 0: the device has none.
-    std::uint64_t prepare(int device);
+    std::uint64_t prepare(const diomp_offload_request &of);
     /// The first error of a call in the device's regions since the last call.
     std::optional<region_error> take_error(int device);
     /// Ends all waits in regions: the job is broken. Any thread, also a handler.
@@ -57,7 +60,8 @@ private:
     void update_peers(endpoint_record &of, const device_segment &segment);
     status update_peer(endpoint_record &of, const device_segment &segment, world_rank peer);
 
-    const segment_table &own_;
+    device_segments &segments_;
+    const segment_table &own_; ///< of segments_
     const alloc_directory &directory_;
     path_selector &paths_;
     messaging::engine &engine_;

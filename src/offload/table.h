@@ -44,8 +44,9 @@ struct diomp_offload_table {
     int (*num_local_ranks)(void);
     /// Since version 3. Call before each region on a device whose images make calls (they have the
     /// symbol DIOMP_ENDPOINT_FUNCTION). Returns what their variable DIOMP_ENDPOINT_VARIABLE must
-    /// hold: an address in device memory, or 0. May wait for other ranks of the node. Thread-safe.
-    uint64_t (*prepare_region)(int32_t device);
+    /// hold: an address in device memory, or 0. `of` names the device; its size and host address
+    /// are not read. May wait for other ranks of the node. Thread-safe.
+    uint64_t (*prepare_region)(const struct diomp_offload_request *of);
     /// Since version 3. Call when a region on such a device has ended: reports the error of a call
     /// in it, which ends the process unless errors are returned. Thread-safe.
     void (*finish_region)(int32_t device);

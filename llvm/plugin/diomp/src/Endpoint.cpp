@@ -95,7 +95,9 @@ bool prepare(GenericPluginTy &Plugin, int32_t DeviceId) {
   std::lock_guard<std::mutex> Lock(VariablesMutex);
   if (!Table || !usesCalls(Plugin, DeviceId))
     return true;
-  uint64_t Value = Table->prepare_region(Plugin.getUserId(DeviceId));
+  const diomp_offload_request Request{diomp::nameOfPlugin(Plugin), DeviceId,
+                                      Plugin.getUserId(DeviceId), 0, nullptr};
+  uint64_t Value = Table->prepare_region(&Request);
   for (EndpointVariable &Each : Variables) {
     if (Each.Plugin != &Plugin || Each.DeviceId != DeviceId ||
         Each.Value == Value)
