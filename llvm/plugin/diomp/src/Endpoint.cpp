@@ -39,10 +39,15 @@ struct EndpointVariable {
 };
 
 std::atomic<bool> AnyVariable{false};
-/// Guards the next variable. Held while the runtime updates an endpoint, which
+/// Guards variables(). Held while the runtime updates an endpoint, which
 /// may wait for the progress threads of other ranks.
 std::mutex VariablesMutex;
-std::vector<EndpointVariable> Variables;
+
+/// Never destroyed: regions may end after the destructors of this library.
+std::vector<EndpointVariable> &variables() {
+  static auto *const Only = new std::vector<EndpointVariable>;
+  return *Only;
+}
 
 const diomp_offload_table *tableWithRegions() {
   const diomp_offload_table *Table = diomp::runtimeTable();
@@ -62,7 +67,7 @@ bool hasSymbol(const DeviceImageTy &Image, StringRef Name) {
     consumeError(Found.takeError());
     return false;
   }
-  return *Found != nullptr;
+  return Found->has_value();
 }
 
 void recordVariable(GenericPluginTy &Plugin, int32_t DeviceId,
@@ -78,12 +83,12 @@ void recordVariable(GenericPluginTy &Plugin, int32_t DeviceId,
     return;
   }
   std::lock_guard<std::mutex> Lock(VariablesMutex);
-  Variables.push_back({&Plugin, DeviceId, Global.getPtr(), 0});
+  variables().push_back({&Plugin, DeviceId, Global.getPtr(), 0});
   AnyVariable.store(true, std::memory_order_release);
 }
 
 bool usesCalls(const GenericPluginTy &Plugin, int32_t DeviceId) {
-  for (const EndpointVariable &Each : Variables)
+  for (const EndpointVariable &Each : variables())
     if (Each.Plugin == &Plugin && Each.DeviceId == DeviceId)
       return true;
   return false;
@@ -98,7 +103,7 @@ bool prepare(GenericPluginTy &Plugin, int32_t DeviceId) {
   const diomp_offload_request Request{diomp::nameOfPlugin(Plugin), DeviceId,
                                       Plugin.getUserId(DeviceId), 0, nullptr};
   uint64_t Value = Table->prepare_region(&Request);
-  for (EndpointVariable &Each : Variables) {
+  for (EndpointVariable &Each : variables()) {
     if (Each.Plugin != &Plugin || Each.DeviceId != DeviceId ||
         Each.Value == Value)
       continue;
