@@ -39,10 +39,14 @@
 #endif
 
 /* The call of one thread for all threads of a team. */
+#if defined(_OPENMP)
 #define DIOMP_FOR_TEAM_(call)                                                                      \
     int status = OMPX_SUCCESS;                                                                     \
     _Pragma("omp barrier") _Pragma("omp single copyprivate(status)") status = (call);              \
     return status;
+#else
+#define DIOMP_FOR_TEAM_(call) return call;
+#endif
 
 /** ompx_put() by all threads of a team. */
 static inline int ompx_team_put(int rank, void *dst, const void *src,

@@ -16,7 +16,7 @@ struct call_text {
     const char *arguments;
 };
 
-constexpr auto calls = std::to_array<call_text>({
+constexpr auto call_texts = std::to_array<call_text>({
     {"ompx_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
     {"ompx_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
@@ -30,7 +30,7 @@ constexpr auto calls = std::to_array<call_text>({
     {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
 });
-static_assert(calls.size() == DIOMP_CALL_TEAM_PUT_SIGNAL + 1);
+static_assert(call_texts.size() == DIOMP_CALL_TEAM_PUT_SIGNAL + 1);
 
 /// What happened and what to do, for reasons that need nothing but the device's number.
 struct reason_text {
@@ -39,7 +39,7 @@ struct reason_text {
     const char *remedy;
 };
 
-constexpr auto reasons = std::to_array<reason_text>({
+constexpr auto reason_texts = std::to_array<reason_text>({
     {DIOMP_DEVICE_NULL, "a pointer is null",
      "check that the memory was allocated; only transfers of 0 bytes may have null pointers"},
     {DIOMP_DEVICE_SIZE, "the size is negative or overflows",
@@ -92,7 +92,7 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
     default:
         break;
     }
-    for (reason_text const &each : reasons) {
+    for (reason_text const &each : reason_texts) {
         if (each.reason == at.reason) {
             return {each.what, each.remedy};
         }
@@ -104,7 +104,8 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
 
 region_error describe_region_error(const diomp_device_error &at, int device, int num_ranks) {
     auto const which = static_cast<std::size_t>(at.call);
-    call_text const text = which < calls.size() ? calls[which] : call_text{"unknown call", ""};
+    call_text const text =
+        which < call_texts.size() ? call_texts[which] : call_text{"unknown call", ""};
     auto [what, remedy] = explain(at, num_ranks);
     return {text.function,
             fmt::format(fmt::runtime(text.arguments), fmt::arg("rank", at.rank),
