@@ -321,8 +321,8 @@ OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbyte
 /** Blocks until `*signal cmp value` holds for the local *signal. */
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
-/** Sets *done to 1 if `*signal cmp value` holds for the local *signal, otherwise to 0. The data of a
- * put whose signal it sees is there. Makes progress, does not block. */
+/** Sets *done to 1 if `*signal cmp value` holds for the local *signal, otherwise to 0. The data of
+ * a put whose signal it sees is there. Makes progress, does not block. */
 OMPX_API_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value,
                                int *done) OMPX_NOEXCEPT_;
 
@@ -474,9 +474,9 @@ OMPX_API_ int ompx_unlockt(int rank) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_try_lockt(int rank) OMPX_NOEXCEPT_;
 
 #include "diomp/collective.h"
+#include "diomp/device.h"
 #include "diomp/target.h"
 #include "diomp/target_collective.h"
-#include "diomp/device.h"
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -57,7 +57,7 @@ const std::atomic<std::uint64_t> *alloc_directory::commits_of(world_rank owner) 
     return state == nullptr ? nullptr : &state->device_commits;
 }
 
-void alloc_directory::announce_commit() {
+void alloc_directory::publish_commit() {
     state_of(self_)->device_commits.fetch_add(1, std::memory_order_acq_rel);
 }
 

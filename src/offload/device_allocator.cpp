@@ -45,7 +45,7 @@ void *device_allocator::allocate(const diomp_offload_request &request) {
                 segments_.table().advance_epoch();
             }
             if (segment->memory() != nullptr) {
-                announce_growth(*segment->memory());
+                publish_growth(*segment->memory());
                 pins_.pin_allocation(request.host, nbytes, *segment->memory()->on().backend);
             }
             return segment->base() + *offset;
@@ -87,9 +87,9 @@ bool device_allocator::release(int device, void *address) {
     return true;
 }
 
-void device_allocator::announce_growth(segment_memory &of) {
+void device_allocator::publish_growth(segment_memory &of) {
     if (of.take_growth()) {
-        directory_.announce_commit();
+        directory_.publish_commit();
     }
 }
 
@@ -157,7 +157,7 @@ result<std::uint64_t> device_allocator::allocate_kind(int device, ompx_mem_kind_
             fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", format_size(from.size_bytes())));
     }
     if (from.memory() != nullptr) {
-        announce_growth(*from.memory());
+        publish_growth(*from.memory());
     }
     return *offset;
 }

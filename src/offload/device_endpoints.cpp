@@ -34,10 +34,15 @@ device_endpoints::device_endpoints(device_segments &segments, const alloc_direct
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
                                    const launch::job_info &job)
-    : segments_(segments), own_(segments.table()), directory_(directory), paths_(paths),
-      engine_(engine), calls_(calls), arena_(arena), job_(job),
+    : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
       locate_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })) {
+    constexpr double ns_per_s = 1e9;
+    common_.rank = job.rank.value();
+    common_.num_ranks = job.size;
+    common_.host_begin = arena.base();
+    common_.host_bytes = arena.slot_bytes() * static_cast<std::uint64_t>(job.size);
+    common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
 }
 
 device_endpoints::~device_endpoints() { break_waits(OMPX_ERR_STATE); }
@@ -47,7 +52,7 @@ void device_endpoints::on_locate(const transport::message &incoming) {
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     locate_reply reply;
     int const device = directory_.resolve_device(request.device, request.device_index);
-    device_segment const *const segment = own_.find(device);
+    device_segment const *const segment = segments_.table().find(device);
     if (segment != nullptr && segment->memory() != nullptr) {
         reply = {segment->size_bytes(), device};
     }
@@ -56,7 +61,7 @@ void device_endpoints::on_locate(const transport::message &incoming) {
 
 std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
     int const device = of.device;
-    device_segment *segment = own_.find(device);
+    device_segment *segment = segments_.table().find(device);
     if (segment == nullptr) {
         segment = segments_.make(of);
     }
@@ -90,30 +95,23 @@ std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
 }
 
 result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment &segment) const {
-    diomp_endpoint initial{};
-    initial.rank = job_.rank.value();
-    initial.num_ranks = job_.size;
+    diomp_endpoint initial = common_;
     initial.device = segment.device();
     initial.base = reinterpret_cast<std::uintptr_t>(segment.base());
     initial.segment_bytes = segment.size_bytes();
     initial.mapped_begin = segment.size_bytes();
-    initial.host_begin = arena_.base();
-    initial.host_bytes = arena_.slot_bytes() * static_cast<std::uint64_t>(job_.size);
-    constexpr double ns_per_s = 1e9;
-    initial.timeout_ns = static_cast<std::uint64_t>(engine_.options().timeout_s * ns_per_s);
     auto made = endpoint_record::create(segment.memory()->on(), initial);
     DIOMP_TRY(made);
     // The own segment: what set_common() allows is committed.
-    made.value()->set_peer(job_.rank,
-                           {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
+    made.value()->set_peer(self(), {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
     return made;
 }
 
 void device_endpoints::update_peers(endpoint_record &of, const device_segment &segment) {
-    for (int number = 0; number < job_.size; ++number) {
+    for (int number = 0; number < common_.num_ranks; ++number) {
         world_rank const peer(number);
         auto const *const commits = directory_.commits_of(peer);
-        if (commits == nullptr || peer == job_.rank) {
+        if (commits == nullptr || peer == self()) {
             continue;
         }
         std::uint64_t &known = of.known_commits()[peer.index()];
@@ -156,7 +154,8 @@ std::optional<region_error> device_endpoints::take_error(int device) {
     std::lock_guard const guard(mutex_);
     auto const &record = records_[static_cast<std::size_t>(device)];
     auto const found = record == nullptr ? std::nullopt : record->take_error();
-    return found ? std::optional(describe_region_error(*found, device, job_.size)) : std::nullopt;
+    return found ? std::optional(describe_region_error(*found, device, common_.num_ranks))
+                 : std::nullopt;
 }
 
 void device_endpoints::break_waits(int status) {

@@ -55,19 +55,17 @@ private:
     struct locate_reply;
 
     void on_locate(const transport::message &incoming);
+    [[nodiscard]] world_rank self() const { return world_rank(common_.rank); }
     result<std::unique_ptr<endpoint_record>> create(device_segment &segment) const;
     /// Updates what the record says about ranks whose memory has grown.
     void update_peers(endpoint_record &of, const device_segment &segment);
     status update_peer(endpoint_record &of, const device_segment &segment, world_rank peer);
 
     device_segments &segments_;
-    const segment_table &own_; ///< of segments_
     const alloc_directory &directory_;
     path_selector &paths_;
-    messaging::engine &engine_;
     messaging::call_service &calls_;
-    const transport::arena &arena_;
-    const launch::job_info &job_;
+    diomp_endpoint common_{}; ///< what all records have in common
     transport::handler_id locate_handler_;
     std::mutex mutex_; ///< guards the members below; held while other ranks are asked, never taken
                        ///< in handlers

@@ -103,7 +103,7 @@ public:
     /// otherwise nullptr.
     [[nodiscard]] const std::atomic<std::uint64_t> *commits_of(world_rank owner) const;
     /// Call after this rank has committed device memory.
-    void announce_commit();
+    void publish_commit();
 
 private:
     [[nodiscard]] memory::published_state *state_of(world_rank owner) const;

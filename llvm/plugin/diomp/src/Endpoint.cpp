@@ -172,8 +172,8 @@ int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
 int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
                                                  int32_t DeviceId,
                                                  __tgt_async_info *AsyncInfo) {
-  int32_t Outcome = REAL(11synchronizeEiP16__tgt_async_info)(Plugin, DeviceId,
-                                                             AsyncInfo);
+  int32_t Outcome =
+      REAL(11synchronizeEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
   if (AnyVariable.load(std::memory_order_acquire))
     finish(*Plugin, DeviceId);
   return Outcome;
