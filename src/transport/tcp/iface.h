@@ -2,6 +2,7 @@
 // The connections of a rank: which of two is used, their progress, and the failure of peers.
 #pragma once
 
+#include "transport/create.h"
 #include "transport/tcp/connection_table.h"
 #include "transport/tcp/connector.h"
 #include "transport/tcp/frame_dispatcher.h"
