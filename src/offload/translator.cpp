@@ -227,6 +227,14 @@ result<memory::location> translator::locate_host_device(world_rank rank, const v
                      "of this rank has its memory there",
                      "the address is wrong");
     }
+    auto const own = around->find(*around->offset_of(address));
+    if (own && own->kind == OMPX_MEM_LOCAL && !own->by_openmp && rank != self_) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("the address is in local memory of device {}: rank {} has no "
+                                 "counterpart of it",
+                                 around->device(), rank.value()),
+                     "use symmetric, asymmetric or mapped memory");
+    }
     auto found =
         locate_remote(rank, address, around->device(), std::numeric_limits<int>::max(), nbytes);
     DIOMP_TRY(found);
