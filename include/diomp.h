@@ -206,12 +206,13 @@ OMPX_API_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_;
 /*
  * Transfers within a node are usually complete on return; the inline functions below then avoid a
  * call. DIOMP_STATS does not count such waits and interposed libraries do not see them. Define
- * OMPX_NO_INLINE before the include to always call the library.
+ * OMPX_NO_INLINE before the include to always call the library. Code for GPUs has functions of its
+ * own (diomp/device.h).
  */
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-nullptr) */
 OMPX_API_ int ompx_event_test_started_(ompx_event_t *event, int *done) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_event_wait_started_(ompx_event_t *event) OMPX_NOEXCEPT_;
-#if !defined(OMPX_NO_INLINE)
+#if !defined(OMPX_NO_INLINE) && !defined(__NVPTX__) && !defined(__AMDGCN__)
 #define OMPX_IN_LINE_ extern __inline__ __attribute__((gnu_inline))
 OMPX_IN_LINE_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
     if (event == NULL || *event != NULL || done == NULL) {
@@ -268,6 +269,10 @@ OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbyte
 /** Blocks until `*signal cmp value` holds for the local *signal. */
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
+/** Sets *done to 1 if `*signal cmp value` holds for the local *signal, otherwise to 0. The data of
+ * a put whose signal it sees is there. Makes progress, does not block. */
+OMPX_API_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value,
+                               int *done) OMPX_NOEXCEPT_;
 
 /* ---- Operators, atomics ---- */
 
@@ -362,6 +367,7 @@ OMPX_API_ int ompx_unlockt(int rank) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_try_lockt(int rank) OMPX_NOEXCEPT_;
 
 #include "diomp/collective.h"
+#include "diomp/device.h"
 #include "diomp/target.h"
 #include "diomp/target_collective.h"
 

@@ -220,13 +220,14 @@ both() {
 
 # Processes take turns on a GPU, unless NVIDIA's service lets them compute at the same time. It is this user's own, and changes
 # nothing of the device.
+# share_gpu FUNCTION ARGUMENT...: calls it meanwhile.
 share_gpu() {
     command -v nvidia-cuda-mps-control >/dev/null || return 0
     [ -n "$driver" ] || return 0
     export CUDA_MPS_PIPE_DIRECTORY="$work/mps" CUDA_MPS_LOG_DIRECTORY="$work/mps"
-    mkdir "$work/mps"
+    mkdir -p "$work/mps"
     if nvidia-cuda-mps-control -d; then
-        side_by_side figures.mps
+        "$@"
     fi
     stop_sharing
 }
@@ -235,6 +236,23 @@ stop_sharing() {
     [ -n "${CUDA_MPS_PIPE_DIRECTORY:-}" ] && [ "$CUDA_MPS_PIPE_DIRECTORY" = "$work/mps" ] || return 0
     echo quit | nvidia-cuda-mps-control >/dev/null 2>&1
     unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+
+# calls_in_regions: calls inside target regions. Two ranks on one GPU wait for one another on the host only.
+# While a region waits, the driver must load nothing.
+calls_in_regions() {
+    calls="DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15"
+    for n in 1 2; do
+        gpu_test calls.np$n 25 env $calls $(ranks $n offload_device_calls)
+    done
+    gpu_test calls.timeout 20 env $calls DIOMP_TIMEOUT=2 $(ranks 1 offload_device_calls timeout)
+    gpu_test figures.calls.np1 25 env $calls $(ranks 1 bench_device_calls)
+}
+# calls_together: regions of two ranks that wait for one another, each on a part of the GPU.
+calls_together() {
+    calls="DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"
+    gpu_test calls.together 25 env $calls $(ranks 2 offload_device_calls together)
+    gpu_test figures.calls.together 25 env $calls $(ranks 2 bench_device_calls --together)
 }
 
 # Ranks that take each other to be on other nodes: by a UCX that knows CUDA, and by GASNet-EX with memory kinds.
@@ -286,6 +304,8 @@ run_all() {
     gpu_test plain.alone 60 $(program offload_plain)
     ask_libomptarget
     gpu_test plain.with_runtime 60 $(preload="LD_PRELOAD=$bundle/lib/libdiomp.so.1" program offload_plain)
+    calls_in_regions
+    share_gpu calls_together
     # They provoke errors, want them returned, and fill their segments.
     for n in 1 2 4; do
         gpu_test offload.target.np$n 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M $(ranks $n offload_target)
@@ -333,7 +353,7 @@ run_all() {
     wide="--hidden 2048 --batch 4096 --samples 16384 --epochs 5 --accuracy 1" # its products take nearly all of a step
     gpu_test figures.train_wide.np1 60 $(ranks 1 train-target $wide)
     side_by_side figures
-    share_gpu
+    share_gpu side_by_side figures.mps
 }
 
 say "gpu-check of $(value_of commit), for $(value_of archs)"

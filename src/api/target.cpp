@@ -4,6 +4,7 @@
 #include "api/internal/state.h"
 #include "diomp.h"
 #include "offload/device_allocator.h"
+#include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
 #include "offload/mover.h"
 #include "offload/offload.h"
@@ -152,8 +153,31 @@ int local_ranks_for_libomptarget() {
                                                                      : api::g_job.num_local_ranks;
 }
 
-constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION, allocate_for_libomptarget,
-                                    release_for_libomptarget, local_ranks_for_libomptarget};
+std::uint64_t prepare_region(const diomp_offload_request *of) {
+    active_call const inside;
+    auto *const running = inside.running();
+    return running == nullptr ? 0 : running->devices().endpoints().prepare(*of);
+}
+
+void finish_region(std::int32_t device) {
+    std::optional<offload::region_error> failed;
+    {
+        active_call const inside;
+        if (auto *const running = inside.running(); running != nullptr) {
+            failed = running->devices().endpoints().take_error(device);
+        }
+    }
+    if (failed) {
+        api::fail(failed->function, failed->arguments, failed->why);
+    }
+}
+
+constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,
+                                    allocate_for_libomptarget,
+                                    release_for_libomptarget,
+                                    local_ranks_for_libomptarget,
+                                    prepare_region,
+                                    finish_region};
 
 /// A function of libomptarget, if it is loaded: libomp's functions of the same names look
 /// libomptarget's up in every call.

@@ -48,6 +48,9 @@ result<location> address_space::locate(world_rank peer, const void *address, std
     if (auto const offset = own_offset(address)) {
         return locate_own(peer, *offset, nbytes);
     }
+    if (device_locator_ && in_own_device_area(address)) {
+        return device_locator_(peer, address, nbytes);
+    }
     if (in_arena(address)) {
         return locate_peer(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
     }

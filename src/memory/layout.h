@@ -21,6 +21,8 @@ struct published_state {
     alignas(cache_line_bytes) std::atomic<std::uint64_t> registration_generation;
     /// Changes before the owner frees device memory that a rank of its node has looked up.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> device_generation;
+    /// Changes after the owner has committed memory on one of its devices.
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> device_commits;
     /// The locks whose target is the owner. Format: sync/internal/lock_word.h.
     struct alignas(cache_line_bytes) lock {
         std::atomic<std::uint64_t> word;

@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 namespace diomp::messaging {
 class engine;
@@ -39,6 +41,14 @@ public:
     /// registered memory and, if the peer is not mapped here, asymmetric blocks.
     result<location> locate(world_rank peer, const void *address, std::size_t nbytes);
 
+    /// Locates an address of this rank's device area at another rank, with the checks of locate().
+    using device_locator =
+        std::function<result<location>(world_rank peer, const void *address, std::size_t nbytes)>;
+    /// Call before the first call of locate(). Without this call such addresses are errors.
+    void set_device_locator(device_locator locate_there) {
+        device_locator_ = std::move(locate_there);
+    }
+
     /// The location of an address in the peer's slot, in the peer's address space. Without checks.
     [[nodiscard]] location location_at(world_rank peer, std::uint64_t address) const;
 
@@ -62,6 +72,12 @@ public:
     }
     /// Offset in this rank's segment, if the address lies there.
     [[nodiscard]] std::optional<std::uint64_t> own_offset(const void *address) const;
+    /// Whether the address is in this rank's device area: the memory of its host devices.
+    [[nodiscard]] bool in_own_device_area(const void *address) const {
+        std::uint64_t const in_slot = reinterpret_cast<std::uintptr_t>(address) -
+                                      reinterpret_cast<std::uintptr_t>(arena_.slot(self_));
+        return in_slot >= arena_.device_offset() && in_slot < arena_.slot_bytes();
+    }
     [[nodiscard]] pointer_cache_counts cache_counts() const;
 
 private:
@@ -84,6 +100,7 @@ private:
     std::size_t arena_span_;
     world_rank self_;
     bool check_allocations_;
+    device_locator device_locator_;
     std::atomic<std::uint64_t> pointers_fetched_{0};
     std::atomic<std::uint64_t> pointer_hits_{0};
 };

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 
 namespace diomp::memory {
 
@@ -55,6 +56,10 @@ public:
 
     [[nodiscard]] std::byte *base() const { return base_; }
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+    /// The memory of this rank's host devices, after the segment.
+    [[nodiscard]] std::span<std::byte> device_area() const {
+        return {base_ - internal_bytes + arena_.device_offset(), arena_.device_bytes()};
+    }
     /// Upper end of the symmetric heap. Addresses below it translate by offset. One relaxed load.
     [[nodiscard]] std::uint64_t symmetric_extent() const {
         return symmetric_extent_.load(std::memory_order_relaxed);

@@ -216,6 +216,9 @@ std::string wait_failure::reason() const {
 void engine::fail_waits(std::string reason) {
     failure_.set(std::move(reason));
     conduit_.waits().wake();
+    if (failed_) {
+        failed_();
+    }
 }
 
 std::string engine::explain(function_ref<std::string()> describe) const {

@@ -166,6 +166,8 @@ public:
 
     /// Makes every later wait fail with this reason (a peer is lost).
     void fail_waits(std::string reason);
+    /// Has fail_waits() call `then`, which must not block. Call before start().
+    void on_failure(std::function<void()> then) { failed_ = std::move(then); }
     [[nodiscard]] const wait_failure &failure() const { return failure_; }
 
     [[nodiscard]] transport::conduit &transport() { return conduit_; }
@@ -198,6 +200,7 @@ private:
     outbox outbox_;
     callbacks callbacks_;
     wait_failure failure_;
+    std::function<void()> failed_; ///< set before start(); see on_failure()
     std::atomic<bool> stopping_{false};
     std::thread thread_;
 };

@@ -43,10 +43,22 @@ alloc_directory::alloc_directory(const segment_table &own, const memory::segment
       invalidation_handler_(engine.add_handler(
           [this](const transport::message &incoming) { on_invalidation(incoming); })) {}
 
+memory::published_state *alloc_directory::state_of(world_rank owner) const {
+    return reinterpret_cast<memory::published_state *>(engine_.transport().direct_base(owner));
+}
+
 const std::atomic<std::uint64_t> *alloc_directory::generation_of(world_rank owner) const {
-    auto *const slot = engine_.transport().direct_base(owner);
-    return slot == nullptr ? nullptr
-                           : &reinterpret_cast<memory::published_state *>(slot)->device_generation;
+    auto *const state = state_of(owner);
+    return state == nullptr ? nullptr : &state->device_generation;
+}
+
+const std::atomic<std::uint64_t> *alloc_directory::commits_of(world_rank owner) const {
+    auto *const state = state_of(owner);
+    return state == nullptr ? nullptr : &state->device_commits;
+}
+
+void alloc_directory::publish_commit() {
+    state_of(self_)->device_commits.fetch_add(1, std::memory_order_acq_rel);
 }
 
 std::optional<remote_allocation> alloc_directory::find_cached(const key &wanted) const {
@@ -182,8 +194,7 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
 
 status alloc_directory::invalidate(int device, std::uint64_t offset, const sharer_set &sharers) {
     if (sharers.mapped_ranks) {
-        reinterpret_cast<memory::published_state *>(engine_.transport().direct_base(self_))
-            ->device_generation.fetch_add(1, std::memory_order_acq_rel);
+        state_of(self_)->device_generation.fetch_add(1, std::memory_order_acq_rel);
     }
     std::uint64_t const base = reinterpret_cast<std::uintptr_t>(own_.find(device)->base()) + offset;
     std::vector<messaging::call_service::pending_call> started;

@@ -45,6 +45,7 @@ void *device_allocator::allocate(const diomp_offload_request &request) {
                 segments_.table().advance_epoch();
             }
             if (segment->memory() != nullptr) {
+                publish_growth(*segment->memory());
                 pins_.pin_allocation(request.host, nbytes, *segment->memory()->on().backend);
             }
             return segment->base() + *offset;
@@ -84,6 +85,12 @@ bool device_allocator::release(int device, void *address) {
             given.failure().message());
     }
     return true;
+}
+
+void device_allocator::publish_growth(segment_memory &of) {
+    if (of.take_growth()) {
+        directory_.publish_commit();
+    }
 }
 
 void device_allocator::before_release(const void *address) {
@@ -148,6 +155,9 @@ result<std::uint64_t> device_allocator::allocate_kind(int device, ompx_mem_kind_
                         nbytes, device, format_size(from.size_bytes()),
                         format_size(from.used_bytes())),
             fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", format_size(from.size_bytes())));
+    }
+    if (from.memory() != nullptr) {
+        publish_growth(*from.memory());
     }
     return *offset;
 }

@@ -13,6 +13,7 @@
 namespace diomp::offload {
 
 class pinned_host;
+class segment_memory;
 
 /// Allocates memory in device segments, and frees it once no transfer and no other rank uses it.
 /// Thread-safe.
@@ -42,6 +43,8 @@ public:
     [[nodiscard]] inflight_guard &inflight() { return inflight_; }
 
 private:
+    /// Lets other ranks know that the device has more memory than before.
+    void publish_growth(segment_memory &of);
     void wait_inflight_of(const device_segment &segment, std::uint64_t offset);
 
     device_segments &segments_;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "offload/internal/segment_memory.h"
 
+#include <algorithm>
 #include <mutex>
 
 namespace diomp::offload {
@@ -18,7 +19,8 @@ constexpr std::size_t stagger_bytes = 128;
 } // namespace
 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger)
-    : device_(device), base_(base), size_bytes_(nbytes), heaps_(nbytes, stagger) {}
+    : device_(device), base_(base), size_bytes_(nbytes), heaps_(nbytes, stagger),
+      common_{0, nbytes} {}
 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
     : device_segment(device, base, nbytes, stagger_bytes) {}
@@ -126,6 +128,14 @@ bool device_segment::release_unshared(std::uint64_t offset, std::size_t limit_by
         heaps_.release(offset);
     }
     return true;
+}
+
+device_segment::common_parts device_segment::common() const {
+    std::lock_guard const guard(mutex_);
+    common_.symmetric_end =
+        std::min(std::max(common_.symmetric_end, heaps_.symmetric_end()), heaps_.private_begin());
+    common_.mapped_begin = std::min(common_.mapped_begin, heaps_.mapped_begin());
+    return common_;
 }
 
 std::size_t device_segment::num_allocations() const {

@@ -2,6 +2,7 @@
 #include "offload/offload.h"
 
 #include "offload/device_allocator.h"
+#include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
 #include "offload/internal/alloc_directory.h"
 #include "offload/internal/bounce_requester.h"
@@ -39,7 +40,13 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       translator_(std::make_unique<offload::translator>(openmp_, *segments_, *directory_,
                                                         *variables_, space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
-                                              *bounce_, allocator_->inflight())) {
+                                              *bounce_, allocator_->inflight())),
+      endpoints_(std::make_unique<device_endpoints>(*segments_, *directory_, *paths_, engine, calls,
+                                                    arena, job)) {
+    space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
+        return translator_->locate_host_device(rank, address, nbytes);
+    });
+    engine.on_failure([this] { endpoints_->break_waits(OMPX_ERR_PEER); });
     transfers.device_copies().set_idle_query(
         [&all = preregistered.devices()] { return all.poll(); });
 }

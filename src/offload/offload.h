@@ -37,6 +37,7 @@ class bounce_requester;
 class bounce_server;
 class device_allocator;
 class device_segments;
+class device_endpoints;
 class mover;
 class path_selector;
 class preregistered_segments;
@@ -71,6 +72,7 @@ public:
     [[nodiscard]] offload::variables &variables() { return *variables_; }
     [[nodiscard]] stream_copies &copies() { return *copies_; }
     [[nodiscard]] offload::translator &translator() { return *translator_; }
+    [[nodiscard]] device_endpoints &endpoints() { return *endpoints_; }
     [[nodiscard]] offload::mover &mover() { return *mover_; }
 
 private:
@@ -85,6 +87,7 @@ private:
     std::unique_ptr<device_allocator> allocator_;
     std::unique_ptr<offload::translator> translator_;
     std::unique_ptr<offload::mover> mover_;
+    std::unique_ptr<device_endpoints> endpoints_;
 };
 
 } // namespace diomp::offload

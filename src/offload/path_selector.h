@@ -43,6 +43,13 @@ public:
     /// access, or DIOMP_DEVICE_PATHS forbids it.
     result<std::byte *> address_for(world_rank owner, const remote_device_memory &there,
                                     std::size_t nbytes, const accelerator &by);
+    /// All memory of a segment of another rank of this node, for kernels of `by`, an own device;
+    /// see peer_segments::open_all.
+    result<peer_segments::view> open_all(world_rank owner, int device, const accelerator &by) {
+        return allows(allowed_, device_path_set::ipc)
+                   ? peers_.open_all(owner, device, by)
+                   : error(OMPX_ERR_UNSUPPORTED, "DIOMP_DEVICE_PATHS forbids it");
+    }
 
 private:
     /// For another rank's accelerator: a stream of this process if the memory can be opened here.

@@ -81,6 +81,26 @@ result<peer_segments::opened> peer_segments::open(world_rank owner, int device,
     return opened{known.memory->base() + offset, known.by};
 }
 
+result<peer_segments::view> peer_segments::open_all(world_rank owner, int device,
+                                                    const accelerator &by) {
+    std::lock_guard const guard(mutex_);
+    entry &known = entries_[{owner.value(), device, &by}];
+    for (bool has_more = !known.unreachable; has_more;) {
+        std::size_t const num_known = known.extents.size();
+        auto more = request_share(owner, device, num_known);
+        DIOMP_TRY(more);
+        if (status mapped = map_extents(known, more.value(), &by); !mapped) {
+            known.unreachable = true;
+            return mapped.take_failure();
+        }
+        has_more = known.extents.size() > num_known;
+    }
+    if (known.unreachable || known.by != &by) {
+        return error(OMPX_ERR_UNSUPPORTED, "the device cannot access the memory");
+    }
+    return view{known.memory->base(), known.extents};
+}
+
 /// Chooses a device that can access the owner's memory: the local side's device, so that one copy
 /// suffices, or, if the local side is host memory, the owner's.
 const accelerator *peer_segments::choose(const shared_segment &of, const accelerator *local) {

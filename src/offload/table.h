@@ -9,8 +9,12 @@
 
 #include <stdint.h>
 
-#define DIOMP_OFFLOAD_TABLE_VERSION 2
+#define DIOMP_OFFLOAD_TABLE_VERSION 3
 #define DIOMP_OFFLOAD_TABLE_OLDEST 1
+
+/// Symbols of include/diomp/device.h in an image that makes calls.
+#define DIOMP_ENDPOINT_FUNCTION "diomp_device_endpoint"
+#define DIOMP_ENDPOINT_VARIABLE "diomp_device_endpoint_pointer"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +42,14 @@ struct diomp_offload_table {
     /// Since version 2. Number of ranks on this node; 0 before the runtime has started.
     /// Thread-safe.
     int (*num_local_ranks)(void);
+    /// Since version 3. Call before each region on a device whose images make calls (they have the
+    /// symbol DIOMP_ENDPOINT_FUNCTION). Returns what their variable DIOMP_ENDPOINT_VARIABLE must
+    /// hold: an address in device memory, or 0. `of` names the device; its size and host address
+    /// are not read. May wait for other ranks of the node. Thread-safe.
+    uint64_t (*prepare_region)(const struct diomp_offload_request *of);
+    /// Since version 3. Call when a region on such a device has ended: reports the error of a call
+    /// in it, which ends the process unless errors are returned. Thread-safe.
+    void (*finish_region)(int32_t device);
 };
 
 typedef const struct diomp_offload_table *(*diomp_offload_table_function)(void);

@@ -218,6 +218,35 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
     return found;
 }
 
+result<memory::location> translator::locate_host_device(world_rank rank, const void *address,
+                                                        std::size_t nbytes) {
+    device_segment const *const around = table_.containing(address);
+    if (around == nullptr) {
+        return error(OMPX_ERR_ADDRESS,
+                     "the address is in the part of the segment that is for devices, but no device "
+                     "of this rank has its memory there",
+                     "the address is wrong");
+    }
+    auto const own = around->find(*around->offset_of(address));
+    if (own && own->kind == OMPX_MEM_LOCAL && !own->by_openmp && rank != self_) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("the address is in local memory of device {}: rank {} has no "
+                                 "counterpart of it",
+                                 around->device(), rank.value()),
+                     "use symmetric, asymmetric or mapped memory");
+    }
+    auto found =
+        locate_remote(rank, address, around->device(), std::numeric_limits<int>::max(), nbytes);
+    DIOMP_TRY(found);
+    if (!found.value().is_host()) {
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("rank {} has a GPU where this rank has a host device", rank.value()),
+            "run the same program on the same kind of device on all ranks");
+    }
+    return found.value().location;
+}
+
 result<remote_side> translator::locate_counterpart(world_rank rank, int device,
                                                    const device_segment &segment,
                                                    const device_allocation &own,

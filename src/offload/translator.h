@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <string>
 
+namespace diomp::transport {
+class arena;
+}
+
 namespace diomp::offload {
 
 struct device_allocation;
@@ -36,6 +40,9 @@ public:
     result<local_side> locate_local(const void *pointer, int device, int num, std::size_t nbytes);
     result<remote_side> locate_remote(world_rank rank, const void *pointer, int device, int num,
                                       std::size_t nbytes);
+    /// Locates the counterpart at `rank` of a device address of this rank, for processors.
+    result<memory::location> locate_host_device(world_rank rank, const void *address,
+                                                std::size_t nbytes);
 
 private:
     /// The device address of a pointer: itself, or the address that it is mapped to.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace diomp::rma {
 namespace {
@@ -21,6 +22,11 @@ bool is_exposed(const memory::segment &own, const memory::directory &directory,
     std::uint64_t const offset = address - reinterpret_cast<std::uint64_t>(own.base());
     if (offset < own.size_bytes()) {
         return nbytes <= own.size_bytes() - offset;
+    }
+    std::span<std::byte> const devices = own.device_area();
+    std::uint64_t const on_device = address - reinterpret_cast<std::uint64_t>(devices.data());
+    if (on_device < devices.size()) {
+        return nbytes <= devices.size() - on_device;
     }
     auto const range = directory.find_own(address);
     return range && nbytes <= range->base + range->nbytes - address;

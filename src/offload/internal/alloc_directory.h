@@ -20,6 +20,10 @@
 #include <tuple>
 #include <vector>
 
+namespace diomp::memory {
+struct published_state;
+}
+
 namespace diomp::offload {
 
 /// How a lookup identifies an allocation of the owner.
@@ -95,8 +99,15 @@ public:
 
     /// The generation counter of a rank whose slot is mapped here, otherwise nullptr.
     [[nodiscard]] const std::atomic<std::uint64_t> *generation_of(world_rank owner) const;
+    /// A counter that changes after a rank whose slot is mapped here has committed device memory;
+    /// otherwise nullptr.
+    [[nodiscard]] const std::atomic<std::uint64_t> *commits_of(world_rank owner) const;
+    /// Call after this rank has committed device memory.
+    void publish_commit();
 
 private:
+    [[nodiscard]] memory::published_state *state_of(world_rank owner) const;
+
     struct lookup_request;
     struct lookup_reply;
     struct invalidation_request;

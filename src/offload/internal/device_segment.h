@@ -69,6 +69,15 @@ public:
     /// false.
     bool release_unshared(std::uint64_t offset, std::size_t limit_bytes);
 
+    /// The parts that hold memory with counterparts at equal offsets of other ranks' segments:
+    /// [0, symmetric_end) and [mapped_begin, size_bytes()). They never shrink, except before memory
+    /// that has no counterpart.
+    struct common_parts {
+        std::uint64_t symmetric_end = 0;
+        std::uint64_t mapped_begin = 0;
+    };
+    [[nodiscard]] common_parts common() const;
+
     [[nodiscard]] std::size_t num_allocations() const;
     [[nodiscard]] std::uint64_t used_bytes();
     [[nodiscard]] ompx_segment_info_t info();
@@ -85,6 +94,7 @@ private:
     mutable biased_mutex
         mutex_; ///< guards the members below; only memory_'s lock is taken under it
     segment_heaps heaps_;
+    mutable common_parts common_;
     allocation_table allocations_;
 };
 

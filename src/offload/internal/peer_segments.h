@@ -36,15 +36,24 @@ public:
     result<opened> open(world_rank owner, int device, std::uint64_t offset, std::size_t nbytes,
                         const accelerator *local);
 
+    /// An extent of a segment: [offset, offset + nbytes).
+    struct extent {
+        std::uint64_t offset = 0;
+        std::uint64_t nbytes = 0;
+    };
+    struct view {
+        std::byte *base = nullptr; ///< of the segment, in this process
+        std::vector<extent> extents;
+    };
+    /// Maps all memory that the owner has committed so far, for kernels of `by`.
+    /// OMPX_ERR_UNSUPPORTED: `by` cannot access it, or there is none.
+    result<view> open_all(world_rank owner, int device, const accelerator &by);
+
 private:
     struct share_request;
     struct share_reply;
     struct extent_header;
     using key = std::tuple<int, int, const accelerator *>; ///< rank, device of the rank, local
-    struct extent {
-        std::uint64_t offset = 0;
-        std::uint64_t nbytes = 0;
-    };
     struct entry {
         const accelerator *by = nullptr;
         std::unique_ptr<device::peer_memory> memory;

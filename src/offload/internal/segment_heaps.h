@@ -36,6 +36,13 @@ public:
         return private_.used_bytes() + mapped_.used_bytes();
     }
     [[nodiscard]] std::uint64_t largest_free() const;
+    /// Symmetric memory lies in [0, symmetric_end()), OpenMP's in [mapped_begin(), size).
+    [[nodiscard]] std::uint64_t symmetric_end() const { return symmetric_.extent(); }
+    [[nodiscard]] std::uint64_t mapped_begin() const {
+        return mapped_begin_ + mapped_.capacity_bytes() - mapped_.extent();
+    }
+    /// Asymmetric and local memory lies in [private_begin(), half).
+    [[nodiscard]] std::uint64_t private_begin() const { return half_ - private_.extent(); }
 
 private:
     [[nodiscard]] std::optional<memory::heap::block> find(std::uint64_t offset) const;

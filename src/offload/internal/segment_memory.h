@@ -5,6 +5,7 @@
 
 #include "offload/accelerators.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,12 @@ public:
     [[nodiscard]] std::size_t size_bytes() const { return memory_->reserved_bytes(); }
     [[nodiscard]] std::size_t committed_bytes() const { return memory_->committed_bytes(); }
 
+    /// Whether memory was committed since the last call; true once for each growth.
+    [[nodiscard]] bool take_growth() {
+        std::size_t const now = committed_bytes();
+        return announced_bytes_.exchange(now, std::memory_order_acq_rel) != now;
+    }
+
     [[nodiscard]] bool is_permanent() const { return is_permanent_; }
 
     /// Commits [offset, offset + nbytes). It stays committed, since other processes have it mapped.
@@ -43,6 +50,7 @@ private:
     const accelerator &on_;
     std::mutex mutex_; ///< guards changes of memory_; the driver is called under it
     std::unique_ptr<device::memory> memory_;
+    std::atomic<std::size_t> announced_bytes_{0}; ///< committed bytes at the last take_growth()
     bool is_permanent_ = false;
 };
 

@@ -30,7 +30,8 @@ class segment;
 
 namespace diomp::rma {
 
-/// Whether peers may access [address, address + nbytes) of this rank. The owner checks this for
+/// Whether peers may access [address, address + nbytes) of this rank: in its segment, in the memory
+/// of its host devices, or registered. The owner checks this for
 /// every message that names an address.
 bool is_exposed(const memory::segment &own, const memory::directory &directory,
                 std::uint64_t address, std::size_t nbytes);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/device_endpoints.h"
+
+#include "base/log.h"
+#include "offload/device_segments.h"
+#include "offload/internal/alloc_directory.h"
+#include "offload/internal/endpoint_record.h"
+#include "offload/internal/segment_memory.h"
+#include "offload/path_selector.h"
+#include "offload/table.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+
+namespace diomp::offload {
+
+/// Asks a rank for the device that corresponds to one of this rank.
+struct device_endpoints::locate_request {
+    messaging::request_header header;
+    std::int32_t device = 0;
+    std::int32_t device_index = -1; ///< among those that the requester drives
+};
+
+struct device_endpoints::locate_reply {
+    std::uint64_t segment_bytes = 0;
+    std::int32_t device = -1; ///< -1: none that has memory of its own
+};
+
+device_endpoints::device_endpoints(device_segments &segments, const alloc_directory &directory,
+                                   path_selector &paths, messaging::engine &engine,
+                                   messaging::call_service &calls, const transport::arena &arena,
+                                   const launch::job_info &job)
+    : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
+      locate_handler_(
+          engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })) {
+    constexpr double ns_per_s = 1e9;
+    common_.rank = job.rank.value();
+    common_.num_ranks = job.size;
+    common_.host_begin = arena.base();
+    common_.host_bytes = arena.slot_bytes() * static_cast<std::uint64_t>(job.size);
+    common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
+}
+
+device_endpoints::~device_endpoints() { break_waits(OMPX_ERR_STATE); }
+
+void device_endpoints::on_locate(const transport::message &incoming) {
+    locate_request request;
+    std::memcpy(&request, incoming.payload.data(), sizeof(request));
+    locate_reply reply;
+    int const device = directory_.resolve_device(request.device, request.device_index);
+    device_segment const *const segment = segments_.table().find(device);
+    if (segment != nullptr && segment->memory() != nullptr) {
+        reply = {segment->size_bytes(), device};
+    }
+    calls_.reply(incoming.source, request.header.id, reply);
+}
+
+std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
+    int const device = of.device;
+    device_segment *segment = segments_.table().find(device);
+    if (segment == nullptr) {
+        segment = segments_.make(of);
+    }
+    if (segment == nullptr || segment->memory() == nullptr) {
+        return 0;
+    }
+    std::lock_guard const guard(mutex_);
+    auto &record = records_[static_cast<std::size_t>(device)];
+    std::uint64_t const bit = std::uint64_t{1} << device;
+    if (record == nullptr && (refused_ & bit) == 0) {
+        auto made = create(*segment);
+        if (made) {
+            record = made.take();
+            live_[static_cast<std::size_t>(device)].store(record.get(), std::memory_order_release);
+        } else {
+            refused_ |= bit;
+            log(log_level::warn, "calls in target regions on device {} fail: {}", device,
+                made.failure().message());
+        }
+    }
+    if (record == nullptr) {
+        return 0;
+    }
+    record->set_common(segment->common());
+    update_peers(*record, *segment);
+    if (status const flushed = record->flush(); !flushed) {
+        log(log_level::warn, "calls in target regions on device {} may fail: {}", device,
+            flushed.failure().message());
+    }
+    return record->device_address();
+}
+
+result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment &segment) const {
+    diomp_endpoint initial = common_;
+    initial.device = segment.device();
+    initial.base = reinterpret_cast<std::uintptr_t>(segment.base());
+    initial.segment_bytes = segment.size_bytes();
+    initial.mapped_begin = segment.size_bytes();
+    auto made = endpoint_record::create(segment.memory()->on(), initial);
+    DIOMP_TRY(made);
+    // The own segment: what set_common() allows is committed.
+    made.value()->set_peer(self(), {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
+    return made;
+}
+
+void device_endpoints::update_peers(endpoint_record &of, const device_segment &segment) {
+    for (int number = 0; number < common_.num_ranks; ++number) {
+        world_rank const peer(number);
+        auto const *const commits = directory_.commits_of(peer);
+        if (commits == nullptr || peer == self()) {
+            continue;
+        }
+        std::uint64_t &known = of.known_commits()[peer.index()];
+        std::uint64_t const now = commits->load(std::memory_order_acquire);
+        if (known == now) {
+            continue;
+        }
+        known = now;
+        if (status const updated = update_peer(of, segment, peer); !updated) {
+            log(log_level::info, "device {}: no loads and stores of rank {}'s memory: {}",
+                segment.device(), number, updated.failure().message());
+        }
+    }
+}
+
+status device_endpoints::update_peer(endpoint_record &of, const device_segment &segment,
+                                     world_rank peer) {
+    auto replied = calls_.call<locate_reply>(
+        peer, locate_handler_,
+        locate_request{{}, segment.device(), directory_.device_index_of(segment.device())},
+        [peer] { return fmt::format("waiting for rank {} to name its device", peer.value()); });
+    DIOMP_TRY(replied);
+    locate_reply const &there = replied.value();
+    if (there.device < 0) {
+        return error(OMPX_ERR_UNSUPPORTED, "it has no segment on the device");
+    }
+    if (there.segment_bytes != segment.size_bytes()) {
+        return error(OMPX_ERR_MISMATCH,
+                     fmt::format("its segment has {} bytes, this rank's {}", there.segment_bytes,
+                                 segment.size_bytes()),
+                     "set DIOMP_DEVICE_SEGMENT_SIZE to the same size on all ranks");
+    }
+    auto mapped = paths_.open_all(peer, there.device, of.on());
+    DIOMP_TRY(mapped);
+    of.set_peer(peer, describe_peer(mapped.value(), there.segment_bytes));
+    return {};
+}
+
+std::optional<region_error> device_endpoints::take_error(int device) {
+    std::lock_guard const guard(mutex_);
+    auto const &record = records_[static_cast<std::size_t>(device)];
+    auto const found = record == nullptr ? std::nullopt : record->take_error();
+    return found ? std::optional(describe_region_error(*found, device, common_.num_ranks))
+                 : std::nullopt;
+}
+
+void device_endpoints::break_waits(int status) {
+    for (auto const &each : live_) {
+        if (endpoint_record *const record = each.load(std::memory_order_acquire);
+            record != nullptr) {
+            record->break_waits(status);
+        }
+    }
+}
+
+} // namespace diomp::offload

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The endpoints of this rank's GPUs: records in device memory by which calls in target regions
+// (include/diomp/device.h) find the memory of all ranks. libomptarget stores the address of a
+// record in the images that make calls, and has the record updated before each region.
+#pragma once
+
+#include "launch/launch.h"
+#include "messaging/call.h"
+#include "offload/internal/region_error.h"
+#include "offload/internal/segment_table.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+struct diomp_offload_request;
+
+namespace diomp::transport {
+class arena;
+}
+
+namespace diomp::offload {
+
+class alloc_directory;
+class device_segments;
+class endpoint_record;
+class path_selector;
+
+/// Thread-safe. Create before engine.start().
+class device_endpoints {
+public:
+    device_endpoints(device_segments &segments, const alloc_directory &directory,
+                     path_selector &paths, messaging::engine &engine,
+                     messaging::call_service &calls, const transport::arena &arena,
+                     const launch::job_info &job);
+    ~device_endpoints();
+    device_endpoints(const device_endpoints &) = delete;
+    device_endpoints &operator=(const device_endpoints &) = delete;
+
+    /// Creates the record of a device, or updates it if ranks of the node have committed memory
+    /// since; waits for replies of those. Call before each region. Returns the record's address in
+    /// device memory; 0: the device has none.
+    std::uint64_t prepare(const diomp_offload_request &of);
+    /// The first error of a call in the device's regions since the last call.
+    std::optional<region_error> take_error(int device);
+    /// Ends all waits in regions: the job is broken. Any thread, also a handler.
+    void break_waits(int status);
+
+private:
+    struct locate_request;
+    struct locate_reply;
+
+    void on_locate(const transport::message &incoming);
+    [[nodiscard]] world_rank self() const { return world_rank(common_.rank); }
+    result<std::unique_ptr<endpoint_record>> create(device_segment &segment) const;
+    /// Updates what the record says about ranks whose memory has grown.
+    void update_peers(endpoint_record &of, const device_segment &segment);
+    status update_peer(endpoint_record &of, const device_segment &segment, world_rank peer);
+
+    device_segments &segments_;
+    const alloc_directory &directory_;
+    path_selector &paths_;
+    messaging::call_service &calls_;
+    diomp_endpoint common_{}; ///< what all records have in common
+    transport::handler_id locate_handler_;
+    std::mutex mutex_; ///< guards the members below; held while other ranks are asked, never taken
+                       ///< in handlers
+    std::array<std::unique_ptr<endpoint_record>, max_devices> records_;
+    /// [device] Read without the mutex by break_waits, which must not block.
+    std::array<std::atomic<endpoint_record *>, max_devices> live_{};
+    std::uint64_t refused_ = 0; ///< bit per device whose record could not be created
+};
+
+} // namespace diomp::offload

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The record of one device's endpoint: the host's copy, the device's, and what both share in pinned
+// host memory.
+#pragma once
+
+#include "diomp/device_endpoint.h"
+#include "offload/internal/accelerators.h"
+#include "offload/internal/peer_segments.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace diomp::offload {
+
+/// One thread at a time, except take_error and break_waits.
+class endpoint_record {
+public:
+    /// Allocates the memory on the device, and stores `initial` there; the pointers are set here.
+    static result<std::unique_ptr<endpoint_record>> create(const accelerator &on,
+                                                           const diomp_endpoint &initial);
+
+    [[nodiscard]] std::uint64_t device_address() const;
+    [[nodiscard]] const accelerator &on() const { return on_; }
+
+    /// What each rank had committed when its entry was last updated, [rank].
+    [[nodiscard]] std::vector<std::uint64_t> &known_commits() { return known_commits_; }
+    void set_common(device_segment::common_parts parts);
+    void set_peer(world_rank rank, const diomp_peer &to);
+    [[nodiscard]] const diomp_endpoint &values() const { return values_; }
+    /// Copies what has been set to the device; blocks until it is there.
+    status flush();
+
+    /// The first error that the device has stored since the last call.
+    std::optional<diomp_device_error> take_error();
+    /// Ends the waits of the device's threads.
+    void break_waits(int status);
+
+private:
+    struct shared_part; ///< in pinned host memory
+
+    endpoint_record(const accelerator &on, const diomp_endpoint &initial);
+    [[nodiscard]] shared_part &shared() const;
+    [[nodiscard]] std::byte *peers_on_device() const;
+
+    const accelerator &on_;
+    diomp_endpoint values_;
+    std::vector<diomp_peer> peers_; ///< [rank]
+    std::vector<std::uint64_t> known_commits_;
+    bool is_changed_ = true;
+    std::unique_ptr<device::memory> memory_; ///< the record, then the peers
+    device::pinned_memory pinned_;
+    std::unique_ptr<device::queue> queue_;
+};
+
+/// What a device can reach of a segment of `segment_bytes`, of which these extents are mapped at
+/// `base`: the part from its front and the part from its end without holes.
+diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segment_bytes);
+
+} // namespace diomp::offload

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/internal/region_error.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace diomp::offload {
+namespace {
+
+/// A call's name, and a format of its arguments with the fields rank, a, b, c and d.
+struct call_text {
+    const char *function;
+    const char *arguments;
+};
+
+constexpr auto call_texts = std::to_array<call_text>({
+    {"ompx_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
+    {"ompx_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
+    {"ompx_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
+    {"ompx_signal_wait", "signal={a:#x}, cmp={b}, value={c}"},
+    {"ompx_signal_test", "signal={a:#x}, cmp={b}, value={c}"},
+    {"ompx_wait_until", "variable={a:#x}, type={b}, cmp={c}, value={d}"},
+    {"ompx_fence", ""},
+    {"ompx_atomic_fetch", "rank={rank}, target={a:#x}, type={b}, op={c}"},
+    {"ompx_atomic_compare_swap", "rank={rank}, target={a:#x}, type={b}"},
+    {"ompx_team_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
+    {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
+    {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
+});
+static_assert(call_texts.size() == DIOMP_CALL_TEAM_PUT_SIGNAL + 1);
+
+/// What happened and what to do, for reasons that need nothing but the device's number.
+struct reason_text {
+    int reason;
+    const char *what;
+    const char *remedy;
+};
+
+constexpr auto reason_texts = std::to_array<reason_text>({
+    {DIOMP_DEVICE_NULL, "a pointer is null",
+     "check that the memory was allocated; only transfers of 0 bytes may have null pointers"},
+    {DIOMP_DEVICE_SIZE, "the size is negative or overflows",
+     "check the arithmetic that the size comes from"},
+    {DIOMP_DEVICE_NOT_GLOBAL,
+     "the remote address is neither in this rank's segment on the device nor in global host memory",
+     "allocate it with ompx_target_alloc, or map it and pass the address that it has in the "
+     "region"},
+    {DIOMP_DEVICE_NOT_SYMMETRIC,
+     "the remote address is in local or asymmetric memory of the device, or in none that is "
+     "allocated, so it names no location on another rank",
+     "in regions, put to symmetric or mapped memory"},
+    {DIOMP_DEVICE_PAST_END, "the range exceeds the symmetric memory, or the segment",
+     "check the size and the offset of the transfer"},
+    {DIOMP_DEVICE_UNREACHABLE,
+     "this device can neither load nor store that memory of the rank, or the rank has none there",
+     "let all ranks allocate or map the memory before the region starts; otherwise transfer it on "
+     "the host"},
+    {DIOMP_DEVICE_HOST_MEMORY,
+     "the local address is global host memory, which the device cannot "
+     "load or store",
+     "use memory of the device"},
+    {DIOMP_DEVICE_MISALIGNED, "an address is not aligned to the size of its type",
+     "align signals to 8 bytes, and the targets of atomics and waits to their size"},
+    {DIOMP_DEVICE_UNKNOWN_TYPE, "the call does not take this type",
+     "use OMPX_INT32, UINT32, INT64 or UINT64; atomics also take FLOAT and DOUBLE"},
+    {DIOMP_DEVICE_UNKNOWN_OP, "the call does not take this operator for the type",
+     "see ompx_atomic_fetch() and ompx_signal_op_t in diomp.h"},
+    {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
+});
+
+std::pair<std::string, std::string> explain(const diomp_device_error &at, int num_ranks) {
+    switch (at.reason) {
+    case DIOMP_DEVICE_RANK:
+        return {fmt::format("rank {} is outside the world of {} rank{}", at.rank, num_ranks,
+                            num_ranks == 1 ? "" : "s"),
+                fmt::format("pass a rank from 0 to {}", num_ranks - 1)};
+    case DIOMP_DEVICE_TIMED_OUT:
+        return {fmt::format("timed out; the variable was {}", at.seen),
+                "see whether the rank that is to signal has started its region, and whether both "
+                "regions can run at the same time (docs/device-calls.md); DIOMP_TIMEOUT sets the "
+                "limit"};
+    case DIOMP_DEVICE_JOB_BROKEN:
+        return {fmt::format("the job is broken, so nothing more is waited for; the variable was {}",
+                            at.seen),
+                "see the messages of the other ranks"};
+    case DIOMP_DEVICE_BY_PROXY:
+        return {fmt::format("the proxy thread of the rank: {}", ompx_status_string(at.status)),
+                "see the messages of the runtime"};
+    default:
+        break;
+    }
+    for (reason_text const &each : reason_texts) {
+        if (each.reason == at.reason) {
+            return {each.what, each.remedy};
+        }
+    }
+    return {fmt::format("unknown reason {}", at.reason), ""};
+}
+
+} // namespace
+
+region_error describe_region_error(const diomp_device_error &at, int device, int num_ranks) {
+    auto const which = static_cast<std::size_t>(at.call);
+    call_text const text =
+        which < call_texts.size() ? call_texts[which] : call_text{"unknown call", ""};
+    auto [what, remedy] = explain(at, num_ranks);
+    return {text.function,
+            fmt::format(fmt::runtime(text.arguments), fmt::arg("rank", at.rank),
+                        fmt::arg("a", at.arguments[0]), fmt::arg("b", at.arguments[1]),
+                        fmt::arg("c", at.arguments[2]), fmt::arg("d", at.arguments[3])),
+            {static_cast<ompx_status>(at.status),
+             fmt::format("in a target region on device {}: {}", device, what), remedy}};
+}
+
+} // namespace diomp::offload

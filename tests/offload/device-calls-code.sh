@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Compiles calls in target regions for GPUs, as C and as C++, with and without optimisation, and looks for the instructions
+# that the memory model needs. Status 77: there is no clang 19 for the target.
+#
+#   device-calls-code.sh SOURCE_DIR
+set -eu
+source=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+compiled=no
+
+# compile TRIPLE ARCH LANGUAGE LEVEL: to $work/code.
+compile() {
+    clang-19 -x "$3" "$4" -Wall -Wextra -Wconversion -Werror -fopenmp "-fopenmp-targets=$1" "-Xopenmp-target=$1" "-march=$2" -nogpulib \
+        --offload-device-only -S -I"$source/include" "$source/tests/offload/device_calls_code.c" -o - >"$work/code"
+}
+
+# has TEXT WHY
+has() {
+    grep -q -- "$1" "$work/code" || {
+        echo "not in the code for $target: $1: $2" && exit 1
+    }
+}
+# lacks TEXT WHY
+lacks() {
+    ! grep -q -- "$1" "$work/code" || {
+        echo "in the code for $target: $1: $2" && exit 1
+    }
+}
+
+command -v clang-19 >/dev/null || {
+    echo "skipped: no clang-19" && exit 77
+}
+for target in nvptx64 amdgcn-amd-amdhsa; do
+    clang-19 --print-targets | grep -q "^ *${target%%-*} " || continue
+    compiled=yes
+    for language in c c++; do
+        for level in -O0 -O2; do
+            case $target in
+            nvptx64)
+                compile "$target" sm_80 "$language" "$level"
+                has 'st.release.sys.u64' 'a signal is visible after its data'
+                has 'ld.acquire.sys.u64' 'data is visible after its signal'
+                has 'ld.acquire.sys.u32' 'a wait for 32 bits'
+                has 'fence.sc.sys' 'a fence orders for other devices and the host'
+                has 'globaltimer' 'waits end'
+                for operation in add.u32 add.u64 add.f32 add.f64 min.s32 max.u64 and.b32 or.b64 xor.b32 exch.b64 cas.b32 cas.b64; do
+                    has "atom.relaxed.sys.$operation" 'other devices change the word as well'
+                done
+                has '[.]weak .*diomp_device_endpoint_pointer' 'libomptarget looks for it'
+                has '[.]weak [.]func.*diomp_device_endpoint' 'it marks the image'
+                lacks 'call.*ompx_' 'all calls are inline'
+                ;;
+            amdgcn*) compile "$target" gfx90a "$language" "$level" ;;
+            esac
+        done
+    done
+done
+[ "$compiled" = yes ] || {
+    echo "skipped: clang-19 has no target for GPUs" && exit 77
+}
+echo "ok"
