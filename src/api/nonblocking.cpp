@@ -2,6 +2,7 @@
 // Non-blocking boxes and atomics, and waits for several events.
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
+#include "diomp.h"
 #include "rma/event.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Waits for and tests of a local word that puts, signals or atomics change, and progress.
 #include "api/internal/words.h"
+#include "diomp.h"
 
 #include <cstring>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Waits for and tests of several local words.
 #include "api/internal/words.h"
+#include "diomp.h"
 
 using namespace diomp;
 using api::g_fast;

@@ -22,7 +22,7 @@ inline constexpr bool has_asserts = false;
 #define DIOMP_ASSERT(condition, sentence)                                                          \
     do {                                                                                           \
         if constexpr (::diomp::has_asserts) {                                                      \
-            if (!(condition)) [[unlikely]] {                                                       \
+            if (bool const is_true = static_cast<bool>(condition); !is_true) [[unlikely]] {        \
                 ::diomp::panic("not true: " #condition "; " sentence);                             \
             }                                                                                      \
         }                                                                                          \

@@ -2,6 +2,7 @@
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
 #include "coll/requests.h"
 #include "coll/thread_calls.h"
+#include "rma/event.h"
 #include "support/sanitized.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Segments that are made before the network, on CUDA's stand-in with two devices of 64 MiB.
+#include "offload/accelerators.h"
 #include "runtime/internal/preregistered_devices.h"
 
 #include <gmock/gmock.h>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "launch/launch.h"
+#include "memory/directory.h"
 #include "memory/memory.h"
 #include "rma/rma.h"
 #include "support/delayed_conduit.h"

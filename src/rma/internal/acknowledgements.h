@@ -2,6 +2,7 @@
 // Acknowledgements of operations by message whose caller does not wait.
 #pragma once
 
+#include "diomp/types.h"
 #include "messaging/engine.h"
 #include "rma/internal/ack_window.h"
 

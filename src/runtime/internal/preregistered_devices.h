@@ -6,7 +6,8 @@
 
 #include "config/settings.h"
 #include "launch/launch.h"
-#include "offload/offload.h"
+#include "offload/preregistered_segments.h"
+#include "transport/types.h"
 
 namespace diomp::runtime {
 
