@@ -26,11 +26,21 @@ typedef void cblas_sgemm_t(int order, int op_a, int op_b, int rows, int columns,
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_PLAIN = 111, CBLAS_TRANSPOSED = 112 };
 
 // The driver's or runtime's functions for streams. CUDA's and HIP's have the same arguments.
-enum { GET_ATTRIBUTE, RETAIN_CONTEXT, SET_CONTEXT, CREATE_STREAM, DESTROY_STREAM, QUERY, WAIT };
+enum {
+    GET_ATTRIBUTE,
+    RETAIN_CONTEXT,
+    RELEASE_CONTEXT,
+    SET_CONTEXT,
+    CREATE_STREAM,
+    DESTROY_STREAM,
+    QUERY,
+    WAIT
+};
 enum { STREAM_CALLS = WAIT + 1 };
 enum { ATTRIBUTE_DEVICE_ORDINAL = 9, STREAM_NON_BLOCKING = 1, NOT_READY = 600 };
 typedef int get_attribute_t(void *value, int attribute, uintptr_t pointer);
 typedef int retain_context_t(void **context, int device);
+typedef int release_context_t(int device);
 typedef int create_stream_t(void **stream, unsigned flags);
 typedef int stream_call_t(void *stream); // those of one handle: of a stream, of a context
 
@@ -54,9 +64,9 @@ static const char *const hipblas_files[] = {"libhipblas.so.3", "libhipblas.so.2"
                                             "libhipblas.so.0", NULL};
 
 #define HIP_CALLS                                                                                  \
-    {"hipPointerGetAttribute",   "hipDevicePrimaryCtxRetain", "hipCtxSetCurrent",                  \
-     "hipStreamCreateWithFlags", "hipStreamDestroy",          "hipStreamQuery",                    \
-     "hipStreamSynchronize"}
+    {"hipPointerGetAttribute", "hipDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRelease",          \
+     "hipCtxSetCurrent",       "hipStreamCreateWithFlags",  "hipStreamDestroy",                    \
+     "hipStreamQuery",         "hipStreamSynchronize"}
 
 static const gpu_library gpu_libraries[] = {
     {"cuBLAS",
@@ -69,8 +79,9 @@ static const gpu_library gpu_libraries[] = {
      0,
      1,
      cuda_files,
-     {"cuPointerGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate",
-      "cuStreamDestroy_v2", "cuStreamQuery", "cuStreamSynchronize"}},
+     {"cuPointerGetAttribute", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2",
+      "cuCtxSetCurrent", "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamQuery",
+      "cuStreamSynchronize"}},
     {"rocBLAS", rocblas_files, "rocblas_create_handle", "rocblas_destroy_handle",
      "rocblas_set_stream", "rocblas_dgemm", "rocblas_sgemm", 111, 112, hip_files, HIP_CALLS},
     {"hipBLAS", hipblas_files, "hipblasCreate", "hipblasDestroy", "hipblasSetStream",
@@ -92,6 +103,7 @@ struct blas {
     function stream_calls[STREAM_CALLS];
     gpu_gemm *gpu_dgemm, *gpu_sgemm;
     stream_call_t *destroy;
+    int device;
     void *context, *handle, *stream;
 };
 
@@ -214,15 +226,14 @@ static int call_stream(const blas *b, int which, void *stream) {
 
 // Makes the GPU that holds `memory` current by its primary context, which libomptarget uses, too.
 static int set_gpu(blas *b, const void *memory) {
-    int device = 0;
     const int unknown = ((get_attribute_t *)b->stream_calls[GET_ATTRIBUTE])(
-        &device, ATTRIBUTE_DEVICE_ORDINAL, (uintptr_t)memory);
+        &b->device, ATTRIBUTE_DEVICE_ORDINAL, (uintptr_t)memory);
     // HIP knows only memory that it has allocated itself: of other memory, its first device.
     if (unknown != 0 && b->gpu->runtime_files == cuda_files) {
         return unknown;
     }
-    const int error = ((retain_context_t *)b->stream_calls[RETAIN_CONTEXT])(
-        &b->context, unknown != 0 ? 0 : device);
+    b->device = unknown != 0 ? 0 : b->device;
+    const int error = ((retain_context_t *)b->stream_calls[RETAIN_CONTEXT])(&b->context, b->device);
     return error != 0 ? error : call_stream(b, SET_CONTEXT, b->context);
 }
 
@@ -305,6 +316,19 @@ blas *blas_open(const char *choice, const void *gpu, char *reason, size_t reason
     return NULL;
 }
 
+int blas_select(blas_selection *selected, const char *choice, const void *gpu, const char *own) {
+    char reason[300];
+    selected->library = blas_open(choice, gpu, reason, sizeof reason);
+    if (selected->library != NULL) {
+        snprintf(selected->name, sizeof selected->name, "%s", blas_name(selected->library));
+        return 1;
+    }
+    const int required = blas_required(choice);
+    snprintf(selected->name, sizeof selected->name, "%s%s%s", required ? "" : own,
+             required || reason[0] == '\0' ? "" : ": ", reason);
+    return !required;
+}
+
 void blas_close(blas *b) {
     if (b == NULL) {
         return;
@@ -315,6 +339,9 @@ void blas_close(blas *b) {
     }
     if (b->stream != NULL) {
         call_stream(b, DESTROY_STREAM, b->stream);
+    }
+    if (b->context != NULL) {
+        ((release_context_t *)b->stream_calls[RELEASE_CONTEXT])(b->device);
     }
     if (b->runtime != NULL) {
         dlclose(b->runtime);

@@ -37,6 +37,15 @@ void blas_close(blas *b); // NULL: nothing
 // "cuBLAS (libcublas.so.13)"; for processors with the number of threads.
 const char *blas_name(const blas *b);
 
+// What a program multiplies with.
+typedef struct blas_selection {
+    blas *library;  // NULL: own kernels
+    char name[400]; // for the report: the library, or `own` and why there is no library
+} blas_selection;
+// Opens the BLAS as blas_open, or selects the program's own kernels, named `own`. Returns 0 if the
+// user named a library that cannot be used; `selected->name` says why.
+int blas_select(blas_selection *selected, const char *choice, const void *gpu, const char *own);
+
 // Computes a product of doubles or of floats. On a GPU it is started, after the preceding ones have
 // finished; its matrices must not be used before blas_wait. Dimensions and strides must be below
 // 2^31. Returns 0, or the library's error code.

@@ -278,10 +278,9 @@ static void report_times(const problem *p, const matmul_options *o, const matmul
 
 static int run(const matmul_options *o) {
     problem p = open_problem((size_t)o->n);
-    char message[400];
-    const int opened = product_open(o->blas, p.a, message, sizeof message);
+    const int opened = product_open(o->blas, p.a);
     if (!opened) {
-        fprintf(stderr, "matmul: rank %d: %s\n", p.rank, message);
+        fprintf(stderr, "matmul: rank %d: --blas %s: %s\n", p.rank, o->blas, product_name());
     }
     if (comm_max(!opened) > 0) {
         close_problem(&p);
@@ -290,8 +289,8 @@ static int run(const matmul_options *o) {
     const matmul_times times = measure(&p, o);
     size_t checked = 0;
     const size_t wrong = count_wrong(&p, &checked);
-    const uint64_t all_wrong = comm_sum(wrong);
     const uint64_t all_checked = comm_sum(checked);
+    const uint64_t all_wrong = comm_sum(wrong);
     const uint64_t checksum = comm_sum(digest(&p));
     const uint64_t with_library = comm_sum((uint64_t)product_by_blas());
     if (p.rank == 0) {

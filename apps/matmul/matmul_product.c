@@ -7,35 +7,23 @@
 
 #include <stdio.h>
 
-static blas *library;
+static blas_selection product;
 static int on_gpu;
-static char name[400];
 
-int product_open(const char *choice, double *mapped, char *message, size_t message_size) {
-    char reason[300];
+int product_open(const char *choice, double *mapped) {
     const void *const gpu = matmul_gpu_address(mapped);
     on_gpu = gpu != NULL;
-    library = blas_open(choice, gpu, reason, sizeof reason);
-    if (library != NULL) {
-        snprintf(name, sizeof name, "%s", blas_name(library));
-    } else {
-        snprintf(name, sizeof name, "own kernel%s%s", reason[0] != '\0' ? ": " : "", reason);
-    }
-    if (library == NULL && blas_required(choice)) {
-        snprintf(message, message_size, "--blas %s: %s", choice, reason);
-        return 0;
-    }
-    return 1;
+    return blas_select(&product, choice, gpu, "own kernel");
 }
 
 void product_close(void) {
-    blas_close(library);
-    library = NULL;
+    blas_close(product.library);
+    product.library = NULL;
 }
 
-const char *product_name(void) { return name; }
+const char *product_name(void) { return product.name; }
 
-int product_by_blas(void) { return library != NULL; }
+int product_by_blas(void) { return product.library != NULL; }
 
 static void add_by_blas(double *c, double *a, double *b, size_t rows, size_t n, size_t depth,
                         size_t a_stride, void (*poll)(void)) {
@@ -47,13 +35,13 @@ static void add_by_blas(double *c, double *a, double *b, size_t rows, size_t n, 
                             .c = matmul_device_address(c),
                             .c_stride = n,
                             .accumulate = 1};
-    int error = blas_doubles(library, &p);
+    int error = blas_doubles(product.library, &p);
     if (error == 0) {
-        error = blas_wait(library, poll);
+        error = blas_wait(product.library, poll);
     }
     if (error != 0) {
         fprintf(stderr, "matmul: error %d in the product %zu x %zu x %zu by %s\n", error, rows, n,
-                depth, name);
+                depth, product.name);
         comm_abort(1);
     }
 }
@@ -62,11 +50,11 @@ void product_add(double *c, double *a, double *b, size_t rows, size_t n, size_t 
                  size_t a_stride, void (*poll)(void)) {
     // A product on the host's threads, or in a target region, returns when it is complete: a few
     // chunks of it, so that poll is called between them.
-    const int whole = poll == NULL || (library != NULL && on_gpu);
+    const int whole = poll == NULL || (product.library != NULL && on_gpu);
     const size_t chunk = whole ? rows : rows / 4 > 64 ? rows / 4 : 64;
     for (size_t i = 0; i < rows; i += chunk) {
         const size_t some = rows - i < chunk ? rows - i : chunk;
-        if (library != NULL) {
+        if (product.library != NULL) {
             add_by_blas(c + i * n, a + i * a_stride, b, some, n, depth, a_stride,
                         whole ? poll : NULL);
         } else {

@@ -6,9 +6,9 @@
 
 #include <stddef.h>
 
-// Selects the BLAS by --blas (common/blas.h); `mapped` is any mapped array. Returns 0, with a
-// message, if the user named a library that cannot be used.
-int product_open(const char *choice, double *mapped, char *message, size_t message_size);
+// Selects the BLAS by --blas (common/blas.h); `mapped` is any mapped array. Returns 0 if
+// the user named a library that cannot be used; product_name says why.
+int product_open(const char *choice, double *mapped);
 void product_close(void);
 
 // For the report: the library, or the kernel and why there is no library.

@@ -17,8 +17,7 @@
 static double loss;
 static double hits;
 static int chunk;
-static blas *library;
-static char product_name[400] = "own kernels";
+static blas_selection product;
 
 static inline int smaller(int a, int b) { return a < b ? a : b; }
 
@@ -67,34 +66,22 @@ void network_enter(network *n, int hidden, int classes, int capacity) {
     chunk = device_is_gpu() ? 1 : hidden + classes;
 }
 
-int network_use_blas(const network *n, const char *choice, char *message, size_t message_size) {
-    char reason[300];
-    library = blas_open(choice, device_is_gpu() ? n->device.weights : NULL, reason, sizeof reason);
-    if (library != NULL) {
-        snprintf(product_name, sizeof product_name, "%s", blas_name(library));
-    } else {
-        snprintf(product_name, sizeof product_name, "own kernels%s%s",
-                 reason[0] != '\0' ? ": " : "", reason);
-    }
-    if (library == NULL && blas_required(choice)) {
-        snprintf(message, message_size, "--blas %s: %s", choice, reason);
-        return 0;
-    }
-    return 1;
+int network_use_blas(const network *n, const char *choice) {
+    return blas_select(&product, choice, device_is_gpu() ? n->device.weights : NULL, "own kernels");
 }
 
-const char *network_product_name(void) { return product_name; }
+const char *network_product_name(void) { return product.name; }
 
 static void must_succeed(int error) {
     if (error != 0) {
-        fprintf(stderr, "train: error %d in a product by %s\n", error, product_name);
+        fprintf(stderr, "train: error %d in a product by %s\n", error, product.name);
         comm_abort(1);
     }
 }
 
 void network_leave(network *n) {
-    blas_close(library);
-    library = NULL;
+    blas_close(product.library);
+    product.library = NULL;
 #pragma omp target exit data map(release : loss, hits)
     for (int l = LAYERS - 1; l >= 0; --l) {
         unmap_array(n->arrays.slopes[l], slopes_count(n, l));
@@ -164,8 +151,8 @@ static void forward_by_library(const network *n, int l, const float *in, int cou
                             .b = {n->device.weights + n->at[l], width, 0},
                             .c = n->device.values[l],
                             .c_stride = width + 1};
-    must_succeed(blas_floats(library, &p));
-    must_succeed(blas_wait(library, NULL));
+    must_succeed(blas_floats(product.library, &p));
+    must_succeed(blas_wait(product.library, NULL));
     if (l + 1 == LAYERS) {
         return;
     }
@@ -199,7 +186,7 @@ void network_forward(const network *n, const samples *s, int b) {
     const int count = s->width;
     const size_t first = (size_t)b * (size_t)count * (FEATURES + 1);
     for (int l = 0; l < LAYERS; ++l) {
-        if (library != NULL) {
+        if (product.library != NULL) {
             forward_by_library(n, l, l > 0 ? n->device.values[l - 1] : s->device_features + first,
                                count);
         } else {
@@ -260,7 +247,7 @@ static void gradient_by_library(const network *n, int l, const float *in, int co
                             .b = {n->device.slopes[l], width, 0},
                             .c = n->device.gradient + n->at[l],
                             .c_stride = width};
-    must_succeed(blas_floats(library, &p));
+    must_succeed(blas_floats(product.library, &p));
 }
 
 static inline float dot(const float *restrict a, const float *restrict b, int n) {
@@ -300,8 +287,8 @@ static void back_by_library(const network *n, int l, int count) {
                             .b = {n->device.weights + n->at[l], width, 1},
                             .c = n->device.slopes[l - 1],
                             .c_stride = inputs};
-    must_succeed(blas_floats(library, &p));
-    must_succeed(blas_wait(library, NULL));
+    must_succeed(blas_floats(product.library, &p));
+    must_succeed(blas_wait(product.library, NULL));
     const float *const values = n->arrays.values[l - 1];
     float *const before = n->arrays.slopes[l - 1];
 #pragma omp target teams distribute parallel for collapse(2)
@@ -317,21 +304,21 @@ static void back_by_library(const network *n, int l, int count) {
 void network_backward(const network *n, const samples *s, int b) {
     const size_t first = (size_t)b * (size_t)s->width * (FEATURES + 1);
     for (int l = LAYERS - 1; l >= 0; --l) {
-        if (library != NULL) {
+        if (product.library != NULL) {
             gradient_by_library(n, l, l > 0 ? n->device.values[l - 1] : s->device_features + first,
                                 s->width);
         } else {
             gradient_by_kernel(n, l, l > 0 ? n->arrays.values[l - 1] : s->features + first,
                                s->width);
         }
-        if (l > 0 && library != NULL) {
+        if (l > 0 && product.library != NULL) {
             back_by_library(n, l, s->width);
         } else if (l > 0) {
             back_by_kernel(n, l, s->width);
         }
     }
-    if (library != NULL) {
-        must_succeed(blas_wait(library, NULL));
+    if (product.library != NULL) {
+        must_succeed(blas_wait(product.library, NULL));
     }
 }
 

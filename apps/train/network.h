@@ -37,9 +37,9 @@ typedef struct network_score {
 
 void network_enter(network *n, int hidden, int classes, int capacity);
 void network_leave(network *n);
-// Selects the BLAS by --blas (common/blas.h). Returns 0, with a message, if the user named a
-// library that cannot be used.
-int network_use_blas(const network *n, const char *choice, char *message, size_t message_size);
+// Selects the BLAS by --blas (common/blas.h). Returns 0 if the user named a library that
+// cannot be used; network_product_name says why.
+int network_use_blas(const network *n, const char *choice);
 // For the report: the library, or "own kernels" and why there is no library.
 const char *network_product_name(void);
 

@@ -122,10 +122,10 @@ static int run(const train_options *o) {
     network n;
     train_result result = {0};
     network_enter(&n, o->hidden, o->arms, o->batch);
-    char message[400];
-    const int opened = network_use_blas(&n, o->blas, message, sizeof message);
+    const int opened = network_use_blas(&n, o->blas);
     if (!opened) {
-        fprintf(stderr, "train: rank %d: %s\n", comm_rank(), message);
+        fprintf(stderr, "train: rank %d: --blas %s: %s\n", comm_rank(), o->blas,
+                network_product_name());
     }
     if (comm_max(!opened) > 0) {
         network_leave(&n);

@@ -162,15 +162,16 @@ find_blas() {
     mkdir "$work/blas"
     timeout 30 find / \( -path /proc -o -path /sys -o -path "$work" \) -prune -o -name 'libcublas.so.1[123]' -print \
         >"$work/cublas" 2>/dev/null
+    # The apps take the first version that the driver supports.
+    all=
     for version in 13 12 11; do
         found=$(sed -n "/[.]$version\$/{p;q;}" "$work/cublas")
-        [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || found=
-        [ -n "$found" ] || continue
+        [ -n "$found" ] && [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || continue
         ln -s "$found" "$(dirname "$found")/libcublasLt.so.$version" "$work/blas/"
-        fact cublas "$found"
-        break
+        all="$all $found"
     done
-    [ -n "$found" ] || say "no libcublas.so.13, .12 or .11 here: matmul and train use their own kernels"
+    fact cublas "${all:-none}"
+    [ -n "$all" ] || say "no libcublas.so.13, .12 or .11 here: matmul and train use their own kernels"
     libraries=$libraries:$work/blas
 }
 

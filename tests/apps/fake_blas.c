@@ -7,37 +7,27 @@
 #include <stdint.h>
 
 #if defined(FAKE_CBLAS) || defined(FAKE_CBLAS_LACKING)
-enum { TRANSPOSED = 112 };
+enum { ROW_MAJOR = 101, TRANSPOSED = 112 };
 
-void cblas_dgemm(int order, int op_a, int op_b, int m, int n, int k, double alpha, const double *a,
-                 int lda, const double *b, int ldb, double beta, double *c, int ldc) {
-    for (int i = 0; order == 101 && i < m; ++i) {
-        for (int j = 0; j < n; ++j) {
-            double sum = 0;
-            for (int d = 0; d < k; ++d) {
-                sum += a[op_a == TRANSPOSED ? d * lda + i : i * lda + d] *
-                       b[op_b == TRANSPOSED ? j * ldb + d : d * ldb + j];
-            }
-            c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
-        }
+#define CBLAS_GEMM(name, number)                                                                   \
+    void name(int order, int op_a, int op_b, int m, int n, int k, number alpha, const number *a,   \
+              int lda, const number *b, int ldb, number beta, number *c, int ldc) {                \
+        for (int i = 0; order == ROW_MAJOR && i < m; ++i) {                                        \
+            for (int j = 0; j < n; ++j) {                                                          \
+                number sum = 0;                                                                    \
+                for (int d = 0; d < k; ++d) {                                                      \
+                    sum += a[op_a == TRANSPOSED ? d * lda + i : i * lda + d] *                     \
+                           b[op_b == TRANSPOSED ? j * ldb + d : d * ldb + j];                      \
+                }                                                                                  \
+                c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);            \
+            }                                                                                      \
+        }                                                                                          \
     }
-}
+
+CBLAS_GEMM(cblas_dgemm, double)
+#ifdef FAKE_CBLAS // the other lacks this one
+CBLAS_GEMM(cblas_sgemm, float)
 #endif
-
-#ifdef FAKE_CBLAS
-void cblas_sgemm(int order, int op_a, int op_b, int m, int n, int k, float alpha, const float *a,
-                 int lda, const float *b, int ldb, float beta, float *c, int ldc) {
-    for (int i = 0; order == 101 && i < m; ++i) {
-        for (int j = 0; j < n; ++j) {
-            float sum = 0;
-            for (int d = 0; d < k; ++d) {
-                sum += a[op_a == TRANSPOSED ? d * lda + i : i * lda + d] *
-                       b[op_b == TRANSPOSED ? j * ldb + d : d * ldb + j];
-            }
-            c[i * ldc + j] = alpha * sum + (beta == 0 ? 0 : beta * c[i * ldc + j]);
-        }
-    }
-}
 #endif
 
 #ifdef FAKE_CUBLAS
@@ -85,6 +75,12 @@ int CUDA_OR_HIP(cuPointerGetAttribute, hipPointerGetAttribute)(void *value, int 
 
 int CUDA_OR_HIP(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(void **made, int device) {
     *made = &context;
+    ++fake_alive;
+    return device == DEVICE ? 0 : BAD_CALL;
+}
+
+int CUDA_OR_HIP(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease)(int device) {
+    --fake_alive;
     return device == DEVICE ? 0 : BAD_CALL;
 }
 

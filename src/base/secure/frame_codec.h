@@ -22,6 +22,8 @@
 namespace diomp::secure {
 
 inline constexpr std::size_t frame_header_bytes = 4;
+/// The most frames that a connection can ever have sent: centuries of them.
+inline constexpr std::uint64_t max_frames = std::uint64_t{1} << 62U;
 /// The payload length in a header.
 [[nodiscard]] std::size_t
 read_frame_length(std::span<const unsigned char, frame_header_bytes> header);

@@ -202,7 +202,8 @@ status control_connection::take_over() {
     std::lock_guard const guard(send_mutex_);
     // Code of a client runs in the session and may have written any value.
     std::uint64_t const begun = count_->begun.load();
-    if (begun != count_->complete.load() || begun < encoder_.num_frames()) {
+    if (begun != count_->complete.load() || begun < encoder_.num_frames() ||
+        begun > secure::max_frames) {
         shut_down();
         return connection_lost("the session ended while it was sending");
     }
