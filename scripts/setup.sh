@@ -62,6 +62,7 @@ slurmctld             a Slurm on the test hosts; its tests are skipped without i
 slurmd                the same
 slurm-client          the same
 munge                 the same
+libopenblas0-pthread  products of the apps matmul and train; without it they use their own kernels
 openmpi-bin           MPI twins of the apps, and a peer in bench/compare
 libopenmpi-dev        the same; also oshcc, for OpenSHMEM
 mpich                 a second MPI in bench/compare

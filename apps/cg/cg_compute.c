@@ -35,10 +35,11 @@ static inline double right_hand_side(const slab *s, int x, int y, int z) {
     return 6 * solution(s, x, y, z) - neighbours;
 }
 
-void cg_enter(const slab *s, cg_vectors *v) {
+void cg_enter(const slab *s, cg_vectors *v, int single_reduction) {
     const size_t count = s->count;
-    double **const all[] = {&v->p, &v->r, &v->q, &v->x};
-    for (int i = 0; i < 4; ++i) {
+    double **const all[] = {&v->p, &v->r, &v->q, &v->x, &v->s};
+    v->s = NULL;
+    for (int i = 0; i < (single_reduction ? 5 : 4); ++i) {
         double *const vector = comm_alloc(count * sizeof(double));
         *all[i] = vector;
 #pragma omp target enter data map(alloc : vector[0 : count])
@@ -50,8 +51,8 @@ void cg_enter(const slab *s, cg_vectors *v) {
 void cg_leave(const slab *s, cg_vectors *v) {
     const size_t count = s->count;
 #pragma omp target exit data map(release : cg_curvature, cg_residual, last_residual)
-    double **const all[] = {&v->p, &v->r, &v->q, &v->x};
-    for (int i = 3; i >= 0; --i) {
+    double **const all[] = {&v->p, &v->r, &v->q, &v->x, &v->s};
+    for (int i = v->s != NULL ? 4 : 3; i >= 0; --i) {
         double *const vector = *all[i];
 #pragma omp target exit data map(release : vector[0 : count])
         comm_free(vector);
@@ -68,6 +69,13 @@ void cg_begin(const slab *s, const cg_vectors *v) {
 #pragma omp target teams distribute parallel for
     for (size_t i = 0; i < count; ++i) {
         p[i] = r[i] = q[i] = x[i] = 0;
+    }
+    if (v->s != NULL) {
+        double *const direction_applied = v->s;
+#pragma omp target teams distribute parallel for
+        for (size_t i = 0; i < count; ++i) {
+            direction_applied[i] = 0;
+        }
     }
 #pragma omp target map(tofrom : cg_residual, last_residual)
     cg_residual = last_residual = 0;
@@ -96,6 +104,15 @@ static inline double apply_row(double *restrict q, const double *restrict p, siz
             (p[z - 1] + p[z + 1]) + (p[z - row] + p[z + row]) + (p[z - plane] + p[z + plane]);
         q[z] = 6 * p[z] - neighbours;
         sum += p[z] * q[z];
+    }
+    return sum;
+}
+
+static inline double square_row(const double *r, size_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t z = 0; z < n; ++z) {
+        sum += r[z] * r[z];
     }
     return sum;
 }
@@ -174,6 +191,67 @@ void cg_next_direction(const slab *s, const cg_vectors *v) {
     for (size_t i = first; i < last; i += points) {
         turn_chunk(p + i, r + i, cg_residual / last_residual, smaller(points, last - i));
     }
+}
+
+static inline void advance_chunk(double *restrict p, double *restrict s, double *restrict x,
+                                 double *restrict r, const double *restrict q, double keep,
+                                 double length, size_t n) {
+#pragma omp simd
+    for (size_t i = 0; i < n; ++i) {
+        p[i] = r[i] + keep * p[i];
+        s[i] = q[i] + keep * s[i];
+        x[i] += length * p[i];
+        r[i] -= length * s[i];
+    }
+}
+
+void cg_advance(const slab *s, const cg_vectors *v, double keep, double length) {
+    const size_t points = chunk;
+    const size_t first = s->plane;
+    const size_t last = first + (size_t)s->planes * s->plane;
+    double *const p = v->p;
+    double *const applied = v->s;
+    double *const x = v->x;
+    double *const r = v->r;
+    const double *const q = v->q;
+#pragma omp target teams distribute parallel for map(tofrom : cg_curvature, cg_residual)
+    for (size_t i = first; i < last; i += points) {
+        if (i == first) {
+            cg_curvature = cg_residual = 0; // instead of a region that only does this
+        }
+        advance_chunk(p + i, applied + i, x + i, r + i, q + i, keep, length,
+                      smaller(points, last - i));
+    }
+}
+
+void cg_apply_residual(const slab *s, const cg_vectors *v) {
+    const int planes = s->planes;
+    const int ny = s->ny;
+    const size_t nz = (size_t)s->nz;
+    const size_t pitch = s->pitch;
+    const size_t plane = s->plane;
+    const size_t points = chunk;
+    double *const q = v->q;
+    const double *const r = v->r;
+#pragma omp target teams distribute parallel for collapse(3)                                       \
+    map(tofrom : cg_curvature, cg_residual) reduction(+ : cg_curvature, cg_residual)
+    for (int i = 0; i < planes; ++i) {
+        for (int j = 0; j < ny; ++j) {
+            for (size_t k = 0; k < nz; k += points) {
+                const size_t index = (size_t)(i + 1) * plane + (size_t)(j + 1) * pitch + 1 + k;
+                const size_t n = smaller(points, nz - k);
+                cg_curvature +=
+                    apply_row(q + index, r + index, n, (ptrdiff_t)pitch, (ptrdiff_t)plane);
+                cg_residual += square_row(r + index, n);
+            }
+        }
+    }
+}
+
+void cg_read_sums(double sums[2]) {
+#pragma omp target update from(cg_residual, cg_curvature)
+    sums[0] = cg_residual;
+    sums[1] = cg_curvature;
 }
 
 // Own planes only: a neighbour may have written the others already.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Conjugate gradient for Poisson's equation, split along X. All ranks synchronise three times per
-// iteration: two sums and the exchange of planes. This main program is shared by DiOMP and MPI.
+// iteration, for two sums and the exchange of planes, or twice with --single-reduction. This main
+// program is shared by DiOMP and MPI.
 #include "cg/cg_compute.h"
 #include "cg/exchange.h"
 #include "common/clock.h"
@@ -17,6 +18,7 @@ typedef struct cg_options {
     int size[3];
     int iterations;
     double tolerance;
+    int single_reduction;
     int progress;
 } cg_options;
 
@@ -44,25 +46,65 @@ static void timed_planes(const slab *s, double *vector, cg_result *result) {
     result->plane_seconds += seconds_now() - start;
 }
 
-static void iterate(const slab *s, const cg_vectors *v, const cg_options *o, cg_result *result) {
-    progress bar;
-    progress_start(&bar, comm_name(), o->iterations, s->rank == 0 ? o->progress : 0, 1,
-                   "iterations/s");
-    cg_begin(s, v);
-    result->right_hand_side = result->recurred = sqrt(exchange_sum(s, &cg_residual));
-    exchange_planes(s, v->p);
-    comm_barrier();
-    const double goal = o->tolerance * result->right_hand_side;
-    const double start = seconds_now();
-    while (result->recurred > goal && result->iterations < o->iterations) {
+static int goes_on(const cg_options *o, const cg_result *result) {
+    return result->recurred > o->tolerance * result->right_hand_side &&
+           result->iterations < o->iterations;
+}
+
+static void loop(const slab *s, const cg_vectors *v, const cg_options *o, cg_result *result,
+                 progress *bar) {
+    while (goes_on(o, result)) {
         cg_apply(s, v);
         timed_sum(s, &cg_curvature, result);
         cg_step(s, v);
         result->recurred = sqrt(timed_sum(s, &cg_residual, result));
         cg_next_direction(s, v);
         timed_planes(s, v->p, result);
-        progress_update(&bar, ++result->iterations);
+        progress_update(bar, ++result->iterations);
     }
+}
+
+// Both sums over all ranks.
+static void timed_pair(double sums[2], cg_result *result) {
+    cg_read_sums(sums);
+    const double start = seconds_now();
+    exchange_pair(sums);
+    result->sum_seconds += seconds_now() - start;
+}
+
+static void loop_single_reduction(const slab *s, const cg_vectors *v, const cg_options *o,
+                                  cg_result *result, progress *bar) {
+    double keep = 0;   // beta
+    double length = 0; // alpha
+    double last = 0;   // r . r before
+    double sums[2];
+    cg_advance(s, v, keep, length); // nothing but p = r and zero sums
+    cg_apply_residual(s, v);
+    timed_pair(sums, result);
+    length = sums[0] / sums[1];
+    while (goes_on(o, result)) {
+        cg_advance(s, v, keep, length);
+        timed_planes(s, v->r, result);
+        cg_apply_residual(s, v);
+        last = sums[0];
+        timed_pair(sums, result);
+        result->recurred = sqrt(sums[0]);
+        keep = sums[0] / last;
+        length = sums[0] / (sums[1] - keep * sums[0] / length);
+        progress_update(bar, ++result->iterations);
+    }
+}
+
+static void iterate(const slab *s, const cg_vectors *v, const cg_options *o, cg_result *result) {
+    progress bar;
+    progress_start(&bar, comm_name(), o->iterations, s->rank == 0 ? o->progress : 0, 1,
+                   "iterations/s");
+    cg_begin(s, v);
+    result->right_hand_side = result->recurred = sqrt(exchange_sum(s, &cg_residual));
+    exchange_planes(s, o->single_reduction ? v->r : v->p);
+    comm_barrier();
+    const double start = seconds_now();
+    (o->single_reduction ? loop_single_reduction : loop)(s, v, o, result, &bar);
     result->seconds = seconds_now() - start;
     bar.total = result->iterations; // it may have ended early
     progress_finish(&bar);
@@ -122,6 +164,8 @@ static void report(const slab *s, const cg_options *o, const cg_result *result) 
     device_describe(where, sizeof where);
     printf("grid        %d x %d x %d, tolerance %g\n", s->nx, s->ny, s->nz, o->tolerance);
     printf("ranks       %d (%s), %s\n", s->ranks, comm_name(), where);
+    printf("method      conjugate gradient with %s per iteration\n",
+           o->single_reduction ? "a single reduction" : "two reductions");
     printf("time        %.4f s, %.1f us per iteration\n", seconds, seconds * each);
     printf("speed       %.1f iterations/s\n", seconds > 0 ? iterations / seconds : 0);
     printf("exchange    %.1f %% of the time: per iteration %.1f us for planes, %.1f us for sums "
@@ -139,7 +183,7 @@ static int run(const cg_options *o) {
     const slab s = slab_split(o->size, comm_rank(), comm_ranks(), omp_get_default_device());
     cg_vectors v;
     cg_result result = {0};
-    cg_enter(&s, &v);
+    cg_enter(&s, &v, o->single_reduction);
     iterate(&s, &v, o, &result);
     measure(&s, &v, &result);
     report(&s, o, &result);
@@ -178,6 +222,8 @@ int main(int argc, char **argv) {
         {"--iterations", OPTION_INT, 1, 0, &o.iterations, "N", "at most [1000]"},
         {"--tolerance", OPTION_REAL, 1, 0, &o.tolerance, "T",
          "of the residual, relative to the right-hand side [1e-8]"},
+        {"--single-reduction", OPTION_FLAG, 1, 0, &o.single_reduction, "",
+         "one sum over the ranks per iteration, not two"},
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };

@@ -32,3 +32,9 @@ double exchange_sum(const slab *s, double *sum) {
     /* comm:end */
     return *sum;
 }
+
+void exchange_pair(double sums[2]) {
+    /* comm:begin */
+    ompx_allreduce(sums, sums, 2, OMPX_DOUBLE, OMPX_SUM, ompx_group_world);
+    /* comm:end */
+}

@@ -17,6 +17,13 @@ int device_is_gpu(void) {
     return gpu;
 }
 
+void *device_address(void *mapped) {
+    void *address = NULL;
+#pragma omp target data use_device_ptr(mapped)
+    address = mapped;
+    return address;
+}
+
 void device_describe(char *text, size_t text_size) {
     const int devices = omp_get_num_devices();
     if (devices == 0) {

@@ -9,6 +9,8 @@
 // it is a processor with caches and vector instructions (LLVM's host devices, or the host itself if
 // there is no device).
 int device_is_gpu(void);
+// Returns the address of the device's copy of mapped data.
+void *device_address(void *mapped);
 // For the report: "device 0 of 4 each (a processor, 2 threads)".
 void device_describe(char *text, size_t text_size);
 

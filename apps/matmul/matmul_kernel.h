@@ -16,6 +16,10 @@ void matmul_load(double *x, size_t count);
 void matmul_unload(double *x, size_t count);
 void matmul_unmap(double *x, size_t count);
 
+// The address of x's copy on the device, and that if the device is a GPU, otherwise NULL.
+double *matmul_device_address(double *x);
+const void *matmul_gpu_address(double *x);
+
 // c[rows][n] += a[rows][depth] * b[depth][n]; all row-major, a with `a_stride` doubles from row to
 // row, b and c with n, and all within mapped arrays. Uses all OpenMP threads.
 void matmul_add(double *c, const double *a, const double *b, size_t rows, size_t n, size_t depth,

@@ -33,6 +33,10 @@ void matmul_unmap(double *x, size_t count) {
 #pragma omp target exit data map(release : x[0 : count])
 }
 
+double *matmul_device_address(double *x) { return device_address(x); }
+
+const void *matmul_gpu_address(double *x) { return on_gpu ? device_address(x) : NULL; }
+
 static inline void tile_of_c(double *c, const double *a, const double *b, size_t rows, size_t n,
                              size_t width, size_t depth, size_t a_stride) {
 #if defined(__NVPTX__) || defined(__AMDGCN__)

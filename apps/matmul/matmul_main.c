@@ -7,6 +7,7 @@
 #include "common/options.h"
 #include "common/progress.h"
 #include "matmul/matmul_kernel.h"
+#include "matmul/matmul_product.h"
 #include "matmul/ring.h"
 
 #include <stdint.h>
@@ -20,14 +21,24 @@ typedef struct problem {
     size_t first, rows, max_rows; // own stripe; most rows of any stripe
     double *a, *c;                // [rows][n]
     double *stripe[2];            // [max_rows][n]
-    double wait_seconds;
+    double *exposed; // [shift]: seconds in starting and waiting, of the best repetition in the end
 } problem;
+
+// Seconds, largest of all ranks, best repetition.
+typedef struct matmul_times {
+    double total;
+    double exposed;        // of total: in starting and waiting for the shifts
+    double data;           // of exposed: without the waiting for slower ranks
+    double product, shift; // products and shifts alone; 0 if they were not measured
+} matmul_times;
 
 typedef struct matmul_options {
     int n;
     int repeat;
     int overlap;
+    int alone;
     int progress;
+    const char *blas;
 } matmul_options;
 
 static size_t stripe_first(size_t n, int rank, int ranks) {
@@ -53,24 +64,22 @@ static void fill(problem *p) {
     matmul_load(p->c, p->rows * p->n);
 }
 
-// Multiplies own rows in a few chunks, so that the library is called between them.
-static void multiply(problem *p, const double *b, size_t first, size_t depth, int moving) {
-    const size_t chunk = p->rows / 4 > 64 ? p->rows / 4 : 64;
-    for (size_t i = 0; i < p->rows; i += chunk) {
-        const size_t rows = p->rows - i < chunk ? p->rows - i : chunk;
-        matmul_add(p->c + i * p->n, p->a + i * p->n + first, b, rows, p->n, depth, p->n);
-        if (moving) {
-            ring_progress();
-        }
-    }
+static void multiply(problem *p, double *b, size_t first, size_t depth, int moving) {
+    product_add(p->c, p->a + first, b, p->rows, p->n, depth, p->n, moving ? ring_progress : NULL);
+}
+
+// The rows of B in the stripe of step s; returns their number.
+static size_t stripe_of_step(const problem *p, int s, size_t *first) {
+    const int owner = (p->rank + s) % p->ranks;
+    *first = stripe_first(p->n, owner, p->ranks);
+    return stripe_first(p->n, owner + 1, p->ranks) - *first;
 }
 
 static void product(problem *p, int overlap) {
     const size_t row_bytes = p->n * sizeof(double);
     for (int s = 0; s < p->ranks; ++s) {
-        const int owner = (p->rank + s) % p->ranks;
-        const size_t first = stripe_first(p->n, owner, p->ranks);
-        const size_t depth = stripe_first(p->n, owner + 1, p->ranks) - first;
+        size_t first = 0;
+        const size_t depth = stripe_of_step(p, s, &first);
         double *const stripe = p->stripe[s % 2];
         double *const spare = p->stripe[(s + 1) % 2];
         const int last = s + 1 == p->ranks;
@@ -78,15 +87,44 @@ static void product(problem *p, int overlap) {
             multiply(p, stripe, first, depth, 0);
         }
         if (!last) {
+            const double begin = seconds_now();
             ring_start(spare, stripe, depth * row_bytes, p->max_rows * row_bytes);
+            const double started = seconds_now();
             if (overlap) {
                 multiply(p, stripe, first, depth, 1);
             }
             const double computed = seconds_now();
             ring_finish();
-            p->wait_seconds += seconds_now() - computed;
+            p->exposed[s] = started - begin + seconds_now() - computed;
         }
     }
+}
+
+// The products of a repetition without shifts, one call each.
+static double products_alone(problem *p) {
+    comm_barrier();
+    const double begin = seconds_now();
+    for (int s = 0; s < p->ranks; ++s) {
+        size_t first = 0;
+        const size_t depth = stripe_of_step(p, s, &first);
+        multiply(p, p->stripe[0], first, depth, 0);
+    }
+    return comm_max(seconds_now() - begin);
+}
+
+// The shifts of a repetition without products.
+static double shifts_alone(problem *p) {
+    const size_t row_bytes = p->n * sizeof(double);
+    comm_barrier();
+    const double begin = seconds_now();
+    for (int s = 0; s + 1 < p->ranks; ++s) {
+        size_t first = 0;
+        const size_t depth = stripe_of_step(p, s, &first);
+        ring_start(p->stripe[(s + 1) % 2], p->stripe[s % 2], depth * row_bytes,
+                   p->max_rows * row_bytes);
+        ring_finish();
+    }
+    return comm_max(seconds_now() - begin);
 }
 
 static int check_entry(const problem *p, size_t i, size_t j) {
@@ -147,6 +185,7 @@ static problem open_problem(size_t n) {
     p.max_rows = (n + (size_t)p.ranks - 1) / (size_t)p.ranks;
     p.a = allocate(p.rows * n * sizeof(double));
     p.c = allocate(p.rows * n * sizeof(double));
+    p.exposed = allocate((size_t)p.ranks * sizeof(double));
     // The stripes first: arrays of equal size on all ranks then have the same offset on their
     // devices.
     for (int i = 0; i < 2; ++i) {
@@ -165,26 +204,50 @@ static void close_problem(problem *p) {
         matmul_unmap(p->stripe[i], p->max_rows * p->n);
         comm_free(p->stripe[i]);
     }
+    free(p->exposed);
     free(p->a);
     free(p->c);
 }
 
-// Returns the best time of all repetitions; *wait gets the part of it spent waiting for the shift.
-static double measure(problem *p, const matmul_options *o, double *wait) {
-    double best = 1e300;
+static void measure_alone(problem *p, matmul_times *best) {
+    const double product = products_alone(p);
+    const double shift = shifts_alone(p);
+    best->product = best->product == 0 || product < best->product ? product : best->product;
+    best->shift = best->shift == 0 || shift < best->shift ? shift : best->shift;
+}
+
+// The last rank to arrive at the end of a shift waits for data only, so the least of all ranks is
+// what a shift costs by itself; the rest is waiting for slower ranks.
+static void sum_exposed(const problem *p, matmul_times *times) {
+    double own = 0;
+    times->data = 0;
+    for (int s = 0; s + 1 < p->ranks; ++s) {
+        own += p->exposed[s];
+        times->data -= comm_max(-p->exposed[s]);
+    }
+    times->exposed = comm_max(own);
+}
+
+static matmul_times measure(problem *p, const matmul_options *o) {
+    matmul_times best = {.total = 1e300};
     progress bar;
     progress_start(&bar, comm_name(), o->repeat, p->rank == 0 ? o->progress : 0,
                    2e-9 * (double)p->n * (double)p->n * (double)p->n, "GFLOP/s");
+    fill(p);
     for (int r = 0; r < o->repeat; ++r) {
-        fill(p);
-        p->wait_seconds = 0;
+        if (o->alone) {
+            measure_alone(p, &best);
+        }
+        if (r > 0 || o->alone) {
+            fill(p);
+        }
         comm_barrier();
         const double start = seconds_now();
         product(p, o->overlap);
         const double seconds = comm_max(seconds_now() - start);
-        if (seconds < best) {
-            best = seconds;
-            *wait = comm_max(p->wait_seconds);
+        if (seconds < best.total) {
+            best.total = seconds;
+            sum_exposed(p, &best);
         }
         progress_update(&bar, r + 1);
     }
@@ -193,31 +256,60 @@ static double measure(problem *p, const matmul_options *o, double *wait) {
     return best;
 }
 
+static void report_times(const problem *p, const matmul_options *o, const matmul_times *t) {
+    const double flops = 2 * (double)p->n * (double)p->n * (double)p->n;
+    printf("time        %.4f s (best of %d), %.4f s of it in starting and waiting for the shift\n",
+           t->total, o->repeat, t->exposed);
+    printf("speed       %.2f GFLOP/s", flops / t->total * 1e-9);
+    if (o->alone) {
+        printf(", %.3f of the products alone (%.2f)", t->product / t->total,
+               flops / t->product * 1e-9);
+    }
+    printf("\n");
+    if (p->ranks > 1) {
+        printf("shift       %.6f s beside the products", t->data);
+        if (o->alone) {
+            printf(", %.6f s alone: %.1f %% hidden", t->shift,
+                   t->data < t->shift ? 100 * (1 - t->data / t->shift) : 0);
+        }
+        printf("; waiting for slower ranks: %.6f s\n", t->exposed - t->data);
+    }
+}
+
 static int run(const matmul_options *o) {
     problem p = open_problem((size_t)o->n);
-    double wait = 0;
-    const double best = measure(&p, o, &wait);
+    char message[400];
+    const int opened = product_open(o->blas, p.a, message, sizeof message);
+    if (!opened) {
+        fprintf(stderr, "matmul: rank %d: %s\n", p.rank, message);
+    }
+    if (comm_max(!opened) > 0) {
+        close_problem(&p);
+        return 2;
+    }
+    const matmul_times times = measure(&p, o);
     size_t checked = 0;
     const size_t wrong = count_wrong(&p, &checked);
-    const uint64_t all_checked = comm_sum(checked);
     const uint64_t all_wrong = comm_sum(wrong);
+    const uint64_t all_checked = comm_sum(checked);
     const uint64_t checksum = comm_sum(digest(&p));
+    const uint64_t with_library = comm_sum((uint64_t)product_by_blas());
     if (p.rank == 0) {
-        const double flops = 2 * (double)p.n * (double)p.n * (double)p.n;
         char where[64];
         matmul_where(where, sizeof where);
         printf("matrix      %d x %d, doubles\n", o->n, o->n);
         printf("ranks       %d (%s), %s, overlap %s\n", p.ranks, comm_name(), where,
                o->overlap ? "on" : "off");
-        printf("time        %.4f s (best of %d), %.4f s of it waiting for the shift\n", best,
-               o->repeat, wait);
-        printf("speed       %.2f GFLOP/s\n", flops / best * 1e-9);
+        printf("product     %s (a library on %llu of %d ranks)\n", product_name(),
+               (unsigned long long)with_library, p.ranks);
+        report_times(&p, o, &times);
         printf("checksum    %016llx\n", (unsigned long long)checksum);
         printf("check       %s: %llu of %llu entries compared are right\n",
                all_wrong == 0 ? "passed" : "FAILED", (unsigned long long)(all_checked - all_wrong),
                (unsigned long long)all_checked);
         fflush(stdout);
     }
+    product_close();
     close_problem(&p);
     return all_wrong != 0;
 }
@@ -236,12 +328,17 @@ static int check_options(const void *options, char *message, size_t message_size
 
 int main(int argc, char **argv) {
     comm_init(&argc, &argv);
-    matmul_options o = {.n = 1024, .repeat = 3, .overlap = 1, .progress = -1};
+    matmul_options o = {
+        .n = 1024, .repeat = 3, .overlap = 1, .alone = 1, .progress = -1, .blas = "auto"};
     const option_row rows[] = {
         {"--n", OPTION_INT, 1, 0, &o.n, "N", "rows and columns [1024]"},
         {"--repeat", OPTION_INT, 1, 0, &o.repeat, "N", "products; the best time counts [3]"},
         {"--overlap", OPTION_SWITCH, 1, 0, &o.overlap, "on|off",
          "pass stripes on while computing with them [on]"},
+        {"--blas", OPTION_TEXT, 1, 0, &o.blas, "auto|off|FILE",
+         "library of the products; off: own kernel [auto]"},
+        {"--alone", OPTION_SWITCH, 1, 0, &o.alone, "on|off",
+         "also measure products and shifts alone [on]"},
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };

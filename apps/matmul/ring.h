@@ -11,8 +11,9 @@
 // own `spare` from rank + 1. Until ring_finish, `stripe` may be read and `spare` must not be
 // touched.
 void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity);
-// Called between start and finish, for libraries that transfer data only inside calls.
-void ring_progress(void);
+// To be called between start and finish, for libraries that transfer data only inside calls; NULL
+// for those that need no calls.
+extern void (*const ring_progress)(void);
 // Blocks until `spare` holds the next stripe; then `stripe` may become the spare one.
 void ring_finish(void);
 

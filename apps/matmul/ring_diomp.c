@@ -20,7 +20,7 @@ void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity) {
     /* comm:end */
 }
 
-void ring_progress(void) {}
+void (*const ring_progress)(void) = NULL;
 
 void ring_finish(void) {
     /* comm:begin */

@@ -9,19 +9,24 @@
 #include "diomp.h"
 #include "matmul/ring.h"
 
+/* comm:begin */
+static ompx_event_t sent;
+/* comm:end */
+
 void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity) {
     (void)capacity;
     /* comm:begin */
     const int left = (comm_rank() + comm_ranks() - 1) % comm_ranks();
     const int device = omp_get_default_device();
-    ompx_target_put(left, spare, device, stripe, device, bytes);
+    ompx_target_put_nb(left, spare, device, stripe, device, bytes, &sent);
     /* comm:end */
 }
 
-void ring_progress(void) {}
+void (*const ring_progress)(void) = NULL;
 
 void ring_finish(void) {
     /* comm:begin */
+    ompx_event_wait(&sent);
     ompx_barrier();
     /* comm:end */
 }

@@ -25,12 +25,14 @@ void ring_start(double *spare, double *stripe, size_t bytes, size_t capacity) {
     /* comm:end */
 }
 
-void ring_progress(void) {
+static void test_requests(void) {
     /* comm:begin */
     int done = 0;
     MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
     /* comm:end */
 }
+
+void (*const ring_progress)(void) = test_requests;
 
 void ring_finish(void) {
     /* comm:begin */

@@ -2,6 +2,7 @@
 #include "train/samples.h"
 
 #include "common/comm.h"
+#include "common/device.h"
 #include "common/scatter.h"
 
 #include <math.h>
@@ -23,12 +24,12 @@ static void *allocate(size_t bytes) {
 samples samples_make(uint64_t seed, int arms, int blocks, int width, size_t first, size_t stride) {
     samples s = {.blocks = blocks, .width = width};
     const size_t count = (size_t)blocks * (size_t)width;
-    float *const features = s.features = allocate(count * FEATURES * sizeof(float));
+    float *const features = s.features = allocate(count * (FEATURES + 1) * sizeof(float));
     int *const labels = s.arms = allocate(count * sizeof(int));
     const double whole = 4 * acos(0);
     const double around = turns;
     const double wobble = noise;
-#pragma omp target enter data map(alloc : features[0 : count * FEATURES])
+#pragma omp target enter data map(alloc : features[0 : count * (FEATURES + 1)])
 #pragma omp target enter data map(alloc : labels[0 : count])
 #pragma omp target teams distribute parallel for collapse(2)
     for (int b = 0; b < blocks; ++b) {
@@ -40,10 +41,13 @@ samples samples_make(uint64_t seed, int arms, int blocks, int width, size_t firs
             const double radius = 0.55 + 0.45 * scatter(dice);
             const double angle = (double)arm / arms + around * radius + wobble * scatter(dice + 1);
             labels[at] = arm;
-            features[at * FEATURES] = (float)(radius * cos(whole * angle));
-            features[at * FEATURES + 1] = (float)(radius * sin(whole * angle));
+            float *const own = features + at * (FEATURES + 1);
+            own[0] = (float)(radius * cos(whole * angle));
+            own[1] = (float)(radius * sin(whole * angle));
+            own[FEATURES] = 1;
         }
     }
+    s.device_features = device_address(features);
     return s;
 }
 
@@ -52,7 +56,7 @@ void samples_free(samples *s) {
     float *const features = s->features;
     int *const labels = s->arms;
 #pragma omp target exit data map(release : labels[0 : count])
-#pragma omp target exit data map(release : features[0 : count * FEATURES])
+#pragma omp target exit data map(release : features[0 : count * (FEATURES + 1)])
     free(labels);
     free(features);
 }

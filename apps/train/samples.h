@@ -10,10 +10,11 @@
 enum { FEATURES = 2 };
 
 // Samples of one rank on its device: `blocks` of `width`; block b holds the numbers from
-// first + b * stride on.
+// first + b * stride on. Each sample's features end with a 1, the input of the biases.
 typedef struct samples {
-    float *features; // [blocks * width][FEATURES]
-    int *arms;       // [blocks * width]
+    float *features;        // [blocks * width][FEATURES + 1]
+    float *device_features; // the address of their copy
+    int *arms;              // [blocks * width]
     int blocks, width;
 } samples;
 

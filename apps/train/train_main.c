@@ -16,6 +16,7 @@
 typedef struct train_options {
     int samples, batch, arms, hidden, epochs, seed, progress;
     double rate, accuracy;
+    const char *blas;
 } train_options;
 
 typedef struct train_result {
@@ -52,7 +53,7 @@ static void train(const network *n, const samples *s, const train_options *o,
     progress_start(&bar, comm_name(), o->epochs, comm_rank() == 0 ? o->progress : 0,
                    (double)s->blocks * o->batch, "samples/s");
     network_begin(n, comm_rank() == 0 ? (uint64_t)o->seed : 0);
-    share_weights(n->weights, n->count, device);
+    share_weights(n->arrays.weights, n->count, device);
     comm_barrier();
     const double start = seconds_now();
     for (int epoch = 1; epoch <= o->epochs; ++epoch) {
@@ -61,7 +62,7 @@ static void train(const network *n, const samples *s, const train_options *o,
             network_forward(n, s, b);
             network_backward(n, s, b);
             const double computed = seconds_now();
-            share_gradient(n->gradient, n->count, device);
+            share_gradient(n->arrays.gradient, n->count, device);
             result->share_seconds += seconds_now() - computed;
             network_step(n, o->rate / o->batch);
         }
@@ -99,6 +100,7 @@ static int report(const network *n, const train_options *o, int batches, int tes
         printf("samples     %d in batches of %d, %d epochs, rate %g\n", batches * o->batch,
                o->batch, o->epochs, o->rate);
         printf("ranks       %d (%s), %s\n", comm_ranks(), comm_name(), where);
+        printf("product     %s\n", network_product_name());
         printf("time        %.4f s, %.1f us per step\n", seconds, 1e6 * seconds / steps);
         printf("speed       %.1f samples/s\n", steps * o->batch / seconds);
         printf("exchange    %.1f %% of the time: %.1f us per step (largest of all ranks, waiting "
@@ -120,6 +122,15 @@ static int run(const train_options *o) {
     network n;
     train_result result = {0};
     network_enter(&n, o->hidden, o->arms, o->batch);
+    char message[400];
+    const int opened = network_use_blas(&n, o->blas, message, sizeof message);
+    if (!opened) {
+        fprintf(stderr, "train: rank %d: %s\n", comm_rank(), message);
+    }
+    if (comm_max(!opened) > 0) {
+        network_leave(&n);
+        return 2;
+    }
     samples training_set = own_samples(o, batches, 0);
     samples test_set = own_samples(o, tests, batches * o->batch);
     train(&n, &training_set, o, &result);
@@ -168,7 +179,8 @@ int main(int argc, char **argv) {
                        .seed = 1,
                        .progress = -1,
                        .rate = 0.3,
-                       .accuracy = 90};
+                       .accuracy = 90,
+                       .blas = "auto"};
     const option_row rows[] = {
         {"--samples", OPTION_INT, 1, 0, &o.samples, "N", "to learn from [8192]"},
         {"--batch", OPTION_INT, 1, 0, &o.batch, "N", "samples per step, of all ranks [256]"},
@@ -179,6 +191,8 @@ int main(int argc, char **argv) {
         {"--seed", OPTION_INT, 1, 0, &o.seed, "N", "of samples and first weights [1]"},
         {"--accuracy", OPTION_REAL, 1, 0, &o.accuracy, "P",
          "per cent of unseen samples that must be right [90]"},
+        {"--blas", OPTION_TEXT, 1, 0, &o.blas, "auto|off|FILE",
+         "library of the products; off: own kernels [auto]"},
         {"--progress", OPTION_AUTO, 1, 0, &o.progress, "on|off|auto", "progress bar [auto]"},
     };
     enum { NUM_ROWS = sizeof rows / sizeof rows[0] };

@@ -80,7 +80,7 @@ record() {
     failed:*) tail -n 20 "$work/log" | sed 's/^/    | /' | tee -a "$text" ;;
     passed:info.*) sed 's/^/    | /' "$work/log" | tee -a "$text" ;;
     passed:figures.* | passed:backend.*)
-        grep -E '^(\[[0-9]+\] )?(device|figure|memory|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
+        grep -E '^(\[[0-9]+\] )?(device|figure|memory|method|product|shift|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
             tee -a "$text"
         # Which way collectives have gone.
         sed -n 's/^\(\[[0-9]*\] \)*diomp: \[0@[^]]*\] info: \(.*collectives .*\)/    | \2/p' "$work/log" | tee -a "$text"
@@ -156,6 +156,24 @@ one_process() {
     gpu_test $group.minimod_devices 60 ${by}minimod-devices --grid 96 64 64 --steps 50 --check
 }
 
+# The BLAS of NVIDIA, wherever it is installed (Python packages have it, too): only its own two libraries are taken from there.
+find_blas() {
+    [ -n "$driver" ] || return 0
+    mkdir "$work/blas"
+    timeout 30 find / \( -path /proc -o -path /sys -o -path "$work" \) -prune -o -name 'libcublas.so.1[123]' -print \
+        >"$work/cublas" 2>/dev/null
+    for version in 13 12 11; do
+        found=$(sed -n "/[.]$version\$/{p;q;}" "$work/cublas")
+        [ -e "$(dirname "$found")/libcublasLt.so.$version" ] || found=
+        [ -n "$found" ] || continue
+        ln -s "$found" "$(dirname "$found")/libcublasLt.so.$version" "$work/blas/"
+        fact cublas "$found"
+        break
+    done
+    [ -n "$found" ] || say "no libcublas.so.13, .12 or .11 here: matmul and train use their own kernels"
+    libraries=$libraries:$work/blas
+}
+
 # NCCL refuses two ranks on one GPU, unless it takes them to be on two hosts.
 vendor() {
     nccl=${DIOMP_NCCL_LIBRARY:-$(timeout 20 find /usr/lib /usr/local /opt -name 'libnccl.so.2' 2>/dev/null | head -n 1)}
@@ -182,18 +200,22 @@ side_by_side() {
     fi
     gpu_test $group.put 60 $(ranks 2 bench_target_put)
     gpu_test $group.calls 60 $(ranks 2 bench_target_collectives)
-    both minimod $large
-    both matmul --n 4096
-    both cg --size 200
-    both train --epochs 20 --accuracy 80
+    both minimod minimod $large
+    both matmul matmul --n 4096
+    [ $group != figures.mps ] || both matmul_8192 matmul --n 8192
+    both cg cg --size 200
+    both cg_single cg --size 200 --single-reduction
+    both train train --epochs 20 --accuracy 80
+    both train_wide train $wide
 }
 
-# both APP ARGUMENT...
+# both NAME APP ARGUMENT...
 both() {
-    app=$1
-    shift
-    gpu_test $group.$app.two_ranks 60 $(ranks 2 $app-target $*)
-    [ $has_mpi = no ] || gpu_test $group.$app.two_ranks_mpi 60 $mpi $(program ../mpi/$app-target-mpi $*)
+    name_of_both=$1
+    app=$2
+    shift 2
+    gpu_test $group.$name_of_both.two_ranks 60 $(ranks 2 $app-target $*)
+    [ $has_mpi = no ] || gpu_test $group.$name_of_both.two_ranks_mpi 60 $mpi $(program ../mpi/$app-target-mpi $*)
 }
 
 # Processes take turns on a GPU, unless NVIDIA's service lets them compute at the same time. It is this user's own, and changes
@@ -303,8 +325,11 @@ run_all() {
     for n in 1 2; do
         gpu_test apps.minimod.np$n 60 $(ranks $n minimod-target $small)
         gpu_test apps.matmul.np$n 60 $(ranks $n matmul-target --n 600)
+        gpu_test apps.matmul_own.np$n 60 $(ranks $n matmul-target --n 600 --blas off)
         gpu_test apps.cg.np$n 60 $(ranks $n cg-target --size 48)
+        gpu_test apps.cg_single.np$n 60 $(ranks $n cg-target --size 48 --single-reduction)
         gpu_test apps.train.np$n 60 $(ranks $n train-target --epochs 20 --accuracy 80)
+        gpu_test apps.train_own.np$n 60 $(ranks $n train-target --epochs 20 --accuracy 80 --blas off)
     done
     one_process apps ""
     remote="env DIOMP_LOCAL_DEVICES=off $(program diomp-run) --timeout 120 --remote-devices localhost:cuda -- $(loaded)"
@@ -320,6 +345,13 @@ run_all() {
     gpu_test figures.regions 60 $(program bench_region_latency)
     gpu_test figures.minimod.np1 60 $(ranks 1 minimod-target $large)
     gpu_test figures.matmul.np1 60 $(ranks 1 matmul-target --n 4096)
+    gpu_test figures.matmul_8192.np1 60 $(ranks 1 matmul-target --n 8192)
+    gpu_test figures.matmul_own.np1 60 $(ranks 1 matmul-target --n 4096 --blas off)
+    gpu_test figures.cg.np1 60 $(ranks 1 cg-target --size 200)
+    gpu_test figures.cg_single.np1 60 $(ranks 1 cg-target --size 200 --single-reduction)
+    gpu_test figures.train.np1 60 $(ranks 1 train-target --epochs 20 --accuracy 80)
+    wide="--hidden 2048 --batch 4096 --samples 16384 --epochs 5 --accuracy 1" # its products take nearly all of a step
+    gpu_test figures.train_wide.np1 60 $(ranks 1 train-target $wide)
     side_by_side figures
     share_gpu side_by_side figures.mps
 }
@@ -333,6 +365,7 @@ driver=$(find_driver)
 [ -z "$driver" ] || link_driver "$driver"
 fact driver "${driver:-no libcuda.so.1}"
 choose_libc
+find_blas
 say ""
 run_all
 
