@@ -45,6 +45,8 @@ if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     # What one clone has compiled, another need not compile again.
     export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+    # Without these ccache does not know a compilation with precompiled headers again; our sources use no __TIME__.
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 fi
 
 # configure PRESET [OPTION...]
@@ -52,22 +54,24 @@ configure() {
     cmake --preset "$1" "${launcher[@]}" "${@:2}" >"$out/configure-$1.txt" 2>&1 || { cat "$out/configure-$1.txt"; false; }
 }
 
-# Tests of time limits, faults and launchers may fail because the machine does something else for seconds. What failed
-# runs once more, alone; the table names every test that needed that, so that none hides there.
-# Most tests wait now and then, so that twice as many go on as there are cores; programs of several ranks count as two.
-build_and_test() {
-    local batch=8 targets=() which=()
+# build_tests PRESET
+build_tests() {
+    local batch=8 targets=()
     # gcc sees each file alone: one that lacks an include does not compile.
     [ "$1" != gcc ] || batch=0
+    case $all$1 in asan | tsan) targets=(--target core_tests) ;; esac
+    configure "$1" -DDIOMP_BATCH=$batch && cmake --build --preset "$1" -j "$jobs" "${targets[@]}"
+}
+
+# Tests of time limits, faults and launchers may fail because the machine does something else for seconds. What failed
+# runs once more; the table names every test that needed that, so that none hides there.
+# Most tests wait now and then, so that twice as many go on as there are cores; programs of several ranks count as two.
+run_tests() {
+    local which=()
     if [ -z "$all" ]; then
         which=(-LE '^thorough$')
-        case $1 in asan | tsan)
-            targets=(--target core_tests)
-            which+=(-R "$core")
-            ;;
-        esac
+        case $1 in asan | tsan) which+=(-R "$core") ;; esac
     fi
-    configure "$1" -DDIOMP_BATCH=$batch && cmake --build --preset "$1" -j "$jobs" "${targets[@]}" || return
     ctest --preset "$1" -j $((2 * jobs)) "${which[@]}" --output-junit "$PWD/$out/$1.xml" && return
     echo "== $1: what failed, once more"
     # By name: ctest's --rerun-failed goes by numbers, which are others without the choice of tests above.
@@ -89,14 +93,43 @@ check_tidy() {
     configure dev -B build/tidy -DDIOMP_BATCH=8 && scripts/tidy-check.py build/tidy
 }
 
+# What a part compiles: its tests, or for clang-tidy everything.
+build_part() {
+    case $1 in
+    tidy) check_tidy ;;
+    aarch64) has_aarch64 && build_tests "$1" ;;
+    dev | gcc | asan | tsan) build_tests "$1" ;;
+    esac
+}
+
+# One part after the other, behind what else runs: while tests wait, the next part compiles. The status of each goes to
+# PART.built.
+build_all() {
+    renice -n 10 "$BASHPID" >/dev/null
+    for part in "${parts[@]}"; do
+        build_part "$part" >"$out/$part.build" 2>&1
+        echo $? >"$out/$part.status"
+        mv "$out/$part.status" "$out/$part.built"
+    done
+}
+
+# Waits until build_all has built the part, and returns its status.
+wait_for_build() {
+    until [ -e "$out/$1.built" ]; do
+        kill -0 "$builder" 2>/dev/null || [ -e "$out/$1.built" ] || return 1
+        sleep 0.2
+    done
+    cat "$out/$1.build"
+    return "$(cat "$out/$1.built")"
+}
+
 run_part() {
     case $1 in
     format) scripts/format-check.sh ;;
     includes) scripts/include-check.py ${all:+--compile} ;;
     words) scripts/words-check.py && scripts/house-check.py ;;
-    tidy) check_tidy ;;
-    aarch64) has_aarch64 && build_and_test "$1" ;;
-    dev | gcc | asan | tsan) build_and_test "$1" ;;
+    tidy) wait_for_build "$1" ;;
+    aarch64 | dev | gcc | asan | tsan) wait_for_build "$1" && run_tests "$1" ;;
     *)
         echo "check.sh: unknown part '$1' (known: ${!meaning[*]})"
         return 2
@@ -112,6 +145,13 @@ needed_two() {
 
 # Prints one attribute of the <testsuite> line that ctest writes.
 junit_count() { tr '[:space:]' ' ' <"$1" | sed -n "s/^[^<]*<?xml[^>]*> *<testsuite [^>]* $2=\"\([0-9]*\)\".*/\1/p"; }
+
+# A process group of its own, so that its end takes the compilers along.
+set -m
+build_all &
+builder=$!
+set +m
+trap 'kill -- -$builder 2>/dev/null' EXIT
 
 passed=0
 failed=0
