@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
 
-#include "api/fortran.h"
+#include "diomp/binding.hpp"
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/output_file.h"
