@@ -14,7 +14,8 @@ class Memory(TestCase):
             for shape in ((), 0, 3, (2, 3), (2, 0, 3), np.int64(4)):
                 made = diomp.zeros(shape, dtype)
                 like = np.zeros(shape, dtype)
-                self.assertEqual((made.shape, made.dtype, made.strides), (like.shape, like.dtype, like.strides))
+                self.assertEqual((made.shape, made.dtype), (like.shape, like.dtype))
+                self.assertTrue(made.size == 0 or made.strides == like.strides)
                 self.assertEqual(made.tobytes(), like.tobytes())
                 self.assertFalse(made.flags.owndata)
                 diomp.free(made)

@@ -134,7 +134,7 @@ class Misuse(TestCase):
         if SIZE == 1:
             return
         made = diomp.zeros(3)
-        with self.fails(Status.ERR_MISMATCH, "ompx_free"):
+        with self.fails(Status.ERR_MISMATCH, "collective free"):
             if ME == 0:
                 diomp.free(made)
             else:

@@ -91,7 +91,7 @@ class Transfer(TestCase):
         signal = diomp.zeros(1, "u8")
         data = diomp.zeros(50000)
         for step in range(1, 20):
-            diomp.put_signal(RIGHT, data, np.full(50000, step + ME), signal, step)
+            diomp.put_signal(RIGHT, data, np.full(50000, float(step + ME)), signal, step)
             diomp.signal_wait(signal, diomp.CMP_GE, step)
             self.assertTrue((data == step + LEFT).all())
             diomp.barrier()
