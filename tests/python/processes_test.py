@@ -62,6 +62,15 @@ class Processes(unittest.TestCase):
         done = run(2, "import diomp\nkept = diomp.zeros(3)\nevent = diomp.put_nb(0, kept[:1], 1.0)\nevent2 = diomp.barrier_nb()")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_import_after_other_packages(self):
+        program = "import matplotlib.pyplot, numpy.random\nimport diomp"
+        done = run(0, program, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=4096")
+        if "No module named 'matplotlib'" in done.stderr:
+            self.skipTest("no matplotlib, which uses thread-local data")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run(0, program)  # works or not, by what was loaded; if not, the sentence says what to do
+        self.assertTrue(done.returncode == 0 or "Import diomp before them" in done.stderr, done.stderr)
+
     def test_finalize(self):
         program = ("import diomp\nkept = diomp.zeros(3)\ndiomp.finalize()\nprint(diomp.is_initialized())\n"
                    "try: diomp.barrier()\nexcept diomp.Error as error: print(error.status.name)")
