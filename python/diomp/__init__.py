@@ -27,7 +27,7 @@ except ImportError as _missing:
         raise
     if "static TLS" in str(_missing):
         raise ImportError(f"{_missing}: packages that were imported before have used the space that the system keeps "
-                          "for thread-local data of libraries. Import diomp before them, or start the program with "
+                          "for thread-local data of libraries. Start the program with "
                           "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096.") from _missing
     raise ImportError(f"{_missing}: this package was built with a libdiomp that is no longer there. Build it "
                       "again (DIOMP_DIR=PREFIX pip install ./python), or set LD_LIBRARY_PATH to the library's "

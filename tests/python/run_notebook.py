@@ -9,12 +9,12 @@ import json
 import pathlib
 import sys
 
-import diomp  # before matplotlib, see docs/python.md
+import diomp
 import numpy as np
 
 try:
     import matplotlib
-except ImportError:
+except ModuleNotFoundError:
     print("skipped: no matplotlib (package python3-matplotlib)")
     sys.exit(77)
 
