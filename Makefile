@@ -43,6 +43,7 @@ check:
 	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 	@scripts/gpu-toolchain.sh >/dev/null || echo "Going on without code for NVIDIA GPUs: its test is skipped."
 	@scripts/dpu-sysroot.sh >/dev/null || echo "Going on without code for 64-bit Arm: its tests are skipped."
+	@scripts/python-env.sh >/dev/null || echo "Going on without the package for Python: its tests are skipped."
 	@scripts/check.sh $(CHECK) $(PARTS)
 
 check-all:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "array.h"
 
-#include "api/fortran.h"
+#include "diomp/binding.hpp"
 
 #include <cstdio>
 

@@ -2,7 +2,7 @@
 // DIOMP_STATS=callsites: the call site is the program's line, not one in this library.
 #pragma once
 
-#include "api/fortran.h"
+#include "diomp/binding.hpp"
 
 namespace diomp::fortran {
 

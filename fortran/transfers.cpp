@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put, get and related calls. Contiguous data on both sides is a plain transfer; sections of one
 // shape are transferred by their strides.
-#include "api/fortran.h"
 #include "array.h"
 #include "caller.h"
 #include "contiguous_buffer.h"
+#include "diomp/binding.hpp"
 
 #include <cstdio>
 #include <initializer_list>

@@ -47,6 +47,8 @@ libclang-rt-19-dev    run-time libraries of the address, undefined-behaviour and
 rocm-device-libs      mathematical functions for AMD GPUs
 binutils-aarch64-linux-gnu  links code for 64-bit Arm, see scripts/dpu-sysroot.sh
 qemu-user-static      runs it here
+python3-dev           headers for the package for Python
+python3-venv          its environment, see scripts/python-env.sh
 python3-pip           fetches what device code for NVIDIA GPUs is compiled with, see scripts/gpu-toolchain.sh
 ucx-utils             what bench/compare-remote compares with
 busybox-static        scripts/gpu-check.sh try: a machine that has nothing else

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions for the library of the Fortran module: its error reports and transfers of sections.
-#include "api/fortran.h"
-
 #include "api/internal/state.h"
+#include "diomp/binding.hpp"
 #include "rma/rma.h"
 
 using namespace diomp;

@@ -8,7 +8,7 @@
 // registered after them and so runs first. It finalises libraries in load order, so this library's
 // destructor runs at the right time. A destructor cannot see the exit status, on which shutdown
 // depends (a failing rank must not wait for the others). An exit handler can; it is registered when
-// main begins, the first opportunity.
+// main begins, the first opportunity, or when a running program loads this library.
 #include "api/internal/state.h"
 #include "launch/launch.h"
 #include "offload/remote_table.h"
@@ -44,7 +44,10 @@ start_of_ours(main_function main, int argc, char **argv, void (*init)(), void (*
 
 __attribute__((constructor)) void begin_process() {
     if (::dlsym(RTLD_DEFAULT, "__libc_start_main") != reinterpret_cast<void *>(start_of_ours)) {
-        diomp::api::on_images_registered(); // loaded by a running program
+        // Loaded by a running program, such as an interpreter. Its exit handlers from now on run
+        // before the dynamic linker's.
+        ::on_exit(record_status, nullptr);
+        diomp::api::on_images_registered();
     }
     if (std::getenv(DIOMP_REMOTE_LOADING) == nullptr) {
         diomp::api::start_at_load();
@@ -68,7 +71,7 @@ __attribute__((destructor)) void end_process() {
 extern "C" {
 
 // Interposes the C library's function (Linux Standard Base, "__libc_start_main"). It is not called
-// if a running program loads this library; every exit then counts as regular.
+// if a running program loads this library.
 __attribute__((visibility("default"))) int
 // NOLINTNEXTLINE(readability-identifier-naming,bugprone-reserved-identifier)
 __libc_start_main(main_function main, int argc, char **argv, void (*init)(), void (*fini)(),

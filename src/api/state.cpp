@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
 
-#include "api/fortran.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/per_thread.h"
 #include "base/standard_descriptors.h"
 #include "diomp.h"
+#include "diomp/binding.hpp"
 #include "launch/launch.h"
 #include "launch/nodes.h"
 #include "memory/layout.h"

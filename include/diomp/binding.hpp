@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Interface between libdiomp and the library of the Fortran module (fortran/). Not for programs.
-#pragma once
+// Interface between libdiomp and its bindings for Fortran (fortran/) and Python (python/). Not for
+// programs. The names are those of the first binding.
+#ifndef DIOMP_BINDING_HPP
+#define DIOMP_BINDING_HPP
 
 #include <cstddef>
 
@@ -35,3 +37,5 @@ ompx_fortran_get(const char *function, int rank, const ompx_fortran_sections *gi
 /// null (DIOMP_STATS=callsites).
 __attribute__((visibility("default"))) extern constinit thread_local const void *ompx_fortran_site;
 }
+
+#endif // DIOMP_BINDING_HPP

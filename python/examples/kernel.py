@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the examples share: options, time of the slowest rank, the report."""
+import argparse
+import sys
+import time
+
+import numpy as np
+
+import diomp
+
+
+def options(description, size):
+    """Command line of a kernel: --iterations, --size."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--iterations", type=int, default=10, help="timed iterations, after one that is not timed")
+    parser.add_argument("--size", type=int, default=size, help="order of the problem")
+    return parser.parse_args()
+
+
+def measure(iterations, step):
+    """Seconds per call of step() on the slowest rank; the first call is not counted."""
+    step()
+    diomp.barrier()
+    begin = time.perf_counter()
+    for _ in range(iterations):
+        step()
+    diomp.barrier()
+    seconds = np.array([(time.perf_counter() - begin) / iterations])
+    diomp.allreduce(seconds, seconds, diomp.MAX)
+    return float(seconds[0])
+
+
+def report(name, is_valid, rate, unit, seconds):
+    """Prints the rate on rank 0 if the solution is valid on all ranks, ends with an error otherwise."""
+    valid = np.array([bool(is_valid)])
+    diomp.allreduce(valid, valid, diomp.LAND)
+    if not valid[0]:
+        sys.exit(f"{name}: rank {diomp.rank()}: the solution is wrong")
+    if diomp.rank() == 0:
+        print(f"{name}: {diomp.num_ranks()} ranks, solution validates, {rate:.1f} {unit}, {seconds * 1e3:.3f} ms per iteration")

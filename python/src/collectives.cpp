@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Collectives on contiguous arrays, blocking and with an event. Sizes are checked here where a
+// member can see them: C's functions get no sizes of buffers.
+#include "array.h"
+#include "events.h"
+#include "groups.h"
+#include "operators.h"
+
+#include <cstddef>
+#include <type_traits>
+
+namespace diomp::python {
+
+namespace {
+
+/// The arguments of one call on this member.
+class member_call {
+public:
+    member_call(const char *function, const group *members)
+        : function_(function), group_(handle_of(members)) {}
+
+    [[nodiscard]] ompx_group_t group() const { return group_; }
+    [[nodiscard]] std::size_t size() const {
+        return static_cast<std::size_t>(check(ompx_group_size(group_)));
+    }
+    [[nodiscard]] bool is_root(int root) const { return check(ompx_group_rank(group_)) == root; }
+    [[nodiscard]] PyArrayObject *source(nb::handle value) const {
+        return to_contiguous({function_, "src"}, value);
+    }
+    [[nodiscard]] PyArrayObject *target(nb::handle value, const char *name = "dst") const {
+        return to_contiguous_writable({function_, name}, value);
+    }
+    /// Checks that dst and src have one dtype and that `larger` has `factor` times the elements of
+    /// `smaller`.
+    void check_sizes(PyArrayObject *larger, PyArrayObject *smaller, std::size_t factor) const;
+    [[nodiscard]] reduction reduce_by(nb::handle op, PyArrayObject *src) const {
+        return reduction_of(function_, op, src);
+    }
+
+private:
+    const char *function_;
+    ompx_group_t group_;
+};
+
+void member_call::check_sizes(PyArrayObject *larger, PyArrayObject *smaller,
+                              std::size_t factor) const {
+    bool const same_type = have_same_type(larger, smaller);
+    if (same_type && count_of(larger) == count_of(smaller) * factor) {
+        return;
+    }
+    auto const text = [](PyArrayObject *array) {
+        return describe({"", "array"}, nb::handle(reinterpret_cast<PyObject *>(array)));
+    };
+    std::string const arguments = text(larger) + ", " + text(smaller);
+    if (!same_type) {
+        fail(function_, arguments, OMPX_ERR_ARG, "dst and src have different dtypes",
+             "convert one of them, such as src.astype(dst.dtype)");
+    }
+    fail(function_, arguments, OMPX_ERR_ARG,
+         factor == 1 ? "dst and src have different numbers of elements"
+                     : "the array with a block for each member does not have " +
+                           std::to_string(factor) + " times as many elements as the other one",
+         factor == 1 ? "pass arrays of equal size" : "allocate it with the shape (size, ...)");
+}
+
+/// Makes the call, with an event if is_nb. `objects` are the arguments that it uses.
+template <bool is_nb, typename Blocking, typename Nonblocking, typename... Arguments>
+std::conditional_t<is_nb, event, void> make_call(nb::object objects, Blocking blocking,
+                                                 Nonblocking nonblocking, Arguments... arguments) {
+    if constexpr (is_nb) {
+        return start(std::move(objects),
+                     [&](ompx_event_t *event) { return nonblocking(arguments..., event); });
+    } else {
+        run([&] { return blocking(arguments...); });
+        throw_pending(objects);
+    }
+}
+
+template <bool is_nb>
+using outcome = std::conditional_t<is_nb, event, void>;
+
+template <bool is_nb>
+outcome<is_nb> bcast(nb::handle value, int root, const group *members) {
+    member_call const call(is_nb ? "diomp.bcast_nb" : "diomp.bcast", members);
+    PyArrayObject *const array =
+        call.is_root(root) ? call.source(value) : call.target(value, "array");
+    return make_call<is_nb>(nb::make_tuple(value), ompx_bcast_from, ompx_bcast_nb,
+                            PyArray_DATA(array), bytes_of(array), root, call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> reduce(nb::handle dst, nb::handle src, nb::handle op, int root,
+                      const group *members) {
+    member_call const call(is_nb ? "diomp.reduce_nb" : "diomp.reduce", members);
+    PyArrayObject *const from = call.source(src);
+    void *to = nullptr;
+    if (call.is_root(root)) {
+        PyArrayObject *const target = call.target(dst);
+        call.check_sizes(target, from, 1);
+        to = PyArray_DATA(target);
+    }
+    reduction const by = call.reduce_by(op, from);
+    return make_call<is_nb>(nb::make_tuple(dst, src, op), ompx_reduce, ompx_reduce_nb, to,
+                            PyArray_DATA(from), count_of(from), by.type, by.op, root, call.group());
+}
+
+/// allreduce, scan and exscan, which have equal arguments.
+template <bool is_nb, auto blocking, auto nonblocking>
+outcome<is_nb> reduce_to_all(const char *function, nb::handle dst, nb::handle src, nb::handle op,
+                             const group *members) {
+    member_call const call(function, members);
+    PyArrayObject *const from = call.source(src);
+    PyArrayObject *const to = call.target(dst);
+    call.check_sizes(to, from, 1);
+    reduction const by = call.reduce_by(op, from);
+    return make_call<is_nb>(nb::make_tuple(dst, src, op), blocking, nonblocking, PyArray_DATA(to),
+                            PyArray_DATA(from), count_of(from), by.type, by.op, call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> allreduce(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
+    return reduce_to_all<is_nb, ompx_allreduce, ompx_allreduce_nb>(
+        is_nb ? "diomp.allreduce_nb" : "diomp.allreduce", dst, src, op, members);
+}
+template <bool is_nb>
+outcome<is_nb> scan(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
+    return reduce_to_all<is_nb, ompx_scan, ompx_scan_nb>(is_nb ? "diomp.scan_nb" : "diomp.scan",
+                                                         dst, src, op, members);
+}
+template <bool is_nb>
+outcome<is_nb> exscan(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
+    return reduce_to_all<is_nb, ompx_exscan, ompx_exscan_nb>(
+        is_nb ? "diomp.exscan_nb" : "diomp.exscan", dst, src, op, members);
+}
+
+template <bool is_nb>
+outcome<is_nb> reduce_scatter(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
+    member_call const call(is_nb ? "diomp.reduce_scatter_nb" : "diomp.reduce_scatter", members);
+    PyArrayObject *const from = call.source(src);
+    PyArrayObject *const to = call.target(dst);
+    call.check_sizes(from, to, call.size());
+    reduction const by = call.reduce_by(op, from);
+    return make_call<is_nb>(nb::make_tuple(dst, src, op), ompx_reduce_scatter,
+                            ompx_reduce_scatter_nb, PyArray_DATA(to), PyArray_DATA(from),
+                            count_of(to), by.type, by.op, call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> gather(nb::handle dst, nb::handle src, int root, const group *members) {
+    member_call const call(is_nb ? "diomp.gather_nb" : "diomp.gather", members);
+    PyArrayObject *const from = call.source(src);
+    void *to = nullptr;
+    if (call.is_root(root)) {
+        PyArrayObject *const target = call.target(dst);
+        call.check_sizes(target, from, call.size());
+        to = PyArray_DATA(target);
+    }
+    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_gather, ompx_gather_nb, to,
+                            PyArray_DATA(from), bytes_of(from), root, call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> scatter(nb::handle dst, nb::handle src, int root, const group *members) {
+    member_call const call(is_nb ? "diomp.scatter_nb" : "diomp.scatter", members);
+    PyArrayObject *const to = call.target(dst);
+    void *from = nullptr;
+    if (call.is_root(root)) {
+        PyArrayObject *const source = call.source(src);
+        call.check_sizes(source, to, call.size());
+        from = PyArray_DATA(source);
+    }
+    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_scatter, ompx_scatter_nb,
+                            PyArray_DATA(to), from, bytes_of(to), root, call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> allgather(nb::handle dst, nb::handle src, const group *members) {
+    member_call const call(is_nb ? "diomp.allgather_nb" : "diomp.allgather", members);
+    PyArrayObject *const from = call.source(src);
+    PyArrayObject *const to = call.target(dst);
+    call.check_sizes(to, from, call.size());
+    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_allgather, ompx_allgather_nb,
+                            PyArray_DATA(to), PyArray_DATA(from), bytes_of(from), call.group());
+}
+
+template <bool is_nb>
+outcome<is_nb> alltoall(nb::handle dst, nb::handle src, const group *members) {
+    member_call const call(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", members);
+    PyArrayObject *const from = call.source(src);
+    PyArrayObject *const to = call.target(dst);
+    call.check_sizes(to, from, 1);
+    std::size_t const block_bytes = bytes_of(from) / call.size();
+    if (block_bytes * call.size() != bytes_of(from)) {
+        fail(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", describe({"", "src"}, src),
+             OMPX_ERR_ARG, "src is not divisible into a block for each member",
+             "allocate it with the shape (size, ...)");
+    }
+    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_alltoall, ompx_alltoall_nb,
+                            PyArray_DATA(to), PyArray_DATA(from), block_bytes, call.group());
+}
+
+/// Defines NAME and NAME_nb. The arguments' names and defaults follow the functions.
+template <typename Blocking, typename Nonblocking, typename... Extra>
+void define(nb::module_ &m, const std::string &name, Blocking blocking, Nonblocking nonblocking,
+            const std::string &arguments, const char *doc, const Extra &...extra) {
+    std::string const signature = "def " + name + "(" + arguments + ") -> None";
+    std::string const signature_nb = "def " + name + "_nb(" + arguments + ") -> Event";
+    std::string const doc_nb = "Non-blocking " + name +
+                               "(): the arrays must not be used until the "
+                               "event is complete.";
+    m.def(name.c_str(), blocking, extra..., nb::sig(signature.c_str()), doc);
+    m.def((name + "_nb").c_str(), nonblocking, extra..., nb::sig(signature_nb.c_str()),
+          doc_nb.c_str());
+}
+
+constexpr const char *rooted = "dst: numpy.ndarray | None, src: numpy.ndarray, root: int = 0, "
+                               "group: Group | None = None";
+constexpr const char *reducing = "dst: numpy.ndarray, src: numpy.ndarray, op: int | UserOp = 1, "
+                                 "group: Group | None = None";
+constexpr const char *plain = "dst: numpy.ndarray, src: numpy.ndarray, group: Group | None = None";
+
+void bind_moves(nb::module_ &m) {
+    auto const dst = nb::arg("dst");
+    auto const src = nb::arg("src");
+    auto const root = nb::arg("root") = 0;
+    auto const none = nb::arg("group") = nb::none();
+    define(m, "bcast", bcast<false>, bcast<true>,
+           "array: numpy.ndarray, root: int = 0, group: Group | None = None",
+           "Copies the array of the root to all members.", nb::arg("array"), root, none);
+    define(m, "gather", gather<false>, gather<true>, rooted,
+           "dst[size, ...] at the root: src of each member. dst may be None elsewhere.", dst.none(),
+           src, root, none);
+    define(
+        m, "scatter", scatter<false>, scatter<true>,
+        "dst: numpy.ndarray, src: numpy.ndarray | None, root: int = 0, group: Group | None = None",
+        "dst of member i: block i of src[size, ...] of the root. src may be None elsewhere.", dst,
+        src.none(), root, none);
+    define(m, "allgather", allgather<false>, allgather<true>, plain,
+           "dst[size, ...] on all members: src of each member.", dst, src, none);
+    define(m, "alltoall", alltoall<false>, alltoall<true>, plain,
+           "Block i of src[size, ...] goes to member i; dst[size, ...] has a block of each member.",
+           dst, src, none);
+}
+
+void bind_reductions(nb::module_ &m) {
+    auto const dst = nb::arg("dst");
+    auto const src = nb::arg("src");
+    auto const op = nb::arg("op") = static_cast<int>(OMPX_SUM);
+    auto const none = nb::arg("group") = nb::none();
+    define(m, "reduce", reduce<false>, reduce<true>,
+           "dst: numpy.ndarray | None, src: numpy.ndarray, op: int | UserOp = 1, root: int = 0, "
+           "group: Group | None = None",
+           "dst at the root: the combined src of all members. dst may be None elsewhere.",
+           dst.none(), src, op, nb::arg("root") = 0, none);
+    define(m, "allreduce", allreduce<false>, allreduce<true>, reducing,
+           "dst on all members: the combined src of all members; dst may be src.", dst, src, op,
+           none);
+    define(m, "reduce_scatter", reduce_scatter<false>, reduce_scatter<true>, reducing,
+           "dst of member i: block i of the combined src[size, ...].", dst, src, op, none);
+    define(m, "scan", scan<false>, scan<true>, reducing,
+           "dst of member i: src of members 0 to i combined in that order.", dst, src, op, none);
+    define(m, "exscan", exscan<false>, exscan<true>, reducing,
+           "dst of member i: src of members 0 to i - 1 combined; dst of member 0 is unchanged.",
+           dst, src, op, none);
+}
+
+} // namespace
+
+void bind_collectives(nb::module_ &m) {
+    bind_moves(m);
+    bind_reductions(m);
+    bind_variable_collectives(m);
+}
+
+} // namespace diomp::python

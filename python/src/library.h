@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What all parts of the module share: status codes as exceptions, and calls without the GIL.
+#pragma once
+
+#include <diomp.h>
+#include <nanobind/nanobind.h>
+#include <string>
+
+namespace diomp::python {
+
+namespace nb = nanobind;
+
+/// Throws diomp.Error with a status and the text of this thread's last failed call.
+[[noreturn]] void throw_last(int status);
+/// Reports an error that only the binding can see in the way of diomp.h's functions (DIOMP_ERRORS),
+/// then throws diomp.Error.
+[[noreturn]] void fail(const char *function, const std::string &arguments, int status,
+                       const std::string &what, const std::string &remedy);
+
+/// Returns a status that is not negative; throws diomp.Error for others.
+inline int check(int status) {
+    if (status < 0) [[unlikely]] {
+        throw_last(status);
+    }
+    return status;
+}
+
+/// Runs a call that may block without the GIL.
+template <typename Call>
+void run(Call &&call) {
+    int status = OMPX_SUCCESS;
+    {
+        nb::gil_scoped_release const released;
+        status = call();
+    }
+    check(status);
+}
+
+/// Whether all ranks share this rank's node: transfers are then copies that never wait.
+[[nodiscard]] bool is_single_node();
+
+void bind_process(nb::module_ &m);
+void bind_memory(nb::module_ &m);
+void bind_transfers(nb::module_ &m);
+void bind_atomics(nb::module_ &m);
+void bind_synchronisation(nb::module_ &m);
+void bind_groups(nb::module_ &m);
+void bind_events(nb::module_ &m);
+void bind_operators(nb::module_ &m);
+void bind_collectives(nb::module_ &m);
+void bind_variable_collectives(nb::module_ &m);
+
+} // namespace diomp::python

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// put, get and signals. Equal contiguous arrays take the short path; views with regular strides are
+// transferred by their strides.
+#include "array.h"
+#include "events.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <diomp/binding.hpp>
+
+namespace diomp::python {
+
+namespace {
+
+/// Copies within a node up to this size keep the GIL: releasing it costs about as much.
+constexpr std::size_t max_bytes_with_gil = 16384;
+constexpr std::size_t max_dimensions = 64; // of NumPy 2
+
+enum class direction { put, get };
+
+/// Whether the type of the elements holds no references, without a look at its fields.
+bool is_plain_number(int type) {
+    return (type >= NPY_BOOL && type <= NPY_CLONGDOUBLE) || type == NPY_HALF;
+}
+
+/// Whether both are arrays of one shape and one numerical type, in C's order. Arrays that are the
+/// same otherwise get here by the longer checks of `transfer`.
+bool are_plain(PyObject *a, PyObject *b) {
+    if (!PyArray_CheckExact(a) || !PyArray_CheckExact(b)) {
+        return false;
+    }
+    auto *const x = reinterpret_cast<PyArrayObject *>(a);
+    auto *const y = reinterpret_cast<PyArrayObject *>(b);
+    return PyArray_DESCR(x) == PyArray_DESCR(y) && is_plain_number(PyArray_TYPE(x)) &&
+           PyArray_NDIM(x) == PyArray_NDIM(y) &&
+           std::equal(PyArray_DIMS(x), PyArray_DIMS(x) + PyArray_NDIM(x), PyArray_DIMS(y)) &&
+           (PyArray_FLAGS(x) & PyArray_FLAGS(y) & NPY_ARRAY_C_CONTIGUOUS) != 0;
+}
+
+bool is_live(PyArrayObject *array) {
+    block const *const from = block_of(array);
+    return from == nullptr || !from->is_freed;
+}
+
+template <typename Call>
+void run_copy(std::size_t nbytes, Call &&call) {
+    if (nbytes <= max_bytes_with_gil && is_single_node()) {
+        check(call());
+    } else {
+        run(call);
+    }
+}
+
+/// A transfer after all checks.
+class transfer {
+public:
+    /// Throws diomp.Error if the arrays do not fit. A local source that is no array is converted.
+    transfer(const char *function, direction dir, nb::handle remote, nb::handle local);
+
+    void move(int rank) const;
+    [[nodiscard]] event move_nb(int rank) const;
+    [[nodiscard]] bool is_contiguous() const { return is_contiguous_; }
+    [[nodiscard]] void *remote() const { return PyArray_DATA(remote_); }
+    [[nodiscard]] void *local() const { return PyArray_DATA(local_); }
+    [[nodiscard]] std::size_t nbytes() const { return bytes_of(local_); }
+
+private:
+    void check_types() const;
+    void read_shape();
+    [[noreturn]] void fail_pair(int status, const char *what, const char *remedy) const;
+    [[nodiscard]] int move_contiguous(int rank) const;
+    [[nodiscard]] int move_sections(int rank) const;
+    [[nodiscard]] const char *name(bool of_remote) const {
+        return of_remote == (dir_ == direction::put) ? "dst" : "src";
+    }
+
+    const char *function_;
+    direction dir_;
+    PyArrayObject *remote_ = nullptr;
+    PyArrayObject *local_ = nullptr;
+    nb::object converted_; ///< the local source if the program passed no array
+    bool is_contiguous_ = false;
+    int num_dims_ = 0; ///< dimensions with an extent other than 1, fastest at the remote side first
+    std::array<std::size_t, max_dimensions> counts_;
+    std::array<std::ptrdiff_t, max_dimensions> remote_strides_;
+    std::array<std::ptrdiff_t, max_dimensions> local_strides_;
+};
+
+transfer::transfer(const char *function, direction dir, nb::handle remote, nb::handle local)
+    : function_(function), dir_(dir) {
+    argument const remote_argument{function, name(true)};
+    argument const local_argument{function, name(false)};
+    remote_ = dir == direction::put ? to_writable(remote_argument, remote)
+                                    : to_array(remote_argument, remote);
+    if (dir == direction::get) {
+        local_ = to_writable(local_argument, local);
+    } else {
+        if (!is_array(local)) {
+            auto *const descr = PyArray_DESCR(remote_);
+            Py_INCREF(descr); // the next call takes a reference
+            converted_ =
+                nb::steal(PyArray_FromAny(local.ptr(), descr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+            if (!converted_.is_valid()) {
+                throw nb::python_error();
+            }
+            local = converted_;
+        }
+        local_ = to_array(local_argument, local);
+    }
+    check_types();
+    read_shape();
+}
+
+void transfer::fail_pair(int status, const char *what, const char *remedy) const {
+    nb::handle const dst(reinterpret_cast<PyObject *>(dir_ == direction::put ? remote_ : local_));
+    nb::handle const src(reinterpret_cast<PyObject *>(dir_ == direction::put ? local_ : remote_));
+    fail(function_, describe({function_, "dst"}, dst) + ", " + describe({function_, "src"}, src),
+         status, what, remedy);
+}
+
+void transfer::check_types() const {
+    if (!have_same_type(remote_, local_)) {
+        fail_pair(OMPX_ERR_ARG, "dst and src have different dtypes",
+                  "convert one of them, such as src.astype(dst.dtype)");
+    }
+}
+
+void transfer::read_shape() {
+    struct dimension {
+        std::size_t count;
+        std::ptrdiff_t remote;
+        std::ptrdiff_t local;
+    };
+    std::array<dimension, max_dimensions> all;
+    auto const next = [](PyArrayObject *array, int &i) {
+        while (i < PyArray_NDIM(array) && PyArray_DIM(array, i) == 1) {
+            ++i;
+        }
+        return i < PyArray_NDIM(array);
+    };
+    int r = 0;
+    int l = 0;
+    while (true) {
+        bool const has_remote = next(remote_, r);
+        bool const has_local = next(local_, l);
+        if (!has_remote || !has_local || PyArray_DIM(remote_, r) != PyArray_DIM(local_, l)) {
+            break;
+        }
+        all[static_cast<std::size_t>(num_dims_++)] = {
+            static_cast<std::size_t>(PyArray_DIM(remote_, r)), PyArray_STRIDE(remote_, r),
+            PyArray_STRIDE(local_, l)};
+        ++r;
+        ++l;
+    }
+    if (r < PyArray_NDIM(remote_) || l < PyArray_NDIM(local_)) {
+        fail_pair(OMPX_ERR_MISMATCH, "dst and src have different shapes",
+                  "pass sections with the same number of elements in each dimension");
+    }
+    auto const in_order = [this](int flag) {
+        return (PyArray_FLAGS(remote_) & PyArray_FLAGS(local_) & flag) != 0;
+    };
+    is_contiguous_ = in_order(NPY_ARRAY_C_CONTIGUOUS) || in_order(NPY_ARRAY_F_CONTIGUOUS);
+
+    auto const end = all.begin() + num_dims_;
+    std::sort(all.begin(), end, [](const dimension &a, const dimension &b) {
+        return std::abs(a.remote) < std::abs(b.remote);
+    });
+    std::size_t i = 0;
+    for (auto each = all.begin(); each != end; ++each, ++i) {
+        bool const repeats = each->remote == 0 || (each->local == 0 && dir_ == direction::get);
+        if (repeats && each->count > 1) {
+            fail_pair(OMPX_ERR_ARG, "several elements of an array have the same address",
+                      "pass an array that is not the result of a broadcast");
+        }
+        counts_[i] = each->count;
+        remote_strides_[i] = each->remote;
+        local_strides_[i] = each->local;
+    }
+}
+
+int transfer::move_contiguous(int rank) const {
+    return dir_ == direction::put ? ompx_put(rank, remote(), local(), nbytes())
+                                  : ompx_get(local(), rank, remote(), nbytes());
+}
+
+int transfer::move_sections(int rank) const {
+    bool const is_put = dir_ == direction::put;
+    ompx_fortran_sections const both{
+        is_put ? remote() : local(),
+        is_put ? local() : remote(),
+        static_cast<std::size_t>(PyArray_ITEMSIZE(local_)),
+        num_dims_,
+        counts_.data(),
+        is_put ? remote_strides_.data() : local_strides_.data(),
+        is_put ? local_strides_.data() : remote_strides_.data(),
+    };
+    return is_put ? ompx_fortran_put(function_, rank, &both)
+                  : ompx_fortran_get(function_, rank, &both);
+}
+
+void transfer::move(int rank) const {
+    run_copy(nbytes(),
+             [&] { return is_contiguous_ ? move_contiguous(rank) : move_sections(rank); });
+}
+
+event transfer::move_nb(int rank) const {
+    nb::object const buffers = nb::make_tuple(nb::handle(reinterpret_cast<PyObject *>(remote_)),
+                                              nb::handle(reinterpret_cast<PyObject *>(local_)));
+    return start(buffers, [&](ompx_event_t *event) {
+        if (is_contiguous_) {
+            return dir_ == direction::put ? ompx_put_nb(rank, remote(), local(), nbytes(), event)
+                                          : ompx_get_nb(local(), rank, remote(), nbytes(), event);
+        }
+        // Sections are complete on return.
+        int const status = move_sections(rank);
+        return status == OMPX_SUCCESS ? ompx_fence() : status;
+    });
+}
+
+void put(int rank, nb::handle dst, nb::handle src) {
+    if (are_plain(dst.ptr(), src.ptr())) [[likely]] {
+        auto *const to = reinterpret_cast<PyArrayObject *>(dst.ptr());
+        auto *const from = reinterpret_cast<PyArrayObject *>(src.ptr());
+        if (PyArray_ISWRITEABLE(to) && is_live(to) && is_live(from)) [[likely]] {
+            std::size_t const nbytes = bytes_of(from);
+            run_copy(nbytes,
+                     [&] { return ompx_put(rank, PyArray_DATA(to), PyArray_DATA(from), nbytes); });
+            return;
+        }
+    }
+    transfer("diomp.put", direction::put, dst, src).move(rank);
+}
+
+nb::object get(nb::object dst, int rank, nb::handle src) {
+    if (are_plain(dst.ptr(), src.ptr())) [[likely]] {
+        auto *const to = reinterpret_cast<PyArrayObject *>(dst.ptr());
+        auto *const from = reinterpret_cast<PyArrayObject *>(src.ptr());
+        if (PyArray_ISWRITEABLE(to) && is_live(to) && is_live(from)) [[likely]] {
+            std::size_t const nbytes = bytes_of(to);
+            run_copy(nbytes,
+                     [&] { return ompx_get(PyArray_DATA(to), rank, PyArray_DATA(from), nbytes); });
+            return dst;
+        }
+    }
+    transfer("diomp.get", direction::get, src, dst).move(rank);
+    return dst;
+}
+
+event put_nb(int rank, nb::handle dst, nb::handle src) {
+    return transfer("diomp.put_nb", direction::put, dst, src).move_nb(rank);
+}
+
+event get_nb(nb::handle dst, int rank, nb::handle src) {
+    return transfer("diomp.get_nb", direction::get, src, dst).move_nb(rank);
+}
+
+std::uint64_t *to_signal(const char *function, nb::handle value) {
+    return static_cast<std::uint64_t *>(to_element({function, "signal"}, value, OMPX_UINT64));
+}
+
+void put_signal(int rank, nb::handle dst, nb::handle src, nb::handle signal, std::uint64_t value,
+                int op) {
+    constexpr const char *function = "diomp.put_signal";
+    (void)to_contiguous({function, "dst"}, dst);
+    nb::object packed = nb::borrow(src);
+    if (is_array(src) && !is_contiguous(reinterpret_cast<PyArrayObject *>(src.ptr()))) {
+        packed =
+            nb::steal(PyArray_NewCopy(reinterpret_cast<PyArrayObject *>(src.ptr()), NPY_CORDER));
+    }
+    transfer const both(function, direction::put, dst, packed);
+    if (!both.is_contiguous()) {
+        fail({function, "dst"}, dst, OMPX_ERR_ARG, "is in another order of memory than src",
+             "pass arrays that are both in C's or both in Fortran's order");
+    }
+    std::uint64_t *const flag = to_signal(function, signal);
+    run_copy(both.nbytes(), [&] {
+        return ompx_put_signal(rank, both.remote(), both.local(), both.nbytes(), flag, value,
+                               static_cast<ompx_signal_op_t>(op));
+    });
+}
+
+void signal_wait(nb::handle signal, int cmp, std::uint64_t value) {
+    std::uint64_t const *const flag = to_signal("diomp.signal_wait", signal);
+    run([&] { return ompx_signal_wait(flag, static_cast<ompx_cmp_t>(cmp), value); });
+}
+
+} // namespace
+
+void bind_transfers(nb::module_ &m) {
+    m.def("put", put, nb::arg("rank"), nb::arg("dst"), nb::arg("src"),
+          nb::sig("def put(rank: int, dst: numpy.ndarray, src: numpy.typing.ArrayLike) -> None"),
+          "Copies src to the counterpart of dst at `rank`. Both have one shape and dtype and any "
+          "strides; src may also be a scalar or list. Returns when src may be reused; complete at "
+          "the target after fence().");
+    m.def(
+        "get", get, nb::arg("dst"), nb::arg("rank"), nb::arg("src"),
+        nb::sig("def get(dst: numpy.ndarray, rank: int, src: numpy.ndarray) -> numpy.ndarray"),
+        "Copies the counterpart of src at `rank` into dst and returns dst. Blocks until dst holds "
+        "the data.");
+    m.def(
+        "put_nb", put_nb, nb::arg("rank"), nb::arg("dst"), nb::arg("src"),
+        nb::sig("def put_nb(rank: int, dst: numpy.ndarray, src: numpy.typing.ArrayLike) -> Event"),
+        "Non-blocking put(): src must not be changed until the event is complete. Arrays that are "
+        "not contiguous are transferred on return.");
+    m.def("get_nb", get_nb, nb::arg("dst"), nb::arg("rank"), nb::arg("src"),
+          nb::sig("def get_nb(dst: numpy.ndarray, rank: int, src: numpy.ndarray) -> Event"),
+          "Non-blocking get(): dst must not be used until the event is complete.");
+    m.def("put_signal", put_signal, nb::arg("rank"), nb::arg("dst"), nb::arg("src"),
+          nb::arg("signal"), nb::arg("value"), nb::arg("op") = static_cast<int>(OMPX_SIGNAL_SET),
+          nb::sig("def put_signal(rank: int, dst: numpy.ndarray, src: numpy.typing.ArrayLike, "
+                  "signal: numpy.ndarray, value: int, op: int = 0) -> None"),
+          "put() of contiguous memory, then sets (SIGNAL_SET) or adds to (SIGNAL_ADD) the uint64 "
+          "`signal` at `rank`: a rank that sees the new value sees the data.");
+    m.def("signal_wait", signal_wait, nb::arg("signal"), nb::arg("cmp"), nb::arg("value"),
+          nb::sig("def signal_wait(signal: numpy.ndarray, cmp: int, value: int) -> None"),
+          "Blocks until `signal cmp value` holds for this rank's uint64, with CMP_EQ, CMP_NE, "
+          "CMP_GT, CMP_GE, CMP_LT or CMP_LE.");
+}
+
+} // namespace diomp::python
