@@ -269,10 +269,6 @@ OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbyte
 /** Blocks until `*signal cmp value` holds for the local *signal. */
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
-/** Sets *done to 1 if `*signal cmp value` holds for the local *signal, otherwise to 0. The data of
- * a put whose signal it sees is there. Makes progress, does not block. */
-OMPX_API_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value,
-                               int *done) OMPX_NOEXCEPT_;
 
 /* ---- Operators, atomics ---- */
 

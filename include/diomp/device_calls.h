@@ -349,16 +349,14 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait(struct diomp_endpoint *own, const struc
     }
 }
 
-/** One poll: *done receives whether the condition holds. */
+/** One poll: 1 if the condition holds, otherwise 0. */
 DIOMP_DEVICE_CALL_ int diomp_device_test(struct diomp_endpoint *own, const struct diomp_call *call,
-                                         const void *variable, struct diomp_condition how,
-                                         int *done) {
-    int const reason = done == 0 ? DIOMP_DEVICE_NULL : diomp_device_check_wait(own, variable, how);
+                                         const void *variable, struct diomp_condition how) {
+    int const reason = diomp_device_check_wait(own, variable, how);
     if (reason != DIOMP_DEVICE_OK) {
         return diomp_device_fail(own, call, reason);
     }
-    *done = diomp_device_holds(diomp_device_load(variable, how), how);
-    return OMPX_SUCCESS;
+    return diomp_device_holds(diomp_device_load(variable, how), how);
 }
 
 DIOMP_DEVICE_CALL_ int diomp_device_wait_until(struct diomp_endpoint *own, const void *variable,

@@ -102,13 +102,13 @@ DIOMP_GPU_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
     DIOMP_OWN_ENDPOINT_(own)
     return diomp_device_wait(own, &call, signal, how);
 }
-DIOMP_GPU_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value,
-                                int *done) OMPX_NOEXCEPT_ {
+DIOMP_GPU_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp,
+                                uint64_t value) OMPX_NOEXCEPT_ {
     struct diomp_call const call = {
         DIOMP_CALL_SIGNAL_TEST, -1, {(uintptr_t)signal, (uint64_t)cmp, value, 0}};
     struct diomp_condition const how = {8, 0, (int)cmp, value};
     DIOMP_OWN_ENDPOINT_(own)
-    return diomp_device_test(own, &call, signal, how, done);
+    return diomp_device_test(own, &call, signal, how);
 }
 DIOMP_GPU_ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
                                const void *value) OMPX_NOEXCEPT_ {

@@ -24,7 +24,7 @@ int region(char *there, uint64_t *signals, size_t nbytes, int rank) {
         status |= ompx_event_test(&event, &done);
         status |= ompx_put_signal(rank, there, there + nbytes, nbytes, signals, 1, OMPX_SIGNAL_ADD);
         status |= ompx_signal_wait(signals, OMPX_CMP_GE, 1);
-        status |= ompx_signal_test(signals, OMPX_CMP_GE, 1, &done);
+        status |= ompx_signal_test(signals, OMPX_CMP_GE, 1) < 0;
         status |= ompx_wait_until(there, OMPX_UINT32, OMPX_CMP_EQ, &narrow);
         status |= ompx_fence() | ompx_fence_group(NULL) | ompx_waitALLRMA();
         status |= ompx_waitRMA(OMPX_RMA_PUT);
