@@ -31,6 +31,15 @@ constexpr int polls_per_yield = 16;
 constexpr microseconds sleep_after{5000};
 constexpr microseconds min_sleep{50};
 constexpr microseconds max_sleep{1000};
+
+/// The purpose of a long wait, and the operations outstanding in the conduit.
+std::string explain(transport::conduit &conduit, function_ref<std::string()> describe) {
+    auto *const peers = conduit.peers();
+    std::string const outstanding = peers == nullptr ? "" : peers->describe_outstanding();
+    return outstanding.empty() ? describe()
+                               : fmt::format("{}; outstanding: {}", describe(), outstanding);
+}
+
 /// Calls begin_polling and end_polling, and counts the polling threads.
 class polling_scope {
 public:
@@ -206,6 +215,9 @@ void wait_failure::set(std::string reason) {
         reason_ = std::move(reason);
     }
     is_set_.store(true, std::memory_order_release);
+    if (then_) {
+        then_();
+    }
 }
 
 std::string wait_failure::reason() const {
@@ -216,16 +228,6 @@ std::string wait_failure::reason() const {
 void engine::fail_waits(std::string reason) {
     failure_.set(std::move(reason));
     conduit_.waits().wake();
-    if (failed_) {
-        failed_();
-    }
-}
-
-std::string engine::explain(function_ref<std::string()> describe) const {
-    auto *const peers = conduit_.peers();
-    std::string const outstanding = peers == nullptr ? "" : peers->describe_outstanding();
-    return outstanding.empty() ? describe()
-                               : fmt::format("{}; outstanding: {}", describe(), outstanding);
 }
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
@@ -267,7 +269,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             continue;
         }
         if (here.is_requested()) [[unlikely]] {
-            here.describe_to_requester(explain(describe));
+            here.describe_to_requester(explain(conduit_, describe));
         }
         auto const now = clock::now();
         auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
@@ -276,14 +278,14 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             return error(OMPX_ERR_PEER, failure_.reason() + ", while " + describe());
         }
         if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
-            return error(
-                OMPX_ERR_TIMEOUT,
-                fmt::format("timed out after {:g} s {}", options_.timeout_s, explain(describe)),
-                "raise DIOMP_TIMEOUT if the other ranks are only slow");
+            return error(OMPX_ERR_TIMEOUT,
+                         fmt::format("timed out after {:g} s {}", options_.timeout_s,
+                                     explain(conduit_, describe)),
+                         "raise DIOMP_TIMEOUT if the other ranks are only slow");
         }
         if (!warned && waited_s > options_.warn_after_s) {
             warned = true;
-            log(log_level::warn, "has been {} for {:.0f} s", explain(describe), waited_s);
+            log(log_level::warn, "has been {} for {:.0f} s", explain(conduit_, describe), waited_s);
         }
         // A thread that serves messages while it waits is on a hot path of another rank.
         if (std::exchange(busy, false)) {

@@ -44,6 +44,8 @@ using handler = std::function<void(const transport::message &)>;
 /// Why all waits fail from now on. Thread-safe.
 class wait_failure {
 public:
+    /// Has set() call `then`, which must not block. Call before the engine starts.
+    void on_set(std::function<void()> then) { then_ = std::move(then); }
     void set(std::string reason);
     [[nodiscard]] bool is_set() const { return is_set_.load(std::memory_order_acquire); }
     [[nodiscard]] std::string reason() const;
@@ -52,6 +54,7 @@ private:
     std::atomic<bool> is_set_{false};
     mutable std::mutex mutex_;
     std::string reason_;
+    std::function<void()> then_;
 };
 
 /// Thread-safe, except add_handler (start-up only). Handlers must not block and must not take locks
@@ -166,9 +169,7 @@ public:
 
     /// Makes every later wait fail with this reason (a peer is lost).
     void fail_waits(std::string reason);
-    /// Has fail_waits() call `then`, which must not block. Call before start().
-    void on_failure(std::function<void()> then) { failed_ = std::move(then); }
-    [[nodiscard]] const wait_failure &failure() const { return failure_; }
+    [[nodiscard]] wait_failure &failure() { return failure_; }
 
     [[nodiscard]] transport::conduit &transport() { return conduit_; }
     [[nodiscard]] const engine_options &options() const { return options_; }
@@ -187,8 +188,6 @@ private:
     /// Polls `spins` times, serving messages, before it starts to yield.
     status wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe, int spins,
                        transport::wait_kind what);
-    /// The purpose of a long wait, and the operations outstanding in the conduit.
-    [[nodiscard]] std::string explain(function_ref<std::string()> describe) const;
     void run_progress_thread(); ///< body of the progress thread
 
     transport::conduit &conduit_;
@@ -200,7 +199,6 @@ private:
     outbox outbox_;
     callbacks callbacks_;
     wait_failure failure_;
-    std::function<void()> failed_; ///< set before start(); see on_failure()
     std::atomic<bool> stopping_{false};
     std::thread thread_;
 };

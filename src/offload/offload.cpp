@@ -46,7 +46,7 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);
     });
-    engine.on_failure([this] { endpoints_->break_waits(OMPX_ERR_PEER); });
+    engine.failure().on_set([this] { endpoints_->break_waits(OMPX_ERR_PEER); });
     transfers.device_copies().set_idle_query(
         [&all = preregistered.devices()] { return all.poll(); });
 }
