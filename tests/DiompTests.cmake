@@ -24,10 +24,11 @@ function(diomp_thorough)
   endforeach()
 endfunction()
 
-# diomp_add_unit_test(<name> <source>... [ENV <NAME=VALUE>...] [LIBRARIES <target>...])
-#   GoogleTest in one process, linked with the runtime's objects, so it sees internal symbols. Label: unit.
+# diomp_add_unit_test(<name> <source>... [ENV <NAME=VALUE>...] [LIBRARIES <target>...] [OPTIMISE])
+#   GoogleTest in one process, linked with the runtime's objects, so it sees internal symbols. Label: unit. OPTIMISE: its
+#   own code too, which costs time to compile.
 function(diomp_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "ENV;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISE" "TIMEOUT" "ENV;LIBRARIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -37,9 +38,13 @@ function(diomp_add_unit_test name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   diomp_batch(${name})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_options(${name} PRIVATE -O0) # what it tests is optimised; its own code takes longer to compile than to run
-  if(DIOMP_BATCH)
-    target_precompile_headers(${name} REUSE_FROM diomp_test_headers)
+  if(arg_OPTIMISE)
+    target_compile_options(${name} PRIVATE -O2)
+  else()
+    target_compile_options(${name} PRIVATE -O0) # what it tests is optimised; its own code takes longer to compile than to run
+    if(DIOMP_BATCH)
+      target_precompile_headers(${name} REUSE_FROM diomp_test_headers)
+    endif()
   endif()
   target_link_options(${name} PRIVATE ${diomp_test_linker})
   target_link_libraries(${name} PRIVATE

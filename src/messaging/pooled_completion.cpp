@@ -85,8 +85,7 @@ pooled_completion::pooled_completion() : state_(completion_pool::take()) {}
 
 pooled_completion::~pooled_completion() { completion_pool::put_back(std::move(state_)); }
 
-status failure_of(const transport::completion &count, const engine &engine,
-                  const std::string &doing) {
+status failure_of(const transport::completion &count, engine &engine, const std::string &doing) {
     int const code = count.failure.load(std::memory_order_relaxed);
     std::string const reason = engine.failure().reason();
     return error(static_cast<ompx_status>(code),

@@ -14,12 +14,11 @@
 namespace diomp::messaging {
 
 /// Error of a failed completion; its message ends with `doing` ("waiting for ...").
-status failure_of(const transport::completion &count, const engine &engine,
-                  const std::string &doing);
+status failure_of(const transport::completion &count, engine &engine, const std::string &doing);
 
 /// Status of a finished completion. `describe` returns the end of the error message.
 template <typename Describe>
-status outcome_of(const transport::completion &count, const engine &engine, Describe &&describe) {
+status outcome_of(const transport::completion &count, engine &engine, Describe &&describe) {
     if (count.failure.load(std::memory_order_relaxed) == 0) [[likely]] {
         return {};
     }

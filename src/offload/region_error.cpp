@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/region_error.h"
 
+#include "diomp.h"
+
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/assert.h"
 #include "memory/heap.h"
 #include "support/sanitized.h"
 
@@ -418,7 +419,7 @@ TEST_P(heap_test, random_use_never_overlaps_and_coalesces_completely) {
 #if DIOMP_SANITIZED || !defined(__OPTIMIZE__)
 constexpr double time_limit_s = 60;
 #else
-constexpr double time_limit_s = 1.5;
+constexpr double time_limit_s = has_asserts ? 3.0 : 1.5;
 #endif
 
 TEST_P(heap_test, a_million_random_calls_are_quick_and_fragment_little) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "diomp/device_endpoint.h"
-#include "offload/internal/accelerators.h"
+#include "offload/accelerators.h"
 #include "offload/internal/peer_segments.h"
 
 #include <atomic>
