@@ -25,8 +25,8 @@ if [ -x "$build/bin/minimod-target" ]; then
     program=minimod-target
     place="4 ranks with a device each"
 fi
-echo "Minimod on $place: diomp-run -n 4 $program --grid 320 192 180 --steps 700 ... --check"
-"$build/bin/diomp-run" -n 4 -- "$build/bin/$program" --grid 320 192 180 --steps 700 --receivers 160 \
+echo "Minimod on $place: diomp-run -n 4 $program --grid 272 160 152 --steps 600 ... --check"
+"$build/bin/diomp-run" -n 4 -- "$build/bin/$program" --grid 272 160 152 --steps 600 --receivers 160 \
     --check --progress on --out "$out" "$@"
 
 # Debian's interpreter has Debian's matplotlib; another python3 may come first in the PATH.
