@@ -9,6 +9,7 @@ Programs run beside a busy process on each core, so that ranks are taken off the
 """
 import glob
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,10 @@ class busy_machine:
             process.wait()
 
 
+def has_regions(which):
+    return which.kind == "program" and "#pragma omp target" in which.source
+
+
 def compile_example(which, directory):
     """The program's path; that of a fragment or of declarations does not exist. AssertionError with what the compiler says."""
     name = which.where.replace("/", "_").replace(":", "_")
@@ -56,6 +61,8 @@ def compile_example(which, directory):
     if "<mpi.h>" in which.source:  # MPI's wrapper knows where its header is
         environment.update(OMPI_CC=" ".join(command), MPICH_CC=" ".join(command))
         command = [os.environ["DIOMP_TEST_MPICC"]]
+    if has_regions(which):
+        command += [f"-fopenmp-targets={platform.machine()}-pc-linux-gnu"]
     program = os.path.join(directory, name)
     command += ["-O2", source, "-o", program] if which.kind == "program" else ["-fsyntax-only", source]
     done = subprocess.run(command, text=True, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, cwd=directory,
@@ -92,6 +99,9 @@ def try_page(page, text, runs=RUNS):
         for which in found:
             if "<mpi.h>" in which.source and not os.environ.get("DIOMP_TEST_MPICC"):
                 print(f"{which.where}: SKIPPED, no mpicc here")
+                continue
+            if has_regions(which) and not os.path.exists(os.path.join(BIN, "../lib/diomp/libomptarget.so")):
+                print(f"{which.where}: SKIPPED, no libomptarget here")
                 continue
             programs.append((which, compile_example(which, directory)))
             print(f"{which.where}: {which.kind}, compiles", flush=True)
