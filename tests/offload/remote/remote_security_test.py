@@ -229,7 +229,7 @@ class remote_security_test(remote_case):
         self.assertEqual(len(set(hellos)), len(hellos))
         self.assertEqual({len(each) for each in hellos}, {HELLO_BYTES})
         # The next service at this port serves those that have the token.
-        following = service(self, "--port", str(lender.port))
+        following = service(self, port=lender.port)
         self.assertEqual(following.port, lender.port)
         self.assert_serves(following)
 

@@ -37,10 +37,10 @@ END_LIMIT_S = 8
 
 
 class service:
-    """One diomp-deviced on a free port."""
+    """One diomp-deviced, on a free port unless `port` says which."""
 
-    def __init__(self, case, *options, devices=1, token="a token", memory="512M", **variables):
-        words = [SERVICE, "--port", "0", "--print-port", "--devices", str(devices), "--memory", memory, *options]
+    def __init__(self, case, *options, devices=1, token="a token", memory="512M", port=0, **variables):
+        words = [SERVICE, "--port", str(port), "--print-port", "--devices", str(devices), "--memory", memory, *options]
         self.process = case.start(words, {"DIOMP_TOKEN": token, "TMPDIR": case.folder, **variables})
         self.port = int(self.process.stdout.readline())
         self.name = f"127.0.0.1:{self.port}"
