@@ -57,6 +57,6 @@ from .memory import (  # noqa: E402
     AddressInfo, SegmentInfo, address_info, array, collect, empty, full, register, segment_info,
     unregister, zeros)
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = [_name for _name in dir() if not _name.startswith("_") and _name not in ("constants", "errors", "events",
                                                                                   "locks", "memory")]

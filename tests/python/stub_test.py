@@ -33,7 +33,7 @@ def annotated(stub):
 
 
 def constants(header, prefix):
-    """Numbers of an enumeration's constants in diomp.h."""
+    """Numbers of an enumeration's constants in the headers."""
     return {name: int(value) for name, value in re.findall(rf"OMPX_{prefix}(\w+) = (-?\d+)", header)}
 
 
@@ -45,7 +45,8 @@ def main():
     assert not list(annotated(stub)), list(annotated(stub))
     assert (package / "py.typed").exists()
 
-    header = (source.parent / "include/diomp.h").read_text()
+    include = source.parent / "include"
+    header = "".join((include / name).read_text() for name in ("diomp.h", "diomp/status.h", "diomp/types.h"))
     for enumeration, prefix in ((diomp.Status, "ERR_"), (diomp.Cmp, "CMP_"), (diomp.MemKind, "MEM_"),
                                 (diomp.Signal, "SIGNAL_"), (diomp.Rma, "RMA_")):
         known = {name.removeprefix("ERR_"): int(each) for name, each in enumeration.__members__.items()}
