@@ -22,14 +22,14 @@ namespace diomp::api {
 template <typename T>
 class comparison {
 public:
-    [[gnu::always_inline]] comparison(ompx_cmp_t cmp, T value) {
+    [[gnu::always_inline]] comparison(ompx_cmp_t cmp, T value)
+        : is_inside_(cmp == OMPX_CMP_EQ || cmp == OMPX_CMP_GE || cmp == OMPX_CMP_LE) {
         bool const is_equality = cmp == OMPX_CMP_EQ || cmp == OMPX_CMP_NE;
         bool const is_from_value = is_equality || cmp == OMPX_CMP_GE || cmp == OMPX_CMP_LT;
         bool const is_to_value = is_equality || cmp == OMPX_CMP_LE || cmp == OMPX_CMP_GT;
         low_ = static_cast<bits>(is_from_value ? value : std::numeric_limits<T>::min());
         auto const high = static_cast<bits>(is_to_value ? value : std::numeric_limits<T>::max());
         span_ = static_cast<bits>(high - low_);
-        is_inside_ = cmp == OMPX_CMP_EQ || cmp == OMPX_CMP_GE || cmp == OMPX_CMP_LE;
     }
     [[gnu::always_inline]] [[nodiscard]] bool holds(T current) const {
         auto const distance = static_cast<bits>(static_cast<bits>(current) - low_);
